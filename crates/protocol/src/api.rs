@@ -1,0 +1,394 @@
+//! The `/v1` API: what the command sends and what the `api` function answers. JSON; times are milliseconds since the
+//! epoch; every POST takes the header `idempotency-key`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::app_version::AppVersion;
+use crate::envelope::PublicKey;
+use crate::report::Fence;
+use crate::{AccountId, AppName, BuildId, ComponentName, Digest, InstallId, JobId, Timestamp, WorkflowId};
+
+/// The header that makes a POST repeatable: 1 to 128 visible ASCII characters, one value for one intent.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// The one shape of every error answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ErrorBody {
+    pub error: ErrorDetail,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ErrorDetail {
+    pub kind: ErrorKind,
+    /// A sentence that names the thing and the way out.
+    pub message: String,
+}
+
+/// The public kinds of errors; each has one HTTP status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// 400: the request itself is wrong; sending it again changes nothing.
+    Invalid,
+    /// 404.
+    NotFound,
+    /// 409: the state of things forbids it now.
+    Conflict,
+    /// 503: try again.
+    Transient,
+    /// 500: a defect.
+    Internal,
+}
+
+impl ErrorKind {
+    /// Returns the HTTP status.
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::Invalid => 400,
+            Self::NotFound => 404,
+            Self::Conflict => 409,
+            Self::Transient => 503,
+            Self::Internal => 500,
+        }
+    }
+}
+
+/// `GET /v1/tenant`: what a runner or a command needs to know of the tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TenantView {
+    pub tenant: crate::TenantName,
+    pub account: AccountId,
+    pub region: String,
+    pub reports_queue_url: String,
+    /// The root of trust of all orders.
+    pub tenant_key: PublicKey,
+}
+
+/// `POST /v1/apps/{app}/sources`: asks where to put a packed source directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PutSource {
+    /// SHA-256 of the packed bytes.
+    pub digest: Digest,
+    /// In bytes, at most 512 MiB.
+    pub size: u64,
+}
+
+/// Where the source goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SourceUpload {
+    /// A pre-signed PUT, valid for 15 minutes; the same bytes may be put again.
+    pub url: String,
+}
+
+/// `POST /v1/apps/{app}/versions`: syncs an app version. The same document again answers the same version.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PutVersion {
+    pub document: AppVersion,
+}
+
+/// One app version without its document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct VersionView {
+    pub app: AppName,
+    pub version: Digest,
+    /// From 1, in the order of first syncs.
+    pub number: u64,
+    pub created_at: Timestamp,
+    pub components: u32,
+}
+
+/// `GET /v1/apps/{app}/versions/{version}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct VersionDocument {
+    #[serde(flatten)]
+    pub view: VersionView,
+    pub document: AppVersion,
+}
+
+/// `GET /v1/apps`, `GET /v1/apps/{app}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AppView {
+    pub app: AppName,
+    /// The version synced last.
+    pub latest: Digest,
+    pub number: u64,
+    pub updated_at: Timestamp,
+}
+
+/// `POST /v1/apps/{app}/builds`: builds what the version has no artifact for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StartBuild {
+    /// The version; the latest one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Digest>,
+}
+
+/// Answers a build request: what was there, and the workflow that makes the rest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BuildStarted {
+    pub version: Digest,
+    /// Absent when every component has its artifact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowId>,
+    pub builds: Vec<BuildView>,
+}
+
+/// `GET /v1/apps/{app}/builds`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BuildView {
+    pub build: BuildId,
+    pub component: ComponentName,
+    /// `building`, `built` or `failed`.
+    pub state: String,
+    /// The artifact's digest, once built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<Digest>,
+    /// Bytes of all blobs, once built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// `POST /v1/installs`. The enrolment secret stays with the caller; only the public key that it stands for is sent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CreateInstall {
+    pub install: InstallId,
+    pub app: AppName,
+    pub account: AccountId,
+    pub region: String,
+    #[serde(default)]
+    pub inputs: BTreeMap<String, Value>,
+    pub enrolment_key: PublicKey,
+}
+
+/// `POST /v1/build-runner`: registers the tenant's own build runner. The same key again is a no-op; another one
+/// replaces it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EnrolBuildRunner {
+    pub enrolment_key: PublicKey,
+}
+
+/// `GET /v1/installs`, `GET /v1/installs/{install}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InstallView {
+    pub install: InstallId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<AppName>,
+    pub account: AccountId,
+    pub region: String,
+    /// `waiting for runner`, `provisioning`, `deploying`, `ready` or `idle` (nothing deployed yet).
+    pub state: String,
+    /// The version deployed last to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Digest>,
+    /// The workflow that works on it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<WorkflowId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<RunnerView>,
+    #[serde(default)]
+    pub inputs: BTreeMap<String, Value>,
+    #[serde(default)]
+    pub components: Vec<DeployedView>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders_queue_url: Option<String>,
+}
+
+/// The runner of an install.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunnerView {
+    pub key: crate::KeyId,
+    pub version: String,
+    pub slots: u32,
+    pub host: String,
+    pub since: Timestamp,
+    /// When it was last heard of, to within ten minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_contact: Option<Timestamp>,
+}
+
+/// What is deployed of one component.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DeployedView {
+    pub component: ComponentName,
+    pub artifact: Digest,
+    pub version: Digest,
+    pub job: JobId,
+    pub at: Timestamp,
+    #[serde(default)]
+    pub outputs: BTreeMap<String, Value>,
+}
+
+/// `POST /v1/installs`' answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InstallCreated {
+    pub install: InstallView,
+    /// The provisioning that waits for the runner.
+    pub workflow: WorkflowId,
+}
+
+/// `GET /v1/installs/{install}/stack`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InstallStack {
+    pub install: InstallId,
+    /// The name to launch it under.
+    pub stack_name: String,
+    /// The CloudFormation template's text; the same bytes for the same install and app version.
+    pub template: String,
+    /// SHA-256 of the text.
+    pub digest: Digest,
+    /// The app version whose permissions it grants.
+    pub version: Digest,
+}
+
+/// `POST /v1/installs/{install}/deploys`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StartDeploy {
+    /// The version; the latest one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Digest>,
+    /// Inputs to change first; the others stay.
+    #[serde(default)]
+    pub inputs: BTreeMap<String, Value>,
+    /// Only these components and what depends on them; empty: whatever changed.
+    #[serde(default)]
+    pub components: Vec<ComponentName>,
+    /// Everything, changed or not.
+    #[serde(default)]
+    pub all: bool,
+}
+
+/// Answers a request that starts a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WorkflowStarted {
+    pub workflow: WorkflowId,
+}
+
+/// `GET /v1/workflows/{workflow}`, and without nodes in `GET /v1/installs/{install}/workflows`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WorkflowView {
+    pub workflow: WorkflowId,
+    pub install: InstallId,
+    /// `provision-install`, `deploy-components`, `build-component` or `run-action`.
+    pub kind: String,
+    /// `pending`, `running`, `succeeded`, `failed` or `cancelled`.
+    pub state: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    pub created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Digest>,
+    #[serde(default)]
+    pub nodes: Vec<NodeView>,
+}
+
+/// One node of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NodeView {
+    pub name: String,
+    /// `waiting`, `active`, `skipped`, or the state in which its job ended.
+    pub state: String,
+    #[serde(default)]
+    pub dependencies: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// `GET /v1/jobs/{job}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct JobView {
+    pub job: JobId,
+    pub install: InstallId,
+    pub workflow: WorkflowId,
+    pub node: String,
+    pub mode: crate::order::Mode,
+    pub state: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    pub created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<Fence>,
+    #[serde(default)]
+    pub outputs: BTreeMap<String, Value>,
+    #[serde(default)]
+    pub history: Vec<HistoryView>,
+}
+
+/// One audit record of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HistoryView {
+    pub at: Timestamp,
+    pub what: String,
+    pub from: String,
+    pub to: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// `GET /v1/jobs/{job}/logs?after=<cursor>`: log text in order; ask again with the cursor until the job has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LogPage {
+    pub chunks: Vec<LogChunk>,
+    /// Pass as `after` to go on.
+    pub cursor: String,
+    /// Whether the job has ended and nothing more will come.
+    pub ended: bool,
+}
+
+/// Log text of one report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LogChunk {
+    pub fence: Fence,
+    /// The report's sequence number; a jump means that reports are still on their way.
+    pub seq: u64,
+    pub text: String,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// Pass as `after` to go on; absent on the last page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}

@@ -1,0 +1,260 @@
+//! Every id is its own type, parsed once at the boundary.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Digest;
+
+/// Why a text is not the id it was meant to be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{value}` is not {what}; expected {expected}")]
+pub struct IdError {
+    value: String,
+    what: &'static str,
+    expected: &'static str,
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $expected:literal, $pattern:literal, $valid:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// Returns the id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                let valid: fn(&str) -> bool = $valid;
+                if valid(text) {
+                    return Ok(Self(text.to_owned()));
+                }
+                Err(IdError { value: text.chars().take(80).collect(), what: $what, expected: $expected })
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+
+            fn try_from(text: String) -> Result<Self, IdError> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "pattern": $pattern })
+            }
+        }
+    };
+}
+
+id!(
+    /// One vendor's control plane. Short: it is part of queue names, which SQS caps at 80 characters.
+    TenantName,
+    "a tenant name",
+    "2 to 20 lower-case letters, digits or single dashes, starting with a letter",
+    "^[a-z][a-z0-9-]{1,19}$",
+    |t| slug(t, 2, 20)
+);
+id!(
+    /// One app of a tenant: the name of its config directory.
+    AppName,
+    "an app name",
+    "2 to 40 lower-case letters, digits or single dashes, starting with a letter",
+    "^[a-z][a-z0-9-]{1,39}$",
+    |t| slug(t, 2, 40)
+);
+id!(
+    /// One app in one customer account. Short: role names of 64 characters begin with it.
+    InstallId,
+    "an install name",
+    "2 to 30 lower-case letters, digits or single dashes, starting with a letter",
+    "^[a-z][a-z0-9-]{1,29}$",
+    |t| slug(t, 2, 30)
+);
+id!(
+    /// One component of an app, as its config names it.
+    ComponentName,
+    "a component name",
+    "1 to 64 letters, digits, dashes or underscores, starting with a letter or digit",
+    "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
+    |t| label(t, 64)
+);
+id!(
+    /// One action of an app, as its config names it.
+    ActionName,
+    "an action name",
+    "1 to 64 letters, digits, dashes or underscores, starting with a letter or digit",
+    "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
+    |t| label(t, 64)
+);
+id!(
+    /// The thing that a job changes; SQS keeps the orders of one group in sequence.
+    Group,
+    "a group",
+    "1 to 80 letters, digits, dashes, underscores, dots or colons",
+    "^[A-Za-z0-9_.:-]{1,80}$",
+    |t| (1..=80).contains(&t.len()) && t.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:-".contains(&b))
+);
+id!(
+    /// One AWS account.
+    AccountId,
+    "an AWS account id",
+    "12 digits",
+    "^[0-9]{12}$",
+    |t| t.len() == 12 && t.bytes().all(|b| b.is_ascii_digit())
+);
+id!(
+    /// One execution of a state machine.
+    WorkflowId,
+    "a workflow id",
+    "`wf_` and 20 hex digits",
+    "^wf_[0-9a-f]{20}$",
+    |t| derived(t, "wf_")
+);
+id!(
+    /// One unit of work for one runner.
+    JobId,
+    "a job id",
+    "`job_` and 20 hex digits",
+    "^job_[0-9a-f]{20}$",
+    |t| derived(t, "job_")
+);
+id!(
+    /// What made an artifact.
+    BuildId,
+    "a build id",
+    "`bld_` and 20 hex digits",
+    "^bld_[0-9a-f]{20}$",
+    |t| derived(t, "bld_")
+);
+id!(
+    /// Permission to fetch one artifact, once.
+    GrantId,
+    "a grant id",
+    "`grt_` and 20 hex digits",
+    "^grt_[0-9a-f]{20}$",
+    |t| derived(t, "grt_")
+);
+
+/// Returns `prefix` and 20 hex digits that depend on `parts` alone, so that a retry derives the same id.
+fn derive(prefix: &str, parts: &[&str]) -> String {
+    let mut bytes = Vec::new();
+    for part in parts {
+        bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(part.as_bytes());
+    }
+    let digest = Digest::of(&bytes);
+    format!("{prefix}{}", digest.hex().get(..20).unwrap_or_default())
+}
+
+impl WorkflowId {
+    /// Returns the id of the workflow that `cause` (a request's idempotency key, say) asks for on `subject`.
+    pub fn derive(subject: &str, cause: &str) -> Self {
+        Self(derive("wf_", &[subject, cause]))
+    }
+}
+
+impl JobId {
+    /// Returns the id of the job that does `node` of `workflow`.
+    pub fn derive(workflow: &WorkflowId, node: &str) -> Self {
+        Self(derive("job_", &[workflow.as_str(), node]))
+    }
+}
+
+impl BuildId {
+    /// Returns the id of the build of `component` in the app version `version`.
+    pub fn derive(app: &AppName, version: &Digest, component: &ComponentName) -> Self {
+        Self(derive("bld_", &[app.as_str(), version.as_str(), component.as_str()]))
+    }
+}
+
+impl GrantId {
+    /// Returns the id of the grant for `artifact` to one attempt (`dispatch`, `receive`) of `job`.
+    pub fn derive(job: &JobId, dispatch: u32, receive: u32, artifact: &Digest) -> Self {
+        Self(derive("grt_", &[job.as_str(), &dispatch.to_string(), &receive.to_string(), artifact.as_str()]))
+    }
+}
+
+fn slug(text: &str, min: usize, max: usize) -> bool {
+    (min..=max).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && !text.ends_with('-')
+        && !text.contains("--")
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+fn label(text: &str, max: usize) -> bool {
+    (1..=max).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
+fn derived(text: &str, prefix: &str) -> bool {
+    text.strip_prefix(prefix)
+        .is_some_and(|rest| rest.len() == 20 && rest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_id_has_exactly_twelve_digits() {
+        assert!("222222222222".parse::<AccountId>().is_ok());
+
+        let error = "22222".parse::<AccountId>().unwrap_err();
+
+        assert_eq!(error.to_string(), "`22222` is not an AWS account id; expected 12 digits");
+    }
+
+    #[test]
+    fn names_that_would_blur_a_resource_name_are_refused() {
+        for bad in ["", "a", "-a", "a-", "a--b", "A", "a_b", "1a", "a.b", "a/b", "a b", "a*"] {
+            assert!(bad.parse::<InstallId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_derived_id_depends_on_where_its_parts_end() {
+        let one = WorkflowId::derive("ab", "c");
+        let two = WorkflowId::derive("a", "bc");
+
+        assert_ne!(one, two);
+        assert_eq!(one, WorkflowId::derive("ab", "c"));
+        assert_eq!(one, one.as_str().parse().unwrap());
+    }
+}

@@ -1,0 +1,29 @@
+//! The words that the control plane and the runners exchange: ids, orders, reports, grants and the signed envelope
+//! around them. No I/O, no clock, no randomness; golden JSON lives in `golden/`.
+
+#![warn(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+pub mod api;
+pub mod app_version;
+pub mod canonical;
+pub mod digest;
+pub mod envelope;
+pub mod grant;
+pub mod ids;
+pub mod limits;
+pub mod order;
+pub mod report;
+pub mod time;
+
+pub use digest::Digest;
+pub use envelope::{Envelope, EnvelopeError, KeyId, Payload};
+pub use ids::{
+    AccountId, ActionName, AppName, BuildId, ComponentName, GrantId, Group, IdError, InstallId, JobId, TenantName,
+    WorkflowId,
+};
+pub use time::Timestamp;

@@ -1,0 +1,35 @@
+//! Hard caps, checked before anything is parsed.
+
+/// The largest envelope that is looked at, in bytes. SQS takes 1 MiB a message
+/// (Amazon SQS quotas, "Message size").
+pub const MAX_ENVELOPE_BYTES: usize = 1024 * 1024;
+
+/// The largest payload carried inside a message, in bytes; a larger one travels by reference with its digest.
+pub const MAX_INLINE_PAYLOAD_BYTES: usize = 200 * 1024;
+
+/// The largest API request body, in bytes. The HTTP API itself takes 10 MiB.
+pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
+
+/// The largest canonical app version kept in the table, in bytes; a DynamoDB item holds 400 KB.
+pub const MAX_APP_VERSION_BYTES: usize = 300 * 1024;
+
+/// The most log bytes that one report carries.
+pub const MAX_LOG_BYTES_PER_REPORT: usize = 16 * 1024;
+
+/// The largest set of outputs that a job may report, in bytes of JSON.
+pub const MAX_OUTPUTS_BYTES: usize = 64 * 1024;
+
+/// Seconds of SQS visibility that a received order starts with: the lease.
+pub const LEASE_SECS: u64 = 30;
+
+/// Seconds between two renewals of the lease.
+pub const LEASE_RENEW_SECS: u64 = 10;
+
+/// The longest that one job may run, in seconds: SQS caps the visibility of a message at 12 h.
+pub const MAX_JOB_SECS: u32 = 11 * 60 * 60;
+
+/// How long an order may wait for its runner before it is worth nothing, in seconds.
+pub const CLAIM_WINDOW_SECS: u64 = 60 * 60;
+
+/// How long after `not_after` a job that nobody ended is called lost, in seconds: one lease and a margin for late reports.
+pub const LOST_GRACE_SECS: u64 = 120;

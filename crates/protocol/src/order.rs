@@ -1,0 +1,293 @@
+//! Orders: what the control plane asks of one runner.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::envelope::Payload;
+use crate::{ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, TenantName, Timestamp, WorkflowId};
+
+/// The signed message that asks for one try at a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    pub tenant: TenantName,
+    pub install: InstallId,
+    pub workflow: WorkflowId,
+    pub job: JobId,
+    /// How many times the control plane has dispatched this job, from 1. First half of the attempt's fence.
+    pub dispatch: u32,
+    /// The thing being changed; also the SQS message group.
+    pub group: Group,
+    /// Rises with every job of the install; within a group a runner refuses one older than what it has accepted.
+    pub serial: u64,
+    pub issued_at: Timestamp,
+    /// When the order is worth nothing: it is not started, and a running attempt is stopped.
+    pub not_after: Timestamp,
+    /// The longest that one attempt may run, in seconds.
+    pub timeout_secs: u32,
+    pub mode: Mode,
+    pub redelivery: Redelivery,
+    pub work: Work,
+    /// The `.nuon` tree that the work's templates are rendered over; secrets are added on the runner only.
+    pub context: Value,
+}
+
+impl Payload for Order {
+    const TYPE: &'static str = "application/vnd.freehold.order.v1+json";
+}
+
+/// Asks the holder of a job to stop it, or a runner not to start it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cancel {
+    pub tenant: TenantName,
+    pub install: InstallId,
+    pub job: JobId,
+    /// The dispatch that is meant; a later one is not touched.
+    pub dispatch: u32,
+    /// When set, only the attempt with this receive count is meant: the loser of two equal fences, or a stale one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive: Option<u32>,
+    /// When set, only this runner is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<crate::KeyId>,
+    pub issued_at: Timestamp,
+    pub not_after: Timestamp,
+}
+
+impl Payload for Cancel {
+    const TYPE: &'static str = "application/vnd.freehold.cancel.v1+json";
+}
+
+/// Which role a job runs under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    Provision,
+    Maintenance,
+    Deprovision,
+    BreakGlass,
+}
+
+impl Mode {
+    /// Returns the word that role names, parameters and messages use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Provision => "provision",
+            Self::Maintenance => "maintenance",
+            Self::Deprovision => "deprovision",
+            Self::BreakGlass => "break_glass",
+        }
+    }
+}
+
+/// What a second delivery means after the first attempt's runner died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Redelivery {
+    /// Start again from refreshed state.
+    Resume,
+    /// Do not start again; report the job as interrupted.
+    Interrupted,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Work {
+    /// Copy an image into the install registry.
+    ContainerImage(SyncImage),
+    /// Plan and apply a Terraform module.
+    TerraformModule(ApplyTerraform),
+    /// Create or update a CloudFormation stack.
+    CloudformationStack(DeployStack),
+    /// Execute the steps of an action.
+    Action(RunAction),
+    /// Make an artifact; for the build runner only.
+    Build(BuildArtifact),
+}
+
+impl Work {
+    /// Returns the component kind or `action`, as tables and messages print it.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::ContainerImage(_) => "container_image",
+            Self::TerraformModule(_) => "terraform_module",
+            Self::CloudformationStack(_) => "cloudformation_stack",
+            Self::Action(_) => "action",
+            Self::Build(_) => "build",
+        }
+    }
+
+    /// Returns what a redelivery of this work means.
+    pub const fn redelivery(&self) -> Redelivery {
+        match self {
+            Self::ContainerImage(_) | Self::TerraformModule(_) | Self::CloudformationStack(_) | Self::Build(_) => {
+                Redelivery::Resume
+            }
+            Self::Action(action) if action.idempotent => Redelivery::Resume,
+            Self::Action(_) => Redelivery::Interrupted,
+        }
+    }
+
+    /// Returns the artifact that the work needs in the install registry, if any.
+    pub const fn artifact(&self) -> Option<&Artifact> {
+        match self {
+            Self::ContainerImage(work) => Some(&work.artifact),
+            Self::TerraformModule(work) => Some(&work.artifact),
+            Self::CloudformationStack(work) => Some(&work.artifact),
+            Self::Action(_) | Self::Build(_) => None,
+        }
+    }
+}
+
+/// Copies an image into the install registry; its outputs are `image`, `repository`, `digest`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SyncImage {
+    pub component: ComponentName,
+    pub artifact: Artifact,
+}
+
+/// Runs `terraform` or `tofu`: init, plan to a file, apply of that file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ApplyTerraform {
+    pub component: ComponentName,
+    pub artifact: Artifact,
+    pub terraform_version: String,
+    /// Input variables; string values are templates.
+    #[serde(default)]
+    pub vars: BTreeMap<String, Value>,
+    /// Environment of the program; values are templates.
+    #[serde(default)]
+    pub env_vars: BTreeMap<String, String>,
+    /// Contents of `.tfvars` files, in order; each a template.
+    #[serde(default)]
+    pub var_files: Vec<String>,
+}
+
+/// Deploys a CloudFormation template through a change set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeployStack {
+    pub component: ComponentName,
+    pub artifact: Artifact,
+    /// The stack's name in the customer's account; a template.
+    pub stack_name: String,
+    /// Stack parameters; values are templates.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, String>,
+    /// What CloudFormation asks to be acknowledged, such as `CAPABILITY_NAMED_IAM`.
+    #[serde(default)]
+    pub capabilities: Vec<String>,
+}
+
+/// Executes steps in the job's sandbox.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunAction {
+    pub action: ActionName,
+    pub steps: Vec<ActionStep>,
+    #[serde(default)]
+    pub env_vars: BTreeMap<String, String>,
+    /// Whether a second delivery may run the steps again.
+    #[serde(default)]
+    pub idempotent: bool,
+}
+
+/// One step of an action. Exactly one of `command` and `inline_contents` is not empty.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ActionStep {
+    pub name: String,
+    /// A shell command line; a template.
+    #[serde(default)]
+    pub command: String,
+    /// A script's text, run as a file; a template.
+    #[serde(default)]
+    pub inline_contents: String,
+    /// Environment of the step; values are templates.
+    #[serde(default)]
+    pub env_vars: BTreeMap<String, String>,
+}
+
+/// Makes one artifact and pushes it to the tenant registry.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BuildArtifact {
+    pub build: BuildId,
+    pub component: ComponentName,
+    pub package: Package,
+    pub source: Source,
+    /// The tenant registry's repository name.
+    pub repository: String,
+}
+
+/// What form a build gives its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Package {
+    /// An image copied as it is.
+    Image,
+    /// A Terraform module: one tarred layer of [`MODULE_LAYER`].
+    TerraformModule,
+    /// A CloudFormation template: one layer of [`TEMPLATE_LAYER`], the template's bytes.
+    CloudformationTemplate,
+}
+
+/// Media type of a module layer: a gzipped tar with sorted entries, zero times and owners.
+pub const MODULE_LAYER: &str = "application/vnd.freehold.terraform.module.v1.tar+gzip";
+/// Media type of a template layer.
+pub const TEMPLATE_LAYER: &str = "application/vnd.freehold.cloudformation.template.v1";
+/// Artifact type of a module (OCI image manifest 1.1, `artifactType`).
+pub const MODULE_ARTIFACT: &str = "application/vnd.freehold.terraform.module.v1";
+/// Artifact type of a template.
+pub const TEMPLATE_ARTIFACT: &str = "application/vnd.freehold.cloudformation.template.v1+artifact";
+
+/// Where a build takes its input from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "from", rename_all = "snake_case")]
+pub enum Source {
+    /// A directory of the vendor's machine, packed at sync: object `sources/<hex>.tar.gz` of the tenant bucket.
+    Directory { digest: Digest },
+    /// A git repository at a commit (40 hex digits); `directory` is where in it.
+    Git {
+        url: String,
+        commit: String,
+        #[serde(default)]
+        directory: String,
+    },
+    /// An image in any OCI registry: `host/name:tag` or `host/name@sha256:...`.
+    Image { reference: String },
+}
+
+/// An OCI object in the tenant registry, with all that a runner needs to know what it lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Artifact {
+    /// The digest of its top manifest or index.
+    pub digest: Digest,
+    /// The media type of its top manifest or index.
+    pub media_type: String,
+    /// Manifests below an index, then the top one: the order in which they are pushed.
+    pub manifests: Vec<Descriptor>,
+    /// Every blob that the manifests name, configs included, each once.
+    pub blobs: Vec<Descriptor>,
+}
+
+impl Artifact {
+    /// Returns the bytes of all blobs together.
+    pub fn blob_bytes(&self) -> u64 {
+        self.blobs.iter().map(|blob| blob.size).sum()
+    }
+}
+
+/// One content-addressed part of an artifact (OCI content descriptor).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Descriptor {
+    pub media_type: String,
+    pub digest: Digest,
+    /// In bytes.
+    pub size: u64,
+}

@@ -1,0 +1,193 @@
+//! Reports: what a runner says of itself and of a job.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::envelope::{Payload, PublicKey};
+use crate::order::Artifact;
+use crate::{Digest, GrantId, InstallId, JobId, KeyId, TenantName, Timestamp};
+
+/// The signed message that answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub tenant: TenantName,
+    pub install: InstallId,
+    /// The runner's key, which signed this.
+    pub runner: KeyId,
+    /// The runner's own clock: for people, decides nothing.
+    pub at: Timestamp,
+    pub body: ReportBody,
+}
+
+impl Payload for Report {
+    const TYPE: &'static str = "application/vnd.freehold.report.v1+json";
+}
+
+/// What is reported.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "snake_case")]
+pub enum ReportBody {
+    /// A runner announces itself. The envelope carries two signatures: its own and the enrolment key's.
+    Hello(Hello),
+    /// Still here; once an hour when idle.
+    Heartbeat,
+    /// Something about one attempt.
+    Attempt(AttemptReport),
+    /// An order that was not taken, and why.
+    Refused(Refusal),
+}
+
+/// A runner announces itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    pub public_key: PublicKey,
+    /// The runner's version, `major.minor.patch`.
+    pub version: String,
+    /// How many jobs it runs at once.
+    pub slots: u32,
+    /// The machine: an EC2 instance id or a host name.
+    pub host: String,
+}
+
+/// One message about one attempt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AttemptReport {
+    pub job: JobId,
+    pub fence: Fence,
+    /// Rises by one with every report of the attempt, from 1; decides the order of log lines and shows gaps.
+    pub seq: u64,
+    pub event: AttemptEvent,
+}
+
+/// Which attempt speaks: compared as (dispatch, receive), the higher one wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Fence {
+    /// The order's dispatch number.
+    pub dispatch: u32,
+    /// SQS `ApproximateReceiveCount` of the delivery that the attempt answers.
+    pub receive: u32,
+}
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.dispatch, self.receive)
+    }
+}
+
+/// What happened to an attempt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum AttemptEvent {
+    /// The job's process is about to start.
+    Started,
+    /// The job is still working; also carries log lines.
+    Progress {
+        /// Redacted log text, whole lines.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        log: String,
+    },
+    /// The runner lacks an artifact and asks for a grant.
+    GrantRequest {
+        grant: GrantId,
+        artifact: Digest,
+        /// The blobs that the install registry does not have.
+        missing: Vec<Digest>,
+    },
+    /// The attempt ended.
+    Finished {
+        outcome: Outcome,
+        /// The rest of the log.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        log: String,
+    },
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    Succeeded {
+        /// Named results, without sensitive ones.
+        #[serde(default)]
+        outputs: BTreeMap<String, Value>,
+        /// What a build pushed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        artifact: Option<Artifact>,
+    },
+    Failed {
+        reason: String,
+        /// Whether something may have been changed before the failure.
+        partial: bool,
+    },
+    Blocked {
+        block: Block,
+        reason: String,
+    },
+    /// Its runner died, and this kind of job is not started a second time.
+    Interrupted {
+        reason: String,
+    },
+    /// Stopped because the control plane asked for it.
+    Cancelled,
+}
+
+/// Who or what stands in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Block {
+    /// The customer has switched the mode's role off.
+    ModeDisabled,
+    /// A policy says no.
+    Policy,
+}
+
+/// An order that was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    pub reason: RefusalReason,
+    /// A sentence for people.
+    pub detail: String,
+    /// The digest of the refused message's bytes.
+    pub message: Digest,
+    /// The job, when the message could be believed so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<(JobId, Fence)>,
+}
+
+/// Why an order was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalReason {
+    /// Not an envelope, not JSON, or not a kind of message that this runner knows.
+    Malformed,
+    TooLarge,
+    /// No signature, a wrong one, or a certificate that does not hold.
+    BadSignature,
+    /// Signed, but for another install or tenant.
+    OtherInstall,
+    Expired,
+    /// Older than an order accepted in the same group.
+    Replayed,
+    /// The control plane cancelled it before it started.
+    Cancelled,
+}
+
+impl RefusalReason {
+    /// Returns the word used in messages and audit records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::TooLarge => "too_large",
+            Self::BadSignature => "bad_signature",
+            Self::OtherInstall => "other_install",
+            Self::Expired => "expired",
+            Self::Replayed => "replayed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
