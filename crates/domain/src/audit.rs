@@ -1,0 +1,24 @@
+//! What the control plane writes down next to every change of a job, and for every report that it does not believe.
+
+use freehold_protocol::report::Fence;
+use freehold_protocol::{JobId, KeyId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// One line of a job's history; written in the transaction that makes the change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditRecord {
+    pub at: Timestamp,
+    pub job: JobId,
+    /// What happened: an event's word, such as `started`, or `refused`.
+    pub what: String,
+    /// The state before and after, as words.
+    pub from: String,
+    pub to: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<Fence>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<KeyId>,
+    /// Why, when something was refused or failed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}

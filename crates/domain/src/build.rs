@@ -1,0 +1,47 @@
+//! The record of what made an artifact.
+
+use freehold_protocol::order::{Artifact, Package, Source};
+use freehold_protocol::{AppName, BuildId, ComponentName, Digest, JobId, Timestamp, WorkflowId};
+use serde::{Deserialize, Serialize};
+
+/// One build of one source of a component: the same source is built once, whatever versions name it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Build {
+    pub id: BuildId,
+    pub app: AppName,
+    pub component: ComponentName,
+    pub package: Package,
+    pub source: Source,
+    /// The digest of source and package form.
+    pub source_digest: Digest,
+    pub created_at: Timestamp,
+    pub state: BuildState,
+}
+
+/// Where a build stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum BuildState {
+    /// A workflow works on it.
+    Building { workflow: WorkflowId },
+    Built {
+        job: JobId,
+        artifact: Artifact,
+        built_at: Timestamp,
+    },
+    Failed {
+        job: JobId,
+        reason: String,
+    },
+}
+
+impl BuildState {
+    /// Returns the state's word.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Building { .. } => "building",
+            Self::Built { .. } => "built",
+            Self::Failed { .. } => "failed",
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! One app in one customer account: its runner, its inputs, and which workflow holds it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::report::Hello;
+use freehold_protocol::{AccountId, AppName, Digest, InstallId, KeyId, Timestamp, WorkflowId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The reserved install whose runner builds artifacts in the tenant's own account.
+pub const BUILD_INSTALL: &str = "build";
+
+/// Names that would collide with the tenant's own queues or roles.
+pub const RESERVED_INSTALLS: [&str; 5] = [BUILD_INSTALL, "dead", "dispatch", "grants", "reports"];
+
+/// The most jobs at once that are dispatched to a runner, whatever it advertises.
+pub const MAX_SLOTS: u32 = 32;
+
+/// An install.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Install {
+    pub id: InstallId,
+    pub serves: Serves,
+    pub account: AccountId,
+    pub region: String,
+    pub created_at: Timestamp,
+    /// The public half of the key that the enrolment secret stands for.
+    pub enrolment_key: PublicKey,
+    #[serde(default)]
+    pub inputs: BTreeMap<String, Value>,
+    /// The URL of its orders queue, once made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders_queue_url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<Runner>,
+    /// Keys of runners that were replaced; they never speak for the install again.
+    #[serde(default)]
+    pub retired: BTreeSet<KeyId>,
+    /// The exclusive workflow that works on it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<WorkflowId>,
+    /// The serial of the next workflow's orders.
+    pub next_serial: u64,
+}
+
+/// What an install is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "serves", rename_all = "snake_case")]
+pub enum Serves {
+    /// An app; `version` is the last one that was deployed to the end.
+    App {
+        app: AppName,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<Digest>,
+    },
+    /// The tenant's own builds.
+    Builds,
+}
+
+/// The runner that speaks for an install.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runner {
+    pub public_key: PublicKey,
+    pub version: String,
+    pub slots: u32,
+    pub host: String,
+    pub since: Timestamp,
+}
+
+/// Why an install refuses something.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InstallError {
+    #[error("install `{install}` is being worked on by `{live}`; wait for it or cancel it")]
+    Live { install: InstallId, live: WorkflowId },
+    #[error("runner key `{key}` of install `{install}` was replaced and cannot come back")]
+    Retired { install: InstallId, key: KeyId },
+    #[error("install `{0}` has no runner yet; launch its install stack and start the runner")]
+    NoRunner(InstallId),
+    #[error("install name `{0}` is reserved; choose another one")]
+    Reserved(InstallId),
+    #[error(
+        "install name `{wanted}` and the existing `{existing}` begin alike (one is a prefix of the other), which would \
+         let their resource names collide; choose another name"
+    )]
+    Prefix { wanted: InstallId, existing: InstallId },
+}
+
+/// What a hello makes of an install.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub enum HelloStep {
+    /// The runner is new, or tells something new of itself.
+    Changed(Box<Install>),
+    /// Nothing new.
+    Already,
+}
+
+impl Install {
+    /// Returns the app that it runs, if it is not the build install.
+    pub const fn app(&self) -> Option<&AppName> {
+        match &self.serves {
+            Serves::App { app, .. } => Some(app),
+            Serves::Builds => None,
+        }
+    }
+
+    /// Returns what a runner's announcement makes of the install; the key of a replaced runner is retired for good.
+    ///
+    /// # Errors
+    /// [`InstallError::Retired`] for a key that was replaced before.
+    pub fn on_hello(&self, hello: &Hello, now: Timestamp) -> Result<HelloStep, InstallError> {
+        let key = hello.public_key.key_id();
+        if self.retired.contains(&key) {
+            return Err(InstallError::Retired { install: self.id.clone(), key });
+        }
+        let mut next = self.clone();
+        let since = match &self.runner {
+            Some(runner) if runner.public_key == hello.public_key => runner.since,
+            Some(runner) => {
+                next.retired.insert(runner.public_key.key_id());
+                now
+            }
+            None => now,
+        };
+        let runner = Runner {
+            public_key: hello.public_key.clone(),
+            version: hello.version.chars().take(40).collect(),
+            slots: hello.slots.clamp(1, MAX_SLOTS),
+            host: hello.host.chars().take(120).collect(),
+            since,
+        };
+        if self.runner.as_ref() == Some(&runner) {
+            return Ok(HelloStep::Already);
+        }
+        next.runner = Some(runner);
+        Ok(HelloStep::Changed(Box::new(next)))
+    }
+
+    /// Returns the install with `workflow` holding it when `exclusive`, and the serial of that workflow's orders.
+    ///
+    /// # Errors
+    /// [`InstallError::Live`] when another workflow holds it.
+    pub fn begin(&self, workflow: &WorkflowId, exclusive: bool) -> Result<(Self, u64), InstallError> {
+        let mut next = self.clone();
+        if exclusive {
+            match &self.live {
+                Some(live) if live != workflow => {
+                    return Err(InstallError::Live { install: self.id.clone(), live: live.clone() });
+                }
+                Some(_) | None => next.live = Some(workflow.clone()),
+            }
+        }
+        next.next_serial += 1;
+        Ok((next, self.next_serial))
+    }
+
+    /// Returns the install without `workflow` holding it; `deployed` is the version that it brought to the end.
+    pub fn release(&self, workflow: &WorkflowId, deployed: Option<&Digest>) -> Self {
+        let mut next = self.clone();
+        if next.live.as_ref() == Some(workflow) {
+            next.live = None;
+        }
+        if let (Serves::App { version, .. }, Some(deployed)) = (&mut next.serves, deployed) {
+            *version = Some(deployed.clone());
+        }
+        next
+    }
+}
+
+/// Checks a new install's name against the existing ones.
+///
+/// # Errors
+/// [`InstallError::Reserved`] or [`InstallError::Prefix`].
+pub fn check_name<'a>(
+    wanted: &InstallId,
+    existing: impl IntoIterator<Item = &'a InstallId>,
+) -> Result<(), InstallError> {
+    if RESERVED_INSTALLS.contains(&wanted.as_str()) {
+        return Err(InstallError::Reserved(wanted.clone()));
+    }
+    for other in existing {
+        let alike = other.as_str().starts_with(wanted.as_str()) || wanted.as_str().starts_with(other.as_str());
+        if alike && other != wanted {
+            return Err(InstallError::Prefix { wanted: wanted.clone(), existing: other.clone() });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn install() -> Install {
+        Install {
+            id: "globex".parse().unwrap(),
+            serves: Serves::App { app: "demo".parse().unwrap(), version: None },
+            account: "222222222222".parse().unwrap(),
+            region: "eu-west-1".into(),
+            created_at: Timestamp::default(),
+            enrolment_key: key(9),
+            inputs: BTreeMap::new(),
+            orders_queue_url: None,
+            runner: None,
+            retired: BTreeSet::new(),
+            live: None,
+            next_serial: 1,
+        }
+    }
+
+    fn key(seed: u8) -> PublicKey {
+        freehold_protocol::envelope::enrolment_key(
+            &"acme".parse().unwrap(),
+            &"globex".parse().unwrap(),
+            &seed.to_string(),
+        )
+        .verifying_key()
+        .into()
+    }
+
+    fn hello(seed: u8) -> Hello {
+        Hello { public_key: key(seed), version: "0.1.0".into(), slots: 4, host: "i-1".into() }
+    }
+
+    fn changed(step: Result<HelloStep, InstallError>) -> Install {
+        match step {
+            Ok(HelloStep::Changed(install)) => *install,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_replaced_runner_never_comes_back() {
+        let first = changed(install().on_hello(&hello(1), Timestamp::from_millis(1)));
+        let second = changed(first.on_hello(&hello(2), Timestamp::from_millis(2)));
+
+        let back = second.on_hello(&hello(1), Timestamp::from_millis(3));
+
+        assert!(matches!(back, Err(InstallError::Retired { .. })));
+        assert_eq!(second.on_hello(&hello(2), Timestamp::from_millis(4)), Ok(HelloStep::Already));
+    }
+
+    #[test]
+    fn a_second_live_deploy_is_refused() {
+        let one = WorkflowId::derive("globex", "1");
+        let two = WorkflowId::derive("globex", "2");
+        let (held, first) = install().begin(&one, true).unwrap();
+
+        let error = held.begin(&two, true).unwrap_err();
+
+        assert_eq!((first, held.next_serial), (1, 2));
+        assert_eq!(error.to_string(), format!("install `globex` is being worked on by `{one}`; wait for it or cancel it"));
+        assert!(held.release(&one, None).begin(&two, true).is_ok());
+    }
+
+    #[test]
+    fn a_name_that_is_a_prefix_of_another_is_refused_both_ways() {
+        let existing: Vec<InstallId> = vec!["prod".parse().unwrap(), "stage-eu".parse().unwrap()];
+
+        for bad in ["pro", "prod-2", "stage", "build"] {
+            assert!(check_name(&bad.parse().unwrap(), &existing).is_err(), "{bad}");
+        }
+        assert!(check_name(&"globex".parse().unwrap(), &existing).is_ok());
+    }
+}

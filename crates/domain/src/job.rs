@@ -1,0 +1,420 @@
+//! One unit of work for one runner: its states, and what each event makes of them.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::limits::{LOST_GRACE_SECS, MAX_JOB_SECS};
+use freehold_protocol::order::{Artifact, Mode};
+use freehold_protocol::report::{Block, Fence, Outcome};
+use freehold_protocol::{Group, InstallId, JobId, KeyId, Timestamp, WorkflowId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::AuditRecord;
+
+/// How often the control plane may dispatch one job.
+pub const MAX_DISPATCHES: u32 = 3;
+
+/// A job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    pub id: JobId,
+    pub install: InstallId,
+    pub workflow: WorkflowId,
+    /// The workflow's node that this job does.
+    pub node: String,
+    pub group: Group,
+    pub serial: u64,
+    pub mode: Mode,
+    pub timeout_secs: u32,
+    pub created_at: Timestamp,
+    /// When its order is worth nothing: no attempt runs past it.
+    pub not_after: Timestamp,
+    /// Set once someone asked to cancel; the holder of the fence decides whether it came in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel_requested: Option<Timestamp>,
+    pub state: JobState,
+    /// Every change so far, oldest first: state and audit record are one item, so they are written together.
+    #[serde(default)]
+    pub history: Vec<AuditRecord>,
+}
+
+/// Where a job stands; each variant carries what exists then.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum JobState {
+    /// Its order is on the way, or waits for the runner.
+    Queued { dispatch: u32 },
+    /// An attempt has started and has not ended.
+    Running { fence: Fence, runner: KeyId, started_at: Timestamp, last_seq: u64, last_contact: Timestamp },
+    Succeeded {
+        fence: Fence,
+        ended_at: Timestamp,
+        #[serde(default)]
+        outputs: BTreeMap<String, Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        artifact: Option<Artifact>,
+    },
+    /// `partial`: something may have been changed before the failure.
+    Failed { fence: Fence, ended_at: Timestamp, reason: String, partial: bool },
+    Blocked { fence: Fence, ended_at: Timestamp, block: Block, reason: String },
+    Interrupted { fence: Fence, ended_at: Timestamp, reason: String },
+    /// Nobody ended it in time; every order of it has expired, so nothing can be running any more.
+    Lost { dispatch: u32, ended_at: Timestamp },
+    Cancelled { dispatch: u32, ended_at: Timestamp },
+}
+
+impl JobState {
+    /// Returns the state's word in messages, tables and audit records.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Queued { .. } => "queued",
+            Self::Running { .. } => "running",
+            Self::Succeeded { .. } => "succeeded",
+            Self::Failed { .. } => "failed",
+            Self::Blocked { .. } => "blocked",
+            Self::Interrupted { .. } => "interrupted",
+            Self::Lost { .. } => "lost",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+
+    /// Returns whether the job has ended.
+    pub const fn is_terminal(&self) -> bool {
+        match self {
+            Self::Queued { .. } | Self::Running { .. } => false,
+            Self::Succeeded { .. }
+            | Self::Failed { .. }
+            | Self::Blocked { .. }
+            | Self::Interrupted { .. }
+            | Self::Lost { .. }
+            | Self::Cancelled { .. } => true,
+        }
+    }
+
+    /// Returns the dispatch number that counts now.
+    pub const fn dispatch(&self) -> u32 {
+        match self {
+            Self::Queued { dispatch } | Self::Lost { dispatch, .. } | Self::Cancelled { dispatch, .. } => *dispatch,
+            Self::Running { fence, .. }
+            | Self::Succeeded { fence, .. }
+            | Self::Failed { fence, .. }
+            | Self::Blocked { fence, .. }
+            | Self::Interrupted { fence, .. } => fence.dispatch,
+        }
+    }
+
+    /// Returns the highest fence seen in the current dispatch, if an attempt has spoken.
+    pub const fn fence(&self) -> Option<Fence> {
+        match self {
+            Self::Queued { .. } | Self::Lost { .. } | Self::Cancelled { .. } => None,
+            Self::Running { fence, .. }
+            | Self::Succeeded { fence, .. }
+            | Self::Failed { fence, .. }
+            | Self::Blocked { fence, .. }
+            | Self::Interrupted { fence, .. } => Some(*fence),
+        }
+    }
+
+    /// Returns why the job did not succeed, as a sentence, if it ended otherwise.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Queued { .. } | Self::Running { .. } | Self::Succeeded { .. } => None,
+            Self::Failed { reason, partial: true, .. } => Some(format!("{reason} (partial)")),
+            Self::Failed { reason, partial: false, .. }
+            | Self::Blocked { reason, .. }
+            | Self::Interrupted { reason, .. } => Some(reason.clone()),
+            Self::Lost { .. } => Some("no runner ended the job before its order expired".into()),
+            Self::Cancelled { .. } => Some("cancelled on request".into()),
+        }
+    }
+}
+
+/// Something that happens to a job.
+#[derive(Debug, Clone, PartialEq)]
+pub enum JobEvent {
+    /// An attempt started.
+    Started { fence: Fence, seq: u64, runner: KeyId },
+    /// An attempt is still working, or asked for an artifact.
+    Progress { fence: Fence, seq: u64, runner: KeyId },
+    /// An attempt ended.
+    Finished { fence: Fence, runner: KeyId, outcome: Outcome },
+    /// Someone asks to cancel the job.
+    Cancel,
+    /// The clock passed; ends what outlived its order.
+    Expire,
+    /// The control plane tries again.
+    Retry,
+}
+
+impl JobEvent {
+    /// Returns the event's word in audit records.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Started { .. } => "started",
+            Self::Progress { .. } => "progress",
+            Self::Finished { .. } => "finished",
+            Self::Cancel => "cancel",
+            Self::Expire => "expire",
+            Self::Retry => "retry",
+        }
+    }
+
+    const fn attempt(&self) -> Option<(Fence, &KeyId)> {
+        match self {
+            Self::Started { fence, runner, .. }
+            | Self::Progress { fence, runner, .. }
+            | Self::Finished { fence, runner, .. } => Some((*fence, runner)),
+            Self::Cancel | Self::Expire | Self::Retry => None,
+        }
+    }
+}
+
+/// What an event makes of a job.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub enum Step {
+    /// The job changed: commit it with its audit record, then perform what follows from its new state.
+    Changed { job: Box<Job>, audit: Box<AuditRecord> },
+    /// The event was taken before, or asks for what is so already; effects may be performed again.
+    Already,
+    /// Still waiting for time to pass.
+    NotYet,
+}
+
+/// Why an event is refused; the job is unchanged, the refusal is audited.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Rejected {
+    /// An attempt speaks that a newer one has replaced.
+    #[error("attempt {found} of job `{job}` is stale; attempt {highest} has replaced it")]
+    Stale { job: JobId, found: Fence, highest: Fence },
+    /// Another runner holds the same fence; the first one wins and this one is to stop.
+    #[error("attempt {fence} of job `{job}` is held by runner `{holder}`")]
+    Held { job: JobId, fence: Fence, holder: KeyId },
+    /// The job has ended.
+    #[error("job `{job}` has ended as {state}")]
+    Ended { job: JobId, state: &'static str },
+    /// A dispatch that the control plane never made.
+    #[error("dispatch {found} of job `{job}` was never made; the last one is {last}")]
+    NeverDispatched { job: JobId, found: u32, last: u32 },
+    /// All tries are used.
+    #[error("job `{job}` was dispatched {MAX_DISPATCHES} times; deploy again to start a new job")]
+    Exhausted { job: JobId },
+    /// Trying again makes no sense in this state.
+    #[error("job `{job}` is {state}; only a failed, interrupted or lost job can be tried again")]
+    NotRetryable { job: JobId, state: &'static str },
+}
+
+/// Everything that a new job is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewJob {
+    pub install: InstallId,
+    pub workflow: WorkflowId,
+    pub node: String,
+    pub group: Group,
+    pub serial: u64,
+    pub mode: Mode,
+    pub timeout_secs: u32,
+}
+
+impl Job {
+    /// Returns a queued job whose order may start within `claim_window_secs` and then run for its timeout.
+    pub fn new(new: NewJob, claim_window_secs: u64, now: Timestamp) -> Self {
+        let timeout_secs = new.timeout_secs.min(MAX_JOB_SECS);
+        Self {
+            id: JobId::derive(&new.workflow, &new.node),
+            install: new.install,
+            workflow: new.workflow,
+            node: new.node,
+            group: new.group,
+            serial: new.serial,
+            mode: new.mode,
+            timeout_secs,
+            created_at: now,
+            not_after: now.plus_secs(claim_window_secs + u64::from(timeout_secs)),
+            cancel_requested: None,
+            state: JobState::Queued { dispatch: 1 },
+            history: Vec::new(),
+        }
+    }
+
+    /// Returns what `event` makes of this job at `now`.
+    ///
+    /// # Errors
+    /// [`Rejected`] when the event must not change the job.
+    pub fn on(&self, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {
+        if let Some((fence, _)) = event.attempt() {
+            self.check_dispatch(fence)?;
+        }
+        match &self.state {
+            JobState::Queued { dispatch } => self.while_queued(*dispatch, event, now),
+            JobState::Running { fence, runner, last_seq, .. } => {
+                self.while_running(*fence, runner, *last_seq, event, now)
+            }
+            JobState::Succeeded { .. }
+            | JobState::Failed { .. }
+            | JobState::Blocked { .. }
+            | JobState::Interrupted { .. }
+            | JobState::Lost { .. }
+            | JobState::Cancelled { .. } => self.when_ended(event, now),
+        }
+    }
+
+    fn while_queued(&self, dispatch: u32, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {
+        match event {
+            JobEvent::Started { fence, seq, runner } | JobEvent::Progress { fence, seq, runner } => {
+                Ok(self.running(event, *fence, *seq, runner, now))
+            }
+            JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
+            JobEvent::Cancel => Ok(self.cancel_requested(event, now)),
+            JobEvent::Expire => Ok(self.expire(dispatch, event, now)),
+            JobEvent::Retry => Err(self.not_retryable()),
+        }
+    }
+
+    fn while_running(
+        &self,
+        current: Fence,
+        holder: &KeyId,
+        last_seq: u64,
+        event: &JobEvent,
+        now: Timestamp,
+    ) -> Result<Step, Rejected> {
+        if let Some((fence, runner)) = event.attempt() {
+            if fence < current {
+                return Err(Rejected::Stale { job: self.id.clone(), found: fence, highest: current });
+            }
+            if fence == current && runner != holder {
+                return Err(Rejected::Held { job: self.id.clone(), fence, holder: holder.clone() });
+            }
+        }
+        match event {
+            JobEvent::Started { fence, seq, runner } | JobEvent::Progress { fence, seq, runner } => {
+                if *fence == current && *seq <= last_seq {
+                    return Ok(Step::Already);
+                }
+                Ok(self.running(event, *fence, *seq, runner, now))
+            }
+            JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
+            JobEvent::Cancel => Ok(self.cancel_requested(event, now)),
+            JobEvent::Expire => Ok(self.expire(current.dispatch, event, now)),
+            JobEvent::Retry => Err(self.not_retryable()),
+        }
+    }
+
+    fn when_ended(&self, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {
+        match event {
+            JobEvent::Started { fence, .. } | JobEvent::Progress { fence, .. } | JobEvent::Finished { fence, .. } => {
+                if self.state.fence() == Some(*fence) {
+                    return Ok(Step::Already);
+                }
+                Err(Rejected::Ended { job: self.id.clone(), state: self.state.word() })
+            }
+            JobEvent::Cancel | JobEvent::Expire => Ok(Step::Already),
+            JobEvent::Retry => self.retry(event, now),
+        }
+    }
+
+    /// A report must belong to the current dispatch.
+    fn check_dispatch(&self, fence: Fence) -> Result<(), Rejected> {
+        let last = self.state.dispatch();
+        if fence.dispatch > last {
+            return Err(Rejected::NeverDispatched { job: self.id.clone(), found: fence.dispatch, last });
+        }
+        if fence.dispatch < last {
+            let highest = self.state.fence().unwrap_or(Fence { dispatch: last, receive: 0 });
+            return Err(Rejected::Stale { job: self.id.clone(), found: fence, highest });
+        }
+        Ok(())
+    }
+
+    fn running(&self, event: &JobEvent, fence: Fence, seq: u64, runner: &KeyId, now: Timestamp) -> Step {
+        let started_at = match &self.state {
+            JobState::Running { fence: current, started_at, .. } if *current == fence => *started_at,
+            _ => now,
+        };
+        let state =
+            JobState::Running { fence, runner: runner.clone(), started_at, last_seq: seq, last_contact: now };
+        self.change(state, event, now)
+    }
+
+    fn ended(&self, event: &JobEvent, fence: Fence, outcome: &Outcome, now: Timestamp) -> Step {
+        let ended_at = now;
+        let state = match outcome.clone() {
+            Outcome::Succeeded { outputs, artifact } => JobState::Succeeded { fence, ended_at, outputs, artifact },
+            Outcome::Failed { reason, partial } => JobState::Failed { fence, ended_at, reason, partial },
+            Outcome::Blocked { block, reason } => JobState::Blocked { fence, ended_at, block, reason },
+            Outcome::Interrupted { reason } => JobState::Interrupted { fence, ended_at, reason },
+            Outcome::Cancelled => JobState::Cancelled { dispatch: fence.dispatch, ended_at },
+        };
+        self.change(state, event, now)
+    }
+
+    fn cancel_requested(&self, event: &JobEvent, now: Timestamp) -> Step {
+        if self.cancel_requested.is_some() {
+            return Step::Already;
+        }
+        let mut asked = self.clone();
+        asked.cancel_requested = Some(now);
+        asked.change(self.state.clone(), event, now)
+    }
+
+    /// Ends the job once its orders have expired and the last attempt's reports had time to arrive: no attempt runs
+    /// past `not_after`, so nothing is running any more, and a new dispatch cannot meet an old one.
+    fn expire(&self, dispatch: u32, event: &JobEvent, now: Timestamp) -> Step {
+        if now < self.not_after.plus_secs(LOST_GRACE_SECS) {
+            return Step::NotYet;
+        }
+        let unclaimed = matches!(self.state, JobState::Queued { .. });
+        if unclaimed && self.cancel_requested.is_some() {
+            return self.change(JobState::Cancelled { dispatch, ended_at: now }, event, now);
+        }
+        self.change(JobState::Lost { dispatch, ended_at: now }, event, now)
+    }
+
+    fn retry(&self, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {
+        match &self.state {
+            JobState::Failed { .. } | JobState::Interrupted { .. } | JobState::Lost { .. } => {}
+            JobState::Queued { .. }
+            | JobState::Running { .. }
+            | JobState::Succeeded { .. }
+            | JobState::Blocked { .. }
+            | JobState::Cancelled { .. } => return Err(self.not_retryable()),
+        }
+        let dispatch = self.state.dispatch();
+        if dispatch >= MAX_DISPATCHES {
+            return Err(Rejected::Exhausted { job: self.id.clone() });
+        }
+        let mut again = self.clone();
+        let window = self.not_after.since(self.created_at) / 1000;
+        again.created_at = now;
+        again.not_after = now.plus_secs(window);
+        again.cancel_requested = None;
+        Ok(again.change(JobState::Queued { dispatch: dispatch + 1 }, event, now))
+    }
+
+    fn not_retryable(&self) -> Rejected {
+        Rejected::NotRetryable { job: self.id.clone(), state: self.state.word() }
+    }
+
+    fn change(&self, state: JobState, event: &JobEvent, now: Timestamp) -> Step {
+        let audit = AuditRecord {
+            at: now,
+            job: self.id.clone(),
+            what: event.word().to_owned(),
+            from: self.state.word().to_owned(),
+            to: state.word().to_owned(),
+            fence: event.attempt().map(|(fence, _)| fence),
+            runner: event.attempt().map(|(_, runner)| runner.clone()),
+            reason: state.reason().unwrap_or_default(),
+        };
+        let mut job = self.clone();
+        job.state = state;
+        if !matches!(event, JobEvent::Progress { .. }) || audit.from != audit.to {
+            job.history.push(audit.clone());
+        }
+        Step::Changed { job: Box::new(job), audit: Box::new(audit) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

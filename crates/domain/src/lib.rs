@@ -1,0 +1,21 @@
+//! The pure rules: what a job, a workflow and an install may become, and what runs next. No I/O, clock or randomness:
+//! `now` and ids are passed in, decisions are values.
+
+#![warn(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+pub mod audit;
+pub mod build;
+pub mod install;
+pub mod job;
+pub mod plan;
+pub mod workflow;
+
+pub use audit::AuditRecord;
+pub use install::Install;
+pub use job::{Job, JobEvent, JobState, Rejected, Step};
+pub use workflow::{Workflow, WorkflowState};

@@ -1,0 +1,335 @@
+//! Which nodes a workflow has: what a change touches is what a deploy runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freehold_protocol::app_version::{Action, AppVersion, Component, Input, InputKind, Reference, Trigger};
+use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, canonical};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::build::{Build, BuildState};
+use crate::workflow::{Node, NodeState, Target};
+
+/// The longest that one build may take, in seconds.
+pub const BUILD_TIMEOUT_SECS: u32 = 15 * 60;
+
+/// What is deployed of one component.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Deployed {
+    pub component: ComponentName,
+    pub fingerprint: Digest,
+    pub artifact: Digest,
+    pub version: Digest,
+    pub job: freehold_protocol::JobId,
+    pub at: freehold_protocol::Timestamp,
+    #[serde(default)]
+    pub outputs: BTreeMap<String, Value>,
+}
+
+/// Why nothing can be planned.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    #[error("component `{component}` has no artifact; run `freehold build {app}` and deploy again")]
+    NotBuilt { component: ComponentName, app: String },
+    #[error("app `{app}` has no component `{component}`{}", hint(.nearest))]
+    UnknownComponent { app: String, component: ComponentName, nearest: Option<String> },
+    #[error("app `{app}` has no action `{action}`{}", hint(.nearest))]
+    UnknownAction { app: String, action: ActionName, nearest: Option<String> },
+    #[error("app `{app}` has no input `{input}`{}", hint(.nearest))]
+    UnknownInput { app: String, input: String, nearest: Option<String> },
+    #[error("input `{0}` is required; set it with `--input {0}=VALUE`")]
+    MissingInput(String),
+    #[error("input `{input}` must be a {expected}, found {found}")]
+    WrongType { input: String, expected: &'static str, found: String },
+    #[error("value cannot be written as JSON: {0}")]
+    Unwritable(String),
+}
+
+fn hint(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+/// Returns the value of every input: given, else its default.
+///
+/// # Errors
+/// An unknown input, a missing required one, or a value of the wrong type.
+pub fn resolve_inputs(
+    version: &AppVersion,
+    given: &BTreeMap<String, Value>,
+) -> Result<BTreeMap<String, Value>, PlanError> {
+    for name in given.keys() {
+        if !version.inputs.iter().any(|input| input.name == *name) {
+            let nearest = nearest(name, version.inputs.iter().map(|input| input.name.as_str()));
+            return Err(PlanError::UnknownInput { app: version.app.to_string(), input: name.clone(), nearest });
+        }
+    }
+    let mut values = BTreeMap::new();
+    for input in &version.inputs {
+        match given.get(&input.name).or(input.default.as_ref()) {
+            Some(value) => {
+                values.insert(input.name.clone(), check_type(input, value)?);
+            }
+            None if input.required => return Err(PlanError::MissingInput(input.name.clone())),
+            None => {}
+        }
+    }
+    Ok(values)
+}
+
+/// Returns those stored values that `version` still has an input for: a version may drop an input that installs have
+/// set, and an older one may bring it back.
+pub fn known_inputs(version: &AppVersion, stored: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    stored
+        .iter()
+        .filter(|(name, _)| version.inputs.iter().any(|input| input.name == **name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// Texts are read as the input's type where that is what the text says (`"3"` is a number).
+fn check_type(input: &Input, value: &Value) -> Result<Value, PlanError> {
+    let parsed = match value {
+        Value::String(text) => serde_json::from_str::<Value>(text).ok(),
+        _ => None,
+    };
+    let candidates = [Some(value.clone()), parsed];
+    let (expected, fits): (_, fn(&Value) -> bool) = match input.kind {
+        InputKind::String => ("string", Value::is_string),
+        InputKind::Number => ("number", Value::is_number),
+        InputKind::List => ("list", Value::is_array),
+        InputKind::Bool => ("bool", Value::is_boolean),
+        InputKind::Json => ("JSON value", |_| true),
+        InputKind::Yaml => ("text of YAML", |_| true),
+        InputKind::Hcl => ("text of HCL", |_| true),
+    };
+    candidates.into_iter().flatten().find(fits).ok_or_else(|| PlanError::WrongType {
+        input: input.name.clone(),
+        expected,
+        found: shape(value),
+    })
+}
+
+fn shape(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".into(),
+        Value::Bool(value) => format!("`{value}`"),
+        Value::Number(value) => format!("`{value}`"),
+        // The text itself may be a secret: only its length is told.
+        Value::String(text) => format!("a text of {} characters", text.chars().count()),
+        Value::Array(_) => "a list".into(),
+        Value::Object(_) => "a map".into(),
+    }
+}
+
+/// Returns the digest that changes when deploying `component` again would change something: its artifact, its own
+/// values, or the inputs that its templates refer to.
+///
+/// # Errors
+/// [`PlanError::Unwritable`].
+pub fn fingerprint(
+    component: &Component,
+    artifact: &Digest,
+    inputs: &BTreeMap<String, Value>,
+) -> Result<Digest, PlanError> {
+    let used: BTreeMap<&str, Option<&Value>> = component
+        .references
+        .iter()
+        .filter_map(|reference| match reference {
+            Reference::Input(name) => Some((name.as_str(), inputs.get(name))),
+            Reference::Component(_) | Reference::Action(_) | Reference::Secret(_) => None,
+        })
+        .collect();
+    canonical::digest(&(artifact, &component.spec, used)).map_err(|e| PlanError::Unwritable(e.to_string()))
+}
+
+/// What a deploy is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeployScope {
+    /// Only these components and what depends on them; empty: whatever changed.
+    pub only: BTreeSet<ComponentName>,
+    /// Everything, changed or not.
+    pub all: bool,
+    /// Whether this is the install's provisioning, which also runs post-provision actions.
+    pub provision: bool,
+}
+
+/// All that a deploy is planned from.
+#[derive(Debug, Clone, Copy)]
+pub struct DeployInput<'a> {
+    pub version: &'a AppVersion,
+    pub builds: &'a BTreeMap<ComponentName, Build>,
+    /// Resolved values.
+    pub inputs: &'a BTreeMap<String, Value>,
+    pub deployed: &'a BTreeMap<ComponentName, Deployed>,
+    pub serial: u64,
+}
+
+/// Returns the nodes of a deploy: changed components, what depends on them, and the actions that they trigger.
+///
+/// # Errors
+/// A component without artifact, or an unknown one in the scope.
+pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<Node>, PlanError> {
+    let version = input.version;
+    for name in &scope.only {
+        if version.component(name).is_none() {
+            let nearest = nearest(name.as_str(), version.components.iter().map(|c| c.name.as_str()));
+            let (app, component) = (version.app.to_string(), name.clone());
+            return Err(PlanError::UnknownComponent { app, component, nearest });
+        }
+    }
+    let mut targets = BTreeMap::new();
+    let mut touched = BTreeSet::new();
+    for component in &version.components {
+        let target = component_target(version, component, input)?;
+        let Target::Component { fingerprint, .. } = &target else { continue };
+        let live = input.deployed.get(&component.name);
+        let changed = live.is_none_or(|live| live.fingerprint != *fingerprint);
+        let wanted = if scope.only.is_empty() { changed || scope.all } else { scope.only.contains(&component.name) };
+        if wanted {
+            touched.insert(component.name.clone());
+        }
+        targets.insert(component.name.clone(), target);
+    }
+    add_dependents(version, &mut touched);
+    let mut nodes: Vec<Node> = version
+        .components
+        .iter()
+        .filter(|component| touched.contains(&component.name))
+        .filter_map(|component| {
+            Some(Node {
+                name: component.name.to_string(),
+                target: targets.remove(&component.name)?,
+                dependencies: component.dependencies.intersection(&touched).map(ToString::to_string).collect(),
+                timeout_secs: component.deploy_timeout_secs,
+                serial: 0,
+                state: NodeState::Waiting,
+            })
+        })
+        .collect();
+    nodes.extend(triggered_actions(version, &touched, scope.provision));
+    for node in &mut nodes {
+        node.serial = input.serial;
+    }
+    Ok(nodes)
+}
+
+fn component_target(
+    version: &AppVersion,
+    component: &Component,
+    input: DeployInput<'_>,
+) -> Result<Target, PlanError> {
+    let built = input.builds.get(&component.name).and_then(|build| match &build.state {
+        BuildState::Built { artifact, .. } => Some((build.id.clone(), artifact.digest.clone())),
+        BuildState::Building { .. } | BuildState::Failed { .. } => None,
+    });
+    let (build, artifact) = built.ok_or_else(|| PlanError::NotBuilt {
+        component: component.name.clone(),
+        app: version.app.to_string(),
+    })?;
+    let fingerprint = fingerprint(component, &artifact, input.inputs)?;
+    Ok(Target::Component { component: component.name.clone(), build, artifact, fingerprint })
+}
+
+fn add_dependents(version: &AppVersion, touched: &mut BTreeSet<ComponentName>) {
+    loop {
+        let before = touched.len();
+        for component in &version.components {
+            if !component.dependencies.is_disjoint(touched) {
+                touched.insert(component.name.clone());
+            }
+        }
+        if touched.len() == before {
+            return;
+        }
+    }
+}
+
+fn triggered_actions(version: &AppVersion, touched: &BTreeSet<ComponentName>, provision: bool) -> Vec<Node> {
+    let everything = || -> BTreeSet<String> { touched.iter().map(ToString::to_string).collect() };
+    let after = |action: &Action| {
+        action.triggers.iter().find_map(|trigger| match trigger {
+            Trigger::PostProvision if provision => Some(everything()),
+            Trigger::PostDeployAllComponents if !touched.is_empty() => Some(everything()),
+            Trigger::PostDeployComponent { component } if touched.contains(component) => {
+                Some(BTreeSet::from([component.to_string()]))
+            }
+            Trigger::Manual
+            | Trigger::PostProvision
+            | Trigger::PostDeployAllComponents
+            | Trigger::PostDeployComponent { .. } => None,
+        })
+    };
+    version
+        .actions
+        .iter()
+        .filter_map(|action| Some(action_node(action, after(action)?, 0)))
+        .collect()
+}
+
+fn action_node(action: &Action, dependencies: BTreeSet<String>, serial: u64) -> Node {
+    Node {
+        name: format!("action:{}", action.name),
+        target: Target::Action { action: action.name.clone() },
+        dependencies,
+        timeout_secs: action.timeout_secs,
+        serial,
+        state: NodeState::Waiting,
+    }
+}
+
+/// Returns the one node of an action's run.
+///
+/// # Errors
+/// [`PlanError::UnknownAction`].
+pub fn action_nodes(version: &AppVersion, action: &ActionName, serial: u64) -> Result<Vec<Node>, PlanError> {
+    let found = version.action(action).ok_or_else(|| PlanError::UnknownAction {
+        app: version.app.to_string(),
+        action: action.clone(),
+        nearest: nearest(action.as_str(), version.actions.iter().map(|a| a.name.as_str())),
+    })?;
+    Ok(vec![action_node(found, BTreeSet::new(), serial)])
+}
+
+/// Returns the nodes that build what has no artifact yet, in no order.
+pub fn build_nodes(builds: &[(ComponentName, BuildId)], serial: u64) -> Vec<Node> {
+    builds
+        .iter()
+        .map(|(component, build)| Node {
+            name: component.to_string(),
+            target: Target::Build { component: component.clone(), build: build.clone() },
+            dependencies: BTreeSet::new(),
+            timeout_secs: BUILD_TIMEOUT_SECS,
+            serial,
+            state: NodeState::Waiting,
+        })
+        .collect()
+}
+
+/// Returns the candidate that is spelt most like `word`, if one is close.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    candidates
+        .into_iter()
+        .map(|candidate| (edit_distance(word, candidate), candidate))
+        .filter(|(distance, candidate)| *distance * 3 <= word.len().max(candidate.len()))
+        .min()
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, to) in b.iter().enumerate() {
+            let change = row.get(j).copied().unwrap_or(0) + usize::from(from != *to);
+            let remove = row.get(j + 1).copied().unwrap_or(0) + 1;
+            let insert = next.last().copied().unwrap_or(0) + 1;
+            next.push(change.min(remove).min(insert));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

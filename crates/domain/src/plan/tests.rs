@@ -1,0 +1,151 @@
+use freehold_protocol::order::{Artifact, Package, Source};
+use freehold_protocol::{JobId, Timestamp, WorkflowId};
+use serde_json::json;
+
+use super::*;
+
+fn version() -> AppVersion {
+    serde_json::from_value(json!({
+        "format": 1,
+        "app": "demo",
+        "inputs": [
+            { "name": "days", "type": "number", "default": 7 },
+            { "name": "greeting", "type": "string", "required": true },
+        ],
+        "components": [
+            component("info", &["storage"], &[]),
+            component("settings", &[], &["greeting"]),
+            component("storage", &[], &["days"]),
+            component("web", &[], &[]),
+        ],
+        "actions": [{
+            "name": "check", "timeout_secs": 60, "steps": [],
+            "triggers": [{ "on": "manual" }, { "on": "post_deploy_all_components" }],
+        }],
+    }))
+    .unwrap()
+}
+
+fn component(name: &str, dependencies: &[&str], inputs: &[&str]) -> Value {
+    let references: Vec<_> = inputs.iter().map(|name| json!({ "to": "input", "name": name })).collect();
+    json!({
+        "name": name, "dependencies": dependencies, "references": references, "deploy_timeout_secs": 600,
+        "source": { "from": "image", "reference": "example/x:1" }, "spec": { "kind": "container_image" },
+    })
+}
+
+fn builds(version: &AppVersion) -> BTreeMap<ComponentName, Build> {
+    let built = |component: &Component| Build {
+        id: BuildId::derive(&version.app, &Digest::of(b"source"), &component.name),
+        app: version.app.clone(),
+        component: component.name.clone(),
+        package: Package::Image,
+        source: Source::Image { reference: "example/x:1".into() },
+        source_digest: Digest::of(b"source"),
+        created_at: Timestamp::default(),
+        state: BuildState::Built {
+            job: JobId::derive(&WorkflowId::derive("build", "1"), "x"),
+            artifact: Artifact {
+                digest: Digest::of(component.name.as_str().as_bytes()),
+                media_type: String::new(),
+                manifests: Vec::new(),
+                blobs: Vec::new(),
+            },
+            built_at: Timestamp::default(),
+        },
+    };
+    version.components.iter().map(|component| (component.name.clone(), built(component))).collect()
+}
+
+fn inputs(given: Value) -> Result<BTreeMap<String, Value>, PlanError> {
+    resolve_inputs(&version(), &serde_json::from_value(given).unwrap())
+}
+
+fn planned(given: Value, deployed: &BTreeMap<ComponentName, Deployed>, scope: &DeployScope) -> Vec<Node> {
+    let version = version();
+    let builds = builds(&version);
+    let inputs = inputs(given).unwrap();
+    let input =
+        DeployInput { version: &version, builds: &builds, inputs: &inputs, deployed, serial: 5 };
+    deploy_nodes(input, scope).unwrap()
+}
+
+fn after(nodes: &[Node]) -> BTreeMap<ComponentName, Deployed> {
+    nodes
+        .iter()
+        .filter_map(|node| match &node.target {
+            Target::Component { component, artifact, fingerprint, .. } => Some((
+                component.clone(),
+                Deployed {
+                    component: component.clone(),
+                    fingerprint: fingerprint.clone(),
+                    artifact: artifact.clone(),
+                    version: Digest::of(b"v"),
+                    job: JobId::derive(&WorkflowId::derive("x", "1"), "x"),
+                    at: Timestamp::default(),
+                    outputs: BTreeMap::new(),
+                },
+            )),
+            Target::Action { .. } | Target::Build { .. } => None,
+        })
+        .collect()
+}
+
+fn names(nodes: &[Node]) -> Vec<&str> {
+    nodes.iter().map(|node| node.name.as_str()).collect()
+}
+
+#[test]
+fn the_first_deploy_runs_everything_and_the_second_nothing() {
+    let scope = DeployScope::default();
+    let first = planned(json!({ "greeting": "hi" }), &BTreeMap::new(), &scope);
+
+    let second = planned(json!({ "greeting": "hi" }), &after(&first), &scope);
+
+    assert_eq!(names(&first), ["info", "settings", "storage", "web", "action:check"]);
+    assert_eq!(first.iter().map(|node| node.serial).collect::<Vec<_>>(), [5; 5]);
+    assert!(second.is_empty());
+}
+
+#[test]
+fn a_changed_input_runs_only_what_refers_to_it_and_what_depends_on_that() {
+    let first = planned(json!({ "greeting": "hi" }), &BTreeMap::new(), &DeployScope::default());
+
+    let greeting = planned(json!({ "greeting": "ho" }), &after(&first), &DeployScope::default());
+    let days = planned(json!({ "greeting": "hi", "days": 9 }), &after(&first), &DeployScope::default());
+
+    assert_eq!(names(&greeting), ["settings", "action:check"]);
+    assert_eq!(names(&days), ["info", "storage", "action:check"]);
+    assert_eq!(days[0].dependencies, BTreeSet::from(["storage".to_owned()]));
+}
+
+#[test]
+fn a_component_that_was_not_built_stops_the_plan_by_name() {
+    let version = version();
+    let mut builds = builds(&version);
+    builds.remove(&"web".parse().unwrap());
+    let inputs = inputs(json!({ "greeting": "hi" })).unwrap();
+    let input = DeployInput {
+        version: &version,
+        builds: &builds,
+        inputs: &inputs,
+        deployed: &BTreeMap::new(),
+        serial: 1,
+    };
+
+    let error = deploy_nodes(input, &DeployScope::default()).unwrap_err();
+
+    assert_eq!(error.to_string(), "component `web` has no artifact; run `freehold build demo` and deploy again");
+}
+
+#[test]
+fn bad_inputs_are_refused_by_name() {
+    let unknown = inputs(json!({ "greting": "hi" })).unwrap_err();
+    let missing = inputs(json!({})).unwrap_err();
+    let wrong = inputs(json!({ "greeting": "hi", "days": "soon" })).unwrap_err();
+
+    assert_eq!(unknown.to_string(), "app `demo` has no input `greting`; did you mean `greeting`?");
+    assert_eq!(missing.to_string(), "input `greeting` is required; set it with `--input greeting=VALUE`");
+    assert_eq!(wrong.to_string(), "input `days` must be a number, found a text of 4 characters");
+    assert_eq!(inputs(json!({ "greeting": "hi", "days": "9" })).unwrap()["days"], json!(9));
+}

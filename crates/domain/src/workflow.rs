@@ -1,0 +1,431 @@
+//! One execution of a state machine: its graph of nodes, and the decision what runs next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freehold_protocol::limits::CLAIM_WINDOW_SECS;
+use freehold_protocol::order::Mode;
+use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, Timestamp, WorkflowId};
+use serde::{Deserialize, Serialize};
+
+use crate::job::{Job, JobState, NewJob};
+
+/// A workflow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Workflow {
+    pub id: WorkflowId,
+    pub install: InstallId,
+    pub kind: WorkflowKind,
+    pub mode: Mode,
+    pub created_at: Timestamp,
+    /// The serial of all its orders: later workflows of the install have higher ones.
+    pub serial: u64,
+    /// What the request asked for, for planning.
+    pub request: Request,
+    /// The app version that it brings, once planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Digest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel_requested: Option<Timestamp>,
+    pub nodes: Vec<Node>,
+    pub state: WorkflowState,
+}
+
+/// What the caller asked a workflow to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub enum Request {
+    /// Deploys a version: everything, some components, or whatever changed.
+    Deploy { version: Option<Digest>, only: BTreeSet<ComponentName>, all: bool },
+    /// Runs an action.
+    Action { action: ActionName },
+    /// Builds these components of an app.
+    Build { app: freehold_protocol::AppName, builds: Vec<(ComponentName, BuildId)> },
+}
+
+/// What a workflow is for; also the name of its state machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkflowKind {
+    ProvisionInstall,
+    DeployComponents,
+    BuildComponent,
+    RunAction,
+}
+
+impl WorkflowKind {
+    /// Returns the state machine's name without the tenant's prefix.
+    pub const fn machine(self) -> &'static str {
+        match self {
+            Self::ProvisionInstall => "provision-install",
+            Self::DeployComponents => "deploy-components",
+            Self::BuildComponent => "build-component",
+            Self::RunAction => "run-action",
+        }
+    }
+
+    /// Returns whether no other such workflow may live beside it on the same install.
+    pub const fn is_exclusive(self) -> bool {
+        match self {
+            Self::ProvisionInstall | Self::DeployComponents => true,
+            Self::BuildComponent | Self::RunAction => false,
+        }
+    }
+}
+
+/// Where a workflow stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum WorkflowState {
+    /// Not planned yet: waiting for the runner, or just started.
+    Pending,
+    /// Its graph is being worked on; at most `slots` jobs at once.
+    Running { slots: u32 },
+    Succeeded {
+        ended_at: Timestamp,
+    },
+    Failed {
+        ended_at: Timestamp,
+        reason: String,
+    },
+    Cancelled {
+        ended_at: Timestamp,
+    },
+}
+
+impl WorkflowState {
+    /// Returns the state's word.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running { .. } => "running",
+            Self::Succeeded { .. } => "succeeded",
+            Self::Failed { .. } => "failed",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+
+    /// Returns whether the workflow has ended.
+    pub const fn is_terminal(&self) -> bool {
+        match self {
+            Self::Pending | Self::Running { .. } => false,
+            Self::Succeeded { .. } | Self::Failed { .. } | Self::Cancelled { .. } => true,
+        }
+    }
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// Unique within the workflow.
+    pub name: String,
+    pub target: Target,
+    /// Names of the nodes that must have succeeded before.
+    #[serde(default)]
+    pub dependencies: BTreeSet<String>,
+    pub timeout_secs: u32,
+    /// The serial of its job's orders.
+    pub serial: u64,
+    pub state: NodeState,
+}
+
+/// What a node is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "target", rename_all = "snake_case")]
+pub enum Target {
+    /// Deploys a component from the artifact of a build.
+    Component { component: ComponentName, build: BuildId, artifact: Digest, fingerprint: Digest },
+    /// Runs an action.
+    Action { action: ActionName },
+    /// Builds a component's artifact.
+    Build { component: ComponentName, build: BuildId },
+}
+
+impl Target {
+    /// Returns the FIFO group: the thing being changed.
+    ///
+    /// # Errors
+    /// Never for names that parsed; the error is passed on instead of a panic.
+    pub fn group(&self) -> Result<Group, freehold_protocol::IdError> {
+        match self {
+            Self::Component { component, .. } => format!("component:{component}").parse(),
+            Self::Action { action } => format!("action:{action}").parse(),
+            Self::Build { build, .. } => format!("build:{build}").parse(),
+        }
+    }
+}
+
+/// Where a node stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum NodeState {
+    /// Its dependencies have not all ended, or all slots are taken.
+    Waiting,
+    /// Its job has been handed to the dispatch queue.
+    Active { job: JobId },
+    Succeeded {
+        job: JobId,
+    },
+    /// Ended otherwise: `word` is the job's state.
+    Failed {
+        job: JobId,
+        word: String,
+        reason: String,
+    },
+    /// Never started, because of `because`.
+    Skipped {
+        because: String,
+    },
+}
+
+impl NodeState {
+    /// Returns the state's word.
+    pub fn word(&self) -> &str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Active { .. } => "active",
+            Self::Succeeded { .. } => "succeeded",
+            Self::Failed { word, .. } => word,
+            Self::Skipped { .. } => "skipped",
+        }
+    }
+
+    const fn is_terminal(&self) -> bool {
+        match self {
+            Self::Waiting | Self::Active { .. } => false,
+            Self::Succeeded { .. } | Self::Failed { .. } | Self::Skipped { .. } => true,
+        }
+    }
+}
+
+/// What a decision makes of a workflow: its next state, and the jobs to queue with it.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub struct Advance {
+    pub workflow: Workflow,
+    /// New jobs, to be committed together with the workflow and then dispatched.
+    pub jobs: Vec<Job>,
+    /// Whether anything differs from before.
+    pub changed: bool,
+}
+
+/// Why a graph cannot be worked on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GraphError {
+    #[error("node `{node}` depends on `{missing}`, which is not part of the workflow")]
+    UnknownDependency { node: String, missing: String },
+    #[error("two nodes are called `{0}`")]
+    Duplicate(String),
+    #[error("`{0}` depends on itself through other nodes")]
+    Cycle(String),
+    #[error(transparent)]
+    Name(#[from] freehold_protocol::IdError),
+}
+
+impl Workflow {
+    /// Returns the workflow with its graph, ready jobs started.
+    ///
+    /// # Errors
+    /// [`GraphError`] when the nodes are not an acyclic graph of distinct names.
+    pub fn start(&self, nodes: Vec<Node>, slots: u32, now: Timestamp) -> Result<Advance, GraphError> {
+        check_graph(&nodes)?;
+        let mut next = self.clone();
+        next.nodes = nodes;
+        next.state = WorkflowState::Running { slots: slots.max(1) };
+        let jobs = next.start_ready(now)?;
+        Ok(Advance { workflow: next, jobs, changed: true })
+    }
+
+    /// Returns what the end of `job` makes of the workflow: its node ends, dependents of a failure are skipped, and
+    /// every node whose last dependency has ended starts while slots are free.
+    ///
+    /// # Errors
+    /// [`GraphError::Name`] when a node's group cannot be named; no node of a started workflow causes it.
+    pub fn on_job(&self, job: &Job, now: Timestamp) -> Result<Advance, GraphError> {
+        let mut next = self.clone();
+        let Some(node) = next.nodes.iter_mut().find(|node| node.name == job.node) else {
+            return Ok(Advance { workflow: next, jobs: Vec::new(), changed: false });
+        };
+        let was_active = matches!(&node.state, NodeState::Active { job: active } if *active == job.id);
+        if !was_active || !job.state.is_terminal() {
+            return Ok(Advance { workflow: next, jobs: Vec::new(), changed: false });
+        }
+        node.state = match &job.state {
+            JobState::Succeeded { .. } => NodeState::Succeeded { job: job.id.clone() },
+            ended => NodeState::Failed {
+                job: job.id.clone(),
+                word: ended.word().to_owned(),
+                reason: ended.reason().unwrap_or_default(),
+            },
+        };
+        next.skip_unreachable();
+        let jobs = next.start_ready(now)?;
+        Ok(Advance { workflow: next, jobs, changed: true })
+    }
+
+    /// Returns the workflow with its waiting nodes skipped; active jobs are to be cancelled by the caller.
+    pub fn cancel(&self, now: Timestamp) -> Advance {
+        let mut next = self.clone();
+        if self.state.is_terminal() || self.cancel_requested.is_some() {
+            return Advance { workflow: next, jobs: Vec::new(), changed: false };
+        }
+        next.cancel_requested = Some(now);
+        for node in &mut next.nodes {
+            if node.state == NodeState::Waiting {
+                node.state = NodeState::Skipped { because: "cancelled on request".into() };
+            }
+        }
+        Advance { workflow: next, jobs: Vec::new(), changed: true }
+    }
+
+    /// Returns whether no node will change any more.
+    pub fn is_settled(&self) -> bool {
+        matches!(self.state, WorkflowState::Running { .. }) && self.nodes.iter().all(|node| node.state.is_terminal())
+    }
+
+    /// Returns the jobs that are under way.
+    pub fn active_jobs(&self) -> impl Iterator<Item = &JobId> {
+        self.nodes.iter().filter_map(|node| match &node.state {
+            NodeState::Active { job } => Some(job),
+            NodeState::Waiting
+            | NodeState::Succeeded { .. }
+            | NodeState::Failed { .. }
+            | NodeState::Skipped { .. } => None,
+        })
+    }
+
+    /// Returns the workflow ended: by what became of its nodes, or by `error` of the state machine when there is one.
+    /// Ends calmly as it was when it has ended before.
+    pub fn finish(&self, error: Option<&str>, now: Timestamp) -> Advance {
+        let mut next = self.clone();
+        if self.state.is_terminal() {
+            return Advance { workflow: next, jobs: Vec::new(), changed: false };
+        }
+        let ended_at = now;
+        next.state = match (self.failure(), error) {
+            (_, Some(error)) => WorkflowState::Failed { ended_at, reason: error.to_owned() },
+            (_, None) if self.cancel_requested.is_some() => WorkflowState::Cancelled { ended_at },
+            (Some(reason), None) => WorkflowState::Failed { ended_at, reason },
+            (None, None) => WorkflowState::Succeeded { ended_at },
+        };
+        for node in &mut next.nodes {
+            if node.state == NodeState::Waiting {
+                node.state = NodeState::Skipped { because: "the workflow ended before".into() };
+            }
+        }
+        Advance { workflow: next, jobs: Vec::new(), changed: true }
+    }
+
+    /// Returns a sentence about the nodes that did not succeed, if there are any.
+    fn failure(&self) -> Option<String> {
+        let failed: Vec<_> = self
+            .nodes
+            .iter()
+            .filter_map(|node| match &node.state {
+                NodeState::Failed { word, reason, .. } => Some(format!("`{}` {word}: {reason}", node.name)),
+                NodeState::Waiting | NodeState::Active { .. } => Some(format!("`{}` did not end", node.name)),
+                NodeState::Succeeded { .. } | NodeState::Skipped { .. } => None,
+            })
+            .collect();
+        (!failed.is_empty()).then(|| failed.join("; "))
+    }
+
+    fn skip_unreachable(&mut self) {
+        loop {
+            let dead: BTreeMap<String, String> = self
+                .nodes
+                .iter()
+                .filter(|node| matches!(node.state, NodeState::Failed { .. } | NodeState::Skipped { .. }))
+                .map(|node| (node.name.clone(), root_of(node)))
+                .collect();
+            let mut changed = false;
+            for node in self.nodes.iter_mut().filter(|node| node.state == NodeState::Waiting) {
+                if let Some(root) = node.dependencies.iter().find_map(|name| dead.get(name)) {
+                    node.state = NodeState::Skipped { because: root.clone() };
+                    changed = true;
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    fn start_ready(&mut self, now: Timestamp) -> Result<Vec<Job>, GraphError> {
+        let WorkflowState::Running { slots } = self.state else { return Ok(Vec::new()) };
+        if self.cancel_requested.is_some() {
+            return Ok(Vec::new());
+        }
+        let active = self.nodes.iter().filter(|node| matches!(node.state, NodeState::Active { .. })).count();
+        let free = (slots as usize).saturating_sub(active);
+        let done: BTreeSet<String> = self
+            .nodes
+            .iter()
+            .filter(|node| matches!(node.state, NodeState::Succeeded { .. }))
+            .map(|node| node.name.clone())
+            .collect();
+        let (install, workflow, mode) = (self.install.clone(), self.id.clone(), self.mode);
+        let ready = self
+            .nodes
+            .iter_mut()
+            .filter(|node| node.state == NodeState::Waiting && node.dependencies.is_subset(&done))
+            .take(free);
+        let mut jobs = Vec::new();
+        for node in ready {
+            let new = NewJob {
+                install: install.clone(),
+                workflow: workflow.clone(),
+                node: node.name.clone(),
+                group: node.target.group()?,
+                serial: node.serial,
+                mode,
+                timeout_secs: node.timeout_secs,
+            };
+            let job = Job::new(new, CLAIM_WINDOW_SECS, now);
+            node.state = NodeState::Active { job: job.id.clone() };
+            jobs.push(job);
+        }
+        Ok(jobs)
+    }
+}
+
+/// The failed node that a dead node is dead because of.
+fn root_of(node: &Node) -> String {
+    match &node.state {
+        NodeState::Skipped { because } => because.clone(),
+        NodeState::Failed { word, .. } => format!("`{}` {word}", node.name),
+        NodeState::Waiting | NodeState::Active { .. } | NodeState::Succeeded { .. } => node.name.clone(),
+    }
+}
+
+fn check_graph(nodes: &[Node]) -> Result<(), GraphError> {
+    let mut names = BTreeSet::new();
+    for node in nodes {
+        if !names.insert(node.name.as_str()) {
+            return Err(GraphError::Duplicate(node.name.clone()));
+        }
+    }
+    for node in nodes {
+        if let Some(missing) = node.dependencies.iter().find(|name| !names.contains(name.as_str())) {
+            return Err(GraphError::UnknownDependency { node: node.name.clone(), missing: missing.clone() });
+        }
+    }
+    let mut done = BTreeSet::new();
+    loop {
+        let before = done.len();
+        for node in nodes {
+            if node.dependencies.iter().all(|name| done.contains(name.as_str())) {
+                done.insert(node.name.as_str());
+            }
+        }
+        if done.len() == nodes.len() {
+            return Ok(());
+        }
+        if done.len() == before {
+            let stuck = nodes.iter().find(|node| !done.contains(node.name.as_str()));
+            return Err(GraphError::Cycle(stuck.map(|node| node.name.clone()).unwrap_or_default()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

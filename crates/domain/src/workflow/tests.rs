@@ -1,0 +1,191 @@
+use freehold_protocol::report::{Fence, Outcome};
+use proptest::prelude::*;
+
+use super::*;
+use crate::job::{JobEvent, Step};
+
+const NOW: Timestamp = Timestamp::from_millis(1_000);
+
+fn pending() -> Workflow {
+    Workflow {
+        id: WorkflowId::derive("globex", "test"),
+        install: "globex".parse().unwrap(),
+        kind: WorkflowKind::DeployComponents,
+        mode: Mode::Maintenance,
+        created_at: NOW,
+        serial: 1,
+        request: Request::Deploy { version: None, only: BTreeSet::new(), all: false },
+        version: None,
+        cancel_requested: None,
+        nodes: Vec::new(),
+        state: WorkflowState::Pending,
+    }
+}
+
+fn node(name: &str, dependencies: &[&str]) -> Node {
+    Node {
+        name: name.into(),
+        target: Target::Action { action: name.parse().unwrap() },
+        dependencies: dependencies.iter().map(ToString::to_string).collect(),
+        timeout_secs: 60,
+        serial: 1,
+        state: NodeState::Waiting,
+    }
+}
+
+fn end(job: &Job, succeeds: bool) -> Job {
+    let outcome = if succeeds {
+        Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None }
+    } else {
+        Outcome::Failed { reason: "exit status 1".into(), partial: false }
+    };
+    let runner = serde_json::from_value("a".into()).unwrap();
+    let event = JobEvent::Finished { fence: Fence { dispatch: 1, receive: 1 }, runner, outcome };
+    match job.on(&event, NOW) {
+        Ok(Step::Changed { job, .. }) => *job,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn names(jobs: &[Job]) -> Vec<&str> {
+    jobs.iter().map(|job| job.node.as_str()).collect()
+}
+
+#[test]
+fn a_component_starts_the_moment_its_last_dependency_ends() {
+    let graph = vec![node("a", &[]), node("b", &[]), node("c", &["a", "b"]), node("d", &["a"])];
+    let started = pending().start(graph, 9, NOW).unwrap();
+    assert_eq!(names(&started.jobs), ["a", "b"]);
+
+    let after_a = started.workflow.on_job(&end(&started.jobs[0], true), NOW).unwrap();
+    let after_b = after_a.workflow.on_job(&end(&started.jobs[1], true), NOW).unwrap();
+
+    assert_eq!(names(&after_a.jobs), ["d"]);
+    assert_eq!(names(&after_b.jobs), ["c"]);
+}
+
+#[test]
+fn a_failure_stops_its_dependents_only() {
+    let graph = vec![node("a", &[]), node("b", &[]), node("c", &["a"]), node("d", &["c"]), node("e", &["b"])];
+    let started = pending().start(graph, 9, NOW).unwrap();
+
+    let after_a = started.workflow.on_job(&end(&started.jobs[0], false), NOW).unwrap();
+    let after_b = after_a.workflow.on_job(&end(&started.jobs[1], true), NOW).unwrap();
+
+    assert_eq!(after_a.workflow.nodes[3].state, NodeState::Skipped { because: "`a` failed".into() });
+    assert_eq!(names(&after_b.jobs), ["e"]);
+}
+
+#[test]
+fn a_second_report_of_the_same_end_starts_nothing() {
+    let started = pending().start(vec![node("a", &[]), node("b", &["a"])], 9, NOW).unwrap();
+    let ended = end(&started.jobs[0], true);
+    let once = started.workflow.on_job(&ended, NOW).unwrap();
+
+    let twice = once.workflow.on_job(&ended, NOW).unwrap();
+
+    assert!(!twice.changed && twice.jobs.is_empty());
+}
+
+#[test]
+fn no_more_jobs_run_than_the_runner_has_slots() {
+    let started = pending().start(vec![node("a", &[]), node("b", &[]), node("c", &[])], 2, NOW).unwrap();
+    assert_eq!(names(&started.jobs), ["a", "b"]);
+
+    let next = started.workflow.on_job(&end(&started.jobs[1], true), NOW).unwrap();
+
+    assert_eq!(names(&next.jobs), ["c"]);
+}
+
+#[test]
+fn a_cancelled_workflow_starts_nothing_more_and_ends_cancelled() {
+    let started = pending().start(vec![node("a", &[]), node("b", &["a"])], 9, NOW).unwrap();
+    let cancelled = started.workflow.cancel(NOW).workflow;
+
+    let settled = cancelled.on_job(&end(&started.jobs[0], true), NOW).unwrap();
+    let finished = settled.workflow.finish(None, NOW).workflow;
+
+    assert!(settled.jobs.is_empty() && settled.workflow.is_settled());
+    assert_eq!(finished.state, WorkflowState::Cancelled { ended_at: NOW });
+}
+
+#[test]
+fn an_error_of_the_state_machine_ends_the_workflow_as_failed_whatever_its_nodes_say() {
+    let started = pending().start(vec![node("a", &[])], 9, NOW).unwrap();
+
+    let finished = started.workflow.finish(Some("the run phase timed out"), NOW).workflow;
+
+    assert_eq!(
+        finished.state,
+        WorkflowState::Failed { ended_at: NOW, reason: "the run phase timed out".into() }
+    );
+}
+
+#[test]
+fn a_graph_that_is_none_is_refused() {
+    let cycle = pending().start(vec![node("a", &["b"]), node("b", &["a"])], 1, NOW).unwrap_err();
+    let unknown = pending().start(vec![node("a", &["zz"])], 1, NOW).unwrap_err();
+    let twice = pending().start(vec![node("a", &[]), node("a", &[])], 1, NOW).unwrap_err();
+
+    assert_eq!(cycle.to_string(), "`a` depends on itself through other nodes");
+    assert_eq!(unknown.to_string(), "node `a` depends on `zz`, which is not part of the workflow");
+    assert_eq!(twice.to_string(), "two nodes are called `a`");
+}
+
+prop_compose! {
+    /// Nodes that depend on earlier ones only.
+    fn graph()(edges in prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 0..4), 1..14)) -> Vec<Node> {
+        edges.iter().enumerate().map(|(at, picks)| {
+            let names: Vec<_> = picks.iter().filter(|_| at > 0).map(|pick| format!("n{}", pick.index(at))).collect();
+            node(&format!("n{at}"), &names.iter().map(String::as_str).collect::<Vec<_>>())
+        }).collect()
+    }
+}
+
+proptest! {
+    #[test]
+    fn on_any_graph_nothing_starts_twice_or_early_and_everything_ends(
+        graph in graph(),
+        slots in 1u32..5,
+        order in prop::collection::vec((any::<prop::sample::Index>(), prop::bool::weighted(0.8)), 14),
+    ) {
+        let mut started = BTreeSet::new();
+        let mut succeeded = BTreeSet::new();
+        let mut failed = BTreeSet::new();
+        let advance = pending().start(graph.clone(), slots, NOW).unwrap();
+        let (mut workflow, mut running) = (advance.workflow, advance.jobs.clone());
+        started.extend(advance.jobs.iter().map(|job| job.node.clone()));
+
+        for (pick, succeeds) in order {
+            if running.is_empty() { break; }
+            prop_assert!(running.len() <= slots as usize);
+            let ended = end(&running.remove(pick.index(running.len())), succeeds);
+            if succeeds { succeeded.insert(ended.node.clone()); } else { failed.insert(ended.node.clone()); }
+            let advance = workflow.on_job(&ended, NOW).unwrap();
+            for job in &advance.jobs {
+                prop_assert!(started.insert(job.node.clone()), "{} started twice", job.node);
+                let node = graph.iter().find(|node| node.name == job.node).unwrap();
+                prop_assert!(node.dependencies.is_subset(&succeeded), "{} started early", job.node);
+            }
+            running.extend(advance.jobs);
+            workflow = advance.workflow;
+            let ready = graph.iter().filter(|n| !started.contains(&n.name) && n.dependencies.is_subset(&succeeded)).count();
+            prop_assert!(ready == 0 || running.len() == slots as usize, "a ready node waits beside a free slot");
+        }
+
+        prop_assert!(workflow.is_settled());
+        for node in &workflow.nodes {
+            let doomed = ancestors(&graph, &node.name).iter().any(|name| failed.contains(name));
+            prop_assert_eq!(matches!(node.state, NodeState::Skipped { .. }), doomed, "{}", node.name);
+        }
+    }
+}
+
+fn ancestors(graph: &[Node], name: &str) -> BTreeSet<String> {
+    let node = graph.iter().find(|node| node.name == name).unwrap();
+    let mut all = node.dependencies.clone();
+    for dependency in &node.dependencies {
+        all.extend(ancestors(graph, dependency));
+    }
+    all
+}
