@@ -1,0 +1,28 @@
+"""IAM: the condition key `aws:PrincipalArn`."""
+
+from ministack.core import iam_evaluator
+from ministack.services import iam
+
+from shims.replace import replace
+
+
+def apply():
+    # On AWS the key holds the role's ARN for a role session; MiniStack gives the session's ARN.
+    replace(iam_evaluator, "_resolve_condition_key", _role_for_session)
+
+
+def _role_for_session(original):
+    def resolve_condition_key(key, ctx):
+        value = original(key, ctx)
+        if key.lower() == "aws:principalarn" and ":assumed-role/" in str(value):
+            return role_arn(value, ctx.principal_account)
+        return value
+
+    return resolve_condition_key
+
+
+def role_arn(session_arn, account):
+    """Returns the ARN of the role behind a session; only the stored role knows its path."""
+    name = session_arn.split(":assumed-role/", 1)[1].split("/", 1)[0]
+    role = iam._roles.get_scoped(account, None, name) or {}
+    return role.get("Arn") or f"arn:aws:iam::{account}:role/{name}"

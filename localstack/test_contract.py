@@ -1,0 +1,427 @@
+"""What we rely on in the local cloud, and where it differs from AWS. Run by `cloud test`.
+
+A test whose name says `deviation` fails when the emulator becomes better than it was: then the product's
+workaround, the note in README.md and the test go together.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+from botocore.exceptions import ClientError
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+from contract_cloud import REGION, Contract, Principal, allow, refusal, shared, until
+
+
+class Identity(Contract):
+    def test_role_may_do_what_its_policy_says_and_no_more(self):
+        url, arn = self.account.queue("q")
+        role = self.account.role("sender", allow("sqs:SendMessage", on=arn))
+
+        role.client("sqs").send_message(QueueUrl=url, MessageBody="x")
+
+        self.refused("AccessDenied", role.client("sqs").receive_message, QueueUrl=url)
+
+    def test_unknown_key_and_wrong_secret_are_refused(self):
+        role = self.account.role("someone", allow("*"))
+        role.credentials.secret_key = "wrong"
+
+        self.refused("SignatureDoesNotMatch", role.client("sqs").list_queues)
+        role.credentials.access_key, role._clients = "ASIAUNKNOWN000000000", {}
+        self.refused("InvalidClientTokenId", role.client("sqs").list_queues)
+
+    def test_cross_account_queue_needs_both_policies_and_lets_exactly_one_role_in(self):
+        customer, stranger = shared().account(), shared().account()
+        url, arn = self.account.queue("orders")
+        receive = allow("sqs:ReceiveMessage", on=arn)
+        runner, other = customer.role("fh-i1-runner", receive), customer.role("other", receive)
+        powerless, foreign = customer.role("powerless"), stranger.role("fh-i1-runner", receive)
+
+        self._admit(url, arn, customer.id, f"arn:aws:iam::{customer.id}:role/fh-i1-runner")
+
+        runner.client("sqs").receive_message(QueueUrl=url)
+        for role in (other, powerless, foreign):
+            self.refused("AccessDenied", role.client("sqs").receive_message, QueueUrl=url)
+        self._admit(url, arn, customer.id, f"arn:aws:iam::{customer.id}:role/powerless")
+        self.refused("AccessDenied", powerless.client("sqs").receive_message, QueueUrl=url)
+        self.refused("AccessDenied", runner.client("sqs").receive_message, QueueUrl=url)
+
+    def _admit(self, url, arn, account, role):
+        statement = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Resource": arn,
+                     "Action": "sqs:ReceiveMessage", "Condition": {"ArnEquals": {"aws:PrincipalArn": role}}}
+        self.account.client("sqs").set_queue_attributes(QueueUrl=url, Attributes={
+            "Policy": json.dumps({"Version": "2012-10-17", "Statement": [statement]})})
+
+    def test_function_has_its_role(self):
+        _, arn = self.account.queue("q")
+        self.account.function("f", allow("sqs:GetQueueUrl", on=arn))
+
+        env = self.account.call("f")["env"]
+        function = Principal(shared(), self.account.id, env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"],
+                             env["AWS_SESSION_TOKEN"])
+
+        function.client("sqs").get_queue_url(QueueName="q")
+        self.refused("AccessDenied", function.client("sqs").create_queue, QueueName="other")
+
+    def test_deviation_leading_keys_are_not_enforced(self):
+        table = make_table(self.account)
+        role = self.account.role("tenant", allow("dynamodb:PutItem", Condition={
+            "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["mine"]}}))
+
+        role.client("dynamodb").put_item(TableName=table, Item={"pk": {"S": "not mine"}})
+
+
+class States(Contract):
+    def waiting(self, **limits):
+        url, _ = self.account.queue("tokens")
+        machine = self.account.machine("wait", {
+            "Wait": {"Type": "Task", "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken", **limits,
+                     "Parameters": {"QueueUrl": url, "MessageBody.$": "$$.Task.Token"}, "Next": "Done",
+                     "Catch": [{"ErrorEquals": ["States.HeartbeatTimeout"], "Next": "Lost"}]},
+            "Done": {"Type": "Succeed"}, "Lost": {"Type": "Pass", "Result": "lost", "End": True}}, "Wait")
+        execution = self.account.client("stepfunctions").start_execution(stateMachineArn=machine)["executionArn"]
+        messages = self.account.client("sqs").receive_message(QueueUrl=url, WaitTimeSeconds=10)["Messages"]
+        return execution, messages[0]["Body"]
+
+    def test_missed_heartbeat_ends_a_waiting_task(self):
+        execution, _ = self.waiting(HeartbeatSeconds=1, TimeoutSeconds=60)
+
+        self.assertEqual('"lost"', self.account.ended(execution).get("output"))
+
+    def test_heartbeat_keeps_a_waiting_task(self):
+        execution, token = self.waiting(HeartbeatSeconds=1, TimeoutSeconds=60)
+        states = self.account.client("stepfunctions")
+        until_time = time.monotonic() + 2.5
+
+        def beat():
+            states.send_task_heartbeat(taskToken=token)
+            return time.monotonic() > until_time
+        until(beat, "two heartbeats long")
+        states.send_task_success(taskToken=token, output='"alive"')
+
+        self.assertEqual('"alive"', self.account.ended(execution)["output"])
+
+    def test_repeated_start_answers_the_running_execution(self):
+        url, _ = self.account.queue("tokens")
+        machine = self.account.machine("once", {"Wait": {
+            "Type": "Task", "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken", "TimeoutSeconds": 60,
+            "Parameters": {"QueueUrl": url, "MessageBody.$": "$$.Task.Token"}, "End": True}}, "Wait")
+        states = self.account.client("stepfunctions")
+        start = {"stateMachineArn": machine, "name": "n", "input": '{"a":1}'}
+
+        first, second = states.start_execution(**start), states.start_execution(**start)
+
+        self.assertEqual(first["executionArn"], second["executionArn"])
+        self.assertEqual(first["startDate"], second["startDate"])
+        self.refused("ExecutionAlreadyExists", states.start_execution, **{**start, "input": "{}"})
+        states.stop_execution(executionArn=first["executionArn"])
+        self.refused("ExecutionAlreadyExists", states.start_execution, **start)
+
+    def test_deviation_machine_role_is_not_enforced(self):
+        execution, _ = self.waiting(TimeoutSeconds=60)  # its role has no policy, yet it sent the token
+
+        self.account.client("stepfunctions").stop_execution(executionArn=execution)
+
+    def test_deviation_broken_definition_is_accepted(self):
+        self.account.machine("broken", {"A": {"Type": "Pass", "Next": "Nowhere"}}, "Missing")
+
+
+class Queues(Contract):
+    def fifo(self):
+        return self.account.queue("q.fifo", FifoQueue="true", VisibilityTimeout="30")[0]
+
+    def test_fifo_group_is_locked_while_a_message_is_in_flight(self):
+        sqs, url = self.account.client("sqs"), self.fifo()
+        for group, number in (("a", 1), ("a", 2), ("b", 3)):
+            sqs.send_message(QueueUrl=url, MessageBody=str(number), MessageGroupId=group,
+                             MessageDeduplicationId=str(number))
+
+        first = sqs.receive_message(QueueUrl=url)["Messages"][0]
+        second = sqs.receive_message(QueueUrl=url)["Messages"][0]
+        locked = sqs.receive_message(QueueUrl=url).get("Messages")
+        sqs.delete_message(QueueUrl=url, ReceiptHandle=first["ReceiptHandle"])
+        third = sqs.receive_message(QueueUrl=url)["Messages"][0]
+
+        self.assertEqual(["1", "3", None, "2"], [first["Body"], second["Body"], locked, third["Body"]])
+
+    def test_fifo_drops_a_duplicate(self):
+        sqs, url = self.account.client("sqs"), self.fifo()
+        for body in "one", "two":
+            sqs.send_message(QueueUrl=url, MessageBody=body, MessageGroupId="g", MessageDeduplicationId="same")
+
+        first = sqs.receive_message(QueueUrl=url)["Messages"][0]
+        sqs.delete_message(QueueUrl=url, ReceiptHandle=first["ReceiptHandle"])
+
+        self.assertEqual("one", first["Body"])
+        self.assertNotIn("Messages", sqs.receive_message(QueueUrl=url))
+
+    def test_returned_message_counts_its_receives(self):
+        sqs, url = self.account.client("sqs"), self.fifo()
+        sqs.send_message(QueueUrl=url, MessageBody="x", MessageGroupId="g", MessageDeduplicationId="1")
+
+        counts = []
+        for _ in range(2):
+            message = sqs.receive_message(QueueUrl=url, AttributeNames=["All"])["Messages"][0]
+            counts.append(message["Attributes"]["ApproximateReceiveCount"])
+            sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0)
+
+        self.assertEqual(["1", "2"], counts)
+
+    def test_queue_url_is_on_loopback(self):
+        url, _ = self.account.queue("q")
+
+        self.assertEqual(f"http://localhost:{shared().port}/{self.account.id}/q", url)
+
+    def test_deviation_killed_long_poll_still_takes_the_next_message(self):
+        sqs, url = self.account.client("sqs"), self.account.queue("q", VisibilityTimeout="2")[0]
+        poll = subprocess.Popen([sys.executable, "-c", POLL, shared().endpoint, self.account.id, url],
+                                stdout=subprocess.PIPE)
+        poll.stdout.readline()  # it has sent its request
+        poll.kill()
+        poll.wait()
+        poll.stdout.close()
+
+        sqs.send_message(QueueUrl=url, MessageBody="x")
+        until(lambda: "1" == sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"][
+            "ApproximateNumberOfMessagesNotVisible"], "the dead poll takes the message")
+        receive = until(lambda: sqs.receive_message(QueueUrl=url, AttributeNames=["All"]).get("Messages"), "it returns")
+
+        self.assertEqual("2", receive[0]["Attributes"]["ApproximateReceiveCount"])
+
+
+# Sends one long poll and waits; 12 digits as an access key are that account's root, whose signature nobody checks.
+POLL = """
+import http.client, json, sys
+endpoint, account, url = sys.argv[1:]
+connection = http.client.HTTPConnection(endpoint.removeprefix("http://"))
+connection.request("POST", "/", json.dumps({"QueueUrl": url, "WaitTimeSeconds": 20}), {
+    "X-Amz-Target": "AmazonSQS.ReceiveMessage", "Content-Type": "application/x-amz-json-1.0",
+    "Authorization": "AWS4-HMAC-SHA256 Credential=%s/20260101/eu-west-1/sqs/aws4_request, SignedHeaders=host,"
+                     " Signature=0" % account})
+print("sent", flush=True)
+connection.getresponse()
+"""
+
+
+class Functions(Contract):
+    def test_function_finds_this_cloud_and_little_else(self):
+        self.account.function("f")
+
+        env = self.account.call("f")["env"]
+
+        self.assertEqual((shared().endpoint, REGION), (env["AWS_ENDPOINT_URL"], env["AWS_REGION"]))
+        # MiniStack hands its own environment on to a function; `cloud` keeps the caller's out of it.
+        leaked = set(os.environ) & set(env) - {"PATH", "LANG", "HOME", "PWD", "TMPDIR", "LC_CTYPE", "SFN_WAIT_SCALE",
+                                               "LOG_LEVEL", "PYTHONDONTWRITEBYTECODE"}
+        self.assertEqual(set(), {name for name in leaked if not name.startswith("AWS_")})
+
+    def test_partial_batch_returns_only_the_bad_message(self):
+        sqs = self.account.client("sqs")
+        _, dead = self.account.queue("dead")
+        url, arn = self.account.queue("q", VisibilityTimeout="1", RedrivePolicy=json.dumps(
+            {"deadLetterTargetArn": dead, "maxReceiveCount": 1}))
+        self.account.function("f", allow("sqs:*"))
+        sqs.send_message_batch(QueueUrl=url, Entries=[{"Id": b, "MessageBody": b} for b in ("good", "bad")])
+
+        self.account.client("lambda").create_event_source_mapping(
+            FunctionName="f", EventSourceArn=arn, BatchSize=10, FunctionResponseTypes=["ReportBatchItemFailures"])
+
+        dead_url = sqs.get_queue_url(QueueName="dead")["QueueUrl"]
+        messages = until(lambda: sqs.receive_message(QueueUrl=dead_url).get("Messages"), "the bad message is dead")
+        self.assertEqual(["bad"], [m["Body"] for m in messages])
+        self.assertNotIn("Messages", sqs.receive_message(QueueUrl=dead_url))
+        left = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        self.assertEqual(("0", "0"), (left["ApproximateNumberOfMessages"],
+                                      left["ApproximateNumberOfMessagesNotVisible"]))
+
+    def test_deviation_function_without_its_zip_answers_a_mock(self):
+        self.account.client("s3").create_bucket(
+            Bucket=f"b-{self.account.id}", CreateBucketConfiguration={"LocationConstraint": REGION})
+        stack = self.account.stack("s", F={"Type": "AWS::Lambda::Function", "Properties": {
+            "FunctionName": "ghost", "Runtime": "provided.al2023", "Handler": "bootstrap",
+            "Role": self.account.role_arn("r"), "Code": {"S3Bucket": f"b-{self.account.id}", "S3Key": "absent.zip"}}})
+
+        answer = self.account.call("ghost")
+
+        self.assertEqual("CREATE_COMPLETE", stack["StackStatus"])
+        self.assertIn("Mock response", json.dumps(answer))
+        size = self.account.client("lambda").get_function_configuration(FunctionName="ghost")["CodeSize"]
+        self.assertEqual(0, size)
+
+
+class Objects(Contract):
+    def test_presigned_urls_carry_the_roles_permission_cannot_be_altered_and_expire(self):
+        bucket = f"b-{self.account.id}"
+        self.account.client("s3").create_bucket(
+            Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+        role = self.account.role("r", allow("s3:PutObject", "s3:GetObject", on=f"arn:aws:s3:::{bucket}/plans/*"))
+
+        def url(operation, key, secs=60):
+            return role.client("s3").generate_presigned_url(
+                operation, {"Bucket": bucket, "Key": key}, ExpiresIn=secs)
+        put = shared().http("PUT", url("put_object", "plans/1"), body=b"plan")
+        get = shared().http("GET", url("get_object", "plans/1"))
+
+        self.assertEqual((200, b"plan"), (put.status, get.body))
+        for refused in (url("get_object", "other"), url("get_object", "plans/1").replace("plans/1", "plans/2"),
+                        f"{shared().endpoint}/{bucket}/plans/1"):
+            self.assertEqual(403, shared().http("GET", refused).status, refused)
+        short = url("get_object", "plans/1", 1)
+        self.assertIn(b"expired", until(lambda: refusal(shared(), short, {}), "the URL expires"))
+
+
+class Tables(Contract):
+    def test_transaction_is_all_or_nothing_and_says_which_condition_failed(self):
+        table, dynamodb = make_table(self.account), self.account.client("dynamodb")
+        dynamodb.put_item(TableName=table, Item={"pk": {"S": "taken"}})
+        fresh, taken = ({"Put": {"TableName": table, "Item": {"pk": {"S": name}},
+                                 "ConditionExpression": "attribute_not_exists(pk)"}} for name in ("fresh", "taken"))
+
+        with self.assertRaises(ClientError) as caught:
+            dynamodb.transact_write_items(TransactItems=[fresh, taken])
+
+        reasons = [reason["Code"] for reason in caught.exception.response["CancellationReasons"]]
+        self.assertEqual(["None", "ConditionalCheckFailed"], reasons)
+        self.assertNotIn("Item", dynamodb.get_item(TableName=table, Key={"pk": {"S": "fresh"}}))
+
+
+class Templates(Contract):
+    def test_deviation_ttl_pitr_and_reserved_concurrency_are_ignored(self):
+        key = [{"AttributeName": "pk", "KeyType": "HASH"}]
+        self.account.client("s3").create_bucket(
+            Bucket=f"b-{self.account.id}", CreateBucketConfiguration={"LocationConstraint": REGION})
+        stack = self.account.stack(
+            "s",
+            T={"Type": "AWS::DynamoDB::Table", "Properties": {
+                "TableName": "things", "BillingMode": "PAY_PER_REQUEST", "KeySchema": key,
+                "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+                "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},
+                "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}},
+            F={"Type": "AWS::Lambda::Function", "Properties": {
+                "FunctionName": "f", "Runtime": "provided.al2023", "Handler": "bootstrap",
+                "ReservedConcurrentExecutions": 5, "Role": self.account.role_arn("r"),
+                "Code": {"S3Bucket": f"b-{self.account.id}", "S3Key": "absent.zip"}}})
+
+        dynamodb = self.account.client("dynamodb")
+        ttl = dynamodb.describe_time_to_live(TableName="things")["TimeToLiveDescription"]["TimeToLiveStatus"]
+        backups = dynamodb.describe_continuous_backups(TableName="things")["ContinuousBackupsDescription"]
+        pitr = backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"]
+        reserved = self.account.client("lambda").get_function_concurrency(FunctionName="f")
+
+        self.assertEqual("CREATE_COMPLETE", stack["StackStatus"])
+        self.assertEqual(("DISABLED", "DISABLED"), (ttl, pitr))
+        self.assertNotIn("ReservedConcurrentExecutions", reserved)
+
+    def test_ttl_and_pitr_can_be_set_through_the_api(self):
+        table, dynamodb = make_table(self.account), self.account.client("dynamodb")
+        dynamodb.update_time_to_live(
+            TableName=table, TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True})
+        dynamodb.update_continuous_backups(
+            TableName=table, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True})
+
+        ttl = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"]
+        backups = dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
+
+        self.assertIn(ttl, ("ENABLED", "ENABLING"))
+        self.assertEqual("ENABLED", backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"])
+
+    def test_deviation_unsupported_types_are_refused_by_name(self):
+        for kind in "AWS::IAM::OIDCProvider", "AWS::StepFunctions::StateMachineAlias":
+            with self.subTest(kind), self.assertRaisesRegex(
+                    (ClientError, AssertionError), f"Unrecognized resource types.*{kind}"):
+                stack = self.account.stack("s", X={"Type": kind, "Properties": {}})
+                self.fail(stack.get("StackStatusReason", stack["StackStatus"]))
+
+    def test_tagged_resources_are_found_by_tag(self):
+        tag = [{"Key": "freehold:install", "Value": "ins_1"}]
+        self.account.client("sqs").create_queue(QueueName="q", tags={"freehold:install": "ins_1"})
+        self.account.client("ecr").create_repository(repositoryName="repo", tags=tag)
+        self.account.client("kms").create_key(Tags=[{"TagKey": tag[0]["Key"], "TagValue": tag[0]["Value"]}])
+        self.account.client("iam").create_role(RoleName="r", AssumeRolePolicyDocument="{}", Tags=tag)
+        self.account.client("secretsmanager").create_secret(Name="s", SecretString="x", Tags=tag)
+        self.account.client("dynamodb").create_table(
+            TableName="things", BillingMode="PAY_PER_REQUEST", Tags=tag,
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}])
+
+        found = self.account.client("resourcegroupstaggingapi").get_resources(
+            TagFilters=[{"Key": "freehold:install", "Values": ["ins_1"]}])["ResourceTagMappingList"]
+
+        services = {resource["ResourceARN"].split(":")[2] for resource in found}
+        # Deviation: AWS also finds secrets; neither finds IAM roles.
+        self.assertEqual({"sqs", "ecr", "kms", "dynamodb"}, services)
+
+
+class Keys(Contract):
+    def test_ed25519_key_signs_raw_messages(self):
+        kms = self.account.client("kms")
+        key = kms.create_key(KeySpec="ECC_NIST_EDWARDS25519", KeyUsage="SIGN_VERIFY")["KeyMetadata"]["KeyId"]
+
+        signature = kms.sign(KeyId=key, Message=b"order", MessageType="RAW",
+                             SigningAlgorithm="ED25519_SHA_512")["Signature"]
+
+        public = load_der_public_key(kms.get_public_key(KeyId=key)["PublicKey"])
+        self.assertEqual(64, len(signature))
+        public.verify(signature, b"order")
+
+
+class Api(Contract):
+    def setUp(self):
+        super().setUp()
+        arn = self.account.function("f")
+        integration = {"Type": "AWS::ApiGatewayV2::Integration", "Properties": {
+            "ApiId": {"Ref": "Api"}, "IntegrationType": "AWS_PROXY", "IntegrationUri": arn,
+            "PayloadFormatVersion": "2.0"}}
+        stack = self.account.stack(
+            "s", Api={"Type": "AWS::ApiGatewayV2::Api", "Properties": {"Name": "a", "ProtocolType": "HTTP"}},
+            Function=integration,
+            Route={"Type": "AWS::ApiGatewayV2::Route", "Properties": {
+                "ApiId": {"Ref": "Api"}, "RouteKey": "GET /v1/{any+}", "AuthorizationType": "AWS_IAM",
+                "Target": {"Fn::Join": ["/", ["integrations", {"Ref": "Function"}]]}}},
+            Stage={"Type": "AWS::ApiGatewayV2::Stage", "Properties": {
+                "ApiId": {"Ref": "Api"}, "StageName": "$default", "AutoDeploy": True}})
+        self.endpoint = stack["Outputs"][0]["OutputValue"]
+
+    def test_endpoint_is_a_localhost_name_with_the_port(self):
+        api = self.endpoint.removeprefix("http://").partition(".")[0]
+
+        self.assertEqual(f"http://{api}.execute-api.localhost:{shared().port}", self.endpoint)
+        get = self.account.client("apigatewayv2").get_api(ApiId=api)
+        self.assertEqual(self.endpoint, get["ApiEndpoint"])
+
+    def test_signed_request_of_a_permitted_role_arrives_with_its_identity(self):
+        role = self.account.role("operator", allow("execute-api:Invoke"))
+
+        answer = role.signed("GET", f"{self.endpoint}/v1/apps?name=a%20b")
+
+        self.assertEqual(200, answer.status, answer)
+        self.assertIn("assumed-role/operator/contract", json.loads(answer.body)["iam"]["userArn"])
+
+    def test_unsigned_and_unpermitted_requests_are_forbidden(self):
+        nobody = self.account.role("nobody")
+
+        self.assertEqual(403, shared().http("GET", f"{self.endpoint}/v1/apps").status)
+        self.assertEqual(403, nobody.signed("GET", f"{self.endpoint}/v1/apps").status)
+
+    def test_role_of_another_account_is_forbidden(self):
+        foreign = shared().account().role("operator", allow("execute-api:Invoke"))
+
+        self.assertEqual(403, foreign.signed("GET", f"{self.endpoint}/v1/apps").status)
+
+    def test_deviation_the_path_health_is_the_emulators_own(self):
+        self.assertIn(b"services", shared().http("GET", f"{self.endpoint}/health").body)
+
+
+def make_table(account):
+    account.client("dynamodb").create_table(
+        TableName="things", BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}])
+    return "things"
+
+
+if __name__ == "__main__":
+    unittest.main()
