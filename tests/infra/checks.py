@@ -1,0 +1,19 @@
+"""Runs the checks and closes with a line that counts them."""
+
+import sys
+import unittest
+
+
+def main():
+    names = sys.argv[1:]
+    loader = unittest.defaultTestLoader
+    suite = loader.loadTestsFromNames(names) if names else loader.discover(".")
+    result = unittest.TextTestRunner(verbosity=2).run(suite)
+    failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
+    skipped = len(result.skipped)
+    print(f"infra: {max(0, result.testsRun - failed - skipped)} passed, {failed} failed, {skipped} skipped", flush=True)
+    return 1 if failed or not result.testsRun else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

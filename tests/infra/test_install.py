@@ -1,0 +1,141 @@
+"""The install stack: what a customer's security team looks for, on a filled template."""
+
+import json
+import re
+import unittest
+
+import linting
+import templates
+from templates import INSTALL, as_list, of_type, properties, statements
+
+MODES = ("Provision", "Maintenance", "Deprovision")
+TYPES = {
+    "AWS::ECR::Repository", "AWS::IAM::InstanceProfile", "AWS::IAM::ManagedPolicy", "AWS::IAM::Role", "AWS::KMS::Alias",
+    "AWS::KMS::Key", "AWS::S3::Bucket", "AWS::SecretsManager::Secret",
+}
+PLACEHOLDERS = {
+    "TENANT", "INSTALL", "APP", "ACCOUNT", "TENANT_ACCOUNT", "REGION", "TENANT_KEY", "VERSION", "ORDERS_QUEUE_ARN",
+    "ORDERS_QUEUE_URL", "REPORTS_QUEUE_ARN", "REPORTS_QUEUE_URL", "PROVISION_POLICIES", "PROVISION_MANAGED",
+    "MAINTENANCE_POLICIES", "MAINTENANCE_MANAGED", "DEPROVISION_POLICIES", "DEPROVISION_MANAGED",
+}
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.text = templates.install_text()
+        cls.template = templates.parse(cls.text)
+
+    def test_cfn_lint_finds_nothing(self):
+        self.assertEqual(linting.lint(self.text), [])
+
+    def test_cfn_lint_would_find_a_mistake(self):
+        found = linting.lint(self.text.replace("ImageTagMutability", "ImageTagMutabilty"))
+
+        self.assertEqual(len(found), 1)
+
+    def test_the_renderer_fills_these_placeholders_and_no_others(self):
+        raw = (templates.INFRA / "install.yaml").read_text()
+
+        self.assertEqual(set(re.findall(r"%\{(\w+)\}", raw)), PLACEHOLDERS)
+        self.assertEqual(raw.count("%{"), len(re.findall(r"%\{[A-Z_]+\}", raw)))
+
+    def test_it_runs_no_code_while_it_is_made(self):
+        self.assertEqual({resource["Type"] for resource in self.template["Resources"].values()}, TYPES)
+        self.assertNotIn("Transform", self.template)
+
+    def test_it_trusts_nobody_outside_the_account(self):
+        accounts = set(re.findall(r"\b\d{12}\b", str(self.template["Resources"])))
+
+        # The tenant's account appears in the two queues, which the runner speaks to.
+        queues = {templates.SAMPLE["ORDERS_QUEUE_ARN"], templates.SAMPLE["REPORTS_QUEUE_ARN"]}
+        named = {str(r) for role in of_type(self.template, "AWS::IAM::Role").values() for s in statements(role)
+                 for r in as_list(s["Resource"]) if templates.TENANT_ACCOUNT in str(r)}
+        self.assertEqual((accounts, named), ({templates.TENANT_ACCOUNT}, queues))
+        for name, role in of_type(self.template, "AWS::IAM::Role").items():
+            for statement in role["Properties"]["AssumeRolePolicyDocument"]["Statement"]:
+                self.assertNotIn(templates.TENANT_ACCOUNT, str(statement), name)
+                self.assertNotIn("'*'", str(statement), name)
+
+    def test_a_mode_role_is_taken_by_the_runner_alone(self):
+        for mode in MODES:
+            role = self.template["Resources"][f"{mode}Role"]
+            [trust] = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+
+            self.assertEqual(role["Condition"], f"{mode}Enabled")
+            self.assertEqual(trust["Principal"], {"AWS": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}})
+            self.assertEqual(trust["Condition"], {"ArnEquals": {"aws:PrincipalArn": {"Fn::GetAtt": ["RunnerRole", "Arn"]}}})
+            self.assertEqual(role["Properties"]["PermissionsBoundary"], {"Ref": "Boundary"})
+
+    def test_the_runner_takes_exactly_its_mode_roles(self):
+        [take] = [s for s in statements(self.template["Resources"]["RunnerRole"]) if s["Action"] == "sts:AssumeRole"]
+
+        self.assertEqual([arn["Fn::Sub"].rpartition("/")[2] for arn in take["Resource"]],
+                         [f"fh-{INSTALL}-{mode.lower()}" for mode in MODES])
+
+    def test_the_runner_names_all_resources_for_a_registry_token_alone(self):
+        everywhere = [s["Action"] for s in statements(self.template["Resources"]["RunnerRole"]) if s["Resource"] == "*"]
+
+        self.assertEqual(everywhere, ["ecr:GetAuthorizationToken"])
+
+    def test_the_runner_cannot_shorten_its_audit_log(self):
+        actions = {a for s in statements(self.template["Resources"]["RunnerRole"]) for a in as_list(s["Action"])}
+
+        self.assertEqual({a for a in actions if a.startswith("s3:")}, {"s3:GetObject", "s3:PutObject", "s3:ListBucket"})
+
+    def test_the_most_dangerous_mode_is_off_by_default(self):
+        defaults = {mode: self.template["Parameters"][f"Enable{mode}"]["Default"] for mode in MODES}
+
+        self.assertEqual(defaults, {"Provision": "true", "Maintenance": "true", "Deprovision": "false"})
+
+    def test_the_vendors_policies_land_in_their_mode_alone(self):
+        role = properties(self.template, "ProvisionRole")
+
+        self.assertEqual([policy["PolicyName"] for policy in role["Policies"]], ["tables"])
+        self.assertEqual(role["ManagedPolicyArns"], ["arn:aws:iam::aws:policy/AmazonS3FullAccess"])
+        for mode in ("Maintenance", "Deprovision"):
+            self.assertEqual(properties(self.template, f"{mode}Role")["Policies"], [])
+
+    def test_the_boundary_fits_and_only_its_first_statement_allows(self):
+        document = properties(self.template, "Boundary")["PolicyDocument"]
+
+        self.assertEqual([s["Effect"] for s in document["Statement"]], ["Allow"] + ["Deny"] * (len(document["Statement"]) - 1))
+        self.assertLess(len(json.dumps(document, separators=(",", ":"))), 6144)
+
+    def test_the_bucket_is_private_versioned_and_encrypted_and_keeps_the_audit_log(self):
+        bucket = properties(self.template, "Bucket")
+        encryption = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]["ServerSideEncryptionByDefault"]
+        expires = {rule.get("Prefix") for rule in bucket["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in rule}
+
+        self.assertEqual(set(bucket["PublicAccessBlockConfiguration"].values()), {True})
+        self.assertEqual(bucket["VersioningConfiguration"], {"Status": "Enabled"})
+        self.assertEqual(encryption["SSEAlgorithm"], "aws:kms")
+        self.assertEqual(expires, {"logs/", "plans/"})
+
+    def test_it_is_bound_to_one_account_and_one_region(self):
+        self.assertEqual(self.template["Mappings"], {"BoundTo": {templates.REGION: {templates.ACCOUNT: INSTALL}}})
+        self.assertIn("Fn::FindInMap", str(properties(self.template, "RunnerRole")["Description"]))
+
+    def test_the_enrolment_secret_is_never_shown(self):
+        parameter = self.template["Parameters"]["EnrolmentSecret"]
+
+        self.assertEqual((parameter["NoEcho"], parameter["MinLength"]), (True, 20))
+        self.assertNotIn("EnrolmentSecret'}", str(self.template["Outputs"]))
+
+    def test_everything_taggable_carries_tenant_app_and_install(self):
+        expected = {"freehold:tenant": "acme", "freehold:app": "shop", "freehold:install": INSTALL}
+
+        self.assertEqual(linting.untagged(self.template, expected), [])
+
+    def test_what_holds_data_outlives_the_stack(self):
+        for name in ("Bucket", "Key", "Repository"):
+            self.assertEqual(self.template["Resources"][name]["DeletionPolicy"], "RetainExceptOnCreate", name)
+
+    def test_outputs_are_those_of_the_contract(self):
+        outputs = self.template["Outputs"]
+
+        self.assertEqual(set(outputs), {
+            "RunnerRoleArn", "ProvisionRoleArn", "MaintenanceRoleArn", "DeprovisionRoleArn", "RepositoryName", "BucketName",
+            "KeyArn", "EnrolmentSecretArn", "OrdersQueueUrl", "ReportsQueueUrl", "TenantKey", "TenantName", "InstallName"})
+        for mode in MODES:
+            self.assertEqual(outputs[f"{mode}RoleArn"]["Condition"], f"{mode}Enabled")

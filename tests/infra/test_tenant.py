@@ -1,0 +1,279 @@
+"""The tenant stack: what it makes, what it costs when idle, and what each role may do."""
+
+import json
+import unittest
+from fnmatch import fnmatchcase
+
+import linting
+import templates
+from templates import as_list, of_type, properties, says, statements
+
+TABLE = ["BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"]
+TABLE = {f"dynamodb:{action} Table.Arn" for action in TABLE}
+CONSUME = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
+START = {f"states:StartExecution states:stateMachine:fh-T-{name}" for name in templates.DEFINITIONS}
+LOOK = {f"states:DescribeExecution states:execution:fh-T-{name}:*" for name in templates.DEFINITIONS}
+RESUME = {f"states:SendTask{what} *" for what in ("Failure", "Heartbeat", "Success")}
+SIGN = {"kms:Sign SigningKey.Arn"}
+ORDERS = {"sqs:SendMessage sqs:fh-T-*.fifo"}
+
+
+def consume(queue):
+    return {f"{action} {queue}.Arn" for action in CONSUME}
+
+
+def send(*queues):
+    return {f"sqs:SendMessage {queue}.Arn" for queue in queues}
+
+
+# What each function is allowed, action by action. Its own log group comes on top.
+ALLOWED = {
+    "Api": TABLE | START | {"kms:GetPublicKey SigningKey.Arn", "s3:ListBucket s3:B"} | {
+        f"s3:{action} s3:B/{folder}/*" for action in ("GetObject", "PutObject") for folder in ("sources", "versions")},
+    "RegisterInstall": TABLE | {
+        f"sqs:{action} sqs:fh-T-*.fifo" for action in (
+            "CreateQueue", "DeleteQueue", "GetQueueAttributes", "GetQueueUrl", "SetQueueAttributes", "TagQueue")} | {
+        f"sqs:{action} ReportsQueue.Arn" for action in ("GetQueueAttributes", "GetQueueUrl", "SetQueueAttributes")},
+    "PlanWorkflow": TABLE | send("DispatchQueue"),
+    "FinishWorkflow": TABLE | send("DispatchQueue"),
+    "DispatchJob": TABLE | consume("DispatchQueue") | SIGN | ORDERS,
+    "AcceptReport": TABLE | consume("ReportsQueue") | send("DispatchQueue", "GrantsQueue") | RESUME,
+    "GrantArtifact": {f"dynamodb:{action} Table.Arn" for action in ("ConditionCheckItem", "GetItem", "PutItem", "UpdateItem")}
+    | consume("GrantsQueue") | SIGN | ORDERS
+    | {f"ecr:{action} Repository.Arn" for action in ("BatchCheckLayerAvailability", "BatchGetImage", "GetDownloadUrlForLayer")},
+    "Sweep": TABLE | send("DispatchQueue", "GrantsQueue") | START | LOOK | RESUME,
+}
+# Actions that know no resource: the callbacks, log delivery, a registry token.
+WITHOUT_RESOURCE = {
+    "states:SendTaskSuccess", "states:SendTaskFailure", "states:SendTaskHeartbeat", "ecr:GetAuthorizationToken",
+    "logs:CreateLogDelivery", "logs:GetLogDelivery", "logs:UpdateLogDelivery", "logs:DeleteLogDelivery",
+    "logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:DescribeResourcePolicies", "logs:DescribeLogGroups",
+}
+# Everything the stack may consist of. None is billed by the hour; a new type is added here after a look at its price.
+TYPES = {
+    "AWS::ApiGatewayV2::Api", "AWS::ApiGatewayV2::Integration", "AWS::ApiGatewayV2::Route", "AWS::ApiGatewayV2::Stage",
+    "AWS::CloudWatch::Alarm", "AWS::DynamoDB::Table", "AWS::ECR::Repository", "AWS::Events::Rule", "AWS::IAM::InstanceProfile",
+    "AWS::IAM::ManagedPolicy", "AWS::IAM::Role", "AWS::KMS::Alias", "AWS::KMS::Key", "AWS::Lambda::EventSourceMapping", "AWS::Lambda::Function",
+    "AWS::Lambda::Permission", "AWS::Logs::LogGroup", "AWS::Logs::MetricFilter", "AWS::SNS::Subscription", "AWS::SNS::Topic",
+    "AWS::SQS::Queue", "AWS::SQS::QueuePolicy", "AWS::StepFunctions::StateMachine",
+}
+
+
+def allows(role, action, pk):
+    """Returns whether a role allows a table action on the partition `pk`, as IAM decides. The local cloud cannot show it:
+    it knows no leading keys."""
+    decisions = {statement["Effect"] for statement in statements(role)
+                 if "Table.Arn" in map(says, as_list(statement["Resource"])) and applies(statement, action, pk)}
+    return decisions == {"Allow"}
+
+
+def applies(statement, action, pk):
+    named = any(fnmatchcase(action, pattern) for pattern in as_list(statement.get("Action", statement.get("NotAction"))))
+    condition = dict(statement.get("Condition", {}))
+    # Asks for what a write replaced; the question here is whether the write itself is allowed.
+    if condition.pop("StringEquals", None):
+        return False
+    # One key in the request: for all of them and for any of them is the same.
+    keys = [key for test in condition.values() for key in test["dynamodb:LeadingKeys"]]
+    return named == ("Action" in statement) and (not condition or any(fnmatchcase(pk, key) for key in keys))
+
+
+class Tenant(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.template = templates.tenant()
+
+    def test_cfn_lint_finds_nothing(self):
+        found = linting.lint((templates.INFRA / "tenant.yaml").read_text())
+
+        self.assertEqual(found, [])
+
+    def test_it_is_plain_cloudformation(self):
+        self.assertNotIn("Transform", self.template)
+        self.assertEqual([name for name, r in self.template["Resources"].items() if "ZipFile" in str(r)], [])
+
+    def test_nothing_in_it_is_billed_by_the_hour(self):
+        types = {resource["Type"] for resource in self.template["Resources"].values()}
+
+        self.assertEqual(types - TYPES, set())
+        for function in of_type(self.template, "AWS::Lambda::Function").values():
+            self.assertNotIn("ProvisionedConcurrencyConfig", function["Properties"])
+
+    def test_everything_taggable_carries_the_tenant(self):
+        self.assertEqual(linting.untagged(self.template, {"freehold:tenant": {"Ref": "TenantName"}}), [])
+
+    def test_the_table_is_on_demand_recoverable_encrypted_streamed_and_forgets(self):
+        table = self.template["Resources"]["Table"]
+        have = table["Properties"]
+
+        self.assertEqual(have["BillingMode"], "PAY_PER_REQUEST")
+        self.assertEqual(have["PointInTimeRecoverySpecification"], {"PointInTimeRecoveryEnabled": True})
+        self.assertEqual(have["TimeToLiveSpecification"], {"AttributeName": "ttl", "Enabled": True})
+        self.assertEqual(have["StreamSpecification"], {"StreamViewType": "NEW_AND_OLD_IMAGES"})
+        self.assertEqual(have["SSESpecification"]["KMSMasterKeyId"],
+                         {"Fn::If": ["HasTableKey", {"Ref": "TableKeyArn"}, {"Ref": "AWS::NoValue"}]})
+        self.assertEqual([key["AttributeName"] for key in have["KeySchema"]], ["pk", "sk"])
+
+    def test_what_holds_data_outlives_the_stack(self):
+        for name in ("Table", "Repository", "SigningKey"):
+            resource = self.template["Resources"][name]
+            self.assertEqual(resource["DeletionPolicy"], "RetainExceptOnCreate", name)
+            self.assertEqual(resource["UpdateReplacePolicy"], "Retain", name)
+
+    def test_every_queue_is_encrypted_and_ends_in_dead_letters(self):
+        receives = {"ReportsQueue": 5, "DispatchQueue": 5, "GrantsQueue": 5, "BuildQueue": 10}
+        queues = of_type(self.template, "AWS::SQS::Queue")
+
+        self.assertEqual(set(queues), {*receives, "DeadLetters", "OrdersDeadLetters"})
+        for name, queue in queues.items():
+            self.assertTrue(queue["Properties"]["SqsManagedSseEnabled"], name)
+            self.assertEqual(queue["Properties"].get("RedrivePolicy", {}).get("maxReceiveCount"), receives.get(name), name)
+
+    def test_a_queue_is_invisible_for_six_times_its_functions_limit(self):
+        for name, source in of_type(self.template, "AWS::Lambda::EventSourceMapping").items():
+            function = properties(self.template, source["Properties"]["FunctionName"]["Ref"])
+            queue = properties(self.template, source["Properties"]["EventSourceArn"]["Fn::GetAtt"][0])
+            self.assertGreaterEqual(queue["VisibilityTimeout"], 6 * function["Timeout"], name)
+            self.assertEqual(source["Properties"]["FunctionResponseTypes"], ["ReportBatchItemFailures"], name)
+            self.assertEqual(source["Properties"]["BatchSize"], 10, name)
+
+    def test_the_reports_queue_has_no_policy_that_an_update_would_put_back(self):
+        queues = [queue for policy in of_type(self.template, "AWS::SQS::QueuePolicy").values()
+                  for queue in policy["Properties"]["Queues"]]
+
+        self.assertEqual(queues, [{"Ref": "BuildQueue"}])
+
+    def test_only_the_build_runner_pushes_and_tags_do_not_move(self):
+        repository = properties(self.template, "Repository")
+        [deny] = repository["RepositoryPolicyText"]["Statement"]
+
+        self.assertEqual(repository["ImageTagMutability"], "IMMUTABLE")
+        self.assertEqual((deny["Effect"], deny["Principal"]), ("Deny", "*"))
+        self.assertLessEqual({"ecr:PutImage", "ecr:InitiateLayerUpload"}, set(deny["Action"]))
+        self.assertIn("role/fh-${TenantName}-build-runner", str(deny["Condition"]["ArnNotEquals"]))
+
+    def test_only_two_roles_sign_and_the_key_is_ed25519(self):
+        key = properties(self.template, "SigningKey")
+        signs = [s for s in key["KeyPolicy"]["Statement"] if {"kms:Sign", "kms:*"} & set(as_list(s["Action"]))]
+
+        self.assertEqual((key["KeySpec"], key["KeyUsage"]), ("ECC_NIST_EDWARDS25519", "SIGN_VERIFY"))
+        self.assertEqual(len(signs), 1)
+        roles = signs[0]["Condition"]["ArnEquals"]["aws:PrincipalArn"]
+        self.assertEqual([role["Fn::Sub"].rpartition("${TenantName}-")[2] for role in roles], ["dispatch-job", "grant-artifact"])
+
+    def test_every_function_logs_into_its_own_group_with_retention(self):
+        groups = of_type(self.template, "AWS::Logs::LogGroup")
+        for name, logical in templates.FUNCTIONS.items():
+            self.assertEqual(groups[f"{logical}Logs"]["Properties"]["LogGroupName"],
+                             {"Fn::Sub": f"/aws/lambda/fh-${{TenantName}}-{name}"})
+        for name, group in groups.items():
+            self.assertEqual(group["Properties"]["RetentionInDays"], {"Ref": "LogRetentionDays"}, name)
+
+    def test_functions_are_named_sized_and_made_of_their_own_code(self):
+        functions = of_type(self.template, "AWS::Lambda::Function")
+
+        self.assertEqual(set(functions), set(templates.FUNCTIONS.values()))
+        for name, logical in templates.FUNCTIONS.items():
+            have = functions[logical]["Properties"]
+            self.assertEqual(have["FunctionName"], {"Fn::Sub": f"fh-${{TenantName}}-{name}"})
+            self.assertEqual((have["Runtime"], have["MemorySize"]), ("provided.al2023", 256 if name == "api" else 128))
+            self.assertEqual(have["Role"], {"Fn::GetAtt": [f"{logical}Role", "Arn"]})
+            self.assertEqual(have["Code"]["S3Key"], {"Ref": f"{logical}Code"})
+
+    def test_every_function_may_do_what_its_row_lists_and_nothing_else(self):
+        for logical, expected in ALLOWED.items():
+            allowed = set()
+            for statement in statements(self.template["Resources"][f"{logical}Role"]):
+                if statement["Effect"] == "Allow":
+                    allowed |= {f"{action} {says(resource)}" for action in as_list(statement["Action"])
+                                for resource in as_list(statement["Resource"])}
+            own_logs = {f"logs:{action} {logical}Logs.Arn" for action in ("CreateLogStream", "PutLogEvents")}
+            with self.subTest(logical):
+                self.assertEqual(allowed, expected | own_logs)
+
+    def test_task_tokens_and_grants_have_walls(self):
+        def who(action, pk):
+            return {name for name, logical in templates.FUNCTIONS.items()
+                    if allows(self.template["Resources"][f"{logical}Role"], f"dynamodb:{action}", pk)}
+
+        everyone = set(templates.FUNCTIONS)
+        for action in ("GetItem", "Query", "BatchGetItem", "DeleteItem", "ConditionCheckItem"):
+            self.assertEqual(who(action, "token#wf_1"), {"accept-report", "sweep"}, action)
+        for action in ("PutItem", "UpdateItem"):
+            self.assertEqual(who(action, "token#wf_1"), {"accept-report", "sweep", "plan-workflow"}, action)
+            self.assertEqual(who(action, "grant#gr_1"), {"grant-artifact"}, action)
+            self.assertEqual(who(action, "job#job_1"), everyone - {"grant-artifact"}, action)
+        self.assertEqual(who("GetItem", "grant#gr_1"), {"grant-artifact"})
+        for pk in ("job#job_1", "workflow#wf_1", "install#prod", "app#shop"):
+            self.assertEqual(who("GetItem", pk), everyone, pk)
+        self.assertEqual(who("GetItem", "installs"), everyone - {"grant-artifact"})
+        self.assertEqual(who("Scan", "job#job_1"), set())
+
+    def test_no_role_names_all_resources_for_an_action_that_knows_one(self):
+        holders = of_type(self.template, "AWS::IAM::Role") | of_type(self.template, "AWS::IAM::ManagedPolicy")
+        for name, role in holders.items():
+            for statement in statements(role):
+                if statement["Effect"] == "Allow" and "*" in as_list(statement["Resource"]):
+                    self.assertLessEqual(set(as_list(statement["Action"])), WITHOUT_RESOURCE, name)
+                if statement["Effect"] == "Allow":
+                    self.assertEqual([a for a in as_list(statement["Action"]) if "*" in a], [], name)
+
+    def test_the_build_role_trusts_ec2_and_on_demand_one_principal_of_this_account(self):
+        trust = properties(self.template, "BuildRunnerRole")["AssumeRolePolicyDocument"]["Statement"]
+        condition, other, nothing = trust[1]["Fn::If"]
+
+        self.assertEqual(trust[0]["Principal"], {"Service": "ec2.amazonaws.com"})
+        self.assertEqual((condition, nothing), ("HasBuildRunnerPrincipal", {"Ref": "AWS::NoValue"}))
+        self.assertEqual(other["Condition"], {"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}})
+
+    def test_every_route_is_signed(self):
+        routes = of_type(self.template, "AWS::ApiGatewayV2::Route")
+
+        self.assertEqual([r["Properties"]["AuthorizationType"] for r in routes.values()], ["AWS_IAM"])
+        self.assertEqual(properties(self.template, "HttpApiIntegration")["PayloadFormatVersion"], "2.0")
+
+    def test_alarms_watch_every_function_both_dead_letters_and_stuck_workflows(self):
+        alarms = of_type(self.template, "AWS::CloudWatch::Alarm")
+        watched = {str(says(d["Value"])) for a in alarms.values() for d in a["Properties"].get("Dimensions", [])}
+
+        self.assertEqual(watched, {*templates.FUNCTIONS.values(), "DeadLetters.QueueName", "OrdersDeadLetters.QueueName"})
+        stuck = alarms["StuckWorkflowsAlarm"]["Properties"]
+        [metric] = properties(self.template, "StuckWorkflowsMetric")["MetricTransformations"]
+        self.assertEqual((stuck["Namespace"], stuck["MetricName"]), (metric["MetricNamespace"], metric["MetricName"]))
+        for name, alarm in alarms.items():
+            self.assertEqual(alarm["Properties"]["AlarmActions"], [{"Ref": "AlarmsTopic"}], name)
+
+    def test_parameters_and_outputs_are_those_of_the_contract(self):
+        code = {f"{name}Code" for name in templates.FUNCTIONS.values()}
+        definitions = {f"{name}Definition" for name in templates.DEFINITIONS.values()}
+
+        self.assertEqual(set(self.template["Parameters"]), code | definitions | {
+            "TenantName", "DeployBucket", "Architecture", "TableKeyArn", "LogRetentionDays", "AlarmEmail", "BuildRunnerPrincipal"})
+        self.assertEqual(set(self.template["Outputs"]), {
+            "ApiUrl", "TableName", "DeployBucket", "ReportsQueueUrl", "BuildQueueUrl", "RepositoryName", "SigningKeyId",
+            "BuildRoleArn", "AlarmsTopicArn"})
+
+
+class DeployPolicy(unittest.TestCase):
+    def test_it_fits_into_a_roles_inline_policies(self):
+        longest = templates.deploy_policy(tenant="t" * 20)
+
+        self.assertLessEqual(len(json.dumps(longest, separators=(",", ":"))), 10240)
+
+    def test_it_names_the_tenants_resources_alone(self):
+        free = {"TemplateSummary", "FunctionSources", "ValidateMachines", "LogDeliveryKnowsNoResources", "MakeTheSigningKey"}
+        by_id = {"FunctionSourcesByTheirIds", "KeepTheSigningKey", "HttpApi"}
+        for statement in templates.deploy_policy()["Statement"]:
+            for resource in as_list(statement["Resource"]):
+                with self.subTest(statement["Sid"]):
+                    if statement["Sid"] in free:
+                        self.assertEqual(resource, "*")
+                    elif statement["Sid"] not in by_id:
+                        self.assertRegex(resource, r"(fh|freehold)-acme")
+
+    def test_it_reads_no_data_and_signs_nothing(self):
+        actions = {action for s in templates.deploy_policy()["Statement"] for action in as_list(s["Action"])}
+
+        self.assertEqual([action for action in actions if "*" in action], [])
+        self.assertEqual(actions & {"kms:Sign", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan", "sqs:ReceiveMessage",
+                                    "sqs:SendMessage", "secretsmanager:GetSecretValue", "lambda:InvokeFunction"}, set())
