@@ -1,0 +1,77 @@
+//! What can be wrong with a template, where, and the way out.
+
+use serde::Serialize;
+
+/// Why a text is not a template.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{message} (line {line}, column {column})")]
+pub struct ParseError {
+    pub message: String,
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// From 0, in bytes.
+    pub offset: usize,
+}
+
+/// Why a template could not be rendered over a tree. Never holds a value of the tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{kind} (line {line}, column {column})")]
+pub struct RenderError {
+    pub kind: RenderErrorKind,
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// From 0, in bytes.
+    pub offset: usize,
+}
+
+/// What kind of failure a rendering had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum RenderErrorKind {
+    #[error("`{path}` has no value{}", hint(nearest))]
+    MissingKey {
+        path: String,
+        /// The existing key that is most like the missing one.
+        nearest: Option<String>,
+    },
+    #[error("`{path}` cannot be read: its parent is {found}, not a map")]
+    NotAMap { path: String, found: &'static str },
+    #[error("`{path}` is null; give it a value, or a fallback with `default`")]
+    Null { path: String },
+    #[error("`{function}`: {message}")]
+    Function { function: String, message: String },
+    #[error("{0}")]
+    Misuse(String),
+    #[error("the template takes more than {limit} {unit}")]
+    Limit { limit: u64, unit: &'static str },
+}
+
+fn hint(nearest: &Option<String>) -> String {
+    nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
+}
+
+/// Returns line and column, from 1, of the byte at `offset`.
+pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    (line, before.get(start..).unwrap_or_default().chars().count() + 1)
+}
+
+impl ParseError {
+    pub(crate) fn at(text: &str, offset: usize, message: impl Into<String>) -> Self {
+        let (line, column) = position(text, offset);
+        Self { message: message.into(), line, column, offset }
+    }
+}
+
+impl RenderError {
+    pub(crate) fn at(text: &str, offset: usize, kind: RenderErrorKind) -> Self {
+        let (line, column) = position(text, offset);
+        Self { kind, line, column, offset }
+    }
+}

@@ -1,0 +1,225 @@
+//! The functions a template may call: Go's own here, Sprig's in `sprig.rs`, and one table of all.
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+use crate::format::{print, printf, whole};
+use crate::sprig;
+use crate::value::{V, kind, truth};
+
+/// What a function answers; the message says what it does not accept, without the values themselves.
+pub(crate) type Answer<'t> = Result<V<'t>, String>;
+
+/// One function.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) name: &'static str,
+    pub(crate) min: usize,
+    pub(crate) max: usize,
+    /// Whether a missing key may be given to it, as null.
+    pub(crate) lenient: bool,
+    /// Whether it returns one of its arguments or a small value, so that its arguments' sizes do not matter.
+    pub(crate) light: bool,
+    pub(crate) call: for<'t> fn(&[V<'t>], Room) -> Answer<'t>,
+}
+
+/// How many bytes a function may make.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room(pub(crate) usize);
+
+impl Room {
+    /// Refuses to make `bytes`.
+    pub(crate) fn check(self, bytes: usize) -> Result<(), String> {
+        if bytes <= self.0 { Ok(()) } else { Err(format!("the result is larger than {} bytes", self.0)) }
+    }
+}
+
+/// Any number of arguments.
+pub(crate) const MANY: usize = usize::MAX;
+
+pub(crate) const fn plain(
+    name: &'static str,
+    min: usize,
+    max: usize,
+    call: for<'t> fn(&[V<'t>], Room) -> Answer<'t>,
+) -> Function {
+    Function { name, min, max, lenient: false, light: false, call }
+}
+
+pub(crate) const fn light(
+    name: &'static str,
+    min: usize,
+    max: usize,
+    call: for<'t> fn(&[V<'t>], Room) -> Answer<'t>,
+) -> Function {
+    Function { name, min, max, lenient: false, light: true, call }
+}
+
+pub(crate) const fn lenient(
+    name: &'static str,
+    min: usize,
+    max: usize,
+    call: for<'t> fn(&[V<'t>], Room) -> Answer<'t>,
+) -> Function {
+    Function { name, min, max, lenient: true, light: true, call }
+}
+
+static GO: [Function; 15] = [
+    lenient("and", 1, MANY, |args, _| first_where(args, |value| !truth(value))),
+    lenient("or", 1, MANY, |args, _| first_where(args, truth)),
+    lenient("not", 1, 1, |args, _| Ok(V::made(Value::Bool(!truth(at(args, 0)))))),
+    light("index", 1, MANY, |args, _| index(args)),
+    plain("slice", 1, 3, |args, _| slice(args)),
+    light("len", 1, 1, |args, _| len(at(args, 0))),
+    light("eq", 2, MANY, |args, _| eq(args)),
+    light("ne", 2, 2, |args, _| Ok(V::made(Value::Bool(!same(at(args, 0), at(args, 1), "ne")?)))),
+    light("lt", 2, 2, |args, _| ordered(args, "lt", Ordering::is_lt)),
+    light("le", 2, 2, |args, _| ordered(args, "le", Ordering::is_le)),
+    light("gt", 2, 2, |args, _| ordered(args, "gt", Ordering::is_gt)),
+    light("ge", 2, 2, |args, _| ordered(args, "ge", Ordering::is_ge)),
+    plain("print", 0, MANY, |args, _| Ok(V::made(spaced(args, false).into()))),
+    plain("println", 0, MANY, |args, _| Ok(V::made((spaced(args, true) + "\n").into()))),
+    plain("printf", 1, MANY, |args, room| {
+        let values: Vec<&Value> = args.iter().skip(1).map(V::get).collect();
+        Ok(V::made(printf(text(at(args, 0))?, &values, room.0)?.into()))
+    }),
+];
+
+/// Returns the function called `name`.
+pub(crate) fn find(name: &str) -> Option<&'static Function> {
+    GO.iter().chain(sprig::FUNCTIONS).find(|function| function.name == name)
+}
+
+/// Returns the names of all functions.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    GO.iter().chain(sprig::FUNCTIONS).map(|function| function.name)
+}
+
+/// Returns argument `index`; null when it is not there, which the table's `min` rules out.
+pub(crate) fn at<'a>(args: &'a [V<'_>], index: usize) -> &'a Value {
+    args.get(index).map_or(&Value::Null, V::get)
+}
+
+pub(crate) fn text(value: &Value) -> Result<&str, String> {
+    value.as_str().ok_or_else(|| format!("expected a string, got {}", kind(value)))
+}
+
+pub(crate) fn number(value: &Value) -> Result<i64, String> {
+    value.as_number().and_then(whole).ok_or_else(|| {
+        format!("expected a whole number, got {}", if value.is_number() { "a fraction" } else { kind(value) })
+    })
+}
+
+fn first_where<'t>(args: &[V<'t>], found: impl Fn(&Value) -> bool) -> Answer<'t> {
+    let pick = args.iter().find(|arg| found(arg.get())).or_else(|| args.last());
+    Ok(pick.cloned().unwrap_or_else(V::null))
+}
+
+fn index<'t>(args: &[V<'t>]) -> Answer<'t> {
+    let Some((first, keys)) = args.split_first() else {
+        return Ok(V::null());
+    };
+    let mut value = first.clone();
+    for key in keys {
+        value = element(&value, key.get())?;
+    }
+    Ok(value)
+}
+
+fn element<'t>(value: &V<'t>, key: &Value) -> Answer<'t> {
+    match (value.get(), key) {
+        (Value::Object(map), Value::String(name)) => value.child(|v| v.get(name.as_str())).ok_or_else(|| {
+            let near = crate::nearest(name, map.keys().map(String::as_str));
+            format!(
+                "the map has no key `{name}`{}",
+                near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"))
+            )
+        }),
+        (Value::Array(items), Value::Number(_)) => {
+            let at = usize::try_from(number(key)?).map_err(|_| "the position is negative".to_owned())?;
+            value
+                .child(|v| v.get(at))
+                .ok_or_else(|| format!("the list has {} elements, so none at position {at}", items.len()))
+        }
+        (Value::Object(_), _) => Err(format!("a map is indexed by a string, got {}", kind(key))),
+        (Value::Array(_), _) => Err(format!("a list is indexed by a number, got {}", kind(key))),
+        (other, _) => Err(format!("expected a list or a map, got {}", kind(other))),
+    }
+}
+
+fn slice<'t>(args: &[V<'t>]) -> Answer<'t> {
+    let value = at(args, 0);
+    let length = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.len(),
+        other => return Err(format!("expected a list or a string, got {}", kind(other))),
+    };
+    let bound = |position: usize, otherwise: usize| match args.get(position) {
+        None => Ok(otherwise),
+        Some(bound) => usize::try_from(number(bound.get())?).map_err(|_| "the position is negative".to_owned()),
+    };
+    let (from, to) = (bound(1, 0)?, bound(2, length)?);
+    let outside = || format!("positions {from} to {to} are outside of its length {length}");
+    Ok(V::made(match value {
+        Value::Array(items) => items.get(from..to).ok_or_else(outside)?.to_vec().into(),
+        other => text(other)?.get(from..to).ok_or_else(outside)?.into(),
+    }))
+}
+
+fn len<'t>(value: &Value) -> Answer<'t> {
+    let length = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.len(),
+        Value::Object(map) => map.len(),
+        other => return Err(format!("expected a list, a map or a string, got {}", kind(other))),
+    };
+    Ok(V::made(length.into()))
+}
+
+fn eq<'t>(args: &[V<'t>]) -> Answer<'t> {
+    let mut equal = false;
+    for other in args.iter().skip(1) {
+        equal |= same(at(args, 0), other.get(), "eq")?;
+    }
+    Ok(V::made(Value::Bool(equal)))
+}
+
+fn same(one: &Value, two: &Value, name: &str) -> Result<bool, String> {
+    match (one, two) {
+        (Value::Number(a), Value::Number(b)) => Ok(a == b || a.as_f64() == b.as_f64()),
+        (Value::Null, _) | (_, Value::Null) => Ok(one == two),
+        _ if std::mem::discriminant(one) == std::mem::discriminant(two) => Ok(one == two),
+        _ => Err(format!("cannot compare {} with {}; write `{name} (toString ...) \"...\"`", kind(one), kind(two))),
+    }
+}
+
+fn ordered<'t>(args: &[V<'t>], name: &str, holds: impl Fn(Ordering) -> bool) -> Answer<'t> {
+    let (one, two) = (at(args, 0), at(args, 1));
+    let order = match (one, two) {
+        (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
+            (Some(a), Some(b)) => Some(a.cmp(&b)),
+            _ => a.as_f64().partial_cmp(&b.as_f64()),
+        },
+        (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
+        _ => None,
+    };
+    let order = order.ok_or_else(|| {
+        format!("cannot order {} and {}; `{name}` takes two numbers or two strings", kind(one), kind(two))
+    })?;
+    Ok(V::made(Value::Bool(holds(order))))
+}
+
+/// Joins arguments as Go's `fmt.Print` does: a space between two that are not strings; always for `println`.
+fn spaced(args: &[V<'_>], always: bool) -> String {
+    let mut out = String::new();
+    let mut before: Option<&Value> = None;
+    for arg in args.iter().map(V::get) {
+        if before.is_some_and(|before| always || !(before.is_string() || arg.is_string())) {
+            out.push(' ');
+        }
+        out.push_str(&print(arg));
+        before = Some(arg);
+    }
+    out
+}

@@ -1,0 +1,308 @@
+//! A template's text cut into text and tokens.
+
+use serde_json::{Number, Value};
+
+use crate::error::ParseError;
+
+/// One token and where it starts, in bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) at: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Kind {
+    Text(String),
+    Open,
+    Close,
+    /// Between two tokens of an action; separates arguments.
+    Space,
+    Dot,
+    /// `.name`
+    Field(String),
+    /// `$` or `$name`, without the sign.
+    Variable(String),
+    Word(String),
+    Literal(Value),
+    Pipe,
+    Comma,
+    Declare,
+    Assign,
+    Left,
+    Right,
+}
+
+/// Cuts `text` into tokens.
+pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
+    let mut lexer = Lexer { text, at: 0, tokens: Vec::new() };
+    let mut trim = false;
+    while lexer.at < text.len() {
+        trim = lexer.text_and_action(trim)?;
+    }
+    Ok(lexer.tokens)
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    tokens: Vec<Token>,
+}
+
+impl<'a> Lexer<'a> {
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn push(&mut self, kind: Kind, length: usize) {
+        self.tokens.push(Token { kind, at: self.at });
+        self.at += length;
+    }
+
+    fn fail<T>(&self, message: impl Into<String>) -> Result<T, ParseError> {
+        Err(ParseError::at(self.text, self.at, message))
+    }
+
+    /// Reads text up to an action, and the action; returns whether the text after it loses its leading space.
+    fn text_and_action(&mut self, trim_start: bool) -> Result<bool, ParseError> {
+        let rest = self.rest();
+        let Some(open) = rest.find("{{") else {
+            self.text(if trim_start { rest.trim_start() } else { rest });
+            self.at = self.text.len();
+            return Ok(false);
+        };
+        let text = rest.get(..open).unwrap_or_default();
+        let action = rest.get(open + 2..).unwrap_or_default();
+        let trim_end = action.starts_with('-') && action.get(1..).is_some_and(|t| t.starts_with(char::is_whitespace));
+        let text = if trim_start { text.trim_start() } else { text };
+        self.text(if trim_end { text.trim_end() } else { text });
+        self.at += open;
+        if self.comment(if trim_end { 3 } else { 2 })? {
+            return Ok(self.text.get(..self.at).is_some_and(|t| t.ends_with("-}}")));
+        }
+        self.push(Kind::Open, if trim_end { 3 } else { 2 });
+        self.action()
+    }
+
+    fn text(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.tokens.push(Token { kind: Kind::Text(text.to_owned()), at: self.at });
+        }
+    }
+
+    /// Skips a whole `{{/* ... */}}`, when there is one.
+    fn comment(&mut self, open: usize) -> Result<bool, ParseError> {
+        let rest = self.rest();
+        let inner = rest.get(open..).unwrap_or_default();
+        let spaces = inner.len() - inner.trim_start().len();
+        if !inner.trim_start().starts_with("/*") {
+            return Ok(false);
+        }
+        let start = open + spaces + 2;
+        let Some(end) = rest.get(start..).and_then(|t| t.find("*/")) else {
+            return self.fail("the comment is never closed; end it with `*/}}`");
+        };
+        let after = rest.get(start + end + 2..).unwrap_or_default();
+        let gap = after.len() - after.trim_start().len();
+        let close = after.trim_start();
+        let length = if close.starts_with("}}") {
+            2
+        } else if gap > 0 && close.starts_with("-}}") {
+            3
+        } else {
+            return self.fail("a comment fills its action; expected `}}` after `*/`");
+        };
+        self.at += start + end + 2 + gap + length;
+        Ok(true)
+    }
+
+    /// Reads an action's tokens; returns whether it ends with `-}}`.
+    fn action(&mut self) -> Result<bool, ParseError> {
+        let open = self.at;
+        loop {
+            let rest = self.rest();
+            let Some(first) = rest.chars().next() else {
+                self.at = open;
+                return self.fail("the action is never closed; end it with `}}`");
+            };
+            let trimmed = rest.trim_start();
+            let spaces = rest.len() - trimmed.len();
+            if spaces > 0 {
+                if trimmed.starts_with("-}}") {
+                    self.at += spaces;
+                    self.push(Kind::Close, 3);
+                    return Ok(true);
+                }
+                self.push(Kind::Space, spaces);
+                continue;
+            }
+            if rest.starts_with("}}") {
+                self.push(Kind::Close, 2);
+                return Ok(false);
+            }
+            if rest.starts_with("{{") {
+                return self.fail("an action inside an action; close the first one with `}}`");
+            }
+            self.token(first)?;
+        }
+    }
+
+    fn token(&mut self, first: char) -> Result<(), ParseError> {
+        let rest = self.rest();
+        match first {
+            '|' => self.push(Kind::Pipe, 1),
+            ',' => self.push(Kind::Comma, 1),
+            '(' => self.push(Kind::Left, 1),
+            ')' => self.push(Kind::Right, 1),
+            '=' => self.push(Kind::Assign, 1),
+            ':' if rest.starts_with(":=") => self.push(Kind::Declare, 2),
+            '.' => {
+                let name = path_name(rest.get(1..).unwrap_or_default());
+                if name.is_empty() {
+                    self.push(Kind::Dot, 1);
+                } else if name.starts_with(|c: char| c.is_ascii_digit()) && !self.chains() {
+                    return self.number();
+                } else {
+                    self.push(Kind::Field(name.to_owned()), name.len() + 1);
+                }
+            }
+            '$' => {
+                let name = word(rest.get(1..).unwrap_or_default());
+                self.push(Kind::Variable(name.to_owned()), name.len() + 1);
+            }
+            '"' => return self.quoted(),
+            '`' => {
+                let Some(end) = rest.get(1..).and_then(|t| t.find('`')) else {
+                    return self.fail("the raw string is never closed; end it with a backtick");
+                };
+                let inner = rest.get(1..=end).unwrap_or_default();
+                self.push(Kind::Literal(inner.into()), end + 2);
+            }
+            '\'' => {
+                return self.fail("strings in templates stand in double quotes or backticks, not in single quotes");
+            }
+            c if c.is_ascii_digit() || ((c == '-' || c == '+') && starts_number(rest)) => {
+                return self.number();
+            }
+            c if c.is_alphabetic() || c == '_' => {
+                let name = word(rest);
+                let kind = match name {
+                    "true" => Kind::Literal(Value::Bool(true)),
+                    "false" => Kind::Literal(Value::Bool(false)),
+                    "nil" => Kind::Literal(Value::Null),
+                    _ => Kind::Word(name.to_owned()),
+                };
+                self.push(kind, name.len());
+            }
+            c => return self.fail(format!("unexpected character `{c}`")),
+        }
+        Ok(())
+    }
+
+    /// Whether a dot here continues the operand before it.
+    fn chains(&self) -> bool {
+        matches!(
+            self.tokens.last().map(|token| &token.kind),
+            Some(Kind::Field(_) | Kind::Variable(_) | Kind::Word(_) | Kind::Right)
+        )
+    }
+
+    fn number(&mut self) -> Result<(), ParseError> {
+        let rest = self.rest();
+        let end = rest
+            .char_indices()
+            .find(|(at, c)| !(c.is_ascii_alphanumeric() || *c == '.' || *c == '_' || (*at == 0 && "+-".contains(*c))))
+            .map_or(rest.len(), |(at, _)| at);
+        let text = rest.get(..end).unwrap_or_default();
+        match parse_number(&text.replace('_', "")) {
+            Some(number) => {
+                self.push(Kind::Literal(Value::Number(number)), end);
+                Ok(())
+            }
+            None => self.fail(format!("`{text}` is not a number")),
+        }
+    }
+
+    fn quoted(&mut self) -> Result<(), ParseError> {
+        let rest = self.rest();
+        let mut escaped = false;
+        let end = rest.char_indices().skip(1).find(|(_, c)| {
+            let ends = *c == '\n' || (*c == '"' && !escaped);
+            escaped = *c == '\\' && !escaped;
+            ends
+        });
+        let Some((end, '"')) = end else {
+            return self.fail("the string is never closed; end it with `\"`");
+        };
+        let Some(inner) = unescape(rest.get(1..end).unwrap_or_default()) else {
+            return self.fail("the string has an unknown escape; use \\n, \\t, \\\\, \\\", \\xNN or \\uNNNN");
+        };
+        self.push(Kind::Literal(Value::String(inner)), end + 1);
+        Ok(())
+    }
+}
+
+/// Returns the letters, digits and underscores that `text` starts with.
+fn word(text: &str) -> &str {
+    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
+    text.get(..end).unwrap_or_default()
+}
+
+/// Returns the field name that `text` starts with: a word whose parts may be joined by single dashes.
+fn path_name(text: &str) -> &str {
+    let mut end = word(text).len();
+    while end > 0 && text.get(end..).is_some_and(|rest| rest.starts_with('-')) {
+        let next = word(text.get(end + 1..).unwrap_or_default()).len();
+        if next == 0 {
+            break;
+        }
+        end += 1 + next;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+fn starts_number(text: &str) -> bool {
+    text.get(1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+pub(crate) fn parse_number(text: &str) -> Option<Number> {
+    if let Some(hex) = text.strip_prefix("0x") {
+        return i64::from_str_radix(hex, 16).ok().map(Number::from);
+    }
+    if let Ok(whole) = text.parse::<i64>() {
+        return Some(Number::from(whole));
+    }
+    text.parse::<f64>().ok().filter(|n| n.is_finite()).and_then(Number::from_f64)
+}
+
+fn unescape(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        out.push(match chars.next()? {
+            'n' => '\n',
+            't' => '\t',
+            'r' => '\r',
+            '0' => '\0',
+            'a' => '\u{7}',
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'v' => '\u{b}',
+            'x' => code(&mut chars, 2)?,
+            'u' => code(&mut chars, 4)?,
+            'U' => code(&mut chars, 8)?,
+            plain @ ('\\' | '"' | '\'') => plain,
+            _ => return None,
+        });
+    }
+    Some(out)
+}
+
+fn code(chars: &mut std::str::Chars<'_>, digits: usize) -> Option<char> {
+    let hex: String = chars.by_ref().take(digits).collect();
+    u32::from_str_radix(&hex, 16).ok().filter(|_| hex.len() == digits).and_then(char::from_u32)
+}

@@ -1,0 +1,132 @@
+//! Go `text/template` over a JSON tree: parsing, the references a template makes, and rendering. Pure, bounded, and
+//! free of panics.
+//!
+//! The syntax is that of Go's `text/template` (<https://pkg.go.dev/text/template>) without `define`, `template` and
+//! `block`, with the functions of Sprig that app configs use. Differences, each on purpose:
+//!
+//! - the tree's root holds `nuon`; `.freehold` is a synonym of `.nuon`, and `nuon.install.id` without the leading dot
+//!   is read as `.nuon.install.id` (real configs write it);
+//! - names after a dot may contain single dashes (`.nuon.components.store-info`);
+//! - a missing key is an error that names the path, except where the template itself asks (`if`, `with`, `and`, `or`,
+//!   `not`, `default`, `coalesce`, `empty`, `required`, `hasKey`); printing `null` is an error too;
+//! - whole numbers are printed as whole numbers, never as `1e+06`.
+//!
+//! The public engines do not hold here: `gtmpl` is no longer developed and knows no columns; `gotmpl` bounds loops but
+//! not the size of values (`{{ $x = print $x $x }}`), and its errors name neither the whole path nor a near one.
+
+#![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
+
+mod ast;
+mod error;
+mod eval;
+mod format;
+mod functions;
+mod lex;
+mod nearest;
+mod parse;
+mod refs;
+mod sprig;
+mod value;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+pub use error::{ParseError, RenderError, RenderErrorKind};
+pub use nearest::nearest;
+pub use refs::Use;
+
+/// What one rendering may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Evaluated nodes, plus one for each 256 bytes that a function makes.
+    pub max_steps: u64,
+    /// Bytes of the result, and of any value made on the way.
+    pub max_output_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_steps: 1_000_000, max_output_bytes: 4 * 1024 * 1024 }
+    }
+}
+
+/// A parsed template.
+#[derive(Debug, Clone)]
+pub struct Template {
+    text: String,
+    nodes: Vec<ast::Node>,
+}
+
+impl Template {
+    /// Parses `text`.
+    ///
+    /// # Errors
+    /// When `text` is not a template: the first offence, with its position in `text`.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let nodes = parse::parse(text)?;
+        Ok(Self { text: text.to_owned(), nodes })
+    }
+
+    /// Returns the field paths that the template reads, `nuon` first; a step over the elements of a list or map is `*`.
+    pub fn references(&self) -> BTreeSet<Vec<String>> {
+        self.uses().into_iter().map(|found| found.path).collect()
+    }
+
+    /// Returns each place where the template reads a field path, in the order of the text.
+    pub fn uses(&self) -> Vec<Use> {
+        refs::uses(&self.text, &self.nodes)
+    }
+
+    /// Returns whether the text holds no action at all.
+    pub fn is_literal(&self) -> bool {
+        self.nodes.iter().all(|node| matches!(node, ast::Node::Text(_)))
+    }
+
+    /// Renders the template over `tree`, whose root holds `nuon`.
+    ///
+    /// # Errors
+    /// When a key is missing, a function does not accept its arguments, or a limit is reached.
+    pub fn render(&self, tree: &Value, limits: &Limits) -> Result<String, RenderError> {
+        eval::render(&self.text, &self.nodes, tree, limits)
+    }
+}
+
+/// Why a text could not be rendered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    #[error(transparent)]
+    Render(#[from] RenderError),
+}
+
+/// Parses `text` and renders it over `tree`.
+///
+/// # Errors
+/// As [`Template::parse`] and [`Template::render`].
+pub fn render(text: &str, tree: &Value, limits: &Limits) -> Result<String, Error> {
+    if !text.contains("{{") && text.len() <= limits.max_output_bytes {
+        return Ok(text.to_owned());
+    }
+    Ok(Template::parse(text)?.render(tree, limits)?)
+}
+
+/// Renders every string inside `value` over `tree`; keys and other values stay as they are.
+///
+/// # Errors
+/// As [`render`], for the first string that fails.
+pub fn render_value(value: &Value, tree: &Value, limits: &Limits) -> Result<Value, Error> {
+    Ok(match value {
+        Value::String(text) => Value::String(render(text, tree, limits)?),
+        Value::Array(items) => {
+            Value::Array(items.iter().map(|item| render_value(item, tree, limits)).collect::<Result<_, _>>()?)
+        }
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .map(|(key, item)| Ok((key.clone(), render_value(item, tree, limits)?)))
+                .collect::<Result<_, Error>>()?,
+        ),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    })
+}

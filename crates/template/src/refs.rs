@@ -1,0 +1,189 @@
+//! Which paths of the tree a template reads, found by walking its parse tree.
+
+use serde_json::Value;
+
+use crate::ast::{Base, Command, Node, Operand, Pipeline, Set};
+use crate::error::position;
+use crate::functions;
+
+/// One place where a template reads a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Use {
+    /// The keys from the root; `*` stands for the elements of a list or map.
+    pub path: Vec<String>,
+    /// Whether the template itself copes with the path having no value.
+    pub guarded: bool,
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// From 0, in bytes.
+    pub offset: usize,
+}
+
+type Path = Option<Vec<String>>;
+
+/// Returns every use in `nodes`, in the order of the text.
+pub(crate) fn uses(text: &str, nodes: &[Node]) -> Vec<Use> {
+    let mut walk = Walk { text, found: Vec::new(), variables: Vec::new() };
+    walk.list(nodes, &Some(Vec::new()));
+    walk.found.sort_by_key(|found| found.offset);
+    walk.found
+}
+
+struct Walk<'a> {
+    text: &'a str,
+    found: Vec<Use>,
+    /// What each variable is known to stand for; innermost last.
+    variables: Vec<(String, Path)>,
+}
+
+impl Walk<'_> {
+    fn list(&mut self, nodes: &[Node], dot: &Path) {
+        let scope = self.variables.len();
+        for node in nodes {
+            match node {
+                Node::Text(_) | Node::Break | Node::Continue => {}
+                Node::Action(pipeline) => {
+                    self.pipeline(pipeline, dot, false);
+                }
+                Node::If { condition, body, otherwise } => {
+                    let inner = self.variables.len();
+                    self.pipeline(condition, dot, true);
+                    self.list(body, dot);
+                    self.list(otherwise, dot);
+                    self.variables.truncate(inner);
+                }
+                Node::With { value, body, otherwise } => {
+                    let inner = self.variables.len();
+                    let path = self.pipeline(value, dot, true);
+                    self.list(body, &path);
+                    self.list(otherwise, dot);
+                    self.variables.truncate(inner);
+                }
+                Node::Range { list, body, otherwise } => self.range(list, body, otherwise, dot),
+            }
+        }
+        self.variables.truncate(scope);
+    }
+
+    fn range(&mut self, list: &Pipeline, body: &[Node], otherwise: &[Node], dot: &Path) {
+        let inner = self.variables.len();
+        let path = self.commands(list, dot, false);
+        let element = path.map(|path| [path, vec!["*".to_owned()]].concat());
+        match &list.set {
+            Set::Declare(names) => {
+                for (at, name) in names.iter().enumerate() {
+                    let known = if at + 1 == names.len() { element.clone() } else { None };
+                    self.variables.push((name.clone(), known));
+                }
+            }
+            Set::Assign(names) => names.iter().for_each(|name| self.assign(name, &None)),
+            Set::Nothing => {}
+        }
+        self.list(body, &element);
+        self.list(otherwise, dot);
+        self.variables.truncate(inner);
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline, dot: &Path, guarded: bool) -> Path {
+        let path = self.commands(pipeline, dot, guarded);
+        match &pipeline.set {
+            Set::Declare(names) => self.variables.extend(names.iter().map(|name| (name.clone(), path.clone()))),
+            Set::Assign(names) => names.iter().for_each(|name| self.assign(name, &path)),
+            Set::Nothing => {}
+        }
+        path
+    }
+
+    /// Forgets what a variable stood for when it gets another value: which one holds depends on the branches taken.
+    fn assign(&mut self, name: &str, path: &Path) {
+        if let Some(slot) = self.variables.iter_mut().rev().find(|(known, _)| known == name)
+            && slot.1 != *path
+        {
+            slot.1 = None;
+        }
+    }
+
+    fn commands(&mut self, pipeline: &Pipeline, dot: &Path, guarded: bool) -> Path {
+        let mut path = None;
+        for (at, command) in pipeline.commands.iter().enumerate() {
+            let guarded = match pipeline.commands.get(at + 1) {
+                Some(Command::Call { function, .. }) => is_lenient(function),
+                Some(Command::Operand(_)) => false,
+                None => guarded,
+            };
+            path = match command {
+                Command::Operand(operand) => self.operand(operand, dot, guarded),
+                Command::Call { function, arguments, .. } => self.call(function, arguments, dot),
+            };
+        }
+        path
+    }
+
+    fn call(&mut self, function: &str, arguments: &[Operand], dot: &Path) -> Path {
+        let guarded = is_lenient(function);
+        if !matches!(function, "index" | "get") {
+            for argument in arguments {
+                self.operand(argument, dot, guarded);
+            }
+            return None;
+        }
+        let (first, keys) = arguments.split_first()?;
+        let constants = keys.iter().map_while(constant).collect::<Vec<_>>();
+        for key in keys.iter().skip(constants.len()) {
+            self.operand(key, dot, false);
+        }
+        let whole = constants.len() == keys.len();
+        let path = [self.resolve(first, dot, false)?, constants].concat();
+        self.note(&path, first.at, function == "get");
+        whole.then_some(path)
+    }
+
+    fn operand(&mut self, operand: &Operand, dot: &Path, guarded: bool) -> Path {
+        let path = self.resolve(operand, dot, guarded);
+        if let Some(path) = &path
+            && !matches!(operand.base, Base::Literal(_))
+        {
+            self.note(path, operand.at, guarded);
+        }
+        path
+    }
+
+    /// Returns the path that `operand` stands for; notes only what is read inside of parentheses.
+    fn resolve(&mut self, operand: &Operand, dot: &Path, guarded: bool) -> Path {
+        let base = match &operand.base {
+            Base::Dot => dot.clone(),
+            Base::Root => Some(Vec::new()),
+            Base::Variable(name) => {
+                self.variables.iter().rev().find(|(known, _)| known == name).and_then(|(_, path)| path.clone())
+            }
+            Base::Literal(_) => None,
+            Base::Group(pipeline) => self.pipeline(pipeline, dot, guarded),
+        };
+        base.map(|base| [base, operand.fields.clone()].concat())
+    }
+
+    fn note(&mut self, path: &[String], offset: usize, guarded: bool) {
+        let mut path = path.to_vec();
+        match path.first_mut() {
+            Some(first) if first == "freehold" => "nuon".clone_into(first),
+            Some(_) => {}
+            None => return,
+        }
+        let (line, column) = position(self.text, offset);
+        self.found.push(Use { path, guarded, line, column, offset });
+    }
+}
+
+fn is_lenient(function: &str) -> bool {
+    functions::find(function).is_some_and(|function| function.lenient)
+}
+
+fn constant(operand: &Operand) -> Option<String> {
+    match &operand.base {
+        Base::Literal(Value::String(text)) => Some(text.clone()),
+        Base::Literal(Value::Number(number)) => Some(number.to_string()),
+        _ => None,
+    }
+}

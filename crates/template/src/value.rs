@@ -1,0 +1,100 @@
+//! Values while rendering: borrowed from the tree where possible, shared where made.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+/// A value of the tree, or one that the template made.
+#[derive(Debug, Clone)]
+pub(crate) enum V<'t> {
+    Tree(&'t Value),
+    Made(Rc<Value>),
+}
+
+impl<'t> V<'t> {
+    pub(crate) fn made(value: Value) -> Self {
+        Self::Made(Rc::new(value))
+    }
+
+    pub(crate) fn null() -> Self {
+        Self::Tree(&Value::Null)
+    }
+
+    pub(crate) fn get(&self) -> &Value {
+        match self {
+            Self::Tree(value) => value,
+            Self::Made(value) => value,
+        }
+    }
+
+    /// Returns the child that `pick` finds; one of a made value is copied.
+    pub(crate) fn child(&self, pick: impl Fn(&Value) -> Option<&Value>) -> Option<V<'t>> {
+        match self {
+            Self::Tree(value) => pick(value).map(V::Tree),
+            Self::Made(value) => pick(value).map(|child| V::made(child.clone())),
+        }
+    }
+}
+
+/// Whether Go's templates take `value` as true: not null, false, zero or empty.
+pub(crate) fn truth(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(flag) => *flag,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+    }
+}
+
+/// Returns what kind of value it is, as messages say it.
+pub(crate) const fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
+    }
+}
+
+/// How deep a value that a template makes may nest.
+const MAX_DEPTH: usize = 100;
+
+/// Returns about how many bytes `value` takes; nothing when it nests too deep to be walked safely.
+pub(crate) fn size(value: &Value) -> Option<usize> {
+    size_at(value, 0)
+}
+
+fn size_at(value: &Value, depth: usize) -> Option<usize> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    Some(match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 16,
+        Value::String(text) => 16 + text.len(),
+        Value::Array(items) => {
+            let mut total = 16;
+            for item in items {
+                total += size_at(item, depth + 1)?;
+            }
+            total
+        }
+        Value::Object(map) => {
+            let mut total = 16;
+            for (key, item) in map {
+                total += key.len() + size_at(item, depth + 1)?;
+            }
+            total
+        }
+    })
+}
+
+/// Returns the entries of a map by key, whatever order the map keeps.
+pub(crate) fn entries(map: &serde_json::Map<String, Value>) -> Vec<(&String, &Value)> {
+    let mut entries: Vec<_> = map.iter().collect();
+    entries.sort_by(|a, b| a.0.cmp(b.0));
+    entries
+}
