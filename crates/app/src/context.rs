@@ -1,0 +1,35 @@
+//! The `.nuon` tree that templates are rendered over, without secrets.
+
+use std::collections::BTreeMap;
+
+use freehold_domain::install::Install;
+use freehold_domain::plan::Deployed;
+use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::{ComponentName, TenantName};
+use serde_json::{Map, Value, json};
+
+/// Returns the tree for a job of `install`.
+pub fn tree(
+    tenant: &TenantName,
+    install: &Install,
+    version: &AppVersion,
+    inputs: &BTreeMap<String, Value>,
+    deployed: &BTreeMap<ComponentName, Deployed>,
+) -> Value {
+    let components: Map<String, Value> = deployed
+        .iter()
+        .map(|(name, deployed)| (name.to_string(), json!({ "outputs": deployed.outputs })))
+        .collect();
+    json!({
+        "nuon": {
+            "org": { "id": tenant, "name": tenant },
+            "app": { "id": version.app, "name": version.app },
+            "install": { "id": install.id, "name": install.id, "inputs": inputs },
+            "inputs": { "inputs": inputs },
+            "install_stack": { "outputs": { "account_id": install.account, "region": install.region } },
+            "cloud_account": { "aws": { "account_id": install.account, "region": install.region } },
+            "components": components,
+            "actions": { "workflows": {} },
+        }
+    })
+}

@@ -1,0 +1,93 @@
+//! One error type for all use cases: a public kind and a sentence.
+
+use std::error::Error;
+
+use freehold_protocol::api::ErrorKind;
+
+use crate::ports::PortError;
+
+/// What kind of error; chooses the HTTP status, the retry and the log level.
+pub type Kind = ErrorKind;
+
+/// Why a use case did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct AppError {
+    pub kind: Kind,
+    pub message: String,
+    #[source]
+    pub source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl AppError {
+    /// Returns an error of `kind` without a cause.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    /// The request itself is wrong.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Kind::Invalid, message)
+    }
+
+    /// What is asked for does not exist.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Kind::NotFound, message)
+    }
+
+    /// The state of things forbids it.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(Kind::Conflict, message)
+    }
+
+    /// A defect.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Kind::Internal, message)
+    }
+
+    /// Returns whether the same call may succeed later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self.kind, Kind::Transient)
+    }
+}
+
+impl From<PortError> for AppError {
+    fn from(error: PortError) -> Self {
+        let (kind, message) = match &error {
+            PortError::Transient { what, .. } => (Kind::Transient, format!("{what} did not answer; try again")),
+            PortError::Denied { what, .. } => (Kind::Internal, format!("{what} is not permitted to this function")),
+            PortError::Failed { what, .. } => (Kind::Internal, format!("{what} failed")),
+        };
+        Self { kind, message, source: Some(Box::new(error)) }
+    }
+}
+
+impl From<freehold_domain::plan::PlanError> for AppError {
+    fn from(error: freehold_domain::plan::PlanError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+impl From<freehold_domain::workflow::GraphError> for AppError {
+    fn from(error: freehold_domain::workflow::GraphError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+impl From<freehold_domain::install::InstallError> for AppError {
+    fn from(error: freehold_domain::install::InstallError) -> Self {
+        Self::conflict(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for AppError {
+    fn from(error: serde_json::Error) -> Self {
+        Self { kind: Kind::Internal, message: "a record is not readable".into(), source: Some(Box::new(error)) }
+    }
+}
+
+impl From<freehold_protocol::EnvelopeError> for AppError {
+    fn from(error: freehold_protocol::EnvelopeError) -> Self {
+        Self { kind: Kind::Internal, message: "a message cannot be signed".into(), source: Some(Box::new(error)) }
+    }
+}

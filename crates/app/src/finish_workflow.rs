@@ -1,0 +1,69 @@
+//! Ends a workflow truthfully: by what became of its nodes, or by the error of its state machine.
+
+use std::sync::Arc;
+
+use freehold_domain::workflow::{Request, WorkflowState};
+use freehold_protocol::WorkflowId;
+
+use crate::AppError;
+use crate::advance;
+use crate::cancel::Cancel;
+use crate::ports::{Clock, Committed, Expect, Outbox, Store, Write};
+use crate::records::{self, open_key, put};
+
+/// How often a commit that met another writer is decided anew.
+const TRIES: u32 = 8;
+
+/// What finishing needs.
+#[derive(Clone)]
+pub struct FinishWorkflow {
+    pub store: Arc<dyn Store>,
+    pub outbox: Arc<dyn Outbox>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl FinishWorkflow {
+    /// Ends the workflow and lets go of its install; answers the word of the state in which it ended. Jobs that are
+    /// still under way are cancelled. Finishing again answers the same.
+    ///
+    /// # Errors
+    /// NotFound, or the store's and the queue's.
+    pub async fn finish(&self, id: &WorkflowId, error: Option<&str>) -> Result<&'static str, AppError> {
+        for _ in 0..TRIES {
+            let stored = records::workflow(&*self.store, id).await?;
+            let advance = stored.value.finish(error, self.clock.now());
+            let workflow = advance.workflow;
+            for job in workflow.active_jobs() {
+                let job = self.cancel().job(job).await?;
+                advance::dispatch_cancel(&*self.outbox, &job).await?;
+            }
+            if !advance.changed {
+                return Ok(workflow.state.word());
+            }
+            let install = records::install(&*self.store, &workflow.install).await?;
+            let deployed = match (&workflow.state, &workflow.request) {
+                (WorkflowState::Succeeded { .. }, Request::Deploy { .. }) => workflow.version.as_ref(),
+                _ => None,
+            };
+            let released = install.value.release(id, deployed);
+            let mut writes = vec![put(&workflow, Expect::Rev(stored.rev))?];
+            // While a job is under way `sweep` must find the workflow: it ends the job should nobody else.
+            if workflow.active_jobs().next().is_none() {
+                writes.push(Write::Delete { key: open_key(id) });
+            }
+            if released != install.value {
+                writes.push(put(&released, Expect::Rev(install.rev))?);
+            }
+            if self.store.commit(writes).await? == Committed::Done {
+                let word = workflow.state.word();
+                tracing::info!(workflow.id = %id, install.id = %workflow.install, "Workflow `{id}` {word}");
+                return Ok(word);
+            }
+        }
+        Err(AppError::new(crate::Kind::Transient, format!("workflow `{id}` is being changed by others; try again")))
+    }
+
+    fn cancel(&self) -> Cancel {
+        Cancel { store: Arc::clone(&self.store), clock: Arc::clone(&self.clock) }
+    }
+}

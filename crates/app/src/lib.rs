@@ -1,0 +1,33 @@
+//! The use cases: each loads, decides with `domain`, commits, then performs effects that may be repeated. AWS is behind
+//! the ports; `memory` holds doubles that behave.
+
+#![warn(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+pub mod accept_report;
+pub mod advance;
+pub mod cancel;
+pub mod context;
+pub mod create_install;
+pub mod dispatch_job;
+pub mod error;
+pub mod finish_workflow;
+pub mod grant_artifact;
+pub mod memory;
+pub mod messages;
+pub mod plan_workflow;
+pub mod ports;
+pub mod read;
+pub mod records;
+pub mod register_install;
+pub mod render_stack;
+pub mod start_build;
+pub mod start_workflow;
+pub mod sweep;
+pub mod sync_app;
+
+pub use error::{AppError, Kind};

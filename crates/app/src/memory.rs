@@ -1,0 +1,224 @@
+//! Doubles that behave: a table in memory, queues that remember, a clock that is told the time. For tests of this
+//! crate and of the simulated control plane; a failing wrapper makes any call fail once, before or after its effect.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use freehold_domain::workflow::WorkflowKind;
+use freehold_protocol::{InstallId, Timestamp, WorkflowId};
+use serde_json::Value;
+
+use crate::messages::{DispatchMessage, GrantMessage};
+use crate::ports::{
+    Callbacks, Clock, Committed, Expect, Key, Machines, OrdersQueue, Outbox, PortError, Row, Store, Write,
+};
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// When a call fails: before its effect, or after it, so that only the answer is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    Before,
+    AnswerLost,
+}
+
+/// Chooses for one call, by its name, whether and how it fails.
+type Decide = Box<dyn FnMut(&'static str) -> Option<Fault> + Send>;
+
+/// Decides which calls fail; `None` from the function lets the call pass.
+#[derive(Default)]
+pub struct Faults(Mutex<Option<Decide>>);
+
+impl std::fmt::Debug for Faults {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Faults")
+    }
+}
+
+impl Faults {
+    /// Lets `decide` choose for every call from now on.
+    pub fn set(&self, decide: impl FnMut(&'static str) -> Option<Fault> + Send + 'static) {
+        *lock(&self.0) = Some(Box::new(decide));
+    }
+
+    fn next(&self, what: &'static str) -> Option<Fault> {
+        lock(&self.0).as_mut().and_then(|decide| decide(what))
+    }
+
+    /// Performs `effect` unless the call is to fail; for doubles of ports that are not here.
+    ///
+    /// # Errors
+    /// Transient, when the call is to fail.
+    pub fn run<T>(&self, what: &'static str, effect: impl FnOnce() -> T) -> Result<T, PortError> {
+        let lost = || PortError::Transient { what: what.to_owned(), reason: "injected".to_owned() };
+        match self.next(what) {
+            None => Ok(effect()),
+            Some(Fault::Before) => Err(lost()),
+            Some(Fault::AnswerLost) => {
+                effect();
+                Err(lost())
+            }
+        }
+    }
+}
+
+/// Everything a control plane needs beside its signer and registry, in memory.
+#[derive(Debug, Default)]
+pub struct Memory {
+    rows: Mutex<BTreeMap<Key, Row>>,
+    /// Messages for `dispatch-job`, oldest first.
+    pub dispatched: Mutex<Vec<DispatchMessage>>,
+    /// Messages for `grant-artifact`.
+    pub grants: Mutex<Vec<GrantMessage>>,
+    /// What was sent to runners: (queue, group, deduplication id, body), each deduplication id once.
+    pub orders: Mutex<Vec<(String, String, String, String)>>,
+    /// Executions that were started.
+    pub started: Mutex<Vec<(WorkflowKind, WorkflowId)>>,
+    /// What waiting states were told.
+    pub resumed: Mutex<Vec<(String, Value)>>,
+    /// Heartbeats, by token.
+    pub beats: Mutex<Vec<String>>,
+    now: Mutex<u64>,
+    pub faults: Faults,
+}
+
+impl Memory {
+    /// Moves the clock forward.
+    pub fn advance_secs(&self, secs: u64) {
+        *lock(&self.now) += secs * 1000;
+    }
+
+    /// Returns and removes the messages for `dispatch-job`.
+    pub fn take_dispatched(&self) -> Vec<DispatchMessage> {
+        std::mem::take(&mut *lock(&self.dispatched))
+    }
+
+    /// Returns every row, for comparing whole states.
+    pub fn rows(&self) -> Vec<Row> {
+        lock(&self.rows).values().cloned().collect()
+    }
+}
+
+impl Clock for Memory {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_700_000_000_000 + *lock(&self.now))
+    }
+}
+
+/// Returns the first write whose expectation does not hold, unless the row is already what it would become.
+fn first_conflict(rows: &BTreeMap<Key, Row>, writes: &[Write]) -> Option<Key> {
+    writes.iter().find_map(|write| {
+        let current = rows.get(write.key());
+        let fits = match write {
+            Write::Put { expect: Expect::Absent, .. } | Write::CheckAbsent { .. } => current.is_none(),
+            Write::Put { expect: Expect::Rev(rev), .. } => current.is_some_and(|row| row.rev == *rev),
+            Write::Put { expect: Expect::Any, .. } | Write::Delete { .. } => true,
+        };
+        (!fits).then(|| write.key().clone())
+    })
+}
+
+fn is_done_already(rows: &BTreeMap<Key, Row>, writes: &[Write]) -> bool {
+    writes.iter().all(|write| match write {
+        Write::Put { key, body, expect, .. } => rows.get(key).is_some_and(|row| {
+            let rev = match expect {
+                Expect::Absent => row.rev == 1,
+                Expect::Rev(rev) => row.rev == rev + 1,
+                Expect::Any => true,
+            };
+            rev && row.body == *body
+        }),
+        Write::Delete { key } => !rows.contains_key(key),
+        Write::CheckAbsent { .. } => true,
+    })
+}
+
+#[async_trait]
+impl Store for Memory {
+    async fn get(&self, key: &Key) -> Result<Option<Row>, PortError> {
+        self.faults.run("get", || lock(&self.rows).get(key).cloned())
+    }
+
+    async fn query(&self, pk: &str, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Row>, PortError> {
+        self.faults.run("query", || {
+            lock(&self.rows)
+                .values()
+                .filter(|row| row.key.pk == pk && row.key.sk.starts_with(prefix))
+                .filter(|row| after.is_none_or(|after| row.key.sk.as_str() > after))
+                .take(limit as usize)
+                .cloned()
+                .collect()
+        })
+    }
+
+    async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError> {
+        self.faults.run("commit", || {
+            let mut rows = lock(&self.rows);
+            if let Some(key) = first_conflict(&rows, &writes) {
+                return if is_done_already(&rows, &writes) { Committed::Done } else { Committed::Conflict(key) };
+            }
+            for write in writes {
+                match write {
+                    Write::Put { key, body, .. } => {
+                        let rev = rows.get(&key).map_or(1, |row| row.rev + 1);
+                        rows.insert(key.clone(), Row { key, rev, body });
+                    }
+                    Write::Delete { key } => {
+                        rows.remove(&key);
+                    }
+                    Write::CheckAbsent { .. } => {}
+                }
+            }
+            Committed::Done
+        })
+    }
+}
+
+#[async_trait]
+impl Outbox for Memory {
+    async fn dispatch(&self, messages: &[DispatchMessage]) -> Result<(), PortError> {
+        self.faults.run("dispatch", || lock(&self.dispatched).extend_from_slice(messages))
+    }
+
+    async fn request_grant(&self, message: &GrantMessage) -> Result<(), PortError> {
+        self.faults.run("request_grant", || lock(&self.grants).push(message.clone()))
+    }
+}
+
+#[async_trait]
+impl OrdersQueue for Memory {
+    async fn send(&self, queue_url: &str, group: &str, dedup: &str, body: &str) -> Result<(), PortError> {
+        self.faults.run("send", || {
+            let mut orders = lock(&self.orders);
+            if !orders.iter().any(|(url, _, known, _)| url == queue_url && known == dedup) {
+                orders.push((queue_url.to_owned(), group.to_owned(), dedup.to_owned(), body.to_owned()));
+            }
+        })
+    }
+}
+
+#[async_trait]
+impl Machines for Memory {
+    async fn start(&self, kind: WorkflowKind, workflow: &WorkflowId, _: &InstallId) -> Result<(), PortError> {
+        self.faults.run("start", || {
+            let mut started = lock(&self.started);
+            if !started.iter().any(|(_, known)| known == workflow) {
+                started.push((kind, workflow.clone()));
+            }
+        })
+    }
+}
+
+#[async_trait]
+impl Callbacks for Memory {
+    async fn succeed(&self, token: &str, output: &Value) -> Result<(), PortError> {
+        self.faults.run("succeed", || lock(&self.resumed).push((token.to_owned(), output.clone())))
+    }
+
+    async fn heartbeat(&self, token: &str) -> Result<(), PortError> {
+        self.faults.run("heartbeat", || lock(&self.beats).push(token.to_owned()))
+    }
+}

@@ -1,0 +1,35 @@
+//! What the control plane's functions tell each other over the internal queues: ids, and little else.
+
+use freehold_protocol::report::Fence;
+use freehold_protocol::{Digest, GrantId, InstallId, JobId, KeyId};
+use serde::{Deserialize, Serialize};
+
+/// Asks `dispatch-job` to send something to a runner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "send", rename_all = "snake_case")]
+pub enum DispatchMessage {
+    /// The order of a queued job.
+    Order { job: JobId, dispatch: u32 },
+    /// A request to stop a job, or one attempt of it.
+    Cancel {
+        job: JobId,
+        dispatch: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        receive: Option<u32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        runner: Option<KeyId>,
+    },
+}
+
+/// Asks `grant-artifact` for an artifact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantMessage {
+    pub install: InstallId,
+    pub job: JobId,
+    pub fence: Fence,
+    pub grant: GrantId,
+    /// The sequence number of the report that asked: tells a redelivery from a second use.
+    pub seq: u64,
+    pub artifact: Digest,
+    pub missing: Vec<Digest>,
+}

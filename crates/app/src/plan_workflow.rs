@@ -1,0 +1,204 @@
+//! The phases of a state machine that plan: wait for the runner, plan the graph, start it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use freehold_domain::build::Build;
+use freehold_domain::install::{Install, InstallError};
+use freehold_domain::plan::{
+    DeployInput, DeployScope, Deployed, action_nodes, build_nodes, deploy_nodes, known_inputs,
+    resolve_inputs,
+};
+use freehold_domain::workflow::{Advance, Node, Request, Workflow, WorkflowKind, WorkflowState};
+use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::{BuildId, ComponentName, Digest, WorkflowId};
+use serde::Serialize;
+
+use crate::AppError;
+use crate::advance;
+use crate::ports::{Clock, Committed, Expect, Outbox, Store};
+use crate::records::{self, DeployedRecord, Phase, Stored, TaskToken, install_pk, load_all, put};
+
+/// What planning needs.
+#[derive(Clone)]
+pub struct PlanWorkflow {
+    pub store: Arc<dyn Store>,
+    pub outbox: Arc<dyn Outbox>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The one word that a state machine's `Choice` reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Next {
+    /// There is something to run.
+    Run,
+    /// There is nothing to run; finish.
+    Finish,
+}
+
+impl PlanWorkflow {
+    /// Keeps the token of a state that waits for the install's runner. `accept-report` resumes it with the runner's
+    /// hello, `sweep` when the runner was there before.
+    ///
+    /// # Errors
+    /// NotFound, or the store's.
+    pub async fn await_runner(&self, id: &WorkflowId, token: String) -> Result<(), AppError> {
+        self.keep_token(id, Phase::AwaitRunner, token).await
+    }
+
+    /// Plans the workflow's graph and stores it.
+    ///
+    /// # Errors
+    /// Invalid or NotFound when the request cannot be planned, or the store's.
+    pub async fn plan(&self, id: &WorkflowId) -> Result<Next, AppError> {
+        let stored = records::workflow(&*self.store, id).await?;
+        let workflow = &stored.value;
+        match &workflow.state {
+            WorkflowState::Pending => {}
+            WorkflowState::Running { .. } => return Ok(Next::Run),
+            WorkflowState::Succeeded { .. } | WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. } => {
+                return Ok(Next::Finish);
+            }
+        }
+        if workflow.cancel_requested.is_some() {
+            return Ok(Next::Finish);
+        }
+        let install = records::install(&*self.store, &workflow.install).await?.value;
+        let (version, nodes) = self.nodes(workflow, &install).await?;
+        let next = if nodes.is_empty() { Next::Finish } else { Next::Run };
+        let mut planned = workflow.clone();
+        planned.version = version;
+        planned.nodes = nodes;
+        match self.store.commit(vec![put(&planned, Expect::Rev(stored.rev))?]).await? {
+            Committed::Done => Ok(next),
+            Committed::Conflict(_) => Err(changed(id)),
+        }
+    }
+
+    /// Keeps the token of the state that waits for the graph, starts the graph and dispatches its first jobs.
+    ///
+    /// # Errors
+    /// Conflict without a runner, or the store's and the queue's.
+    pub async fn run(&self, id: &WorkflowId, token: String) -> Result<(), AppError> {
+        // The token first: a job that ends at once must find it.
+        self.keep_token(id, Phase::Run, token).await?;
+        let stored = records::workflow(&*self.store, id).await?;
+        let workflow = match &stored.value.state {
+            WorkflowState::Pending => self.start(&stored).await?,
+            WorkflowState::Running { .. } => stored.value,
+            WorkflowState::Succeeded { .. } | WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. } => {
+                return Ok(());
+            }
+        };
+        let jobs: Vec<_> = workflow.active_jobs().cloned().collect();
+        advance::dispatch(&*self.outbox, &jobs).await
+    }
+
+    async fn start(&self, stored: &Stored<Workflow>) -> Result<Workflow, AppError> {
+        let workflow = &stored.value;
+        let install = records::install(&*self.store, &workflow.install).await?.value;
+        let runner = install.runner.as_ref().ok_or_else(|| InstallError::NoRunner(install.id.clone()))?;
+        let started = workflow.start(workflow.nodes.clone(), runner.slots, self.clock.now())?;
+        let Advance { workflow, jobs, .. } = started;
+        let mut writes = vec![put(&workflow, Expect::Rev(stored.rev))?];
+        for job in &jobs {
+            writes.push(put(job, Expect::Absent)?);
+        }
+        match self.store.commit(writes).await? {
+            Committed::Done => Ok(workflow),
+            Committed::Conflict(_) => Err(changed(&workflow.id)),
+        }
+    }
+
+    async fn keep_token(&self, id: &WorkflowId, phase: Phase, token: String) -> Result<(), AppError> {
+        let record = TaskToken { workflow: id.clone(), phase, token };
+        let _ = self.store.commit(vec![put(&record, Expect::Any)?]).await?;
+        Ok(())
+    }
+
+    async fn nodes(&self, workflow: &Workflow, install: &Install) -> Result<(Option<Digest>, Vec<Node>), AppError> {
+        match &workflow.request {
+            Request::Build { builds, .. } => Ok((None, build_nodes(builds, workflow.serial))),
+            Request::Action { action } => {
+                let record = self.version_of(install, None).await?;
+                let nodes = action_nodes(&record.document, action, workflow.serial)?;
+                Ok((Some(record.version), nodes))
+            }
+            Request::Deploy { version, only, all } => {
+                let record = self.version_of(install, version.as_ref()).await?;
+                let scope = DeployScope {
+                    only: only.clone(),
+                    all: *all,
+                    provision: workflow.kind == WorkflowKind::ProvisionInstall,
+                };
+                let builds = builds_of(&*self.store, &record.document).await?;
+                let inputs = resolve_inputs(&record.document, &known_inputs(&record.document, &install.inputs))?;
+                let deployed = self.deployed(install).await?;
+                let input = DeployInput {
+                    version: &record.document,
+                    builds: &builds,
+                    inputs: &inputs,
+                    deployed: &deployed,
+                    serial: workflow.serial,
+                };
+                Ok((Some(record.version), deploy_nodes(input, &scope)?))
+            }
+        }
+    }
+
+    async fn version_of(
+        &self,
+        install: &Install,
+        version: Option<&Digest>,
+    ) -> Result<records::VersionRecord, AppError> {
+        let app = install
+            .app()
+            .ok_or_else(|| AppError::invalid(format!("install `{}` runs no app", install.id)))?;
+        records::version(&*self.store, app, version).await
+    }
+
+    async fn deployed(&self, install: &Install) -> Result<BTreeMap<ComponentName, Deployed>, AppError> {
+        let records: Vec<DeployedRecord> =
+            load_all(&*self.store, &install_pk(&install.id), "component#").await?;
+        Ok(records.into_iter().map(|record| (record.deployed.component.clone(), record.deployed)).collect())
+    }
+}
+
+/// Returns the id of the build of each component of `version`.
+///
+/// # Errors
+/// Internal when a source cannot be written as JSON.
+pub fn build_ids(version: &AppVersion) -> Result<Vec<(ComponentName, BuildId, Digest)>, AppError> {
+    version
+        .components
+        .iter()
+        .map(|component| {
+            let source = component.source_digest()?;
+            let build = BuildId::derive(&version.app, &source, &component.name);
+            Ok((component.name.clone(), build, source))
+        })
+        .collect()
+}
+
+/// Returns the build of each component of `version` that has one.
+///
+/// # Errors
+/// The store's.
+pub async fn builds_of(
+    store: &dyn Store,
+    version: &AppVersion,
+) -> Result<BTreeMap<ComponentName, Build>, AppError> {
+    let mut builds = BTreeMap::new();
+    for (component, build, _) in build_ids(version)? {
+        let record: Option<Stored<Build>> = records::load(store, &records::build_key(&version.app, &build)).await?;
+        if let Some(record) = record {
+            builds.insert(component, record.value);
+        }
+    }
+    Ok(builds)
+}
+
+fn changed(id: &WorkflowId) -> AppError {
+    AppError::new(crate::Kind::Transient, format!("workflow `{id}` is being changed by others; try again"))
+}

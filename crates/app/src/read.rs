@@ -1,0 +1,233 @@
+//! Answers questions: what the API shows of installs, workflows, jobs and logs. Changes nothing.
+
+use freehold_domain::install::Install;
+use freehold_domain::job::{Job, JobState};
+use freehold_domain::workflow::{NodeState, Workflow, WorkflowKind, WorkflowState};
+use freehold_protocol::api::{
+    DeployedView, HistoryView, InstallView, JobView, LogChunk, LogPage, NodeView, Page, RunnerView, WorkflowView,
+};
+use freehold_protocol::{InstallId, JobId};
+use serde::de::DeserializeOwned;
+
+use crate::AppError;
+use crate::ports::Store;
+use crate::records::{
+    self, Contact, DeployedRecord, InstallEntry, LogRecord, Stored, WorkflowEntry, contact_key, install_pk, job_pk,
+    load, load_all, parse,
+};
+
+/// How many items one page of a list holds.
+pub const PAGE_ITEMS: u32 = 50;
+
+/// Returns one page of a partition's records.
+///
+/// # Errors
+/// The store's.
+pub async fn page<T: DeserializeOwned>(
+    store: &dyn Store,
+    pk: &str,
+    prefix: &str,
+    after: Option<&str>,
+) -> Result<Page<T>, AppError> {
+    let rows = store.query(pk, prefix, after, PAGE_ITEMS).await?;
+    let next = (rows.len() == PAGE_ITEMS as usize).then(|| rows.last().map(|row| row.key.sk.clone())).flatten();
+    let items = rows.iter().map(|row| Ok(parse(row)?.value)).collect::<Result<Vec<T>, AppError>>()?;
+    Ok(Page { items, next })
+}
+
+/// Returns an install with its runner and what is deployed.
+///
+/// # Errors
+/// NotFound, or the store's.
+pub async fn install(store: &dyn Store, id: &InstallId) -> Result<InstallView, AppError> {
+    let install = records::install(store, id).await?.value;
+    let components: Vec<DeployedRecord> = load_all(store, &install_pk(id), "component#").await?;
+    let mut view = install_view(store, install).await?;
+    view.components = components.into_iter().map(deployed_view).collect();
+    Ok(view)
+}
+
+/// Returns one page of installs, without what is deployed.
+///
+/// # Errors
+/// The store's.
+pub async fn installs(store: &dyn Store, after: Option<&str>) -> Result<Page<InstallView>, AppError> {
+    let entries: Page<InstallEntry> = page(store, "installs", "", after).await?;
+    let mut items = Vec::new();
+    for entry in entries.items {
+        let install = records::install(store, &entry.install).await?.value;
+        items.push(install_view(store, install).await?);
+    }
+    Ok(Page { items, next: entries.next })
+}
+
+async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView, AppError> {
+    let contact: Option<Stored<Contact>> = load(store, &contact_key(&install.id)).await?;
+    let live = match &install.live {
+        Some(live) => Some(records::workflow(store, live).await?.value),
+        None => None,
+    };
+    let version = match &install.serves {
+        freehold_domain::install::Serves::App { version, .. } => version.clone(),
+        freehold_domain::install::Serves::Builds => None,
+    };
+    let state = match (&install.runner, live.as_ref().map(|workflow| workflow.kind)) {
+        (None, _) => "waiting for runner",
+        (Some(_), Some(WorkflowKind::ProvisionInstall)) => "provisioning",
+        (Some(_), Some(_)) => "deploying",
+        (Some(_), None) if version.is_some() => "ready",
+        (Some(_), None) => "idle",
+    };
+    Ok(InstallView {
+        app: install.app().cloned(),
+        install: install.id,
+        account: install.account,
+        region: install.region,
+        state: state.to_owned(),
+        version,
+        live: install.live,
+        runner: install.runner.map(|runner| RunnerView {
+            key: runner.public_key.key_id(),
+            version: runner.version,
+            slots: runner.slots,
+            host: runner.host,
+            since: runner.since,
+            last_contact: contact.map(|contact| contact.value.at),
+        }),
+        inputs: install.inputs,
+        components: Vec::new(),
+        orders_queue_url: install.orders_queue_url,
+    })
+}
+
+fn deployed_view(record: DeployedRecord) -> DeployedView {
+    let deployed = record.deployed;
+    DeployedView {
+        component: deployed.component,
+        artifact: deployed.artifact,
+        version: deployed.version,
+        job: deployed.job,
+        at: deployed.at,
+        outputs: deployed.outputs,
+    }
+}
+
+/// Returns one page of an install's workflows, newest first, without nodes.
+///
+/// # Errors
+/// The store's.
+pub async fn workflows(
+    store: &dyn Store,
+    install: &InstallId,
+    after: Option<&str>,
+) -> Result<Page<WorkflowView>, AppError> {
+    let entries: Page<WorkflowEntry> = page(store, &install_pk(install), "workflow#", after).await?;
+    let mut items = Vec::new();
+    for entry in entries.items {
+        let mut view = workflow_view(&records::workflow(store, &entry.workflow).await?.value);
+        view.nodes.clear();
+        items.push(view);
+    }
+    Ok(Page { items, next: entries.next })
+}
+
+/// Returns what the API says of a workflow.
+pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
+    let (ended_at, reason) = match &workflow.state {
+        WorkflowState::Pending | WorkflowState::Running { .. } => (None, String::new()),
+        WorkflowState::Succeeded { ended_at } | WorkflowState::Cancelled { ended_at } => {
+            (Some(*ended_at), String::new())
+        }
+        WorkflowState::Failed { ended_at, reason } => (Some(*ended_at), reason.clone()),
+    };
+    WorkflowView {
+        workflow: workflow.id.clone(),
+        install: workflow.install.clone(),
+        kind: workflow.kind.machine().to_owned(),
+        state: workflow.state.word().to_owned(),
+        reason,
+        created_at: workflow.created_at,
+        ended_at,
+        version: workflow.version.clone(),
+        nodes: workflow
+            .nodes
+            .iter()
+            .map(|node| {
+                let (job, reason) = match &node.state {
+                    NodeState::Waiting => (None, String::new()),
+                    NodeState::Active { job } | NodeState::Succeeded { job } => (Some(job.clone()), String::new()),
+                    NodeState::Failed { job, reason, .. } => (Some(job.clone()), reason.clone()),
+                    NodeState::Skipped { because } => (None, because.clone()),
+                };
+                NodeView {
+                    name: node.name.clone(),
+                    state: node.state.word().to_owned(),
+                    dependencies: node.dependencies.iter().cloned().collect(),
+                    job,
+                    reason,
+                }
+            })
+            .collect(),
+    }
+}
+
+/// Returns a job with its history.
+///
+/// # Errors
+/// NotFound, or the store's.
+pub async fn job(store: &dyn Store, id: &JobId) -> Result<JobView, AppError> {
+    Ok(job_view(records::job(store, id).await?.value))
+}
+
+/// Returns what the API says of a job.
+pub fn job_view(job: Job) -> JobView {
+    let outputs = match &job.state {
+        JobState::Succeeded { outputs, .. } => outputs.clone(),
+        _ => std::collections::BTreeMap::new(),
+    };
+    let ended_at = job.state.is_terminal().then(|| job.history.last().map(|record| record.at)).flatten();
+    JobView {
+        state: job.state.word().to_owned(),
+        reason: job.state.reason().unwrap_or_default(),
+        fence: job.state.fence(),
+        outputs,
+        ended_at,
+        job: job.id,
+        install: job.install,
+        workflow: job.workflow,
+        node: job.node,
+        mode: job.mode,
+        created_at: job.created_at,
+        history: job
+            .history
+            .into_iter()
+            .map(|record| HistoryView {
+                at: record.at,
+                what: record.what,
+                from: record.from,
+                to: record.to,
+                reason: record.reason,
+            })
+            .collect(),
+    }
+}
+
+/// Returns log text after the cursor. The end is only told once every chunk up to it was in the answer.
+///
+/// # Errors
+/// NotFound, or the store's.
+pub async fn logs(store: &dyn Store, id: &JobId, after: Option<&str>) -> Result<LogPage, AppError> {
+    // The job first: whatever was logged before it ended is then found below.
+    let job = records::job(store, id).await?.value;
+    let rows = store.query(&job_pk(id), "log#", after, PAGE_ITEMS).await?;
+    let cursor = rows.last().map(|row| row.key.sk.clone()).or(after.map(str::to_owned)).unwrap_or_default();
+    let full = rows.len() == PAGE_ITEMS as usize;
+    let chunks = rows
+        .iter()
+        .map(|row| {
+            let LogRecord { fence, seq, text, .. } = parse(row)?.value;
+            Ok(LogChunk { fence, seq, text })
+        })
+        .collect::<Result<Vec<_>, AppError>>()?;
+    Ok(LogPage { chunks, cursor, ended: job.state.is_terminal() && !full })
+}

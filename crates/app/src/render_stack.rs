@@ -1,0 +1,130 @@
+//! Fills the install stack's template: the same install and app version give the same bytes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use freehold_domain::install::Install;
+use freehold_protocol::api::InstallStack;
+use freehold_protocol::app_version::{AppVersion, ModeRole, RolePolicy};
+use freehold_protocol::order::Mode;
+use freehold_protocol::{AccountId, Digest, InstallId, TenantName};
+use freehold_template::Limits;
+use serde_json::{Value, json};
+
+use crate::AppError;
+use crate::ports::{RootKey, Store};
+use crate::records;
+
+/// The template, with `%{...}` placeholders.
+const TEMPLATE: &str = include_str!("../../../infra/install.yaml");
+
+/// What rendering needs.
+#[derive(Clone)]
+pub struct RenderStack {
+    pub tenant: TenantName,
+    /// The tenant's own account.
+    pub account: AccountId,
+    /// The region of the tenant's queues.
+    pub region: String,
+    pub reports_queue_url: String,
+    pub store: Arc<dyn Store>,
+    pub root: Arc<dyn RootKey>,
+}
+
+impl RenderStack {
+    /// Returns the install's stack, for the version that is deployed or, before that, the app's latest.
+    ///
+    /// # Errors
+    /// NotFound, Conflict before the orders queue is made, Invalid for a role that cannot be rendered, or a port's.
+    pub async fn render(&self, id: &InstallId) -> Result<InstallStack, AppError> {
+        let install = records::install(&*self.store, id).await?.value;
+        let app = install.app().ok_or_else(|| AppError::invalid(format!("install `{id}` runs no app")))?;
+        let queue = install.orders_queue_url.clone().ok_or_else(|| {
+            AppError::conflict(format!("orders queue of install `{id}` is being made; try again in a moment"))
+        })?;
+        let record = records::version(&*self.store, app, None).await?;
+        let key = self.root.public_key().await?;
+        let arn = |name: String| format!("arn:aws:sqs:{}:{}:{name}", self.region, self.account);
+        let short = record.version.hex().get(..12).unwrap_or_default().to_owned();
+        let mut words = BTreeMap::from([
+            ("TENANT".to_owned(), self.tenant.to_string()),
+            ("TENANT_ACCOUNT".to_owned(), self.account.to_string()),
+            ("TENANT_KEY".to_owned(), key.to_string()),
+            ("INSTALL".to_owned(), id.to_string()),
+            ("APP".to_owned(), app.to_string()),
+            ("ACCOUNT".to_owned(), install.account.to_string()),
+            ("REGION".to_owned(), install.region.clone()),
+            ("ORDERS_QUEUE_ARN".to_owned(), arn(format!("fh-{}-{id}.fifo", self.tenant))),
+            ("ORDERS_QUEUE_URL".to_owned(), queue),
+            ("REPORTS_QUEUE_ARN".to_owned(), arn(format!("fh-{}-reports", self.tenant))),
+            ("REPORTS_QUEUE_URL".to_owned(), self.reports_queue_url.clone()),
+            ("VERSION".to_owned(), short),
+        ]);
+        for (mode, word) in
+            [(Mode::Provision, "PROVISION"), (Mode::Maintenance, "MAINTENANCE"), (Mode::Deprovision, "DEPROVISION")]
+        {
+            let (policies, managed) = role(&record.document, mode, &install)?;
+            words.insert(format!("{word}_POLICIES"), policies.to_string());
+            words.insert(format!("{word}_MANAGED"), managed.to_string());
+        }
+        let template = fill(TEMPLATE, &words)?;
+        Ok(InstallStack {
+            install: id.clone(),
+            stack_name: format!("freehold-{id}"),
+            digest: Digest::of(template.as_bytes()),
+            template,
+            version: record.version,
+        })
+    }
+}
+
+/// Replaces every `%{WORD}` of `template` in one pass, so that a placeholder inside a value stays a text.
+fn fill(template: &str, words: &BTreeMap<String, String>) -> Result<String, AppError> {
+    let mut pieces = template.split("%{");
+    let mut filled = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (word, rest) = piece.split_once('}').unwrap_or((piece, ""));
+        let value = words.get(word).ok_or_else(|| {
+            // INVARIANT: the template is part of this crate, and a test renders it.
+            AppError::internal(format!("install template has an unknown placeholder `{word}`"))
+        })?;
+        filled.push_str(value);
+        filled.push_str(rest);
+    }
+    Ok(filled)
+}
+
+/// Returns the inline policies and managed policy ARNs of a mode's role.
+fn role(version: &AppVersion, mode: Mode, install: &Install) -> Result<(Value, Value), AppError> {
+    let (mut inline, mut managed) = (Vec::new(), Vec::new());
+    let wanted = version.roles.iter().filter(|role| role.mode == mode);
+    for (at, policy) in wanted.flat_map(|role: &ModeRole| &role.policies).enumerate() {
+        match policy {
+            RolePolicy::Managed(name) => managed.push(Value::from(format!("arn:aws:iam::aws:policy/{name}"))),
+            RolePolicy::Inline { name, document } => inline.push(json!({
+                "PolicyName": policy_name(name, at),
+                "PolicyDocument": document_of(document, mode, version, install)?,
+            })),
+        }
+    }
+    Ok((Value::Array(inline), Value::Array(managed)))
+}
+
+fn policy_name(name: &str, at: usize) -> String {
+    let kept: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "+=,.@_-".contains(*c)).take(100).collect();
+    if kept.is_empty() { format!("policy-{at}") } else { kept }
+}
+
+fn document_of(text: &str, mode: Mode, version: &AppVersion, install: &Install) -> Result<Value, AppError> {
+    let what = || format!("role `{}` of app `{}`", mode.as_str(), version.app);
+    let tree = json!({ "nuon": {
+        "app": { "id": version.app, "name": version.app },
+        "install": { "id": install.id, "name": install.id },
+        "install_stack": { "outputs": { "account_id": install.account, "region": install.region } },
+    } });
+    let rendered = freehold_template::render(text, &tree, &Limits::default())
+        .map_err(|e| AppError::invalid(format!("{}: {e}", what())))?;
+    let document: Value = serde_json::from_str(&rendered)
+        .map_err(|e| AppError::invalid(format!("{}: policy is not JSON: {e}", what())))?;
+    Ok(document)
+}
