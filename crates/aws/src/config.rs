@@ -1,0 +1,58 @@
+//! The connection to AWS of a function: credentials and region from the environment, as Lambda sets it, one TLS stack,
+//! and a deadline on every call.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use aws_config::environment::credentials::EnvironmentVariableCredentialsProvider;
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use aws_smithy_types::retry::RetryConfig;
+use aws_smithy_types::timeout::TimeoutConfig;
+use freehold_app::ports::Clock;
+use freehold_protocol::Timestamp;
+
+/// How long one try of a call may take.
+const ATTEMPT: Duration = Duration::from_secs(3);
+/// How long a call may take with its retries: less than a function's own time limit.
+const OPERATION: Duration = Duration::from_secs(10);
+
+/// Returns the connection settings of this process.
+pub fn sdk_config() -> SdkConfig {
+    let http = aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+    let mut config = SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .http_client(http)
+        .sleep_impl(aws_smithy_async::rt::sleep::SharedAsyncSleep::new(
+            aws_smithy_async::rt::sleep::TokioSleep::new(),
+        ))
+        .time_source(aws_smithy_async::time::SystemTimeSource::new())
+        .credentials_provider(SharedCredentialsProvider::new(EnvironmentVariableCredentialsProvider::new()))
+        .retry_config(RetryConfig::standard().with_max_attempts(5))
+        .timeout_config(
+            TimeoutConfig::builder()
+                .connect_timeout(Duration::from_secs(2))
+                .operation_attempt_timeout(ATTEMPT)
+                .operation_timeout(OPERATION)
+                .build(),
+        );
+    if let Ok(region) = std::env::var("AWS_REGION") {
+        config = config.region(Region::new(region));
+    }
+    if let Ok(endpoint) = std::env::var("AWS_ENDPOINT_URL") {
+        config = config.endpoint_url(endpoint);
+    }
+    config.build()
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}

@@ -1,0 +1,250 @@
+//! SQS: the internal queues, the orders queues, and who may read and write them.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use aws_config::SdkConfig;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
+use freehold_app::messages::{DispatchMessage, GrantMessage};
+use freehold_app::ports::{OrdersQueue, Outbox, PortError, QueueAdmin};
+use freehold_protocol::limits::LEASE_SECS;
+use freehold_protocol::{AccountId, InstallId, TenantName};
+use serde_json::json;
+
+use crate::error::port_error;
+
+/// The most bytes of an SQS queue policy (Amazon SQS quotas, "Policies").
+const MAX_POLICY_BYTES: usize = 8192;
+/// How often an order may come back before it is set aside: leases that lapse count too.
+const MAX_RECEIVES: u32 = 10;
+
+/// The queues that functions of the tenant write to.
+#[derive(Debug, Clone)]
+pub struct SqsOutbox {
+    client: Client,
+    dispatch_url: String,
+    grants_url: Option<String>,
+}
+
+impl SqsOutbox {
+    /// Returns the outbox; `grants_url` only where grants are asked for.
+    pub fn new(config: &SdkConfig, dispatch_url: impl Into<String>, grants_url: Option<String>) -> Self {
+        Self { client: Client::new(config), dispatch_url: dispatch_url.into(), grants_url }
+    }
+}
+
+#[async_trait]
+impl Outbox for SqsOutbox {
+    async fn dispatch(&self, messages: &[DispatchMessage]) -> Result<(), PortError> {
+        for batch in messages.chunks(10) {
+            let mut request = self.client.send_message_batch().queue_url(&self.dispatch_url);
+            for (at, message) in batch.iter().enumerate() {
+                let entry = SendMessageBatchRequestEntry::builder()
+                    .id(at.to_string())
+                    .message_body(body(message)?)
+                    .build()
+                    .map_err(|e| failed("dispatch queue", e))?;
+                request = request.entries(entry);
+            }
+            let answer = request.send().await.map_err(|e| port_error("dispatch queue", e))?;
+            if let Some(refused) = answer.failed().first() {
+                let reason = refused.message().unwrap_or(refused.code()).to_owned();
+                return Err(PortError::Transient { what: "dispatch queue".into(), reason });
+            }
+        }
+        Ok(())
+    }
+
+    async fn request_grant(&self, message: &GrantMessage) -> Result<(), PortError> {
+        let url = self.grants_url.as_ref().ok_or_else(|| failed("grants queue", "its URL is not configured"))?;
+        let request = self.client.send_message().queue_url(url).message_body(body(message)?);
+        request.send().await.map_err(|e| port_error("grants queue", e))?;
+        Ok(())
+    }
+}
+
+/// Sends to orders queues.
+#[derive(Debug, Clone)]
+pub struct SqsOrders(Client);
+
+impl SqsOrders {
+    /// Returns the sender.
+    pub fn new(config: &SdkConfig) -> Self {
+        Self(Client::new(config))
+    }
+}
+
+#[async_trait]
+impl OrdersQueue for SqsOrders {
+    async fn send(&self, queue_url: &str, group: &str, dedup: &str, body: &str) -> Result<(), PortError> {
+        self.0
+            .send_message()
+            .queue_url(queue_url)
+            .message_group_id(group)
+            .message_deduplication_id(dedup)
+            .message_body(body)
+            .send()
+            .await
+            .map_err(|e| port_error("orders queue", e))?;
+        Ok(())
+    }
+}
+
+/// Makes orders queues and keeps the policies of what vendor and customer share.
+#[derive(Debug, Clone)]
+pub struct SqsAdmin {
+    client: Client,
+    tenant: TenantName,
+    region: String,
+    account: AccountId,
+    reports_url: String,
+    dead_letter_arn: String,
+}
+
+impl SqsAdmin {
+    /// Returns the administrator of the tenant's queues.
+    pub fn new(
+        config: &SdkConfig,
+        tenant: TenantName,
+        region: impl Into<String>,
+        account: AccountId,
+        reports_url: impl Into<String>,
+        dead_letter_arn: impl Into<String>,
+    ) -> Self {
+        Self {
+            client: Client::new(config),
+            tenant,
+            region: region.into(),
+            account,
+            reports_url: reports_url.into(),
+            dead_letter_arn: dead_letter_arn.into(),
+        }
+    }
+
+    fn arn(&self, name: &str) -> String {
+        format!("arn:aws:sqs:{}:{}:{name}", self.region, self.account)
+    }
+}
+
+#[async_trait]
+impl QueueAdmin for SqsAdmin {
+    async fn create_orders_queue(&self, install: &InstallId, account: &AccountId) -> Result<String, PortError> {
+        let name = format!("fh-{}-{install}.fifo", self.tenant);
+        let policy = orders_policy(&self.arn(&name), install, account).to_string();
+        let redrive = json!({ "deadLetterTargetArn": self.dead_letter_arn, "maxReceiveCount": MAX_RECEIVES });
+        let attributes = HashMap::from([
+            (QueueAttributeName::FifoQueue, "true".to_owned()),
+            (QueueAttributeName::VisibilityTimeout, LEASE_SECS.to_string()),
+            (QueueAttributeName::ReceiveMessageWaitTimeSeconds, "20".to_owned()),
+            (QueueAttributeName::SqsManagedSseEnabled, "true".to_owned()),
+            (QueueAttributeName::RedrivePolicy, redrive.to_string()),
+            (QueueAttributeName::Policy, policy),
+        ]);
+        let made = self
+            .client
+            .create_queue()
+            .queue_name(&name)
+            .set_attributes(Some(attributes))
+            .tags("freehold:tenant", self.tenant.as_str())
+            .tags("freehold:install", install.as_str())
+            .send()
+            .await
+            .map_err(|e| port_error("orders queue", e))?;
+        made.queue_url.ok_or_else(|| failed("orders queue", "it was made without a URL"))
+    }
+
+    async fn allow_reporters(&self, runners: &[(InstallId, AccountId)]) -> Result<(), PortError> {
+        let name = format!("fh-{}-reports", self.tenant);
+        let policy = reports_policy(&self.arn(&name), runners).map(|policy| policy.to_string()).unwrap_or_default();
+        if policy.len() > MAX_POLICY_BYTES {
+            return Err(failed("reports queue", "its policy is full; the tenant has too many customer accounts"));
+        }
+        self.client
+            .set_queue_attributes()
+            .queue_url(&self.reports_url)
+            .attributes(QueueAttributeName::Policy, policy)
+            .send()
+            .await
+            .map_err(|e| port_error("reports queue", e))?;
+        Ok(())
+    }
+}
+
+/// Exactly one role of one account may take orders; named by a condition, so that a role made again still matches.
+fn orders_policy(arn: &str, install: &InstallId, account: &AccountId) -> serde_json::Value {
+    json!({
+        "Version": "2012-10-17",
+        "Statement": [{
+            "Sid": "RunnerTakesOrders",
+            "Effect": "Allow",
+            "Principal": { "AWS": format!("arn:aws:iam::{account}:root") },
+            "Action": ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"],
+            "Resource": arn,
+            "Condition": {
+                "ArnEquals": { "aws:PrincipalArn": format!("arn:aws:iam::{account}:role/fh-{install}-runner") },
+            },
+        }],
+    })
+}
+
+/// Runner roles of live installs' accounts may send; nobody else, and nothing else.
+fn reports_policy(arn: &str, runners: &[(InstallId, AccountId)]) -> Option<serde_json::Value> {
+    let mut accounts: Vec<&str> = runners.iter().map(|(_, account)| account.as_str()).collect();
+    accounts.sort_unstable();
+    accounts.dedup();
+    (!accounts.is_empty()).then(|| {
+        json!({
+            "Version": "2012-10-17",
+            "Statement": [{
+                "Sid": "RunnersSendReports",
+                "Effect": "Allow",
+                "Principal": "*",
+                "Action": "sqs:SendMessage",
+                "Resource": arn,
+                "Condition": {
+                    "StringEquals": { "aws:PrincipalAccount": accounts },
+                    "ArnLike": { "aws:PrincipalArn": "arn:aws:iam::*:role/fh-*-runner" },
+                },
+            }],
+        })
+    })
+}
+
+fn body<T: serde::Serialize>(message: &T) -> Result<String, PortError> {
+    serde_json::to_string(message).map_err(|e| failed("message", e))
+}
+
+fn failed(what: &str, reason: impl ToString) -> PortError {
+    PortError::Failed { what: what.to_owned(), reason: reason.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_orders_queue_lets_exactly_one_role_take_orders() {
+        let policy = orders_policy("arn:q", &"globex".parse().unwrap(), &"222222222222".parse().unwrap());
+
+        let statement = &policy["Statement"][0];
+        assert_eq!(policy["Statement"].as_array().unwrap().len(), 1);
+        assert_eq!(
+            statement["Condition"]["ArnEquals"]["aws:PrincipalArn"],
+            "arn:aws:iam::222222222222:role/fh-globex-runner"
+        );
+        assert!(!statement["Action"].to_string().contains("SendMessage"));
+    }
+
+    #[test]
+    fn the_reports_queue_names_each_account_once() {
+        let runner = |install: &str, account: &str| (install.parse().unwrap(), account.parse().unwrap());
+        let runners = [runner("aa", "222222222222"), runner("bb", "111111111111"), runner("cc", "222222222222")];
+
+        let policy = reports_policy("arn:q", &runners).unwrap();
+
+        let accounts = &policy["Statement"][0]["Condition"]["StringEquals"]["aws:PrincipalAccount"];
+        assert_eq!(*accounts, json!(["111111111111", "222222222222"]));
+        assert_eq!(reports_policy("arn:q", &[]), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! KMS: the root key's public half, and delegate keys that it certifies. A delegate lives in memory and is never stored.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use aws_config::SdkConfig;
+use aws_sdk_kms::Client;
+use aws_sdk_kms::primitives::Blob;
+use aws_sdk_kms::types::{MessageType, SigningAlgorithmSpec};
+use ed25519_dalek::SigningKey;
+use freehold_app::ports::{Clock, DelegateKey, PortError, RootKey, Signer};
+use freehold_protocol::envelope::{Delegate, Envelope, PublicKey, signed_bytes};
+use freehold_protocol::{TenantName, Timestamp};
+use tokio::sync::Mutex;
+
+use crate::config::SystemClock;
+use crate::error::port_error;
+
+/// How long a certificate lasts, in seconds: the longest job and its wait, and an hour.
+const CERTIFICATE_SECS: u64 = 13 * 3600;
+/// How far a runner's idea of the time may lag behind, in seconds.
+const SKEW_SECS: u64 = 300;
+
+/// Certifies one delegate key per cold start, and another when an order outlasts its certificate.
+#[derive(Debug)]
+pub struct KmsSigner {
+    client: Client,
+    key_id: String,
+    tenant: TenantName,
+    root: Mutex<Option<PublicKey>>,
+    delegate: Mutex<Option<Arc<DelegateKey>>>,
+}
+
+impl KmsSigner {
+    /// Returns the signer of `tenant` whose root key is `key_id` (an ARN).
+    pub fn new(config: &SdkConfig, key_id: impl Into<String>, tenant: TenantName) -> Self {
+        let client = Client::new(config);
+        Self { client, key_id: key_id.into(), tenant, root: Mutex::new(None), delegate: Mutex::new(None) }
+    }
+
+    async fn certify(&self) -> Result<DelegateKey, PortError> {
+        let mut seed = [0u8; 32];
+        getrandom::fill(&mut seed).map_err(|e| failed(e.to_string()))?;
+        let key = SigningKey::from_bytes(&seed);
+        let now = SystemClock.now();
+        let not_before = Timestamp::from_millis(now.as_millis().saturating_sub(SKEW_SECS * 1000));
+        let not_after = now.plus_secs(CERTIFICATE_SECS);
+        let delegate = Delegate {
+            tenant: self.tenant.clone(),
+            public_key: key.verifying_key().into(),
+            not_before,
+            not_after,
+        };
+        let message = signed_bytes(&delegate).map_err(|e| failed(e.to_string()))?;
+        let signed = self
+            .client
+            .sign()
+            .key_id(&self.key_id)
+            .signing_algorithm(SigningAlgorithmSpec::Ed25519Sha512)
+            .message_type(MessageType::Raw)
+            .message(Blob::new(message))
+            .send()
+            .await
+            .map_err(|e| port_error("signing key", e))?;
+        let signature = signed.signature.ok_or_else(|| failed("no signature came back".into()))?;
+        let root = self.public_key().await?;
+        let certificate = Envelope::with_signature(&delegate, &root, signature.as_ref())
+            .map_err(|e| failed(e.to_string()))?;
+        // A wrong key configured here would be refused by every runner: better to know now.
+        certificate.open::<Delegate>(&root).map_err(|e| failed(e.to_string()))?;
+        Ok(DelegateKey { key, certificate, not_after })
+    }
+}
+
+#[async_trait]
+impl Signer for KmsSigner {
+    async fn delegate(&self, until: Timestamp) -> Result<Arc<DelegateKey>, PortError> {
+        let mut held = self.delegate.lock().await;
+        if let Some(delegate) = held.as_ref().filter(|delegate| delegate.not_after >= until) {
+            return Ok(Arc::clone(delegate));
+        }
+        let fresh = Arc::new(self.certify().await?);
+        *held = Some(Arc::clone(&fresh));
+        Ok(fresh)
+    }
+}
+
+#[async_trait]
+impl RootKey for KmsSigner {
+    async fn public_key(&self) -> Result<PublicKey, PortError> {
+        let mut held = self.root.lock().await;
+        if let Some(key) = held.as_ref() {
+            return Ok(key.clone());
+        }
+        let answer = self
+            .client
+            .get_public_key()
+            .key_id(&self.key_id)
+            .send()
+            .await
+            .map_err(|e| port_error("signing key", e))?;
+        let der = answer.public_key.ok_or_else(|| failed("no public key came back".into()))?;
+        let key = PublicKey::from_spki_der(der.as_ref()).map_err(|e| failed(e.to_string()))?;
+        *held = Some(key.clone());
+        Ok(key)
+    }
+}
+
+fn failed(reason: String) -> PortError {
+    PortError::Failed { what: "signing key".into(), reason }
+}

@@ -1,0 +1,313 @@
+//! The tenant's table on DynamoDB. A row: `pk`, `sk`, `rev` (number), `body` (JSON text), `ttl` (seconds, optional).
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use aws_config::SdkConfig;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, CancellationReason, ConditionCheck, Delete, ReturnValuesOnConditionCheckFailure,
+    TransactWriteItem, Update,
+};
+use freehold_app::ports::{Committed, Expect, Key, PortError, Row, Store, Write};
+use freehold_protocol::Digest;
+
+use crate::error::port_error;
+
+/// How often a transaction that met another one is tried again before the caller decides anew.
+const CONFLICT_TRIES: u32 = 6;
+
+/// The table.
+#[derive(Debug, Clone)]
+pub struct DynamoStore {
+    client: Client,
+    table: String,
+}
+
+type Item = HashMap<String, AttributeValue>;
+
+impl DynamoStore {
+    /// Returns the store of `table`.
+    pub fn new(config: &SdkConfig, table: impl Into<String>) -> Self {
+        Self { client: Client::new(config), table: table.into() }
+    }
+
+    async fn write_one(&self, write: &Write) -> Result<Committed, PortError> {
+        let update = match write {
+            Write::Put { .. } => UpdateParts::of(write),
+            Write::Delete { key } => {
+                self.client
+                    .delete_item()
+                    .table_name(&self.table)
+                    .set_key(Some(item_key(key)))
+                    .send()
+                    .await
+                    .map_err(|e| port_error("table", e))?;
+                return Ok(Committed::Done);
+            }
+            Write::CheckAbsent { key } => {
+                let found = self.get(key).await?;
+                return Ok(found.map_or(Committed::Done, |row| Committed::Conflict(row.key)));
+            }
+        };
+        let sent = self
+            .client
+            .update_item()
+            .table_name(&self.table)
+            .set_key(Some(item_key(write.key())))
+            .update_expression(update.expression)
+            .set_condition_expression(update.condition)
+            .set_expression_attribute_names(update.names)
+            .set_expression_attribute_values(Some(update.values))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .send()
+            .await;
+        match sent {
+            Ok(_) => Ok(Committed::Done),
+            Err(error) => match error.as_service_error() {
+                Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
+                    let current = failed.item().and_then(row_of);
+                    Ok(if is_ours(write, current.as_ref()) {
+                        Committed::Done
+                    } else {
+                        Committed::Conflict(write.key().clone())
+                    })
+                }
+                _ => Err(port_error("table", error)),
+            },
+        }
+    }
+
+    async fn write_all(&self, writes: &[Write]) -> Result<Committed, PortError> {
+        let items: Vec<_> =
+            writes.iter().map(|write| self.transact_item(write)).collect::<Result<_, _>>()?;
+        // The same commit has the same token: DynamoDB performs it once within ten minutes, however often it is sent.
+        let token = Digest::of(format!("{writes:?}").as_bytes());
+        let token = token.hex().get(..36).unwrap_or_default().to_owned();
+        for attempt in 0.. {
+            let sent = self
+                .client
+                .transact_write_items()
+                .set_transact_items(Some(items.clone()))
+                .client_request_token(&token)
+                .send()
+                .await;
+            let error = match sent {
+                Ok(_) => return Ok(Committed::Done),
+                Err(error) => error,
+            };
+            let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error()
+            else {
+                return Err(port_error("table", error));
+            };
+            let reasons = cancelled.cancellation_reasons();
+            if let Some(committed) = conflict_of(writes, reasons) {
+                return Ok(committed);
+            }
+            if attempt >= CONFLICT_TRIES {
+                return Err(PortError::Transient {
+                    what: "table".into(),
+                    reason: "transaction kept meeting others".into(),
+                });
+            }
+            tokio::time::sleep(jitter(attempt)).await;
+        }
+        // INVARIANT: the loop above only ends by returning.
+        Err(PortError::Failed { what: "table".into(), reason: "transaction loop ended".into() })
+    }
+
+    fn transact_item(&self, write: &Write) -> Result<TransactWriteItem, PortError> {
+        let broken = |e: aws_smithy_types::error::operation::BuildError| PortError::Failed {
+            what: "table".into(),
+            reason: e.to_string(),
+        };
+        let item = TransactWriteItem::builder();
+        let key = item_key(write.key());
+        let old = ReturnValuesOnConditionCheckFailure::AllOld;
+        Ok(match write {
+            Write::Put { .. } => {
+                let parts = UpdateParts::of(write);
+                let update = Update::builder()
+                    .table_name(&self.table)
+                    .set_key(Some(key))
+                    .update_expression(parts.expression)
+                    .set_condition_expression(parts.condition)
+                    .set_expression_attribute_names(parts.names)
+                    .set_expression_attribute_values(Some(parts.values))
+                    .return_values_on_condition_check_failure(old)
+                    .build()
+                    .map_err(broken)?;
+                item.update(update).build()
+            }
+            Write::Delete { .. } => {
+                let delete =
+                    Delete::builder().table_name(&self.table).set_key(Some(key)).build().map_err(broken)?;
+                item.delete(delete).build()
+            }
+            Write::CheckAbsent { .. } => {
+                let check = ConditionCheck::builder()
+                    .table_name(&self.table)
+                    .set_key(Some(key))
+                    .condition_expression("attribute_not_exists(pk)")
+                    .return_values_on_condition_check_failure(old)
+                    .build()
+                    .map_err(broken)?;
+                item.condition_check(check).build()
+            }
+        })
+    }
+}
+
+#[async_trait]
+impl Store for DynamoStore {
+    async fn get(&self, key: &Key) -> Result<Option<Row>, PortError> {
+        let found = self
+            .client
+            .get_item()
+            .table_name(&self.table)
+            .set_key(Some(item_key(key)))
+            .consistent_read(true)
+            .send()
+            .await
+            .map_err(|e| port_error("table", e))?;
+        found.item().map(|item| row_of(item).ok_or_else(|| unreadable(key))).transpose()
+    }
+
+    async fn query(&self, pk: &str, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Row>, PortError> {
+        let mut rows = Vec::new();
+        let mut start = after.map(|sk| item_key(&Key { pk: pk.to_owned(), sk: sk.to_owned() }));
+        loop {
+            let condition = if prefix.is_empty() { "pk = :pk" } else { "pk = :pk AND begins_with(sk, :prefix)" };
+            let wanted = i32::try_from(limit).unwrap_or(i32::MAX) - i32::try_from(rows.len()).unwrap_or(0);
+            let mut query = self
+                .client
+                .query()
+                .table_name(&self.table)
+                .consistent_read(true)
+                .key_condition_expression(condition)
+                .expression_attribute_values(":pk", AttributeValue::S(pk.to_owned()))
+                .set_exclusive_start_key(start.take())
+                .limit(wanted);
+            if !prefix.is_empty() {
+                query = query.expression_attribute_values(":prefix", AttributeValue::S(prefix.to_owned()));
+            }
+            let page = query.send().await.map_err(|e| port_error("table", e))?;
+            for item in page.items() {
+                let key = Key { pk: pk.to_owned(), sk: prefix.to_owned() };
+                rows.push(row_of(item).ok_or_else(|| unreadable(&key))?);
+            }
+            match page.last_evaluated_key {
+                Some(last) if !last.is_empty() && rows.len() < limit as usize => start = Some(last),
+                _ => return Ok(rows),
+            }
+        }
+    }
+
+    async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError> {
+        match writes.as_slice() {
+            [] => Ok(Committed::Done),
+            [one] => self.write_one(one).await,
+            all => self.write_all(all).await,
+        }
+    }
+}
+
+/// A put as an update: one form for new, known and any revision.
+struct UpdateParts {
+    expression: String,
+    condition: Option<String>,
+    names: Option<HashMap<String, String>>,
+    values: Item,
+}
+
+impl UpdateParts {
+    fn of(write: &Write) -> Self {
+        let Write::Put { body, expect, expires, .. } = write else {
+            return Self { expression: String::new(), condition: None, names: None, values: Item::new() };
+        };
+        let number = |n: u64| AttributeValue::N(n.to_string());
+        let mut values = Item::from([(":body".to_owned(), AttributeValue::S(body.clone()))]);
+        let (rev, condition) = match expect {
+            Expect::Absent => {
+                values.insert(":rev".into(), number(1));
+                (":rev", Some("attribute_not_exists(pk)".to_owned()))
+            }
+            Expect::Rev(rev) => {
+                values.insert(":rev".into(), number(rev + 1));
+                values.insert(":old".into(), number(*rev));
+                (":rev", Some("rev = :old".to_owned()))
+            }
+            Expect::Any => {
+                values.insert(":zero".into(), number(0));
+                values.insert(":one".into(), number(1));
+                ("if_not_exists(rev, :zero) + :one", None)
+            }
+        };
+        let mut expression = format!("SET body = :body, rev = {rev}");
+        let mut names = None;
+        if let Some(expires) = expires {
+            expression.push_str(", #ttl = :ttl");
+            values.insert(":ttl".into(), number(expires.as_secs()));
+            names = Some(HashMap::from([("#ttl".to_owned(), "ttl".to_owned())]));
+        }
+        Self { expression, condition, names, values }
+    }
+}
+
+fn item_key(key: &Key) -> Item {
+    HashMap::from([
+        ("pk".to_owned(), AttributeValue::S(key.pk.clone())),
+        ("sk".to_owned(), AttributeValue::S(key.sk.clone())),
+    ])
+}
+
+fn row_of(item: &Item) -> Option<Row> {
+    let text = |name: &str| item.get(name)?.as_s().ok().cloned();
+    let rev = item.get("rev")?.as_n().ok()?.parse().ok()?;
+    Some(Row { key: Key { pk: text("pk")?, sk: text("sk")? }, rev, body: text("body")? })
+}
+
+/// Whether `current` is what `write` would have made: then its answer was lost, not the write.
+fn is_ours(write: &Write, current: Option<&Row>) -> bool {
+    let Write::Put { body, expect, .. } = write else { return false };
+    let rev = match expect {
+        Expect::Absent => 1,
+        Expect::Rev(rev) => rev + 1,
+        Expect::Any => return false,
+    };
+    current.is_some_and(|row| row.rev == rev && row.body == *body)
+}
+
+/// Returns what failed conditions mean; `None` when the transaction only met another one or was throttled.
+fn conflict_of(writes: &[Write], reasons: &[CancellationReason]) -> Option<Committed> {
+    let failed: Vec<_> = writes
+        .iter()
+        .zip(reasons)
+        .filter(|(_, reason)| reason.code() == Some("ConditionalCheckFailed"))
+        .map(|(write, reason)| (write, reason.item().and_then(row_of)))
+        .collect();
+    let foreign = failed.iter().find(|(write, current)| !is_ours(write, current.as_ref()));
+    match foreign {
+        Some((write, _)) => Some(Committed::Conflict(write.key().clone())),
+        // Every condition that failed did so because the write had happened, and writes happen together.
+        None if !failed.is_empty() => Some(Committed::Done),
+        None => None,
+    }
+}
+
+/// Full jitter: anything up to 20 ms, doubling.
+fn jitter(attempt: u32) -> Duration {
+    let mut byte = [0u8; 1];
+    if getrandom::fill(&mut byte).is_err() {
+        byte = [128];
+    }
+    let ceiling = 20u64 << attempt.min(6);
+    Duration::from_millis(ceiling * u64::from(byte[0]) / 255)
+}
+
+fn unreadable(key: &Key) -> PortError {
+    PortError::Failed { what: "table".into(), reason: format!("row `{}` `{}` has no body", key.pk, key.sk) }
+}

@@ -1,0 +1,94 @@
+//! Step Functions: starting executions and ending the states that wait.
+
+use async_trait::async_trait;
+use aws_config::SdkConfig;
+use aws_sdk_sfn::Client;
+use aws_sdk_sfn::operation::send_task_heartbeat::SendTaskHeartbeatError;
+use aws_sdk_sfn::operation::send_task_success::SendTaskSuccessError;
+use aws_sdk_sfn::operation::start_execution::StartExecutionError;
+use freehold_app::ports::{Callbacks, Machines, PortError};
+use freehold_domain::workflow::WorkflowKind;
+use freehold_protocol::{InstallId, WorkflowId};
+use serde_json::{Value, json};
+
+use crate::error::port_error;
+
+/// Starts executions.
+#[derive(Debug, Clone)]
+pub struct SfnMachines {
+    client: Client,
+    /// `arn:aws:states:<region>:<account>:stateMachine:fh-<tenant>-`.
+    arn_prefix: String,
+}
+
+impl SfnMachines {
+    /// Returns the tenant's machines.
+    pub fn new(config: &SdkConfig, arn_prefix: impl Into<String>) -> Self {
+        Self { client: Client::new(config), arn_prefix: arn_prefix.into() }
+    }
+}
+
+#[async_trait]
+impl Machines for SfnMachines {
+    async fn start(&self, kind: WorkflowKind, workflow: &WorkflowId, install: &InstallId) -> Result<(), PortError> {
+        let started = self
+            .client
+            .start_execution()
+            .state_machine_arn(format!("{}{}", self.arn_prefix, kind.machine()))
+            .name(workflow.as_str())
+            .input(json!({ "workflow": workflow, "install": install }).to_string())
+            .send()
+            .await;
+        match started {
+            Ok(_) => Ok(()),
+            Err(error) => match error.as_service_error() {
+                // Names are unique for 90 days: the execution was started before.
+                Some(StartExecutionError::ExecutionAlreadyExists(_)) => Ok(()),
+                _ => Err(port_error("state machine", error)),
+            },
+        }
+    }
+}
+
+/// Ends states that wait.
+#[derive(Debug, Clone)]
+pub struct SfnCallbacks(Client);
+
+impl SfnCallbacks {
+    /// Returns the sender of callbacks.
+    pub fn new(config: &SdkConfig) -> Self {
+        Self(Client::new(config))
+    }
+}
+
+#[async_trait]
+impl Callbacks for SfnCallbacks {
+    async fn succeed(&self, token: &str, output: &Value) -> Result<(), PortError> {
+        let sent = self.0.send_task_success().task_token(token).output(output.to_string()).send().await;
+        match sent {
+            Ok(_) => Ok(()),
+            Err(error) => match error.as_service_error() {
+                Some(
+                    SendTaskSuccessError::TaskDoesNotExist(_)
+                    | SendTaskSuccessError::TaskTimedOut(_)
+                    | SendTaskSuccessError::InvalidToken(_),
+                ) => Ok(()),
+                _ => Err(port_error("state machine", error)),
+            },
+        }
+    }
+
+    async fn heartbeat(&self, token: &str) -> Result<(), PortError> {
+        match self.0.send_task_heartbeat().task_token(token).send().await {
+            Ok(_) => Ok(()),
+            Err(error) => match error.as_service_error() {
+                Some(
+                    SendTaskHeartbeatError::TaskDoesNotExist(_)
+                    | SendTaskHeartbeatError::TaskTimedOut(_)
+                    | SendTaskHeartbeatError::InvalidToken(_),
+                ) => Ok(()),
+                _ => Err(port_error("state machine", error)),
+            },
+        }
+    }
+}
