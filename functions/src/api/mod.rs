@@ -1,0 +1,206 @@
+//! The HTTP API: from a request to an operation, and from its answer to a response. What operations do is in `app`.
+
+pub mod operations;
+#[cfg(feature = "openapi")]
+pub mod openapi;
+pub mod routes;
+
+use std::sync::Arc;
+
+use aws_lambda_events::encodings::Body;
+use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
+use freehold_app::AppError;
+use freehold_app::cancel::Cancel;
+use freehold_app::create_install::CreateInstalls;
+use freehold_app::ports::{RootKey, Store};
+use freehold_app::render_stack::RenderStack;
+use freehold_app::start_build::StartBuilds;
+use freehold_app::start_workflow::StartWorkflow;
+use freehold_app::sync_app::SyncApp;
+use freehold_aws::objects::S3Objects;
+use freehold_protocol::api::{ErrorBody, ErrorDetail, ErrorKind, IDEMPOTENCY_KEY};
+use freehold_protocol::limits::MAX_REQUEST_BYTES;
+use freehold_protocol::{AccountId, TenantName};
+use http::{HeaderMap, HeaderValue};
+use lambda_runtime::Error;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::log_failure;
+use crate::settings::{Settings, variable};
+use routes::Routes;
+
+/// The API of one tenant.
+pub struct Api {
+    tenant: TenantName,
+    account: AccountId,
+    region: String,
+    reports_queue_url: String,
+    routes: Routes,
+    store: Arc<dyn Store>,
+    root: Arc<dyn RootKey>,
+    sync: SyncApp,
+    builds: StartBuilds,
+    installs: CreateInstalls,
+    workflows: StartWorkflow,
+    stacks: RenderStack,
+    cancel: Cancel,
+}
+
+impl std::fmt::Debug for Api {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Api({})", self.tenant)
+    }
+}
+
+/// One request, taken apart.
+#[derive(Debug)]
+pub struct Call {
+    /// The values of the route's placeholders.
+    pub path: Vec<(String, String)>,
+    /// Where the next page begins.
+    pub after: Option<String>,
+    pub body: String,
+    /// The request's idempotency key; every POST has one.
+    pub cause: String,
+}
+
+impl Call {
+    /// Returns the placeholder `name` as an id.
+    ///
+    /// # Errors
+    /// Invalid when it is not one.
+    pub fn id<T: std::str::FromStr<Err: std::fmt::Display>>(&self, name: &str) -> Result<T, AppError> {
+        let text = self.path.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        text.unwrap_or_default().parse().map_err(|e: T::Err| AppError::invalid(e.to_string()))
+    }
+
+    /// Returns the body as `T`.
+    ///
+    /// # Errors
+    /// Invalid, with the place in the body.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, AppError> {
+        serde_json::from_str(&self.body)
+            .map_err(|e| AppError::invalid(format!("request body is not what this route takes: {e}")))
+    }
+}
+
+impl Api {
+    /// Returns the API with its ports.
+    ///
+    /// # Errors
+    /// When the environment is incomplete.
+    pub fn new(settings: &Settings) -> Result<Self, Error> {
+        let (store, clock, machines) = (settings.store()?, settings.clock(), settings.machines()?);
+        let (account, region) = (settings.account()?, variable("AWS_REGION")?);
+        let reports_queue_url = variable("FREEHOLD_REPORTS_QUEUE_URL")?;
+        let root = settings.signer()?;
+        let objects = Arc::new(S3Objects::new(&settings.sdk, variable("FREEHOLD_BUCKET")?));
+        Ok(Self {
+            tenant: settings.tenant.clone(),
+            routes: Routes::new()?,
+            sync: SyncApp { store: Arc::clone(&store), objects, clock: Arc::clone(&clock) },
+            builds: StartBuilds {
+                account: account.clone(),
+                region: region.clone(),
+                build_queue_url: variable("FREEHOLD_BUILD_QUEUE_URL")?,
+                store: Arc::clone(&store),
+                machines: machines.clone(),
+                clock: Arc::clone(&clock),
+            },
+            installs: CreateInstalls {
+                store: Arc::clone(&store),
+                machines: machines.clone(),
+                clock: Arc::clone(&clock),
+            },
+            workflows: StartWorkflow { store: Arc::clone(&store), machines, clock: Arc::clone(&clock) },
+            stacks: RenderStack {
+                tenant: settings.tenant.clone(),
+                account: account.clone(),
+                region: region.clone(),
+                reports_queue_url: reports_queue_url.clone(),
+                store: Arc::clone(&store),
+                root: root.clone(),
+            },
+            cancel: Cancel { store: Arc::clone(&store), clock },
+            account,
+            region,
+            reports_queue_url,
+            store,
+            root,
+        })
+    }
+
+    /// Answers one request. Errors have one shape, [`ErrorBody`].
+    pub async fn answer(&self, request: ApiGatewayV2httpRequest) -> ApiGatewayV2httpResponse {
+        match self.perform(request).await {
+            Ok(body) => response(200, body),
+            Err(error) => {
+                log_failure("request refused", &error);
+                let detail = ErrorDetail { kind: error.kind, message: error.message };
+                response(error.kind.status(), serde_json::to_string(&ErrorBody { error: detail }).unwrap_or_default())
+            }
+        }
+    }
+
+    async fn perform(&self, request: ApiGatewayV2httpRequest) -> Result<String, AppError> {
+        let method = request.request_context.http.method.as_str().to_owned();
+        let path = request.raw_path.clone().unwrap_or_default();
+        let (operation, parameters) = self.routes.find(&method, &path)?;
+        let call = Call {
+            path: parameters,
+            after: request.query_string_parameters.first("after").map(str::to_owned),
+            cause: idempotency_key(&method, &request.headers)?,
+            body: body_of(request)?,
+        };
+        self.operate(operation, &call).await
+    }
+}
+
+/// Returns the answer as JSON.
+fn to_json<T: Serialize>(answer: &T) -> Result<String, AppError> {
+    Ok(serde_json::to_string(answer)?)
+}
+
+fn body_of(request: ApiGatewayV2httpRequest) -> Result<String, AppError> {
+    let body = request.body.unwrap_or_default();
+    if body.len() > MAX_REQUEST_BYTES {
+        return Err(AppError::invalid(format!(
+            "request body has {} bytes, more than the {MAX_REQUEST_BYTES} that are taken",
+            body.len()
+        )));
+    }
+    if !request.is_base64_encoded {
+        return Ok(body);
+    }
+    let bytes = freehold_protocol::envelope::decode_base64(&body)
+        .map_err(|_| AppError::invalid("request body is not base64, though it says so"))?;
+    String::from_utf8(bytes).map_err(|_| AppError::invalid("request body is not UTF-8 text"))
+}
+
+fn idempotency_key(method: &str, headers: &HeaderMap) -> Result<String, AppError> {
+    if method != "POST" {
+        return Ok(String::new());
+    }
+    let key = headers.get(IDEMPOTENCY_KEY).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let valid = (1..=128).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic());
+    if valid {
+        return Ok(key.to_owned());
+    }
+    Err(AppError::invalid(format!(
+        "every POST needs the header `{IDEMPOTENCY_KEY}` with 1 to 128 visible ASCII characters, one value per intent"
+    )))
+}
+
+fn response(status: u16, body: String) -> ApiGatewayV2httpResponse {
+    let mut response = ApiGatewayV2httpResponse::default();
+    response.status_code = i64::from(status);
+    response.headers.insert("content-type", HeaderValue::from_static("application/json"));
+    response.body = Some(Body::Text(body));
+    response
+}
+
+/// Returns the HTTP status of an error kind; here for the OpenAPI document.
+pub const fn status_of(kind: ErrorKind) -> u16 {
+    kind.status()
+}

@@ -1,0 +1,114 @@
+//! Each operation: parse ids and body, call its use case, answer its view.
+
+use freehold_app::AppError;
+use freehold_app::records::{self, AppRecord, Stored, VersionRecord, app_key, app_pk, load};
+use freehold_app::{read, start_build, sync_app};
+use freehold_domain::build::Build;
+use freehold_protocol::api::{
+    CreateInstall, EnrolBuildRunner, InstallCreated, Page, PutSource, PutVersion, StartBuild, StartDeploy,
+    TenantView, VersionDocument, WorkflowStarted,
+};
+use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
+
+use super::routes::Operation;
+use super::{Api, Call, to_json};
+
+impl Api {
+    /// Performs `operation`; answers JSON.
+    ///
+    /// # Errors
+    /// The use case's.
+    pub async fn operate(&self, operation: Operation, call: &Call) -> Result<String, AppError> {
+        let store = &*self.store;
+        match operation {
+            Operation::ShowTenant => self.show_tenant().await,
+            Operation::EnrolBuildRunner => {
+                self.builds.enrol(&call.json::<EnrolBuildRunner>()?).await?;
+                self.show_tenant().await
+            }
+            Operation::ListApps => {
+                let page: Page<AppRecord> = read::page(store, "apps", "", call.after.as_deref()).await?;
+                to_json(&map(page, sync_app::app_view))
+            }
+            Operation::ShowApp => {
+                let app: AppName = call.id("app")?;
+                let record: Option<Stored<AppRecord>> = load(store, &app_key(&app)).await?;
+                let record = record.ok_or_else(|| records::unknown_app(&app))?;
+                to_json(&sync_app::app_view(record.value))
+            }
+            Operation::PutSource => to_json(&self.sync.put_source(&call.json::<PutSource>()?).await?),
+            Operation::PutVersion => {
+                let request: PutVersion = call.json()?;
+                to_json(&self.sync.put_version(&call.id("app")?, &request.document).await?)
+            }
+            Operation::ListVersions => {
+                let pk = app_pk(&call.id("app")?);
+                let page: Page<VersionRecord> = read::page(store, &pk, "version#", call.after.as_deref()).await?;
+                to_json(&map(page, |record| sync_app::view(&record)))
+            }
+            Operation::ShowVersion => {
+                let (app, version): (AppName, Digest) = (call.id("app")?, call.id("version")?);
+                let record = records::version(store, &app, Some(&version)).await?;
+                to_json(&VersionDocument { view: sync_app::view(&record), document: record.document })
+            }
+            Operation::StartBuild => {
+                let request: StartBuild = call.json()?;
+                to_json(&self.builds.start(&call.id("app")?, &request, &call.cause).await?)
+            }
+            Operation::ListBuilds => {
+                let pk = app_pk(&call.id("app")?);
+                let page: Page<Build> = read::page(store, &pk, "build#", call.after.as_deref()).await?;
+                to_json(&map(page, |build| start_build::view(&build)))
+            }
+            Operation::CreateInstall => {
+                let (install, workflow) = self.installs.create(&call.json::<CreateInstall>()?).await?;
+                let install = read::install(store, &install.id).await?;
+                to_json(&InstallCreated { install, workflow })
+            }
+            Operation::ListInstalls => to_json(&read::installs(store, call.after.as_deref()).await?),
+            Operation::ShowInstall => to_json(&read::install(store, &call.id("install")?).await?),
+            Operation::RenderStack => to_json(&self.stacks.render(&call.id("install")?).await?),
+            Operation::StartDeploy => {
+                let request: StartDeploy = call.json()?;
+                let workflow = self.workflows.deploy(&call.id("install")?, &request, &call.cause).await?;
+                to_json(&WorkflowStarted { workflow })
+            }
+            Operation::RunAction => {
+                let install: InstallId = call.id("install")?;
+                let workflow = self.workflows.action(&install, &call.id("action")?, &call.cause).await?;
+                to_json(&WorkflowStarted { workflow })
+            }
+            Operation::ListWorkflows => {
+                let install: InstallId = call.id("install")?;
+                to_json(&read::workflows(store, &install, call.after.as_deref()).await?)
+            }
+            Operation::ShowWorkflow => {
+                let workflow: WorkflowId = call.id("workflow")?;
+                to_json(&read::workflow_view(&records::workflow(store, &workflow).await?.value))
+            }
+            Operation::CancelWorkflow => {
+                to_json(&read::workflow_view(&self.cancel.workflow(&call.id("workflow")?).await?))
+            }
+            Operation::ShowJob => to_json(&read::job(store, &call.id("job")?).await?),
+            Operation::CancelJob => to_json(&read::job_view(self.cancel.job(&call.id("job")?).await?)),
+            Operation::ListLogs => {
+                let job: JobId = call.id("job")?;
+                to_json(&read::logs(store, &job, call.after.as_deref().filter(|after| !after.is_empty())).await?)
+            }
+        }
+    }
+
+    async fn show_tenant(&self) -> Result<String, AppError> {
+        to_json(&TenantView {
+            tenant: self.tenant.clone(),
+            account: self.account.clone(),
+            region: self.region.clone(),
+            reports_queue_url: self.reports_queue_url.clone(),
+            tenant_key: self.root.public_key().await?,
+        })
+    }
+}
+
+fn map<T, U>(page: Page<T>, view: impl Fn(T) -> U) -> Page<U> {
+    Page { items: page.items.into_iter().map(view).collect(), next: page.next }
+}

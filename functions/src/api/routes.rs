@@ -1,0 +1,144 @@
+//! The table of routes: one line per operation. The OpenAPI document is made from the same table.
+
+use freehold_app::AppError;
+use freehold_protocol::api::ErrorKind;
+use matchit::Router;
+
+/// What a route does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    ShowTenant,
+    EnrolBuildRunner,
+    ListApps,
+    ShowApp,
+    PutSource,
+    PutVersion,
+    ListVersions,
+    ShowVersion,
+    StartBuild,
+    ListBuilds,
+    CreateInstall,
+    ListInstalls,
+    ShowInstall,
+    RenderStack,
+    StartDeploy,
+    RunAction,
+    ListWorkflows,
+    ShowWorkflow,
+    CancelWorkflow,
+    ShowJob,
+    CancelJob,
+    ListLogs,
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    pub operation: Operation,
+    pub method: &'static str,
+    pub path: &'static str,
+    pub summary: &'static str,
+}
+
+const fn route(
+    operation: Operation,
+    method: &'static str,
+    path: &'static str,
+    summary: &'static str,
+) -> Route {
+    Route { operation, method, path, summary }
+}
+
+/// Every route.
+pub const ROUTES: [Route; 22] = [
+    route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
+    route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
+    route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
+    route(Operation::ShowApp, "GET", "/v1/apps/{app}", "An app and its latest version"),
+    route(Operation::PutSource, "POST", "/v1/apps/{app}/sources", "Where to put a packed source directory"),
+    route(Operation::PutVersion, "POST", "/v1/apps/{app}/versions", "Syncs an app version"),
+    route(Operation::ListVersions, "GET", "/v1/apps/{app}/versions", "Versions of an app"),
+    route(Operation::ShowVersion, "GET", "/v1/apps/{app}/versions/{version}", "A version with its document"),
+    route(Operation::StartBuild, "POST", "/v1/apps/{app}/builds", "Builds what a version has no artifact for"),
+    route(Operation::ListBuilds, "GET", "/v1/apps/{app}/builds", "Builds of an app"),
+    route(Operation::CreateInstall, "POST", "/v1/installs", "Creates an install and starts its provisioning"),
+    route(Operation::ListInstalls, "GET", "/v1/installs", "Installs"),
+    route(Operation::ShowInstall, "GET", "/v1/installs/{install}", "An install and what is deployed there"),
+    route(Operation::RenderStack, "GET", "/v1/installs/{install}/stack", "The CloudFormation template to launch"),
+    route(Operation::StartDeploy, "POST", "/v1/installs/{install}/deploys", "Deploys what a change touches"),
+    route(Operation::RunAction, "POST", "/v1/installs/{install}/actions/{action}/runs", "Runs an action"),
+    route(Operation::ListWorkflows, "GET", "/v1/installs/{install}/workflows", "Workflows, newest first"),
+    route(Operation::ShowWorkflow, "GET", "/v1/workflows/{workflow}", "A workflow and its nodes"),
+    route(Operation::CancelWorkflow, "POST", "/v1/workflows/{workflow}/cancel", "Cancels a workflow"),
+    route(Operation::ShowJob, "GET", "/v1/jobs/{job}", "A job and its history"),
+    route(Operation::CancelJob, "POST", "/v1/jobs/{job}/cancel", "Cancels a job"),
+    route(Operation::ListLogs, "GET", "/v1/jobs/{job}/logs", "A job's log"),
+];
+
+/// Finds operations.
+#[derive(Debug)]
+pub struct Routes {
+    get: Router<Operation>,
+    post: Router<Operation>,
+}
+
+impl Routes {
+    /// Returns the table, ready to be asked.
+    ///
+    /// # Errors
+    /// When two routes collide; a test holds that they do not.
+    pub fn new() -> Result<Self, matchit::InsertError> {
+        let mut routes = Self { get: Router::new(), post: Router::new() };
+        for route in ROUTES {
+            let router = if route.method == "GET" { &mut routes.get } else { &mut routes.post };
+            router.insert(route.path, route.operation)?;
+        }
+        Ok(routes)
+    }
+
+    /// Returns the operation behind a method and path, and the values of the path's placeholders.
+    ///
+    /// # Errors
+    /// NotFound.
+    pub fn find(&self, method: &str, path: &str) -> Result<(Operation, Vec<(String, String)>), AppError> {
+        let path = path.trim_end_matches('/');
+        let router = match method {
+            "GET" => Some(&self.get),
+            "POST" => Some(&self.post),
+            _ => None,
+        };
+        let found = router.and_then(|router| router.at(path).ok()).ok_or_else(|| {
+            let shown: String = path.chars().take(120).collect();
+            AppError::new(ErrorKind::NotFound, format!("there is no route `{method} {shown}`"))
+        })?;
+        let parameters = found.params.iter().map(|(name, value)| (name.to_owned(), decoded(value))).collect();
+        Ok((*found.value, parameters))
+    }
+}
+
+/// Digests have a colon, which clients may send percent-encoded.
+fn decoded(value: &str) -> String {
+    value.replace("%3A", ":").replace("%3a", ":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_is_found_by_its_own_path() {
+        let routes = Routes::new().unwrap();
+
+        for route in ROUTES {
+            let path = route.path.replace(['{', '}'], "");
+            assert_eq!(routes.find(route.method, &path).unwrap().0, route.operation, "{}", route.path);
+        }
+    }
+
+    #[test]
+    fn an_unknown_path_is_named() {
+        let error = Routes::new().unwrap().find("DELETE", "/v1/apps").unwrap_err();
+
+        assert_eq!(error.to_string(), "there is no route `DELETE /v1/apps`");
+    }
+}

@@ -1,0 +1,33 @@
+//! A batch of SQS messages, each taken by itself: one that fails goes back, the others are done.
+
+use std::future::Future;
+
+use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent};
+use freehold_app::AppError;
+
+use crate::log_failure;
+
+/// Takes every message of `event` with `take`; answers which ones are to come back.
+pub async fn each<F, T>(event: SqsEvent, what: &str, take: F) -> SqsBatchResponse
+where
+    F: Fn(String) -> T,
+    T: Future<Output = Result<(), AppError>>,
+{
+    let mut answer = SqsBatchResponse::default();
+    for record in event.records {
+        let Err(error) = take(record.body.unwrap_or_default()).await else { continue };
+        log_failure(what, &error);
+        let mut failure = BatchItemFailure::default();
+        failure.item_identifier = record.message_id.unwrap_or_default();
+        answer.batch_item_failures.push(failure);
+    }
+    answer
+}
+
+/// Parses an internal queue's message.
+///
+/// # Errors
+/// Invalid, so that the message ends in the dead-letter queue.
+pub fn parse<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, AppError> {
+    serde_json::from_str(body).map_err(|e| AppError::invalid(format!("message is not readable: {e}")))
+}

@@ -1,0 +1,30 @@
+//! Lambda function on the reports queue: takes runners' reports.
+
+use aws_lambda_events::event::sqs::SqsEvent;
+use freehold_app::accept_report::{AcceptReport, Accepted};
+use freehold_functions::settings::Settings;
+use freehold_functions::{batch, init_logs};
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    init_logs();
+    let settings = Settings::read()?;
+    let accept = AcceptReport {
+        tenant: settings.tenant.clone(),
+        store: settings.store()?,
+        outbox: settings.outbox()?,
+        callbacks: settings.callbacks(),
+        clock: settings.clock(),
+    };
+    let accept = &accept;
+    lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
+        let answer = batch::each(event.payload, "report not taken", |body| async move {
+            match accept.accept(&body).await? {
+                Accepted::Taken | Accepted::Refused(_) => Ok(()),
+            }
+        });
+        Ok::<_, Error>(answer.await)
+    }))
+    .await
+}

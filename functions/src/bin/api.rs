@@ -1,0 +1,18 @@
+//! Lambda function behind the HTTP API: `/v1`.
+
+use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
+use freehold_functions::api::Api;
+use freehold_functions::init_logs;
+use freehold_functions::settings::Settings;
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    init_logs();
+    let api = Api::new(&Settings::read()?)?;
+    let api = &api;
+    lambda_runtime::run(service_fn(|event: LambdaEvent<ApiGatewayV2httpRequest>| async move {
+        Ok::<_, Error>(api.answer(event.payload).await)
+    }))
+    .await
+}

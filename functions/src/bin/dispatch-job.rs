@@ -1,0 +1,30 @@
+//! Lambda function on the dispatch queue: signs orders and cancels and sends them to runners.
+
+use aws_lambda_events::event::sqs::SqsEvent;
+use freehold_app::dispatch_job::DispatchJob;
+use freehold_aws::queue::SqsOrders;
+use freehold_functions::settings::{Settings, variable};
+use freehold_functions::{batch, init_logs};
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    init_logs();
+    let settings = Settings::read()?;
+    let dispatch = DispatchJob {
+        tenant: settings.tenant.clone(),
+        repository: variable("FREEHOLD_REPOSITORY")?,
+        store: settings.store()?,
+        orders: std::sync::Arc::new(SqsOrders::new(&settings.sdk)),
+        signer: settings.signer()?,
+        clock: settings.clock(),
+    };
+    let dispatch = &dispatch;
+    lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
+        let answer = batch::each(event.payload, "message not sent", |body| async move {
+            dispatch.perform(&batch::parse(&body)?).await
+        });
+        Ok::<_, Error>(answer.await)
+    }))
+    .await
+}

@@ -1,0 +1,59 @@
+//! Lambda function of the state machines: ends a workflow truthfully.
+
+use freehold_app::finish_workflow::FinishWorkflow;
+use freehold_functions::settings::Settings;
+use freehold_functions::{diagnostic, init_logs, log_failure};
+use freehold_protocol::WorkflowId;
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// What a state passes; `error` from the catch-all.
+#[derive(Debug, Deserialize)]
+struct Finish {
+    workflow: WorkflowId,
+    #[serde(default)]
+    error: Option<Caught>,
+}
+
+/// What Step Functions knows of an error.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Caught {
+    #[serde(default)]
+    error: String,
+    #[serde(default)]
+    cause: String,
+}
+
+impl Caught {
+    /// Returns a sentence: a function's own message, or what the machine says.
+    fn sentence(&self) -> String {
+        let cause: Option<Value> = serde_json::from_str(&self.cause).ok();
+        let message = cause.as_ref().and_then(|cause| cause.get("errorMessage")?.as_str());
+        match (self.error.as_str(), message) {
+            (_, Some(message)) => message.to_owned(),
+            ("States.Timeout", None) => "a phase took longer than its time limit".to_owned(),
+            ("States.HeartbeatTimeout", None) => "nothing was heard of the work for too long".to_owned(),
+            (error, None) if self.cause.is_empty() => error.to_owned(),
+            (error, None) => format!("{error}: {}", self.cause),
+        }
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    init_logs();
+    let settings = Settings::read()?;
+    let finish = FinishWorkflow { store: settings.store()?, outbox: settings.outbox()?, clock: settings.clock() };
+    let finish = &finish;
+    lambda_runtime::run(service_fn(|event: LambdaEvent<Finish>| async move {
+        let error = event.payload.error.as_ref().map(Caught::sentence);
+        let word = finish.finish(&event.payload.workflow, error.as_deref()).await;
+        word.map(|word| json!({ "state": word })).map_err(|error| {
+            log_failure("workflow not finished", &error);
+            diagnostic(&error)
+        })
+    }))
+    .await
+}

@@ -1,0 +1,30 @@
+//! Lambda function on the grants queue: burns grants and answers them.
+
+use aws_lambda_events::event::sqs::SqsEvent;
+use freehold_app::grant_artifact::GrantArtifact;
+use freehold_aws::queue::SqsOrders;
+use freehold_functions::settings::Settings;
+use freehold_functions::{batch, init_logs};
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    init_logs();
+    let settings = Settings::read()?;
+    let grant = GrantArtifact {
+        tenant: settings.tenant.clone(),
+        store: settings.store()?,
+        registry: settings.registry()?,
+        orders: std::sync::Arc::new(SqsOrders::new(&settings.sdk)),
+        signer: settings.signer()?,
+        clock: settings.clock(),
+    };
+    let grant = &grant;
+    lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
+        let answer = batch::each(event.payload, "grant not answered", |body| async move {
+            grant.answer(&batch::parse(&body)?).await
+        });
+        Ok::<_, Error>(answer.await)
+    }))
+    .await
+}

@@ -1,0 +1,40 @@
+//! Lambda function of the state machines: makes an install's orders queue and admits its runner.
+
+use std::sync::Arc;
+
+use freehold_app::register_install::RegisterInstall;
+use freehold_aws::queue::SqsAdmin;
+use freehold_functions::settings::{Settings, variable};
+use freehold_functions::{diagnostic, init_logs, log_failure};
+use freehold_protocol::WorkflowId;
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use serde::Deserialize;
+
+/// What a state passes.
+#[derive(Debug, Deserialize)]
+struct Register {
+    workflow: WorkflowId,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    init_logs();
+    let settings = Settings::read()?;
+    let queues = SqsAdmin::new(
+        &settings.sdk,
+        settings.tenant.clone(),
+        variable("AWS_REGION")?,
+        settings.account()?,
+        variable("FREEHOLD_REPORTS_QUEUE_URL")?,
+        variable("FREEHOLD_ORDERS_DEAD_LETTER_ARN")?,
+    );
+    let register = RegisterInstall { store: settings.store()?, queues: Arc::new(queues) };
+    let register = &register;
+    lambda_runtime::run(service_fn(|event: LambdaEvent<Register>| async move {
+        register.register(&event.payload.workflow).await.map_err(|error| {
+            log_failure("install not registered", &error);
+            diagnostic(&error)
+        })
+    }))
+    .await
+}

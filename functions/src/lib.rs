@@ -1,0 +1,48 @@
+//! What the function binaries share: settings from the environment, logs, errors that a state machine can match.
+
+pub mod api;
+pub mod batch;
+pub mod settings;
+
+use freehold_app::AppError;
+use freehold_protocol::api::ErrorKind;
+use lambda_runtime::Diagnostic;
+
+/// Starts structured logs on standard output; `RUST_LOG` chooses what is told.
+pub fn init_logs() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt().json().with_env_filter(filter).without_time().with_target(false).init();
+}
+
+/// Returns the error under the stable word that state machines match: `Invalid`, `NotFound`, `Conflict`, `Transient` or
+/// `Internal`.
+pub fn diagnostic(error: &AppError) -> Diagnostic {
+    Diagnostic { error_type: word(error.kind).to_owned(), error_message: error.message.clone() }
+}
+
+const fn word(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Invalid => "Invalid",
+        ErrorKind::NotFound => "NotFound",
+        ErrorKind::Conflict => "Conflict",
+        ErrorKind::Transient => "Transient",
+        ErrorKind::Internal => "Internal",
+    }
+}
+
+/// Logs a failure with its causes, once, at the level that its kind deserves.
+pub fn log_failure(what: &str, error: &AppError) {
+    let mut chain = error.message.clone();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        chain.push_str(": ");
+        chain.push_str(&next.to_string());
+        cause = next.source();
+    }
+    match error.kind {
+        ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::Conflict => tracing::info!("{what}: {chain}"),
+        ErrorKind::Transient => tracing::warn!("{what}: {chain}"),
+        ErrorKind::Internal => tracing::error!("{what}: {chain}"),
+    }
+}

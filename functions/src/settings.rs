@@ -1,0 +1,98 @@
+//! A function's settings, from the environment that the tenant stack gives it.
+
+use std::sync::Arc;
+
+use aws_config::SdkConfig;
+use freehold_app::ports::{Clock, Store};
+use freehold_aws::config::{SystemClock, sdk_config};
+use freehold_aws::queue::SqsOutbox;
+use freehold_aws::registry::EcrRegistry;
+use freehold_aws::signer::KmsSigner;
+use freehold_aws::store::DynamoStore;
+use freehold_aws::workflow::{SfnCallbacks, SfnMachines};
+use freehold_protocol::{AccountId, TenantName};
+use lambda_runtime::Error;
+
+/// The environment of one function and its connection to AWS.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub tenant: TenantName,
+    pub sdk: SdkConfig,
+}
+
+impl Settings {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// When `FREEHOLD_TENANT` is missing or no tenant name.
+    pub fn read() -> Result<Self, Error> {
+        Ok(Self { tenant: variable("FREEHOLD_TENANT")?.parse()?, sdk: sdk_config() })
+    }
+
+    /// Returns the tenant's table.
+    ///
+    /// # Errors
+    /// When its name is not set.
+    pub fn store(&self) -> Result<Arc<dyn Store>, Error> {
+        Ok(Arc::new(DynamoStore::new(&self.sdk, variable("FREEHOLD_TABLE")?)))
+    }
+
+    /// Returns the machine's clock.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(SystemClock)
+    }
+
+    /// Returns the internal queues that this function may write to.
+    ///
+    /// # Errors
+    /// When the dispatch queue's URL is not set.
+    pub fn outbox(&self) -> Result<Arc<SqsOutbox>, Error> {
+        let grants = std::env::var("FREEHOLD_GRANTS_QUEUE_URL").ok();
+        Ok(Arc::new(SqsOutbox::new(&self.sdk, variable("FREEHOLD_DISPATCH_QUEUE_URL")?, grants)))
+    }
+
+    /// Returns the signer of orders.
+    ///
+    /// # Errors
+    /// When the key is not set.
+    pub fn signer(&self) -> Result<Arc<KmsSigner>, Error> {
+        Ok(Arc::new(KmsSigner::new(&self.sdk, variable("FREEHOLD_SIGNING_KEY_ID")?, self.tenant.clone())))
+    }
+
+    /// Returns the tenant's state machines.
+    ///
+    /// # Errors
+    /// When their prefix is not set.
+    pub fn machines(&self) -> Result<Arc<SfnMachines>, Error> {
+        Ok(Arc::new(SfnMachines::new(&self.sdk, variable("FREEHOLD_MACHINE_PREFIX")?)))
+    }
+
+    /// Returns what ends waiting states.
+    pub fn callbacks(&self) -> Arc<SfnCallbacks> {
+        Arc::new(SfnCallbacks::new(&self.sdk))
+    }
+
+    /// Returns the tenant registry.
+    ///
+    /// # Errors
+    /// When the repository is not set.
+    pub fn registry(&self) -> Result<Arc<EcrRegistry>, Error> {
+        Ok(Arc::new(EcrRegistry::new(&self.sdk, variable("FREEHOLD_REPOSITORY")?)))
+    }
+
+    /// Returns the tenant's account.
+    ///
+    /// # Errors
+    /// When it is not set, or not 12 digits.
+    pub fn account(&self) -> Result<AccountId, Error> {
+        Ok(variable("FREEHOLD_ACCOUNT")?.parse()?)
+    }
+}
+
+/// Returns an environment variable that must be there.
+///
+/// # Errors
+/// When it is missing.
+pub fn variable(name: &str) -> Result<String, Error> {
+    std::env::var(name).map_err(|_| format!("environment variable `{name}` is not set").into())
+}
