@@ -43,6 +43,9 @@ def answer(event):
 while True:
     with urllib.request.urlopen(api + "next") as next:
         request, event = next.headers["Lambda-Runtime-Aws-Request-Id"], json.load(next)
+    if "fail" in event:
+        urllib.request.urlopen(api + request + "/error", b'{{"errorType":"Broken","errorMessage":"told to"}}').close()
+        continue
     urllib.request.urlopen(api + request + "/response", json.dumps(answer(event)).encode()).close()
 """
 
@@ -74,10 +77,11 @@ def shared():
 class Instance:
     """One emulator process on a free port, gone at the latest when this process is."""
 
-    def __init__(self, env=None):
+    def __init__(self, *arguments, env=None):
         self.directory = tempfile.TemporaryDirectory(prefix="freehold-contract-")
         self.state = Path(self.directory.name).resolve()
-        started = cloud("up", "--detach", "--port", 0, "--state", self.state, "--until-pid", os.getpid(), env=env)
+        started = cloud("up", "--detach", "--port", 0, "--state", self.state, "--until-pid", os.getpid(), *arguments,
+                        env=env)
         if started.returncode:
             raise AssertionError(started.stdout + started.stderr)
         self.endpoint = (self.state / "endpoint").read_text()

@@ -26,6 +26,15 @@ class Identity(Contract):
 
         self.refused("AccessDenied", role.client("sqs").receive_message, QueueUrl=url)
 
+    def test_batch_call_needs_the_permission_of_the_single_call(self):
+        url, arn = self.account.queue("batched")
+        role = self.account.role("batch-sender", allow("sqs:SendMessage", on=arn))
+
+        role.client("sqs").send_message_batch(QueueUrl=url, Entries=[{"Id": "1", "MessageBody": "x"}])
+
+        self.refused("AccessDenied", role.client("sqs").delete_message_batch, QueueUrl=url,
+                     Entries=[{"Id": "1", "ReceiptHandle": "x"}])
+
     def test_unknown_key_and_wrong_secret_are_refused(self):
         role = self.account.role("someone", allow("*"))
         role.credentials.secret_key = "wrong"
@@ -104,6 +113,17 @@ class States(Contract):
         states.send_task_success(taskToken=token, output='"alive"')
 
         self.assertEqual('"alive"', self.account.ended(execution)["output"])
+
+    def test_function_that_fails_ends_its_waiting_task(self):
+        self.account.function("fails")
+        machine = self.account.machine("waits", {"Wait": {
+            "Type": "Task", "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken", "TimeoutSeconds": 60,
+            "Parameters": {"FunctionName": "fails", "Payload": {"fail": True, "token.$": "$$.Task.Token"}},
+            "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Caught"}], "End": True},
+            "Caught": {"Type": "Pass", "Result": "caught", "End": True}}, "Wait")
+        execution = self.account.client("stepfunctions").start_execution(stateMachineArn=machine)["executionArn"]
+
+        self.assertEqual('"caught"', self.account.ended(execution).get("output"))
 
     def test_repeated_start_answers_the_running_execution(self):
         url, _ = self.account.queue("tokens")

@@ -25,6 +25,16 @@ class Cloud(unittest.TestCase):
         self.assertIn("stopped", stopped.stdout)
         self.assertEqual("", process_tree.command_line(pid))
 
+    def test_functions_can_be_given_another_endpoint(self):
+        instance = Instance("--function-endpoint", "http://127.0.0.1:9")
+        account = instance.account()
+        account.function("f")
+
+        endpoint = account.call("f")["env"]["AWS_ENDPOINT_URL"]
+
+        instance.close()
+        self.assertEqual("http://127.0.0.1:9", endpoint)
+
     @unittest.skipUnless(hasattr(os, "pidfd_open"), "needs Linux")
     def test_cloud_ends_with_the_process_that_it_was_started_for(self):
         with tempfile.TemporaryDirectory() as state:

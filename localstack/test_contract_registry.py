@@ -162,7 +162,7 @@ class Registry(Contract):
 
 class ShortLivedRegistry(unittest.TestCase):
     def test_layer_url_and_login_expire(self):
-        instance = Instance({"FREEHOLD_LAYER_URL_SECS": "3", "FREEHOLD_REGISTRY_TOKEN_SECS": "3"})
+        instance = Instance(env={"FREEHOLD_LAYER_URL_SECS": "3", "FREEHOLD_REGISTRY_TOKEN_SECS": "3"})
         self.addCleanup(instance.close)
         account = instance.account()
         ecr = account.client("ecr")

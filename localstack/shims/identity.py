@@ -1,6 +1,6 @@
-"""IAM: the condition key `aws:PrincipalArn`."""
+"""IAM: the condition key `aws:PrincipalArn`, and the action of a batch call."""
 
-from ministack.core import iam_evaluator
+from ministack.core import iam_actions, iam_evaluator
 from ministack.services import iam
 
 from shims.replace import replace
@@ -9,6 +9,18 @@ from shims.replace import replace
 def apply():
     # On AWS the key holds the role's ARN for a role session; MiniStack gives the session's ARN.
     replace(iam_evaluator, "_resolve_condition_key", _role_for_session)
+    # On AWS a batch call needs the permission of the single call; MiniStack wants one of the batch's own name.
+    replace(iam_actions, "extract_iam_action", _single_for_batch)
+
+
+def _single_for_batch(original):
+    def extract_iam_action(*args, **kwargs):
+        action = original(*args, **kwargs)
+        if isinstance(action, str) and action.startswith("sqs:") and action.endswith("Batch"):
+            return action.removesuffix("Batch")
+        return action
+
+    return extract_iam_action
 
 
 def _role_for_session(original):

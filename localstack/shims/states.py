@@ -1,4 +1,4 @@
-"""Step Functions: heartbeats of waiting tasks, and a start that may be repeated."""
+"""Step Functions: heartbeats and failures of waiting tasks, and a start that may be repeated."""
 
 import contextvars
 import json
@@ -17,6 +17,8 @@ POLL_SECS = 0.1
 def apply():
     # A lost runner would hang its workflow for ever: MiniStack reads only TimeoutSeconds.
     replace(sfn, "_invoke_with_callback", _with_heartbeat)
+    # A function that fails fails its waiting task too; MiniStack waits on for a callback that nobody will send.
+    replace(sfn, "_call_lambda", _failing_the_wait)
     # AWS answers 200 to a repeated start with the same name and input while the execution runs.
     replace(sfn, "_start_execution", _repeatable)
 
@@ -32,6 +34,27 @@ def _with_heartbeat(original):
         return original(resource, input_data, token, state)
 
     return invoke_with_callback
+
+
+def _failing_the_wait(original):
+    def call_lambda(function, event):
+        try:
+            return original(function, event)
+        except sfn._ExecutionError as error:
+            for task in filter(None, map(_waiting, _texts(event))):
+                task["error"] = {"Error": error.error, "Cause": error.cause}
+                task["event"].set()
+            raise
+
+    return call_lambda
+
+
+def _texts(event):
+    return [value for value in event.values() if isinstance(value, str)] if isinstance(event, dict) else []
+
+
+def _waiting(token):
+    return sfn._task_tokens.get(token)
 
 
 def _watch(token, limit, started):
