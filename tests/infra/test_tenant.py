@@ -14,7 +14,7 @@ CONSUME = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
 START = {f"states:StartExecution states:stateMachine:fh-T-{name}" for name in templates.DEFINITIONS}
 LOOK = {f"states:DescribeExecution states:execution:fh-T-{name}:*" for name in templates.DEFINITIONS}
 RESUME = {f"states:SendTask{what} *" for what in ("Failure", "Heartbeat", "Success")}
-SIGN = {"kms:Sign SigningKey.Arn"}
+SIGN = {"kms:Sign SigningKey.Arn", "kms:GetPublicKey SigningKey.Arn"}
 ORDERS = {"sqs:SendMessage sqs:fh-T-*.fifo"}
 
 
