@@ -1,0 +1,174 @@
+//! The whole way from a directory to an app version.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use freehold_protocol::AppName;
+use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::{canonical, limits};
+use freehold_template::nearest;
+
+use crate::diagnostic::{Diagnostics, Draft, Severity};
+use crate::document;
+use crate::files::{Files, Place, reason};
+use crate::kinds::{FOLDERS, Kind, ROOT};
+use crate::validate::{Checked, validate};
+use crate::{Loaded, actions, components, cycles, inputs, links, roles};
+
+/// What a directory is read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To make an app version of it: what cannot be deployed is an error.
+    Sync,
+    /// To say what is wrong with it.
+    Check,
+}
+
+impl Purpose {
+    /// Returns how bad something is that the format has and that cannot be done yet.
+    pub(crate) const fn unsupported(self) -> Severity {
+        match self {
+            Self::Sync => Severity::Error,
+            Self::Check => Severity::Warning,
+        }
+    }
+}
+
+/// A directory while it is read.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) files: Files,
+    pub(crate) checked: Vec<Checked>,
+    /// Kinds of the files that are not TOML.
+    pub(crate) broken: Vec<Kind>,
+    pub(crate) drafts: Vec<Draft>,
+    pub(crate) purpose: Purpose,
+}
+
+impl App {
+    /// Returns the files of `kind`.
+    pub(crate) fn of(&self, kind: Kind) -> impl Iterator<Item = &Checked> {
+        self.checked.iter().filter(move |checked| checked.kind == kind)
+    }
+}
+
+/// Reads `dir`; the result is there when a version could be made, which errors may still forbid to use.
+pub(crate) fn read(dir: &Path, purpose: Purpose) -> (Option<Loaded>, Diagnostics) {
+    let dir = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+    let mut app = App { files: Files::new(&dir), checked: Vec::new(), broken: Vec::new(), drafts: Vec::new(), purpose };
+    let name = app_name(&dir, &mut app);
+    read_files(&mut app);
+    let built = version(&mut app, name);
+    let found = app.drafts.into_iter().map(|draft| draft.finish(&app.files)).collect();
+    (built, Diagnostics::new(found, &app.files))
+}
+
+fn app_name(dir: &Path, app: &mut App) -> Option<AppName> {
+    let word = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match word.parse() {
+        Ok(name) => Some(name),
+        Err(error) => {
+            let file = app.files.add(".".to_owned(), String::new());
+            let draft = Draft::error(Place { file, span: 0..0 }, format!("the directory names the app, but {error}"));
+            app.drafts.push(draft.help("rename the directory"));
+            None
+        }
+    }
+}
+
+fn read_files(app: &mut App) {
+    let folders = FOLDERS.map(|(name, _)| name);
+    let paths = match app.files.toml_files(&folders) {
+        Ok(paths) => paths,
+        Err(error) => {
+            let file = app.files.add(".".to_owned(), String::new());
+            let message = format!("the app's directory cannot be read: {}", reason(&error));
+            app.drafts.push(Draft::error(Place { file, span: 0..0 }, message));
+            return;
+        }
+    };
+    for path in paths {
+        read_file(app, &path);
+    }
+    if app.of(Kind::Metadata).next().is_none() && !app.broken.contains(&Kind::Metadata) {
+        let file = app.files.add("metadata.toml".to_owned(), String::new());
+        let draft = Draft::error(Place { file, span: 0..0 }, "the app has no `metadata.toml`");
+        app.drafts.push(draft.help("create it with `version = \"v2\"`, and a `display_name` and `description`"));
+    }
+}
+
+fn read_file(app: &mut App, path: &str) {
+    let kind = kind_of(path);
+    let file = match app.files.read(path) {
+        Ok(file) => file,
+        Err(reason) => {
+            let file = app.files.add(path.to_owned(), String::new());
+            app.drafts.push(Draft::error(Place { file, span: 0..0 }, format!("the file cannot be read: {reason}")));
+            return;
+        }
+    };
+    let Some(kind) = kind else {
+        let draft = Draft::warning(Place { file, span: 0..0 }, format!("`{path}` is no known file; it has no effect"));
+        app.drafts.push(draft.meant(nearest(path, ROOT.iter().map(|(name, _)| *name))));
+        return;
+    };
+    match document::parse(app.files.text(file)) {
+        Ok(root) => {
+            let checked = validate(&mut app.files, &mut app.drafts, file, kind, root, app.purpose);
+            app.checked.push(checked);
+        }
+        Err(error) => {
+            app.broken.push(kind);
+            app.drafts.push(Draft::error(Place { file, span: error.span }, format!("not TOML: {}", error.message)));
+        }
+    }
+}
+
+fn kind_of(path: &str) -> Option<Kind> {
+    let found = match path.split_once('/') {
+        Some((folder, _)) => FOLDERS.iter().find(|(name, _)| *name == folder),
+        None => ROOT.iter().find(|(name, _)| *name == path),
+    };
+    found.map(|(_, kind)| *kind)
+}
+
+fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
+    let inputs = inputs::build(app);
+    let index = links::index(app);
+    let edges = links::check(app, &index);
+    cycles::check(app, &edges);
+    let mut built = components::build(app, &index, &edges);
+    let actions = actions::build(app, &index);
+    let roles = roles::build(app);
+    let metadata: BTreeMap<&str, String> = app
+        .of(Kind::Metadata)
+        .flat_map(|checked| {
+            ["display_name", "description"].map(|key| (key, checked.root.text(key).unwrap_or_default().to_owned()))
+        })
+        .collect();
+    built.components.sort_by(|a, b| a.name.cmp(&b.name));
+    let version = AppVersion {
+        format: 1,
+        app: name?,
+        display_name: metadata.get("display_name").cloned().unwrap_or_default(),
+        description: metadata.get("description").cloned().unwrap_or_default(),
+        inputs,
+        components: built.components,
+        actions,
+        roles,
+    };
+    refuse_too_large(app, &version);
+    built.sources.sort_by(|a, b| a.component.cmp(&b.component));
+    built.unresolved.sort_by(|a, b| a.component.cmp(&b.component));
+    Some(Loaded { version, sources: built.sources, unresolved: built.unresolved, warnings: Diagnostics::default() })
+}
+
+fn refuse_too_large(app: &mut App, version: &AppVersion) {
+    let size = canonical::to_vec(version).map_or(usize::MAX, |bytes| bytes.len());
+    if size > limits::MAX_APP_VERSION_BYTES {
+        let file = app.files.add(".".to_owned(), String::new());
+        let message = format!("the app version takes {size} bytes, more than {}", limits::MAX_APP_VERSION_BYTES);
+        let draft = Draft::new(app.purpose.unsupported(), Place { file, span: 0..0 }, message);
+        app.drafts.push(draft.help("move long scripts and values into the components' own sources"));
+    }
+}

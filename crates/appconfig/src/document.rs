@@ -1,0 +1,227 @@
+//! A TOML file as a tree in which every key and value knows its bytes.
+
+use std::ops::Range;
+
+use serde_json::Value;
+use toml_edit::{Document, Item, TableLike};
+
+/// A value.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) span: Range<usize>,
+    pub(crate) data: Data,
+}
+
+/// What a value is.
+#[derive(Debug, Clone)]
+pub(crate) enum Data {
+    Text(String),
+    Whole(i64),
+    Fraction(f64),
+    Flag(bool),
+    Date(String),
+    List(Vec<Node>),
+    Table(Vec<Entry>),
+}
+
+/// A key and its value.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) key_span: Range<usize>,
+    pub(crate) value: Node,
+}
+
+/// A text is not TOML.
+#[derive(Debug)]
+pub(crate) struct Malformed {
+    pub(crate) message: String,
+    pub(crate) span: Range<usize>,
+}
+
+/// Parses `text`.
+pub(crate) fn parse(text: &str) -> Result<Node, Malformed> {
+    let document = Document::parse(text).map_err(|error| Malformed {
+        message: error.message().lines().next().unwrap_or_default().trim().to_owned(),
+        span: error.span().unwrap_or(0..0),
+    })?;
+    Ok(Node { span: 0..0, data: Data::Table(table(document.as_table(), &(0..0))) })
+}
+
+fn table(table: &dyn TableLike, around: &Range<usize>) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for (name, item) in table.iter() {
+        let key = table.key(name);
+        let key_span = key.and_then(toml_edit::Key::span).unwrap_or_else(|| around.clone());
+        entries.push(Entry { key: name.to_owned(), value: item_node(item, &key_span), key_span });
+    }
+    entries
+}
+
+fn item_node(item: &Item, around: &Range<usize>) -> Node {
+    let span = item.span().filter(|span| !span.is_empty()).unwrap_or_else(|| around.clone());
+    let data = match item {
+        Item::None => Data::Table(Vec::new()),
+        Item::Value(value) => return value_node(value, around),
+        Item::Table(inner) => Data::Table(table(inner, &span)),
+        Item::ArrayOfTables(tables) => Data::List(
+            tables
+                .iter()
+                .map(|inner| {
+                    let span = inner.span().unwrap_or_else(|| span.clone());
+                    Node { data: Data::Table(table(inner, &span)), span }
+                })
+                .collect(),
+        ),
+    };
+    Node { span, data }
+}
+
+fn value_node(value: &toml_edit::Value, around: &Range<usize>) -> Node {
+    let span = value.span().unwrap_or_else(|| around.clone());
+    let data = match value {
+        toml_edit::Value::String(text) => Data::Text(text.value().clone()),
+        toml_edit::Value::Integer(number) => Data::Whole(*number.value()),
+        toml_edit::Value::Float(number) => Data::Fraction(*number.value()),
+        toml_edit::Value::Boolean(flag) => Data::Flag(*flag.value()),
+        toml_edit::Value::Datetime(date) => Data::Date(date.value().to_string()),
+        toml_edit::Value::Array(items) => Data::List(items.iter().map(|item| value_node(item, &span)).collect()),
+        toml_edit::Value::InlineTable(inner) => Data::Table(table(inner, &span)),
+    };
+    Node { span, data }
+}
+
+impl Node {
+    /// Returns the entries of a table; none for another value.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        match &self.data {
+            Data::Table(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// Returns the elements of a list; a single table counts as a list of one.
+    pub(crate) fn items(&self) -> &[Node] {
+        match &self.data {
+            Data::List(items) => items,
+            Data::Table(_) => std::slice::from_ref(self),
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries().iter().find(|entry| entry.key == key)
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        self.entry(key).map(|entry| &entry.value)
+    }
+
+    /// Returns the tables under `key`.
+    pub(crate) fn tables(&self, key: &str) -> &[Node] {
+        self.get(key).map_or(&[], Node::items)
+    }
+
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match &self.data {
+            Data::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns the string under `key`.
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        self.get(key).and_then(Node::as_text)
+    }
+
+    /// Returns the boolean under `key`, `false` when there is none.
+    pub(crate) fn flag(&self, key: &str) -> bool {
+        matches!(self.get(key), Some(Node { data: Data::Flag(true), .. }))
+    }
+
+    /// Returns the value as messages name it.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self.data {
+            Data::Text(_) => "a string",
+            Data::Whole(_) | Data::Fraction(_) => "a number",
+            Data::Flag(_) => "a boolean",
+            Data::Date(_) => "a date",
+            Data::List(_) => "a list",
+            Data::Table(_) => "a table",
+        }
+    }
+
+    /// Returns the value as JSON; a date is a string.
+    pub(crate) fn to_json(&self) -> Value {
+        match &self.data {
+            Data::Text(text) | Data::Date(text) => Value::from(text.as_str()),
+            Data::Whole(number) => Value::from(*number),
+            Data::Fraction(number) => Value::from(*number),
+            Data::Flag(flag) => Value::from(*flag),
+            Data::List(items) => items.iter().map(Self::to_json).collect(),
+            Data::Table(entries) => {
+                Value::Object(entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect())
+            }
+        }
+    }
+
+    /// Returns a scalar as text, as environments and stack parameters take it.
+    pub(crate) fn to_scalar_text(&self) -> Option<String> {
+        match &self.data {
+            Data::Text(text) | Data::Date(text) => Some(text.clone()),
+            Data::Whole(number) => Some(number.to_string()),
+            Data::Fraction(number) => Some(number.to_string()),
+            Data::Flag(flag) => Some(flag.to_string()),
+            Data::List(_) | Data::Table(_) => None,
+        }
+    }
+}
+
+/// Returns which byte of the file holds byte `offset` of the string whose TOML form, with its quotes, is at `span`.
+pub(crate) fn offset_in_file(text: &str, span: &Range<usize>, offset: usize) -> usize {
+    let raw = text.get(span.clone()).unwrap_or_default();
+    let (quotes, escapes) = match raw {
+        r if r.starts_with("'''") => (3, false),
+        r if r.starts_with("\"\"\"") => (3, true),
+        r if r.starts_with('"') => (1, true),
+        _ => (1, false),
+    };
+    let mut at = quotes;
+    if quotes == 3 {
+        // The first line break after three quotes does not belong to the string (TOML 1.0, "String").
+        at += raw.get(3..).map_or(
+            0,
+            |rest| {
+                if rest.starts_with("\r\n") { 2 } else { usize::from(rest.starts_with('\n')) }
+            },
+        );
+    }
+    let mut decoded = 0;
+    while decoded < offset {
+        let Some(rest) = raw.get(at..) else { break };
+        let Some(first) = rest.chars().next() else { break };
+        let (width, length) =
+            if escapes && first == '\\' { escape(rest) } else { (first.len_utf8(), first.len_utf8()) };
+        at += width;
+        decoded += length;
+    }
+    span.start + at.min(raw.len())
+}
+
+/// Returns how many bytes the escape at the start of `rest` takes, and how many it stands for.
+fn escape(rest: &str) -> (usize, usize) {
+    let code = |digits: usize| {
+        let value = rest.get(2..2 + digits).and_then(|hex| u32::from_str_radix(hex, 16).ok()).and_then(char::from_u32);
+        (2 + digits, value.map_or(1, char::len_utf8))
+    };
+    match rest.as_bytes().get(1) {
+        Some(b'u') => code(4),
+        Some(b'U') => code(8),
+        Some(b'x') => code(2),
+        Some(b'\n' | b'\r' | b' ' | b'\t') => {
+            let after = rest.get(1..).unwrap_or_default();
+            (1 + after.len() - after.trim_start().len(), 0)
+        }
+        _ => (2, 1),
+    }
+}

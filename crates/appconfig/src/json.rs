@@ -1,0 +1,46 @@
+//! JSON documents that contain templates.
+
+/// Where a text stops being JSON.
+#[derive(Debug)]
+pub(crate) struct NotJson {
+    pub(crate) offset: usize,
+    pub(crate) message: String,
+}
+
+/// Checks that `text` is JSON once its actions are replaced by values.
+///
+/// A text whose blocks (`if`, `range`, `with`) decide what is there is not judged.
+pub(crate) fn check(text: &str) -> Result<(), NotJson> {
+    let plain = without_actions(text);
+    match serde_json::from_str::<serde::de::IgnoredAny>(&plain) {
+        Ok(_) => Ok(()),
+        Err(_) if has_blocks(text) => Ok(()),
+        Err(error) => {
+            let before: usize = plain.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+            let said = error.to_string();
+            let message = said.split(" at line ").next().unwrap_or_default().to_owned();
+            Err(NotJson { offset: (before + error.column().saturating_sub(1)).min(plain.len()), message })
+        }
+    }
+}
+
+/// Puts digits, which are JSON inside and outside of strings, where actions are; offsets stay the same.
+fn without_actions(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, action)) = rest.split_once("{{") {
+        out.push_str(before);
+        let end = action.find("}}").map_or(action.len(), |at| at + 2);
+        out.extend(std::iter::repeat_n('1', end + 2));
+        rest = action.get(end..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
+}
+
+fn has_blocks(text: &str) -> bool {
+    text.split("{{").skip(1).any(|action| {
+        let word = action.trim_start_matches('-').trim_start();
+        ["if ", "range ", "with "].iter().any(|block| word.starts_with(block))
+    })
+}

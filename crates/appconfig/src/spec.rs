@@ -1,0 +1,105 @@
+//! The words in which the keys of each kind of file are described; the descriptions themselves are in `kinds.rs`.
+
+/// One key of a table.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) must: bool,
+    pub(crate) holds: Holds,
+}
+
+/// What a key's value has to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Holds {
+    /// A string.
+    Text,
+    /// A string that is a template.
+    Template,
+    /// A string that is a template, or `./path` of a file that holds one.
+    TemplateFile,
+    /// A string, or `./path` of a file that holds it; another system's language, so never a template here.
+    File,
+    /// One of some words.
+    Word(&'static [&'static str]),
+    Flag,
+    Whole,
+    /// A length of time of at most so many seconds.
+    Duration(u32),
+    /// A list of strings.
+    Texts,
+    /// A table of numbers, booleans and strings that are templates.
+    Scalars,
+    /// A table of any values; strings are templates.
+    Values,
+    Table(&'static [Key]),
+    Tables(&'static [Key]),
+    /// Anything; not looked into.
+    Any,
+}
+
+impl Holds {
+    /// Returns what belongs there, as messages say it.
+    pub(crate) fn expected(&self) -> String {
+        match self {
+            Self::Text | Self::Template => "a string".to_owned(),
+            Self::TemplateFile | Self::File => "a string: the text itself or `./path` of a file".to_owned(),
+            Self::Word(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                format!("one of {}", words.join(", "))
+            }
+            Self::Flag => "`true` or `false`".to_owned(),
+            Self::Whole => "a whole number".to_owned(),
+            Self::Duration(_) => "a length of time such as `90s`, `5m` or `1h30m`".to_owned(),
+            Self::Texts => "a list of strings".to_owned(),
+            Self::Scalars => "a table of strings".to_owned(),
+            Self::Values | Self::Table(_) => "a table".to_owned(),
+            Self::Tables(_) => "a list of tables".to_owned(),
+            Self::Any => "a value".to_owned(),
+        }
+    }
+
+    /// Returns a line that sets the key `name`.
+    pub(crate) fn example(&self, name: &str) -> String {
+        match self {
+            Self::Text | Self::Template | Self::TemplateFile | Self::File => format!("{name} = \"...\""),
+            Self::Word(words) => format!("{name} = \"{}\"", words.first().copied().unwrap_or_default()),
+            Self::Flag => format!("{name} = true"),
+            Self::Whole => format!("{name} = 1"),
+            Self::Duration(_) => format!("{name} = \"5m\""),
+            Self::Texts => format!("{name} = [\"...\"]"),
+            Self::Scalars | Self::Values | Self::Table(_) | Self::Any => format!("[{name}]"),
+            Self::Tables(_) => format!("[[{name}]]"),
+        }
+    }
+}
+
+/// A key that has to be there.
+pub(crate) const fn must(name: &'static str, holds: Holds) -> Key {
+    Key { name, must: true, holds }
+}
+
+/// A key that may be there.
+pub(crate) const fn may(name: &'static str, holds: Holds) -> Key {
+    Key { name, must: false, holds }
+}
+
+/// Returns the seconds of a length of time such as `1h30m` (hours, minutes, seconds, in this order or any).
+pub(crate) fn seconds(text: &str) -> Option<u32> {
+    let mut total: u32 = 0;
+    let mut number = String::new();
+    for c in text.chars() {
+        if c.is_ascii_digit() {
+            number.push(c);
+            continue;
+        }
+        let unit: u32 = match c {
+            'h' => 3600,
+            'm' => 60,
+            's' => 1,
+            _ => return None,
+        };
+        total = total.checked_add(number.parse::<u32>().ok()?.checked_mul(unit)?)?;
+        number.clear();
+    }
+    (number.is_empty() && !text.is_empty()).then_some(total)
+}

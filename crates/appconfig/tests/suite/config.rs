@@ -1,0 +1,87 @@
+//! A small app config in a fresh directory, with files replaced, added or removed.
+
+use std::path::{Path, PathBuf};
+
+use freehold_appconfig::{Diagnostics, Loaded, check, load};
+use tempfile::TempDir;
+
+const METADATA: &str = "version = \"v2\"\n";
+
+const INPUTS: &str = r#"[[group]]
+name = "main"
+
+[[input]]
+name = "region"
+display_name = "Region"
+description = "where"
+group = "main"
+default = "eu-west-1"
+"#;
+
+const WEB: &str = r#"name = "web"
+type = "container_image"
+
+[public]
+image_url = "registry.example/web"
+tag = "1.0"
+"#;
+
+const NET: &str = r#"name = "net"
+type = "terraform_module"
+terraform_version = "1.11.3"
+source = "./modules/net"
+
+[vars]
+region = "{{ .nuon.inputs.inputs.region }}"
+"#;
+
+/// An app config on disk.
+pub(crate) struct Config {
+    _home: TempDir,
+    pub(crate) dir: PathBuf,
+}
+
+/// Returns a config without mistakes and with two components, `web` and `net`.
+pub(crate) fn good() -> Config {
+    let home = TempDir::new().unwrap();
+    let dir = home.path().join("shop");
+    let config = Config { _home: home, dir };
+    config
+        .with("metadata.toml", METADATA)
+        .with("inputs.toml", INPUTS)
+        .with("components/web.toml", WEB)
+        .with("components/net.toml", NET)
+        .with("modules/net/main.tf", "variable \"region\" {}\n")
+}
+
+impl Config {
+    /// Writes a file.
+    pub(crate) fn with(self, path: &str, text: &str) -> Self {
+        write(&self.dir.join(path), text);
+        self
+    }
+
+    /// Removes a file.
+    pub(crate) fn without(self, path: &str) -> Self {
+        std::fs::remove_file(self.dir.join(path)).unwrap();
+        self
+    }
+
+    pub(crate) fn load(&self) -> Loaded {
+        load(&self.dir).unwrap_or_else(|found| panic!("{found}"))
+    }
+
+    /// Returns what `load` refuses, or the warnings that it gives.
+    pub(crate) fn faults(&self) -> Diagnostics {
+        load(&self.dir).map_or_else(|found| found, |loaded| loaded.warnings)
+    }
+
+    pub(crate) fn check(&self) -> Diagnostics {
+        check(&self.dir)
+    }
+}
+
+fn write(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}

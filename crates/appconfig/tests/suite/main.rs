@@ -1,0 +1,7 @@
+//! App configs on disk, as a person writes them.
+
+mod config;
+mod faults;
+mod loading;
+mod real_apps;
+mod robustness;

@@ -1,0 +1,80 @@
+//! No file makes the reader panic.
+
+use proptest::prelude::*;
+
+use crate::config::good;
+
+/// Lines of configs, so that many of the files are nearly right.
+fn lines() -> impl Strategy<Value = String> {
+    let line = prop::sample::select(vec![
+        "name = \"a\"",
+        "name = \"web\"",
+        "name = 3",
+        "type = \"terraform_module\"",
+        "type = \"container_image\"",
+        "type = \"helm_chart\"",
+        "type = []",
+        "dependencies = [\"net\", 1]",
+        "dependencies = \"x\"",
+        "[public]",
+        "[[public]]",
+        "image_url = \"x\"",
+        "tag = \"{{ .nuon.components.a }}\"",
+        "tag = \"{{ é\"",
+        "[vars]",
+        "x = \"\\u00e9 {{ nope }}\"",
+        "y = '''\n{{ .a }}\n{{ end }}'''",
+        "z = \"\"\"\\\n   a {{ if }}\"\"\"",
+        "source = \"./modules/net\"",
+        "source = \"/etc\"",
+        "source = \"\"",
+        "template = \"./\"",
+        "[[steps]]",
+        "command = \"\"",
+        "[[triggers]]",
+        "component_name = \"b\"",
+        "[[policies]]",
+        "contents = \"{\"",
+        "contents = \"./x\"",
+        "permissions_boundary = \"é{{\"",
+        "[[input]]",
+        "group = \"g\"",
+        "default = 1979-05-27",
+        "type = \"json\"",
+        "a.b.c = 1",
+        "= 1",
+        "[",
+        "\"\" = 1",
+        "timeout = \"99999999999h\"",
+    ]);
+    prop::collection::vec(line, 0..12).prop_map(|lines| lines.join("\n"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_lines_in_any_file_are_read_or_refused(
+        text in lines(),
+        path in prop::sample::select(vec![
+            "metadata.toml", "inputs.toml", "permissions.toml", "sandbox.toml", "stack.toml", "policies.toml",
+            "components/a.toml", "actions/a.toml", "permissions/a.toml", "inputs/a.toml", "runbooks/a.toml", "other.toml",
+        ]),
+    ) {
+        let config = good().with(path, &text);
+
+        let found = config.check();
+
+        for one in found.iter() {
+            prop_assert!(one.line >= 1 && one.column >= 1);
+        }
+        let _ = found.to_string();
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in any::<String>()) {
+        let config = good().with("components/a.toml", &text);
+
+        let _ = config.check().to_string();
+    }
+}
