@@ -142,7 +142,8 @@ impl Work {
     }
 }
 
-/// Copies an image into the install registry; its outputs are `image`, `repository`, `digest`.
+/// Copies an image into the install registry; its outputs are `reference` (by digest), `repository`, `digest`,
+/// and `image` with `repository`, `tag` and `digest`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SyncImage {
     pub component: ComponentName,

@@ -1,0 +1,114 @@
+//! What the loops of one runner share.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+use freehold_protocol::Timestamp;
+use freehold_protocol::report::{Outcome, Refusal};
+use tokio::time::Instant;
+use tracing::{error, warn};
+
+use crate::audit::{Audit, AuditEvent};
+use crate::aws;
+use crate::clock::ServerClock;
+use crate::config::Config;
+use crate::drain::{Drain, Phase};
+use crate::grants::GrantDesk;
+use crate::hands::Hands;
+use crate::inbox::{Inbox, InboxError};
+use crate::job::Job;
+use crate::journal::Journal;
+use crate::kept_logs::KeptLogs;
+use crate::kinds;
+use crate::mode::Roles;
+use crate::report::Reporter;
+use crate::turns::Turns;
+use crate::verify::Trust;
+
+/// Does a job.
+#[async_trait]
+pub trait Execute: Send + Sync + std::fmt::Debug {
+    /// Does the job and returns how it ended.
+    async fn execute(&self, job: &Job) -> Outcome;
+}
+
+/// Does each kind of job as this runner knows it.
+#[derive(Debug)]
+pub struct Kinds;
+
+#[async_trait]
+impl Execute for Kinds {
+    async fn execute(&self, job: &Job) -> Outcome {
+        kinds::execute(job).await
+    }
+}
+
+/// One runner.
+#[derive(Debug)]
+pub struct Agent {
+    pub config: Arc<Config>,
+    pub trust: Trust,
+    pub clock: Arc<ServerClock>,
+    pub inbox: Arc<dyn Inbox>,
+    pub reporter: Arc<Reporter>,
+    pub journal: Mutex<Journal>,
+    pub audit: Audit,
+    pub roles: Roles,
+    pub grants: Arc<GrantDesk>,
+    pub hands: Hands,
+    pub turns: Turns,
+    pub drain: Drain,
+    pub kinds: Arc<dyn Execute>,
+    pub logs: KeptLogs,
+    /// Why the runner gives up, when it does.
+    pub fatal: OnceLock<String>,
+}
+
+impl Agent {
+    /// Returns the journal.
+    pub fn journal(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the control plane's time; `known` is a time that has passed there for certain.
+    pub fn server_now(&self, known: Timestamp) -> Timestamp {
+        self.clock.now(Instant::now()).unwrap_or(known).max(known)
+    }
+
+    /// Ends the runner because it can do nothing useful; `why` names the way out.
+    pub fn give_up(&self, why: String) {
+        error!("{why}");
+        let _ = self.fatal.set(why);
+        self.drain.advance(Phase::Draining);
+    }
+
+    /// Writes down and reports a message that is not taken; returns whether it may be deleted.
+    pub fn refuse(&self, refusal: Refusal) -> bool {
+        warn!(
+            reason = refusal.reason.as_str(),
+            message.digest = %refusal.message,
+            "Refused a message: {}",
+            refusal.detail
+        );
+        if let Err(error) = self.audit.record(AuditEvent::Refused { refusal: refusal.clone() }) {
+            error!("{}", aws::explain(&error));
+            return false;
+        }
+        match self.reporter.refused(refusal) {
+            Ok(()) => true,
+            Err(error) => {
+                error!("A refusal is not reported yet: {}", aws::explain(&error));
+                false
+            }
+        }
+    }
+
+    /// Deletes a message that is dealt with. When that fails it comes again and is recognised.
+    pub async fn delete(&self, handle: &str) {
+        match self.inbox.delete(handle).await {
+            Ok(()) => {}
+            Err(InboxError::Gone(_)) => {}
+            Err(error) => warn!("A message that is dealt with was not deleted, and will come again: {error}"),
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! One attempt, from taking its turn to deleting the message: journal first, then the job, then the durable report.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use freehold_protocol::limits;
+use freehold_protocol::report::{AttemptEvent, Outcome, RefusalReason};
+use tracing::{error, info, warn};
+
+use crate::agent::Agent;
+use crate::audit::AuditEvent;
+use crate::aws;
+use crate::drain::Phase;
+use crate::files;
+use crate::grants::AttemptGrants;
+use crate::hands::Hand;
+use crate::job::{Job, StopReason};
+use crate::journal::{Decision, Record};
+use crate::log::JobLog;
+use crate::report::AttemptReporter;
+use crate::running::{self, Ended, Limits};
+use crate::turns::{Ticket, Turn};
+use crate::verify;
+
+/// How long to wait before a report that could not be kept is tried again.
+const KEEP_RETRY: Duration = Duration::from_secs(2);
+
+/// What becomes of the message when the attempt is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Message {
+    /// Everything is said: delete it.
+    Done,
+    /// Give it to the next runner at once.
+    GiveBack,
+    /// Its lease ends by itself.
+    Leave,
+}
+
+/// Sees `hand` through.
+pub async fn run(agent: Arc<Agent>, hand: Arc<Hand>, ticket: Ticket) {
+    let keeper = keep_lease(&agent, &hand);
+    let message = Attempt { agent: &agent, hand: &hand }.settle(&ticket).await;
+    if message != Message::Done {
+        ticket.went_back();
+    }
+    match message {
+        Message::Done => agent.delete(&hand.lease.handle()).await,
+        Message::GiveBack => {
+            if let Err(error) = agent.inbox.lease(&hand.lease.handle(), 0).await {
+                warn!("An order comes back only when its lease ends: {error}");
+            }
+        }
+        Message::Leave => {}
+    }
+    drop(keeper);
+    agent.hands.drop_hand(&hand);
+    if message == Message::Done {
+        agent.logs.store(&hand.order.job, hand.fence).await;
+        if let Err(error) = agent.journal().compact_if_long() {
+            warn!("{}", aws::explain(&error));
+        }
+    }
+}
+
+/// Renews the lease for as long as the answer lives, and stops the attempt when that fails.
+fn keep_lease(agent: &Arc<Agent>, hand: &Arc<Hand>) -> running::Aborting<()> {
+    let (agent, hand) = (agent.clone(), hand.clone());
+    running::Aborting::new(tokio::spawn(async move {
+        hand.lease.keep(agent.inbox.as_ref()).await;
+        hand.stop(StopReason::LeaseLost);
+    }))
+}
+
+struct Attempt<'a> {
+    agent: &'a Arc<Agent>,
+    hand: &'a Arc<Hand>,
+}
+
+impl Attempt<'_> {
+    async fn settle(&self, ticket: &Ticket) -> Message {
+        let _turn = tokio::select! {
+            biased;
+            reason = self.hand.signal.stopped() => return self.stopped_early(reason),
+            turn = self.turn(ticket) => match turn {
+                Some(turn) => turn,
+                None => return Message::GiveBack,
+            },
+        };
+        let order = &self.hand.order;
+        if self.agent.server_now(order.issued_at) > order.not_after {
+            return self.refuse(RefusalReason::Expired, "the order expired while it waited for its turn");
+        }
+        let decision = self.agent.journal().state().decide(order, self.hand.fence.receive);
+        match decision {
+            Decision::Start | Decision::Resume => self.start(decision == Decision::Resume).await,
+            Decision::Interrupted => self.interrupted().await,
+            Decision::Again(outcome) => {
+                info!(job.id = %order.job, "Job `{}` ended before; that is reported again", order.job);
+                self.finish(&self.reporter(), &JobLog::default(), outcome).await
+            }
+            Decision::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
+            Decision::Replayed { accepted_serial } => {
+                let (serial, group) = (order.serial, &order.group);
+                let detail = format!("serial {serial} of group `{group}` is not newer than {accepted_serial}");
+                self.refuse(RefusalReason::Replayed, &detail)
+            }
+        }
+    }
+
+    /// Waits for a turn. A runner that is going down starts nothing that it can leave to the next one.
+    async fn turn(&self, ticket: &Ticket) -> Option<Turn> {
+        if !self.hand.can_be_left() {
+            return ticket.turn().await;
+        }
+        tokio::select! {
+            biased;
+            () = self.agent.drain.reached(Phase::Draining) => std::future::pending().await,
+            turn = ticket.turn() => turn,
+        }
+    }
+
+    /// Ends what was told to stop before its job began.
+    fn stopped_early(&self, reason: StopReason) -> Message {
+        match reason {
+            StopReason::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
+            StopReason::Draining => Message::GiveBack,
+            StopReason::LeaseLost | StopReason::TimedOut => Message::Leave,
+        }
+    }
+
+    fn refuse(&self, reason: RefusalReason, detail: &str) -> Message {
+        let refusal = verify::Refused { reason, detail: detail.to_owned() };
+        let job = Some((self.hand.order.job.clone(), self.hand.fence));
+        let refused = self.agent.refuse(refusal.of(self.hand.message.clone(), job));
+        if refused { Message::Done } else { Message::Leave }
+    }
+
+    async fn interrupted(&self) -> Message {
+        if let Err(error) = self.agent.journal().append(&[Record::accepted(&self.hand.order)]) {
+            error!("{}", aws::explain(&error));
+            return Message::Leave;
+        }
+        let reason = "an earlier attempt may have started and its runner is gone; a job of this kind is not started a \
+                      second time, start it anew if it should run again"
+            .to_owned();
+        self.finish(&self.reporter(), &JobLog::default(), Outcome::Interrupted { reason }).await
+    }
+
+    async fn start(&self, resume: bool) -> Message {
+        let (agent, hand) = (self.agent, self.hand);
+        let order = &hand.order;
+        hand.begin();
+        let reporter = Arc::new(self.reporter());
+        let credentials = match agent.roles.credentials(order).await {
+            Ok(credentials) => credentials,
+            Err(none) => return self.accept_and_finish(&reporter, none.outcome()).await,
+        };
+        if let Err(error) = agent.audit.announce(self.announcement()).await {
+            let outcome = Outcome::Failed { reason: aws::explain(&error), partial: false };
+            return self.accept_and_finish(&reporter, outcome).await;
+        }
+        if let Some(reason) = hand.signal.reason() {
+            return self.stopped_early(reason);
+        }
+        let started = Record::Started { job: order.job.clone(), fence: hand.fence };
+        if let Err(error) = agent.journal().append(&[Record::accepted(order), started]) {
+            error!(job.id = %order.job, "Job `{}` is not started: {}", order.job, aws::explain(&error));
+            return Message::Leave;
+        }
+        if let Err(error) = reporter.event(AttemptEvent::Started) {
+            // The control plane learns of the attempt from its next report.
+            warn!("{}", aws::explain(&error));
+        }
+        info!(job.id = %order.job, fence = %hand.fence, resume, "Started job `{}` ({})", order.job, order.work.kind());
+        let log = self.log();
+        let ended = match self.workspace() {
+            Ok(workspace) => {
+                let job = Job {
+                    order: order.clone(),
+                    fence: hand.fence,
+                    workspace: workspace.0.clone(),
+                    log: log.clone(),
+                    stop: hand.signal.clone(),
+                    config: agent.config.clone(),
+                    credentials,
+                    grants: Arc::new(AttemptGrants::new(agent.grants.clone(), reporter.clone())),
+                };
+                running::run(agent.kinds.clone(), job, hand, &reporter, self.limits()).await
+            }
+            Err(error) => Ended::Finished(Outcome::Failed {
+                reason: format!("cannot make a workspace in `state_dir`: {error}"),
+                partial: false,
+            }),
+        };
+        match ended {
+            Ended::Finished(outcome) => {
+                let outcome = self.blame_mode(outcome).await;
+                self.finish(&reporter, &log, outcome).await
+            }
+            Ended::LeaseLost => {
+                warn!(job.id = %order.job, "Stopped job `{}`: its lease was lost", order.job);
+                Message::Leave
+            }
+            Ended::LeftToNext => Message::GiveBack,
+        }
+    }
+
+    /// Ends an attempt whose job must not start.
+    async fn accept_and_finish(&self, reporter: &AttemptReporter, outcome: Outcome) -> Message {
+        if let Err(error) = self.agent.journal().append(&[Record::accepted(&self.hand.order)]) {
+            error!("{}", aws::explain(&error));
+            return Message::Leave;
+        }
+        self.finish(reporter, &JobLog::default(), outcome).await
+    }
+
+    /// Returns `outcome`, or that the mode is switched off when that is why the job failed.
+    async fn blame_mode(&self, outcome: Outcome) -> Outcome {
+        let Outcome::Failed { reason, partial } = outcome else {
+            return outcome;
+        };
+        match self.agent.roles.disabled(&self.hand.order).await {
+            Some(disabled) => {
+                let so_far = if partial { "some of it may have been done" } else { "nothing was changed" };
+                let reason = format!("{disabled}; it was on when the job started ({so_far}): {reason}");
+                Outcome::Blocked { block: freehold_protocol::report::Block::ModeDisabled, reason }
+            }
+            None => Outcome::Failed { reason, partial },
+        }
+    }
+
+    /// Makes the end durable, here and for the control plane, and only then lets the message go.
+    async fn finish(&self, reporter: &AttemptReporter, log: &JobLog, outcome: Outcome) -> Message {
+        let (job, fence) = (self.hand.order.job.clone(), self.hand.fence);
+        let record = Record::Finished { job: job.clone(), fence, outcome: outcome.clone() };
+        if let Err(error) = self.agent.journal().append(&[record]) {
+            // Without it a redelivery starts the job again; the control plane has the report and knows better.
+            error!("{}", aws::explain(&error));
+        }
+        let result = running::word(&outcome);
+        info!(job.id = %job, fence = %fence, result, "Job `{job}` ended: {result}");
+        log.close();
+        let mut last = log.take_chunk();
+        while log.has_pending() {
+            let _ = reporter.event(AttemptEvent::Progress { log: std::mem::replace(&mut last, log.take_chunk()) });
+        }
+        let finished = AttemptEvent::Finished { outcome, log: last };
+        while let Err(error) = reporter.event(finished.clone()) {
+            error!("The end of job `{job}` is not reported yet: {}", aws::explain(&error));
+            if self.hand.signal.reason() == Some(StopReason::LeaseLost) {
+                return Message::Leave;
+            }
+            tokio::time::sleep(KEEP_RETRY).await;
+        }
+        let ended = AuditEvent::Ended { job, fence, result: result.to_owned() };
+        if let Err(error) = self.agent.audit.announce(ended).await {
+            error!("{}", aws::explain(&error));
+        }
+        Message::Done
+    }
+
+    fn reporter(&self) -> AttemptReporter {
+        AttemptReporter::new(self.agent.reporter.clone(), self.hand.order.job.clone(), self.hand.fence)
+    }
+
+    fn announcement(&self) -> AuditEvent {
+        let order = &self.hand.order;
+        AuditEvent::Started {
+            workflow: order.workflow.clone(),
+            job: order.job.clone(),
+            fence: self.hand.fence,
+            work: order.work.kind().to_owned(),
+            mode: order.mode,
+            order: self.hand.message.clone(),
+        }
+    }
+
+    fn log(&self) -> JobLog {
+        let path = self.agent.logs.path(&self.hand.order.job, self.hand.fence);
+        JobLog::to_file(&path).unwrap_or_else(|error| {
+            warn!("The full log is not kept: {error}");
+            JobLog::default()
+        })
+    }
+
+    fn workspace(&self) -> std::io::Result<Workspace> {
+        let name = format!("{}.{}", self.hand.order.job, self.hand.fence);
+        let path = self.agent.config.state_dir.join("work").join(name);
+        // A leftover of the same attempt, whose process is gone, would not be a fresh workspace.
+        let _ = std::fs::remove_dir_all(&path);
+        files::make_private_dir(&path)?;
+        Ok(Workspace(path))
+    }
+
+    fn limits(&self) -> Limits {
+        let order = &self.hand.order;
+        let left = order.not_after.since(self.agent.server_now(order.issued_at));
+        let timeout = Duration::from_secs(u64::from(order.timeout_secs.min(limits::MAX_JOB_SECS)));
+        Limits { time: timeout.min(Duration::from_millis(left)), redelivery: order.redelivery }
+    }
+}
+
+/// A directory that is removed with everything in it.
+struct Workspace(PathBuf);
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            warn!("The workspace `{}` was not removed: {error}", self.0.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,270 @@
+//! The audit trail: hash-chained records signed by the runner key, kept in the state directory and, for an install,
+//! put into the customer's bucket before the effect that they announce.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aws_sdk_s3::primitives::ByteStream;
+use freehold_protocol::order::Mode;
+use freehold_protocol::report::{Fence, Refusal};
+use freehold_protocol::{Digest, Envelope, InstallId, JobId, KeyId, Payload, TenantName, Timestamp, WorkflowId};
+use serde::{Deserialize, Serialize};
+
+use crate::aws;
+use crate::clock;
+use crate::identity::Identity;
+
+const FILE: &str = "audit.jsonl";
+/// No record is longer than this, in bytes.
+const LONGEST: u64 = 64 * 1024;
+/// How long putting one record into the bucket may take.
+const PUT_DEADLINE: Duration = Duration::from_secs(20);
+
+/// One link of the chain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AuditRecord {
+    pub tenant: TenantName,
+    pub install: InstallId,
+    pub runner: KeyId,
+    /// Rises by one with every record of this runner, from 1.
+    pub seq: u64,
+    /// The digest of the line before; of no bytes for the first.
+    pub previous: Digest,
+    /// The runner's own clock.
+    pub at: Timestamp,
+    pub event: AuditEvent,
+}
+
+impl Payload for AuditRecord {
+    const TYPE: &'static str = "application/vnd.freehold.audit.v1+json";
+}
+
+/// What was done or not done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum AuditEvent {
+    /// A job is about to start.
+    Started { workflow: WorkflowId, job: JobId, fence: Fence, work: String, mode: Mode, order: Digest },
+    /// A job ended.
+    Ended { job: JobId, fence: Fence, result: String },
+    /// A message was not taken.
+    Refused { refusal: Refusal },
+    /// The control plane cancelled a job.
+    Cancelled { job: JobId, dispatch: u32, message: Digest },
+}
+
+/// The chain of one state directory.
+#[derive(Debug)]
+pub struct Audit {
+    identity: Arc<Identity>,
+    tenant: TenantName,
+    install: InstallId,
+    path: PathBuf,
+    chain: Mutex<Chain>,
+    bucket: Option<Bucket>,
+}
+
+#[derive(Debug)]
+struct Chain {
+    file: File,
+    seq: u64,
+    head: Digest,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    client: aws_sdk_s3::Client,
+    name: String,
+}
+
+/// Why there is no audit record.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// The local file cannot be used.
+    #[error("cannot use the audit file `{path}`; check permissions and free space of `state_dir`")]
+    Io { path: PathBuf, source: std::io::Error },
+    /// The last record is not one.
+    #[error("the last record of `{path}` cannot be read; move the file away and keep it: it is evidence")]
+    Damaged { path: PathBuf },
+    /// It cannot be signed.
+    #[error("cannot sign an audit record: {0}")]
+    Seal(#[from] freehold_protocol::EnvelopeError),
+    /// The customer's bucket does not take it.
+    #[error("cannot write the audit record to bucket `{bucket}`: {reason}; allow `s3:PutObject` on `audit/*`")]
+    Bucket { bucket: String, reason: String },
+}
+
+impl Audit {
+    /// Opens the chain in `state_dir`; a last line that a crash cut short is dropped.
+    ///
+    /// # Errors
+    /// An [`AuditError`].
+    pub fn open(
+        state_dir: &Path,
+        identity: Arc<Identity>,
+        tenant: TenantName,
+        install: InstallId,
+    ) -> Result<Self, AuditError> {
+        let path = state_dir.join(FILE);
+        let io = |source| AuditError::Io { path: path.clone(), source };
+        let mut options = OpenOptions::new();
+        let mut file = options.read(true).create(true).append(true).mode(0o600).open(&path).map_err(io)?;
+        let last = last_line(&mut file).map_err(io)?;
+        let (seq, head) = match last {
+            None => (0, Digest::of(b"")),
+            Some(line) => {
+                let record = Envelope::parse(&line).and_then(|envelope| envelope.peek::<AuditRecord>());
+                (record.map_err(|_| AuditError::Damaged { path: path.clone() })?.seq, Digest::of(&line))
+            }
+        };
+        let chain = Mutex::new(Chain { file, seq, head });
+        Ok(Self { identity, tenant, install, path, chain, bucket: None })
+    }
+
+    /// Puts each record of [`Audit::announce`] into the bucket `name` as well.
+    #[must_use]
+    pub fn with_bucket(mut self, client: aws_sdk_s3::Client, name: &str) -> Self {
+        self.bucket = Some(Bucket { client, name: name.to_owned() });
+        self
+    }
+
+    /// Records what has happened.
+    ///
+    /// # Errors
+    /// An [`AuditError`].
+    pub fn record(&self, event: AuditEvent) -> Result<(), AuditError> {
+        self.append(event).map(drop)
+    }
+
+    /// Records what is about to happen, in the customer's bucket too; what it announces must not happen on an error.
+    ///
+    /// # Errors
+    /// An [`AuditError`].
+    pub async fn announce(&self, event: AuditEvent) -> Result<(), AuditError> {
+        let (seq, line) = self.append(event)?;
+        self.put(seq, line).await
+    }
+
+    fn append(&self, event: AuditEvent) -> Result<(u64, Vec<u8>), AuditError> {
+        let mut chain = self.chain.lock().unwrap_or_else(PoisonError::into_inner);
+        let record = AuditRecord {
+            tenant: self.tenant.clone(),
+            install: self.install.clone(),
+            runner: self.identity.id().clone(),
+            seq: chain.seq + 1,
+            previous: chain.head.clone(),
+            at: clock::local(),
+            event,
+        };
+        let line = Envelope::seal(&record, &[self.identity.key()])?.to_json()?.into_bytes();
+        let mut bytes = line.clone();
+        bytes.push(b'\n');
+        let before = chain.file.seek(SeekFrom::End(0)).map_err(|source| self.io(source))?;
+        if let Err(source) = chain.file.write_all(&bytes) {
+            // Half a record must not stay before the next one; should even this fail, the next open drops it.
+            let _ = chain.file.set_len(before);
+            return Err(self.io(source));
+        }
+        chain.seq = record.seq;
+        chain.head = Digest::of(&line);
+        Ok((record.seq, line))
+    }
+
+    async fn put(&self, seq: u64, line: Vec<u8>) -> Result<(), AuditError> {
+        let Some(bucket) = &self.bucket else { return Ok(()) };
+        let hash = Digest::of(&line);
+        let key = format!("audit/{}/{seq:012}-{}.json", self.identity.id(), hash.hex().get(..12).unwrap_or_default());
+        let call = bucket.client.put_object().bucket(&bucket.name).key(key).body(ByteStream::from(line));
+        let reason = match tokio::time::timeout(PUT_DEADLINE, call.send()).await {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => aws::explain(&error),
+            Err(_) => format!("no answer within {} s", PUT_DEADLINE.as_secs()),
+        };
+        Err(AuditError::Bucket { bucket: bucket.name.clone(), reason })
+    }
+
+    fn io(&self, source: std::io::Error) -> AuditError {
+        AuditError::Io { path: self.path.clone(), source }
+    }
+}
+
+/// Returns the last whole line without its end, after cutting off what follows it.
+fn last_line(file: &mut File) -> std::io::Result<Option<Vec<u8>>> {
+    let length = file.seek(SeekFrom::End(0))?;
+    let from = length.saturating_sub(2 * LONGEST);
+    file.seek(SeekFrom::Start(from))?;
+    let mut tail = Vec::new();
+    file.read_to_end(&mut tail)?;
+    let Some(end) = tail.iter().rposition(|byte| *byte == b'\n') else {
+        file.set_len(from)?;
+        return Ok(None);
+    };
+    file.set_len(from + u64::try_from(end).unwrap_or(0) + 1)?;
+    let whole = tail.get(..end).unwrap_or_default();
+    let begin = whole.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    Ok(whole.get(begin..).map(<[u8]>::to_vec))
+}
+
+#[cfg(test)]
+mod tests {
+    use ed25519_dalek::SigningKey;
+
+    use super::*;
+    use crate::testing::job_id;
+
+    fn open(directory: &Path) -> Audit {
+        let identity = Arc::new(Identity::from_key(SigningKey::from_bytes(&[3; 32])));
+        Audit::open(directory, identity, "acme".parse().unwrap(), "globex-prod".parse().unwrap()).unwrap()
+    }
+
+    fn ended(n: u32) -> AuditEvent {
+        AuditEvent::Ended { job: job_id(n), fence: Fence { dispatch: 1, receive: 1 }, result: "succeeded".into() }
+    }
+
+    /// Checks the chain and returns how many records it has.
+    fn verified(directory: &Path) -> u64 {
+        let key = SigningKey::from_bytes(&[3; 32]).verifying_key().into();
+        let text = std::fs::read_to_string(directory.join(FILE)).unwrap();
+        let mut head = Digest::of(b"");
+        let mut seq = 0;
+        for line in text.lines() {
+            let record: AuditRecord = Envelope::parse(line.as_bytes()).unwrap().open(&key).unwrap();
+            assert_eq!((record.seq, &record.previous), (seq + 1, &head));
+            (head, seq) = (Digest::of(line.as_bytes()), record.seq);
+        }
+        seq
+    }
+
+    #[test]
+    fn the_chain_goes_on_over_a_restart_and_a_torn_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = open(directory.path());
+        first.record(ended(1)).unwrap();
+        first.record(ended(2)).unwrap();
+        drop(first);
+        let path = directory.path().join(FILE);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes.extend_from_slice(b"{\"payloadType\":\"appl");
+        std::fs::write(&path, bytes).unwrap();
+
+        open(directory.path()).record(ended(3)).unwrap();
+
+        assert_eq!(verified(directory.path()), 3);
+    }
+
+    #[test]
+    fn a_last_record_that_is_none_stops_the_runner() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join(FILE), "nonsense\n").unwrap();
+        let identity = Arc::new(Identity::from_key(SigningKey::from_bytes(&[3; 32])));
+
+        let error = Audit::open(directory.path(), identity, "acme".parse().unwrap(), "globex-prod".parse().unwrap())
+            .unwrap_err();
+
+        assert!(error.to_string().contains("move the file away"), "{error}");
+    }
+}

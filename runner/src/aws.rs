@@ -1,0 +1,75 @@
+//! How the runner reaches AWS: one HTTP client, deadlines on every call, the standard credential and endpoint chain.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use aws_smithy_types::retry::RetryConfig;
+use aws_smithy_types::timeout::TimeoutConfig;
+use aws_types::sdk_config::SharedHttpClient;
+
+/// The longest that one try of an ordinary call may take.
+const ATTEMPT: Duration = Duration::from_secs(10);
+/// The longest that an ordinary call may take with its retries.
+const OPERATION: Duration = Duration::from_secs(30);
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Returns what AWS clients are made from: the default chain of settings and, without `credentials`, of credentials
+/// (environment, profile, container, instance metadata).
+pub async fn sdk_config(region: &str, credentials: Option<SharedCredentialsProvider>) -> SdkConfig {
+    let mut loader = aws_config::defaults(BehaviorVersion::latest())
+        .region(Region::new(region.to_owned()))
+        .http_client(http_client())
+        .retry_config(RetryConfig::standard().with_max_attempts(3))
+        .timeout_config(timeouts(ATTEMPT, OPERATION));
+    if let Some(credentials) = credentials {
+        loader = loader.credentials_provider(credentials);
+    }
+    loader.load().await
+}
+
+/// Returns deadlines for calls of which one try may take `attempt` and all together `operation`.
+pub fn timeouts(attempt: Duration, operation: Duration) -> TimeoutConfig {
+    TimeoutConfig::builder()
+        .connect_timeout(CONNECT)
+        .operation_attempt_timeout(attempt)
+        .operation_timeout(operation)
+        .build()
+}
+
+/// Returns the client that all AWS calls of this process share: connections are reused across services.
+fn http_client() -> SharedHttpClient {
+    static CLIENT: OnceLock<SharedHttpClient> = OnceLock::new();
+    CLIENT
+        .get_or_init(|| {
+            aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https()
+        })
+        .clone()
+}
+
+/// Returns an SDK error with all its causes, as one line for people.
+pub fn explain<E: std::error::Error>(error: &E) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !message.is_empty() && !text.contains(&message) {
+            text.push_str(": ");
+            text.push_str(&message);
+        }
+        cause = error.source();
+    }
+    text.replace('\n', " ")
+}
+
+/// Returns whether an error code means that the caller may not do this (service codes differ in spelling).
+pub fn is_denied(code: Option<&str>) -> bool {
+    code.is_some_and(|code| {
+        matches!(
+            code,
+            "AccessDenied" | "AccessDeniedException" | "AWS.SimpleQueueService.AccessDenied" | "UnauthorizedOperation"
+        )
+    })
+}

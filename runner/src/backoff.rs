@@ -1,0 +1,56 @@
+//! How long to wait after the n-th failure in a row: exponential with full jitter, never more than a cap.
+
+use std::time::Duration;
+
+/// Counts failures in a row.
+#[derive(Debug, Clone)]
+pub struct Backoff {
+    failures: u32,
+    base: Duration,
+    cap: Duration,
+}
+
+impl Backoff {
+    /// Returns a counter whose first wait is at most `base` and whose later ones are at most `cap`.
+    pub const fn new(base: Duration, cap: Duration) -> Self {
+        Self { failures: 0, base, cap }
+    }
+
+    /// Forgets the failures.
+    pub const fn succeeded(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Counts a failure and returns how long to wait: anything from nothing to the present ceiling ("full jitter":
+    /// AWS architecture blog, "Exponential backoff and jitter").
+    pub fn failed(&mut self) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        let ceiling = self.base.saturating_mul(2_u32.saturating_pow(self.failures - 1)).min(self.cap);
+        ceiling.mul_f64(fraction())
+    }
+}
+
+/// Returns a random number from 0 to 1; 1 where the machine has no randomness.
+fn fraction() -> f64 {
+    let mut bytes = [0xff; 4];
+    let _ = getrandom::fill(&mut bytes);
+    f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_up_to_the_cap_and_start_over_after_a_success() {
+        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
+
+        for failure in 0..100_u32 {
+            let ceiling = Duration::from_millis(100).saturating_mul(1 << failure.min(10)).min(Duration::from_secs(5));
+            assert!(backoff.failed() <= ceiling);
+        }
+        backoff.succeeded();
+
+        assert!(backoff.failed() <= Duration::from_millis(100));
+    }
+}

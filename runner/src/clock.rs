@@ -1,0 +1,122 @@
+//! The control plane's clock as seen from here: learnt from the `Date` of SQS answers and carried on by the monotonic
+//! clock, so that a wrong clock on this machine decides nothing.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use freehold_protocol::Timestamp;
+use tokio::time::Instant;
+
+/// An answer older than this when it is read was stuck on the way: this process was stopped, say.
+pub const STALE: Duration = Duration::from_secs(5);
+
+/// The control plane's time.
+#[derive(Debug, Default)]
+pub struct ServerClock {
+    known: Mutex<Option<Known>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    millis: u64,
+    at: Instant,
+}
+
+impl Known {
+    fn now(self, at: Instant) -> u64 {
+        self.millis.saturating_add(u64::try_from(at.saturating_duration_since(self.at).as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl ServerClock {
+    /// Learns that an answer made at `server` was read at `at`; returns how old the answer was by then, as far as one
+    /// can tell from earlier answers.
+    pub fn observe(&self, server: Timestamp, at: Instant) -> Duration {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let expected = known.map_or(server.as_millis(), |known| known.now(at));
+        let age = Duration::from_millis(expected.saturating_sub(server.as_millis()));
+        // An answer is never younger than its `Date`, so the latest estimate is the best one; a large step back is the
+        // server's clock being put right (or an answer that was stuck, which the next one shows).
+        if age < Duration::from_millis(1) || age > STALE {
+            *known = Some(Known { millis: server.as_millis(), at });
+        }
+        age
+    }
+
+    /// Learns that it is `server` or later: a message carries the time at which SQS took it. Used only while no answer
+    /// had a date.
+    pub fn at_least(&self, server: Timestamp, at: Instant) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_none_or(|known| known.now(at) < server.as_millis()) {
+            *known = Some(Known { millis: server.as_millis(), at });
+        }
+    }
+
+    /// Returns the control plane's time at `at`; nothing before the first answer.
+    pub fn now(&self, at: Instant) -> Option<Timestamp> {
+        let known = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.map(|known| Timestamp::from_millis(known.now(at)))
+    }
+}
+
+/// Returns this machine's own time: for people, decides nothing.
+pub fn local() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_millis(secs * 1000)
+    }
+
+    #[test]
+    fn time_goes_on_between_two_answers() {
+        let clock = ServerClock::default();
+        let start = Instant::now();
+        assert_eq!(clock.now(start), None);
+
+        clock.observe(at(1_000), start);
+
+        assert_eq!(clock.now(start + Duration::from_secs(7)), Some(at(1_007)));
+    }
+
+    #[test]
+    fn a_slow_answer_does_not_put_the_clock_back() {
+        let clock = ServerClock::default();
+        let start = Instant::now();
+        clock.observe(at(1_000), start);
+
+        let age = clock.observe(at(1_001), start + Duration::from_secs(3));
+
+        assert_eq!(age, Duration::from_secs(2));
+        assert_eq!(clock.now(start + Duration::from_secs(3)), Some(at(1_003)));
+    }
+
+    #[test]
+    fn an_answer_that_was_stuck_shows_its_age_and_a_corrected_clock_is_followed() {
+        let clock = ServerClock::default();
+        let start = Instant::now();
+        clock.observe(at(1_000), start);
+
+        let stuck = clock.observe(at(1_001), start + Duration::from_secs(40));
+        let next = clock.observe(at(1_011), start + Duration::from_secs(50));
+
+        assert_eq!(stuck, Duration::from_secs(39));
+        assert_eq!(next, Duration::ZERO);
+    }
+
+    #[test]
+    fn the_time_of_a_message_moves_the_clock_forward_only() {
+        let clock = ServerClock::default();
+        let start = Instant::now();
+
+        clock.at_least(at(500), start);
+        clock.at_least(at(400), start);
+
+        assert_eq!(clock.now(start), Some(at(500)));
+    }
+}

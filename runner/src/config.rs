@@ -1,0 +1,343 @@
+//! The runner's config file: read once at start, every value parsed, every error named with its key and the way out.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::order::Mode;
+use freehold_protocol::{InstallId, TenantName};
+use serde::Deserialize;
+
+/// Whose work a runner does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Role {
+    /// Works in a customer's account.
+    Install,
+    /// Makes artifacts in the tenant's account.
+    Build,
+}
+
+/// What the runner knows before it talks to anybody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    pub role: Role,
+    pub tenant: TenantName,
+    /// The install; `build` for the build runner.
+    pub install: InstallId,
+    pub region: String,
+    pub orders_queue_url: String,
+    pub reports_queue_url: String,
+    /// The tenant's root public key: orders are believed when it certified their signer.
+    pub tenant_key: PublicKey,
+    pub enrolment: Enrolment,
+    /// Where the runner's key, journal, spool and workspaces live.
+    pub state_dir: PathBuf,
+    /// How many jobs run at once.
+    pub slots: u32,
+    /// The ECR repository that artifacts are pushed to, in the runner's own account.
+    pub repository: String,
+    /// The bucket for Terraform state, plans, logs and audit records.
+    pub bucket: Option<String>,
+    pub modes: Modes,
+    /// The `terraform` or `tofu` to run; without it the first of both on `PATH`.
+    pub terraform: Option<PathBuf>,
+    pub sandbox: SandboxKind,
+    /// How long running jobs may go on after the runner was told to stop, in seconds.
+    pub drain_secs: u64,
+}
+
+/// Where the enrolment secret is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Enrolment {
+    /// A Secrets Manager secret.
+    Secret(String),
+    /// A file; white space around the secret is ignored.
+    File(PathBuf),
+}
+
+/// What separates a job from the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxKind {
+    /// Namespaces made by `bwrap`.
+    #[default]
+    Bubblewrap,
+    /// Nothing but a process group and a directory.
+    None,
+}
+
+/// The role of each mode, where the customer has it switched on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Modes {
+    #[serde(default)]
+    provision: String,
+    #[serde(default)]
+    maintenance: String,
+    #[serde(default)]
+    deprovision: String,
+    #[serde(default)]
+    break_glass: String,
+}
+
+impl Modes {
+    /// Returns the ARN of the mode's role; nothing when the mode is switched off.
+    pub fn role(&self, mode: Mode) -> Option<&str> {
+        let arn = match mode {
+            Mode::Provision => &self.provision,
+            Mode::Maintenance => &self.maintenance,
+            Mode::Deprovision => &self.deprovision,
+            Mode::BreakGlass => &self.break_glass,
+        };
+        (!arn.is_empty()).then_some(arn.as_str())
+    }
+}
+
+/// Why a config file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the config file `{file}`; give its path with `--config`, and read permission to this user")]
+    Unreadable { file: String, source: std::io::Error },
+    /// Not TOML, a key of the wrong type, an unknown or a missing key.
+    #[error("config file `{file}` cannot be used: {detail}")]
+    Malformed { file: String, detail: String },
+    /// A value that is not what its key needs.
+    #[error("config file `{file}`, key `{key}`: {problem}")]
+    Value { file: String, key: &'static str, problem: String },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    tenant: String,
+    install: String,
+    region: String,
+    orders_queue_url: String,
+    reports_queue_url: String,
+    tenant_key: String,
+    #[serde(default)]
+    enrolment_secret_arn: String,
+    #[serde(default)]
+    enrolment_secret_file: String,
+    state_dir: String,
+    #[serde(default = "default_slots")]
+    slots: u32,
+    #[serde(default)]
+    repository: String,
+    #[serde(default)]
+    bucket: String,
+    #[serde(default)]
+    modes: Modes,
+    #[serde(default)]
+    terraform: String,
+    #[serde(default)]
+    sandbox: SandboxKind,
+    #[serde(default = "default_drain_secs")]
+    drain_secs: u64,
+}
+
+fn default_slots() -> u32 {
+    4
+}
+
+fn default_drain_secs() -> u64 {
+    600
+}
+
+impl Config {
+    /// Reads the file at `path` for a runner of `role`.
+    ///
+    /// # Errors
+    /// A [`ConfigError`] that names the file, the key and the way out.
+    pub fn load(path: &Path, role: Role) -> Result<Self, ConfigError> {
+        let file = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(&text, &file, role),
+            Err(source) => Err(ConfigError::Unreadable { file, source }),
+        }
+    }
+
+    /// Reads the text of a config file called `file`.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn parse(text: &str, file: &str, role: Role) -> Result<Self, ConfigError> {
+        let raw: Raw = toml_edit::de::from_str(text).map_err(|e| ConfigError::Malformed {
+            file: file.to_owned(),
+            detail: e.to_string().trim_end().to_owned(),
+        })?;
+        let reader = Reader { file };
+        Ok(Self {
+            role,
+            tenant: reader.parsed("tenant", &raw.tenant)?,
+            install: reader.install(&raw.install, role)?,
+            region: reader.filled("region", raw.region, "write the AWS region of the install, such as `eu-west-1`")?,
+            orders_queue_url: reader.queue("orders_queue_url", raw.orders_queue_url)?,
+            reports_queue_url: reader.queue("reports_queue_url", raw.reports_queue_url)?,
+            tenant_key: reader.parsed("tenant_key", &raw.tenant_key)?,
+            enrolment: reader.enrolment(raw.enrolment_secret_arn, raw.enrolment_secret_file)?,
+            state_dir: reader.state_dir(raw.state_dir)?,
+            slots: reader.slots(raw.slots)?,
+            repository: raw.repository,
+            bucket: Some(raw.bucket).filter(|bucket| !bucket.is_empty()),
+            modes: raw.modes,
+            terraform: Some(raw.terraform).filter(|path| !path.is_empty()).map(PathBuf::from),
+            sandbox: raw.sandbox,
+            drain_secs: raw.drain_secs,
+        })
+    }
+
+    /// Returns how long running jobs may go on after the runner was told to stop.
+    pub const fn drain_period(&self) -> Duration {
+        Duration::from_secs(self.drain_secs)
+    }
+
+    /// Returns the region of the queues, which are the tenant's and may be elsewhere than the install.
+    pub fn queue_region(&self) -> &str {
+        let host = self.orders_queue_url.split('/').nth(2).unwrap_or_default();
+        let mut labels = host.split('.');
+        match (labels.next(), labels.next(), labels.next()) {
+            (Some("sqs"), Some(region), Some("amazonaws")) => region,
+            _ => &self.region,
+        }
+    }
+}
+
+struct Reader<'a> {
+    file: &'a str,
+}
+
+impl Reader<'_> {
+    fn wrong(&self, key: &'static str, problem: impl fmt::Display) -> ConfigError {
+        ConfigError::Value { file: self.file.to_owned(), key, problem: problem.to_string() }
+    }
+
+    fn parsed<T: std::str::FromStr<Err: fmt::Display>>(&self, key: &'static str, text: &str) -> Result<T, ConfigError> {
+        text.parse().map_err(|e| self.wrong(key, format!("{e}; copy it from the install stack's outputs")))
+    }
+
+    fn install(&self, text: &str, role: Role) -> Result<InstallId, ConfigError> {
+        let install: InstallId = self.parsed("install", text)?;
+        match role {
+            Role::Build if install.as_str() != "build" => {
+                Err(self.wrong("install", "must be `build` with `--role build`"))
+            }
+            Role::Install if install.as_str() == "build" => {
+                Err(self.wrong("install", "`build` is the build runner; start it with `--role build`"))
+            }
+            Role::Build | Role::Install => Ok(install),
+        }
+    }
+
+    fn filled(&self, key: &'static str, text: String, way_out: &str) -> Result<String, ConfigError> {
+        if text.trim().is_empty() { Err(self.wrong(key, format!("is empty; {way_out}"))) } else { Ok(text) }
+    }
+
+    fn queue(&self, key: &'static str, url: String) -> Result<String, ConfigError> {
+        if url.starts_with("https://") || url.starts_with("http://") {
+            return Ok(url);
+        }
+        Err(self.wrong(key, format!("`{url}` is not a queue URL; copy it from the install stack's outputs")))
+    }
+
+    fn enrolment(&self, arn: String, file: String) -> Result<Enrolment, ConfigError> {
+        match (arn.is_empty(), file.is_empty()) {
+            (false, true) => Ok(Enrolment::Secret(arn)),
+            (true, false) => Ok(Enrolment::File(PathBuf::from(file))),
+            _ => Err(self.wrong(
+                "enrolment_secret_arn",
+                "write exactly one of `enrolment_secret_arn` and `enrolment_secret_file`",
+            )),
+        }
+    }
+
+    fn state_dir(&self, text: String) -> Result<PathBuf, ConfigError> {
+        let path = PathBuf::from(text);
+        if path.is_absolute() {
+            return Ok(path);
+        }
+        Err(self.wrong(
+            "state_dir",
+            format!("`{}` must be an absolute path to a directory that survives restarts", path.display()),
+        ))
+    }
+
+    fn slots(&self, slots: u32) -> Result<u32, ConfigError> {
+        if (1..=64).contains(&slots) {
+            return Ok(slots);
+        }
+        Err(self.wrong("slots", format!("{slots} is out of range; a runner does 1 to 64 jobs at once")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+tenant = "acme"
+install = "globex-prod"
+region = "eu-west-1"
+orders_queue_url = "https://sqs.eu-central-1.amazonaws.com/111111111111/fh-acme-globex-prod.fifo"
+reports_queue_url = "https://sqs.eu-central-1.amazonaws.com/111111111111/fh-acme-reports"
+tenant_key = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
+enrolment_secret_arn = "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-globex-prod/enrolment"
+state_dir = "/var/lib/freehold"
+repository = "fh-globex-prod"
+
+[modes]
+provision = "arn:aws:iam::222222222222:role/fh-globex-prod-provision"
+"#;
+
+    fn problem(text: &str) -> String {
+        Config::parse(text, "runner.toml", Role::Install).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_config_of_the_install_stack_is_read_with_its_defaults() {
+        let config = Config::parse(GOOD, "runner.toml", Role::Install).unwrap();
+
+        assert_eq!(config.slots, 4);
+        assert_eq!(config.sandbox, SandboxKind::Bubblewrap);
+        assert_eq!(config.drain_period(), Duration::from_secs(600));
+        assert_eq!(config.queue_region(), "eu-central-1");
+        assert!(config.modes.role(Mode::Provision).is_some());
+        assert_eq!(config.modes.role(Mode::Deprovision), None);
+        assert_eq!(config.bucket, None);
+    }
+
+    #[test]
+    fn every_wrong_value_names_the_file_the_key_and_the_way_out() {
+        let cases = [
+            ("install = \"globex-prod\"", "install = \"Globex\"", "`install`", "install stack's outputs"),
+            ("install = \"globex-prod\"", "install = \"build\"", "`install`", "--role build"),
+            ("region = \"eu-west-1\"", "region = \"\"", "`region`", "eu-west-1"),
+            ("tenant_key = \"11qY", "tenant_key = \"", "`tenant_key`", "32 bytes"),
+            ("state_dir = \"/var", "state_dir = \"var", "`state_dir`", "absolute path"),
+            ("repository =", "slots = 0\nrepository =", "`slots`", "1 to 64"),
+            ("repository =", "enrolment_secret_file = \"/x\"\nrepository =", "`enrolment_secret_arn`", "exactly one"),
+            ("reports_queue_url = \"https", "reports_queue_url = \"ftp", "`reports_queue_url`", "outputs"),
+        ];
+        for (from, to, key, way_out) in cases {
+            let message = problem(&GOOD.replace(from, to));
+
+            assert!(message.contains("runner.toml") && message.contains(key) && message.contains(way_out), "{message}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_or_missing_key_and_a_wrong_type_are_named() {
+        for (from, to, word) in [
+            ("repository =", "repositry =", "repositry"),
+            ("region = \"eu-west-1\"", "", "region"),
+            ("repository =", "slots = \"four\"\nrepository =", "slots"),
+            ("repository =", "sandbox = \"docker\"\nrepository =", "sandbox"),
+        ] {
+            let message = problem(&GOOD.replace(from, to));
+
+            assert!(message.contains("runner.toml") && message.contains(word), "{message}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Cancels and grants: done at once, whatever else runs.
+
+use std::sync::Arc;
+
+use freehold_protocol::Digest;
+use freehold_protocol::grant::ArtifactGrant;
+use freehold_protocol::order::Cancel;
+use tracing::{error, info};
+
+use crate::agent::Agent;
+use crate::audit::AuditEvent;
+use crate::aws;
+use crate::inbox::Delivery;
+use crate::journal::Record;
+
+/// Remembers the cancel, so that the order is not started later, and stops the attempt that it means.
+pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
+    if cancel.runner.as_ref().is_some_and(|runner| runner != agent.reporter.runner()) {
+        delete_later(agent, delivery.handle);
+        return;
+    }
+    if let Err(error) = agent.journal().append(&[Record::cancelled(cancel)]) {
+        // It comes again when its visibility ends.
+        error!("{}", aws::explain(&error));
+        return;
+    }
+    let job = cancel.job.clone();
+    let stopped = agent.hands.cancel(&job, cancel.dispatch, cancel.receive);
+    info!(job.id = %job, stopped, "The control plane cancelled job `{job}`");
+    let message = Digest::of(delivery.body.as_bytes());
+    if let Err(error) = agent.audit.record(AuditEvent::Cancelled { job, dispatch: cancel.dispatch, message }) {
+        error!("{}", aws::explain(&error));
+        return;
+    }
+    delete_later(agent, delivery.handle);
+}
+
+/// Hands the grant to the attempt that waits for it; one that nobody waits for is of no use to anybody.
+pub fn grant(agent: &Arc<Agent>, grant: ArtifactGrant, delivery: Delivery) {
+    let (id, job) = (grant.grant.clone(), grant.job.clone());
+    if !agent.grants.deliver(grant) {
+        info!(job.id = %job, "Nobody waits for grant `{id}`");
+    }
+    delete_later(agent, delivery.handle);
+}
+
+/// Deletes a message without making the caller wait.
+pub fn delete_later(agent: &Arc<Agent>, handle: String) {
+    let agent = agent.clone();
+    tokio::spawn(async move { agent.delete(&handle).await });
+}

@@ -1,0 +1,235 @@
+//! `freehold-runner doctor`: what works, what is blocked, and the way out. Takes no order and changes nothing.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use aws_sdk_sqs::error::ProvideErrorMetadata;
+use freehold_protocol::order::Mode;
+
+use crate::aws;
+use crate::config::{Config, Role, SandboxKind};
+use crate::enrol;
+use crate::identity::Identity;
+
+/// How long the sandbox program may take to show that it works.
+const SANDBOX_DEADLINE: Duration = Duration::from_secs(10);
+
+/// What was found about one thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What was looked at.
+    pub what: String,
+    pub state: State,
+}
+
+/// How a thing is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    Works(String),
+    /// Off because the customer wants it so.
+    Off(String),
+    /// Broken, with the way out.
+    Blocked(String),
+}
+
+impl Finding {
+    fn new(what: impl Into<String>, result: Result<String, String>) -> Self {
+        let state = match result {
+            Ok(detail) => State::Works(detail),
+            Err(problem) => State::Blocked(problem),
+        };
+        Self { what: what.into(), state }
+    }
+
+    /// Returns whether nothing needs to be done about it.
+    pub const fn is_well(&self) -> bool {
+        matches!(self.state, State::Works(_) | State::Off(_))
+    }
+}
+
+/// Looks at everything that the runner of `config` needs.
+pub async fn examine(config: &Config) -> Vec<Finding> {
+    let sdk = aws::sdk_config(&config.region, None).await;
+    let queues = aws::sdk_config(config.queue_region(), None).await;
+    let mut findings = vec![Finding::new("state directory", state_dir(&config.state_dir))];
+    let caller = caller(&sdk).await;
+    let known = caller.is_ok();
+    findings.push(Finding::new("AWS credentials", caller));
+    if !known {
+        return findings;
+    }
+    findings.push(Finding::new("orders queue", orders(&queues, &config.orders_queue_url).await));
+    findings.push(Finding::new("reports queue", reports(&queues, &config.reports_queue_url).await));
+    let secrets = aws_sdk_secretsmanager::Client::new(&sdk);
+    let secret = enrol::read_secret(&config.enrolment, &secrets).await;
+    findings.push(Finding::new("enrolment secret", secret.map(|_| "readable".into()).map_err(|e| e.to_string())));
+    if config.role == Role::Install {
+        findings.extend(modes(config, &sdk).await);
+    }
+    findings.push(Finding::new("container registry", registry(&sdk).await));
+    if let Some(bucket) = &config.bucket {
+        findings.push(Finding::new("bucket", self::bucket(&sdk, bucket).await));
+    }
+    findings.extend(programs(config).await);
+    findings
+}
+
+/// Returns the findings as lines for people.
+pub fn text(findings: &[Finding]) -> String {
+    let width = findings.iter().map(|finding| finding.what.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for Finding { what, state } in findings {
+        let (word, detail) = match state {
+            State::Works(detail) => ("ok     ", detail),
+            State::Off(detail) => ("off    ", detail),
+            State::Blocked(detail) => ("BLOCKED", detail),
+        };
+        text.push_str(&format!("{word}  {what:width$}  {detail}\n"));
+    }
+    text
+}
+
+fn state_dir(path: &Path) -> Result<String, String> {
+    let identity = Identity::load_or_make(path).map_err(|error| aws::explain(&error))?;
+    Ok(format!("{} (runner key {})", path.display(), identity.id()))
+}
+
+async fn caller(sdk: &SdkConfig) -> Result<String, String> {
+    let answer = aws_sdk_sts::Client::new(sdk).get_caller_identity().send().await;
+    let answer = answer.map_err(|error| {
+        format!("{}; give the machine an instance profile, or set AWS_PROFILE", aws::explain(&error))
+    })?;
+    Ok(answer.arn.unwrap_or_default())
+}
+
+/// Asks the orders queue for something harmless that needs the same permission: taking a message to look would cost
+/// that order one of its deliveries.
+async fn orders(sdk: &SdkConfig, url: &str) -> Result<String, String> {
+    let client = aws_sdk_sqs::Client::new(sdk);
+    let call = client.change_message_visibility().queue_url(url).receipt_handle("doctor").visibility_timeout(0);
+    judge(call.send().await, "the queue's policy must name this runner's role")
+}
+
+/// Sends nothing: an empty batch is refused only after the permission was checked.
+async fn reports(sdk: &SdkConfig, url: &str) -> Result<String, String> {
+    let client = aws_sdk_sqs::Client::new(sdk);
+    let call = client.send_message_batch().queue_url(url).set_entries(Some(Vec::new()));
+    judge(call.send().await, "allow `sqs:SendMessage` on it for this runner's role, on both sides")
+}
+
+fn judge<T, E, R>(answer: Result<T, aws_sdk_sqs::error::SdkError<E, R>>, way_out: &str) -> Result<String, String>
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+    R: std::fmt::Debug,
+{
+    let Err(error) = answer else {
+        return Ok("reachable and allowed".into());
+    };
+    let missing = error.code().is_some_and(|code| code.contains("NonExistentQueue") || code == "QueueDoesNotExist");
+    if aws::is_denied(error.code()) || missing || error.as_service_error().is_none() {
+        return Err(format!("{}; {way_out}", aws::explain(&error)));
+    }
+    Ok("reachable and allowed".into())
+}
+
+async fn modes(config: &Config, sdk: &SdkConfig) -> Vec<Finding> {
+    let sts = aws_sdk_sts::Client::new(sdk);
+    let mut findings = Vec::new();
+    for mode in [Mode::Provision, Mode::Maintenance, Mode::Deprovision, Mode::BreakGlass] {
+        let what = format!("mode {}", mode.as_str());
+        let Some(role) = config.modes.role(mode) else {
+            let detail = "switched off: jobs of this mode end as blocked".to_owned();
+            findings.push(Finding { what, state: State::Off(detail) });
+            continue;
+        };
+        let answer = sts.assume_role().role_arn(role).role_session_name("freehold-doctor").send().await;
+        let result = answer.map(|_| role.to_owned()).map_err(|error| {
+            format!("cannot assume `{role}`: {}; if you switched it off, this is as it should be", aws::explain(&error))
+        });
+        findings.push(Finding::new(what, result));
+    }
+    findings
+}
+
+async fn registry(sdk: &SdkConfig) -> Result<String, String> {
+    let answer = aws_sdk_ecr::Client::new(sdk).get_authorization_token().send().await;
+    let answer = answer.map_err(|error| format!("{}; allow `ecr:GetAuthorizationToken`", aws::explain(&error)))?;
+    let data = answer.authorization_data.unwrap_or_default();
+    let endpoint = data.first().and_then(|data| data.proxy_endpoint.clone());
+    endpoint.ok_or_else(|| "the registry gave no address".to_owned())
+}
+
+async fn bucket(sdk: &SdkConfig, name: &str) -> Result<String, String> {
+    let answer = aws_sdk_s3::Client::new(sdk).head_bucket().bucket(name).send().await;
+    answer.map(|_| name.to_owned()).map_err(|error| {
+        format!("{}; it must exist, and the runner role needs `s3:ListBucket` on it", aws::explain(&error))
+    })
+}
+
+async fn programs(config: &Config) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if config.role == Role::Install {
+        let terraform = match &config.terraform {
+            Some(path) if path.is_file() => Ok(path.display().to_string()),
+            Some(path) => Err(format!("`{}` is not a file; correct `terraform` in the config", path.display())),
+            None => {
+                found("terraform").or_else(|| found("tofu")).map(|path| path.display().to_string()).ok_or_else(|| {
+                    "neither `terraform` nor `tofu` is on PATH; install one, or set `terraform` in the config"
+                        .to_owned()
+                })
+            }
+        };
+        findings.push(Finding::new("terraform", terraform));
+    }
+    findings.push(match config.sandbox {
+        SandboxKind::Bubblewrap => Finding::new("sandbox", bubblewrap().await),
+        SandboxKind::None => {
+            let detail = "none: jobs see the whole machine; set `sandbox = \"bubblewrap\"` outside of tests".to_owned();
+            Finding { what: "sandbox".into(), state: State::Off(detail) }
+        }
+    });
+    findings
+}
+
+async fn bubblewrap() -> Result<String, String> {
+    let path = found("bwrap").ok_or("`bwrap` is not on PATH; install the package `bubblewrap`")?;
+    let mut command = tokio::process::Command::new(&path);
+    command.args(["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "true"]).stdin(Stdio::null());
+    let output = tokio::time::timeout(SANDBOX_DEADLINE, command.kill_on_drop(true).output()).await;
+    match output {
+        Ok(Ok(output)) if output.status.success() => Ok(path.display().to_string()),
+        Ok(Ok(output)) => Err(format!(
+            "`bwrap` cannot make a sandbox: {}; allow unprivileged user namespaces for this user",
+            String::from_utf8_lossy(&output.stderr).trim()
+        )),
+        Ok(Err(error)) => Err(format!("`{}` does not start: {error}", path.display())),
+        Err(_) => Err(format!("`bwrap` did nothing for {} s", SANDBOX_DEADLINE.as_secs())),
+    }
+}
+
+fn found(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(program)).find(|candidate| candidate.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_lines_up_and_shouts_what_is_blocked() {
+        let findings = [
+            Finding::new("bucket", Ok("fh-bucket".into())),
+            Finding { what: "mode deprovision".into(), state: State::Off("switched off".into()) },
+            Finding::new("sandbox", Err("install it".into())),
+        ];
+
+        let lines = "ok       bucket            fh-bucket\n\
+                     off      mode deprovision  switched off\n\
+                     BLOCKED  sandbox           install it\n";
+        assert_eq!(text(&findings), lines);
+        assert!(findings[1].is_well() && !findings[2].is_well());
+    }
+}

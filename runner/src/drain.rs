@@ -1,0 +1,92 @@
+//! Going down: no new orders, running jobs may end, the spool is emptied; a second signal stops at once.
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing::info;
+
+/// How far going down has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    Working,
+    /// Nothing new is started.
+    Draining,
+    /// Everything ends now.
+    Stopping,
+}
+
+/// Tells everybody the phase.
+#[derive(Debug, Clone)]
+pub struct Drain(watch::Sender<Phase>);
+
+impl Default for Drain {
+    fn default() -> Self {
+        Self(watch::Sender::new(Phase::Working))
+    }
+}
+
+impl Drain {
+    /// Returns the phase.
+    pub fn phase(&self) -> Phase {
+        *self.0.borrow()
+    }
+
+    /// Goes on to `phase`; never back.
+    pub fn advance(&self, phase: Phase) {
+        self.0.send_if_modified(|now| {
+            let later = phase > *now;
+            if later {
+                *now = phase;
+            }
+            later
+        });
+    }
+
+    /// Waits until at least `phase`.
+    pub async fn reached(&self, phase: Phase) {
+        let mut receiver = self.0.subscribe();
+        // The sender lives as long as `self`, so this ends only when the phase is reached.
+        let _ = receiver.wait_for(|now| *now >= phase).await;
+    }
+
+    /// Advances with every SIGTERM or SIGINT.
+    ///
+    /// # Errors
+    /// When the signals cannot be listened to.
+    pub async fn follow_signals(&self) -> std::io::Result<()> {
+        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            match self.phase() {
+                Phase::Working => {
+                    info!(
+                        "Going down: running jobs may end, and the open poll (up to 20 s); a second signal stops now"
+                    );
+                    self.advance(Phase::Draining);
+                }
+                Phase::Draining | Phase::Stopping => {
+                    info!("Stopping now");
+                    self.advance(Phase::Stopping);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn phases_only_go_forward() {
+        let drain = Drain::default();
+
+        drain.advance(Phase::Stopping);
+        drain.advance(Phase::Draining);
+        drain.reached(Phase::Draining).await;
+
+        assert_eq!(drain.phase(), Phase::Stopping);
+    }
+}

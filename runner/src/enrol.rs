@@ -1,0 +1,156 @@
+//! Announcing the runner at every start, and one heartbeat an hour.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
+use ed25519_dalek::SigningKey;
+use freehold_protocol::envelope::{PublicKey, enrolment_key};
+use freehold_protocol::report::Hello;
+use tokio::time::Instant;
+use tracing::{error, info, warn};
+use zeroize::Zeroizing;
+
+use crate::agent::Agent;
+use crate::aws;
+use crate::backoff::Backoff;
+use crate::config::Enrolment;
+use crate::watchdog::Beat;
+
+/// How often an idle runner says that it is there.
+const HEARTBEAT: Duration = Duration::from_secs(60 * 60);
+/// How often the loop shows that it is alive.
+const ROUND: Duration = Duration::from_secs(10 * 60);
+/// A runner that never enrolled ends when its secret cannot be read for this long.
+const GIVE_UP: Duration = Duration::from_secs(5 * 60);
+/// The file that says that this state directory's key has been announced with the secret once.
+const MARKER: &str = "enrolled";
+
+/// Why the enrolment secret cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// Not by this runner: no permission, no such secret, or an empty one.
+    #[error("cannot read the enrolment secret `{name}`: {reason}; {way_out}")]
+    Refused { name: String, reason: String, way_out: &'static str },
+    /// Not now.
+    #[error("cannot read the enrolment secret `{name}` now: {reason}")]
+    Transient { name: String, reason: String },
+}
+
+/// Announces the runner, then shows every hour that it is there.
+pub async fn run(agent: Arc<Agent>, secrets: aws_sdk_secretsmanager::Client, key: PublicKey, beat: Beat) {
+    announce(&agent, &secrets, &key, &beat).await;
+    let mut last = Instant::now();
+    loop {
+        tokio::time::sleep(ROUND.min(HEARTBEAT.saturating_sub(last.elapsed()))).await;
+        beat.alive();
+        if last.elapsed() >= HEARTBEAT {
+            last = Instant::now();
+            if let Err(error) = agent.reporter.heartbeat() {
+                warn!("{}", aws::explain(&error));
+            }
+        }
+    }
+}
+
+async fn announce(agent: &Agent, secrets: &aws_sdk_secretsmanager::Client, key: &PublicKey, beat: &Beat) {
+    let marker = agent.config.state_dir.join(MARKER);
+    let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+    let started = Instant::now();
+    loop {
+        beat.alive();
+        let secret = read_secret(&agent.config.enrolment, secrets).await;
+        let enrolment = match &secret {
+            Ok(secret) => Some(enrolment_key(&agent.config.tenant, &agent.config.install, secret)),
+            Err(error) => {
+                warn!("{error}");
+                None
+            }
+        };
+        if (enrolment.is_some() || marker.exists()) && hello(agent, key, enrolment.as_ref()) {
+            if enrolment.is_some() {
+                let _ = std::fs::write(&marker, b"");
+            }
+            return;
+        }
+        if let Err(error @ SecretError::Refused { .. }) = &secret
+            && started.elapsed() > GIVE_UP
+        {
+            agent.give_up(format!("cannot enrol: {error}"));
+            return;
+        }
+        tokio::time::sleep(backoff.failed()).await;
+    }
+}
+
+fn hello(agent: &Agent, key: &PublicKey, enrolment: Option<&SigningKey>) -> bool {
+    let hello = Hello {
+        public_key: key.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        slots: agent.config.slots,
+        host: host(),
+    };
+    match agent.reporter.hello(hello, enrolment) {
+        Ok(()) => {
+            info!(runner.key = %key.key_id(), "Announced this runner with key `{}`", key.key_id());
+            true
+        }
+        Err(error) => {
+            error!("{}", aws::explain(&error));
+            false
+        }
+    }
+}
+
+/// Reads the enrolment secret.
+///
+/// # Errors
+/// A [`SecretError`] with the way out.
+pub async fn read_secret(
+    from: &Enrolment,
+    secrets: &aws_sdk_secretsmanager::Client,
+) -> Result<Zeroizing<String>, SecretError> {
+    match from {
+        Enrolment::File(path) => {
+            let refused = |reason| SecretError::Refused {
+                name: path.display().to_string(),
+                reason,
+                way_out: "write the secret of the install stack into the file that `enrolment_secret_file` names",
+            };
+            let text = std::fs::read_to_string(path).map(Zeroizing::new).map_err(|error| refused(error.to_string()))?;
+            let secret = text.trim();
+            if secret.is_empty() {
+                Err(refused("it is empty".to_owned()))
+            } else {
+                Ok(Zeroizing::new(secret.to_owned()))
+            }
+        }
+        Enrolment::Secret(arn) => {
+            let refused = |reason| SecretError::Refused {
+                name: arn.clone(),
+                reason,
+                way_out: "allow `secretsmanager:GetSecretValue` on it (and `kms:Decrypt` on its key) for the runner role",
+            };
+            match secrets.get_secret_value().secret_id(arn).send().await {
+                Ok(answer) => match answer.secret_string.map(Zeroizing::new).filter(|text| !text.trim().is_empty()) {
+                    Some(text) => Ok(Zeroizing::new(text.trim().to_owned())),
+                    None => Err(refused("it is empty".to_owned())),
+                },
+                Err(error) if aws::is_denied(error.code()) || error.code() == Some("ResourceNotFoundException") => {
+                    Err(refused(aws::explain(&error)))
+                }
+                Err(error) => Err(SecretError::Transient { name: arn.clone(), reason: aws::explain(&error) }),
+            }
+        }
+    }
+}
+
+/// Returns the EC2 instance id (which Nitro machines show as their asset tag) or else the host name.
+fn host() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    read("/sys/devices/virtual/dmi/id/board_asset_tag")
+        .filter(|tag| tag.starts_with("i-"))
+        .or_else(|| read("/proc/sys/kernel/hostname"))
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "unknown".to_owned())
+}

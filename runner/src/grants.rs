@@ -1,0 +1,98 @@
+//! Asking for artifacts: the request goes out as a report, the answer comes in on the orders queue.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
+use freehold_protocol::report::AttemptEvent;
+use freehold_protocol::{Digest, GrantId};
+use tokio::sync::oneshot;
+
+use crate::job::{GrantError, Grants, Job};
+use crate::report::AttemptReporter;
+
+/// How long an attempt waits for the answer to a request.
+pub const ANSWER_DEADLINE: Duration = Duration::from_secs(300);
+
+/// Where answers find the attempts that wait for them.
+#[derive(Debug, Default)]
+pub struct GrantDesk {
+    waiting: Mutex<HashMap<GrantId, oneshot::Sender<ArtifactGrant>>>,
+}
+
+impl GrantDesk {
+    /// Hands `grant` to the attempt that asked for it; returns whether one waits.
+    pub fn deliver(&self, grant: ArtifactGrant) -> bool {
+        let waiting = self.lock().remove(&grant.grant);
+        waiting.is_some_and(|sender| sender.send(grant).is_ok())
+    }
+
+    fn wait_for(&self, id: &GrantId) -> oneshot::Receiver<ArtifactGrant> {
+        let (sender, receiver) = oneshot::channel();
+        self.lock().insert(id.clone(), sender);
+        receiver
+    }
+
+    fn forget(&self, id: &GrantId) {
+        self.lock().remove(id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<GrantId, oneshot::Sender<ArtifactGrant>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Asks in the name of one attempt.
+#[derive(Debug)]
+pub struct AttemptGrants {
+    desk: Arc<GrantDesk>,
+    reporter: Arc<AttemptReporter>,
+}
+
+impl AttemptGrants {
+    /// Returns the asker that sends its requests through `reporter`.
+    pub fn new(desk: Arc<GrantDesk>, reporter: Arc<AttemptReporter>) -> Self {
+        Self { desk, reporter }
+    }
+}
+
+#[async_trait]
+impl Grants for AttemptGrants {
+    async fn request(&self, job: &Job, artifact: &Digest, missing: Vec<Digest>) -> Result<GrantAnswer, GrantError> {
+        let grant = GrantId::derive(&job.order.job, job.fence.dispatch, job.fence.receive, artifact);
+        let answer = self.desk.wait_for(&grant);
+        let event = AttemptEvent::GrantRequest { grant: grant.clone(), artifact: artifact.clone(), missing };
+        self.reporter
+            .event(event)
+            .map_err(|error| GrantError::Unsent { artifact: artifact.clone(), reason: error.to_string() })?;
+        let result = tokio::select! {
+            answer = tokio::time::timeout(ANSWER_DEADLINE, answer) => match answer {
+                Ok(Ok(answer)) => Ok(check(job, artifact, answer)),
+                Ok(Err(_)) | Err(_) => Err(GrantError::TimedOut {
+                    artifact: artifact.clone(),
+                    waited_secs: ANSWER_DEADLINE.as_secs(),
+                }),
+            },
+            _ = job.stop.stopped() => Err(GrantError::Stopped(artifact.clone())),
+        };
+        self.desk.forget(&grant);
+        result
+    }
+}
+
+/// Returns the answer when it is for this attempt and this artifact, and a refusal that says so otherwise.
+fn check(job: &Job, artifact: &Digest, grant: ArtifactGrant) -> GrantAnswer {
+    let order = &job.order;
+    let wrong = [
+        (grant.tenant != order.tenant || grant.install != order.install, "install"),
+        (grant.job != order.job, "job"),
+        (grant.fence != job.fence, "attempt"),
+        (grant.artifact != *artifact, "artifact"),
+    ];
+    match wrong.iter().find(|(wrong, _)| *wrong) {
+        Some((_, what)) => GrantAnswer::Refused { reason: format!("the answer is for another {what}") },
+        None => grant.answer,
+    }
+}

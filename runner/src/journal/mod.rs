@@ -1,0 +1,269 @@
+//! The journal on disk: JSON lines, appended and synced before what they announce happens, compacted by rename.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub mod state;
+
+use crate::files;
+pub use state::{Decision, Record, State};
+
+const FILE: &str = "journal.jsonl";
+/// The format that this version writes. It reads this one and the one before.
+const FORMAT: u32 = 1;
+/// Lines after which the file is rewritten with the state alone.
+const COMPACT_AFTER: usize = 5_000;
+
+/// The journal of one state directory.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    /// How many bytes of the file are whole lines.
+    length: u64,
+    lines: usize,
+    state: State,
+}
+
+/// Why the journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The file cannot be read or written.
+    #[error("cannot use the journal `{path}`; check permissions and free space of `state_dir`")]
+    Io { path: PathBuf, source: std::io::Error },
+    /// A line before the last one is not a record.
+    #[error(
+        "line {line} of the journal `{path}` is damaged; move the file away to start anew, after checking that no job \
+         of this install is running"
+    )]
+    Damaged { path: PathBuf, line: usize },
+    /// A later version wrote it.
+    #[error(
+        "the journal `{path}` has format {format}, this version reads up to {FORMAT}; start the newer runner again"
+    )]
+    TooNew { path: PathBuf, format: u32 },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    format: u32,
+}
+
+impl Journal {
+    /// Opens the journal in `state_dir`, made now when there is none. A last line that a crash cut short is dropped:
+    /// what it would have announced has not happened.
+    ///
+    /// # Errors
+    /// A [`JournalError`].
+    pub fn open(state_dir: &Path) -> Result<Self, JournalError> {
+        let path = state_dir.join(FILE);
+        let io = |source| JournalError::Io { path: path.clone(), source };
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(io(error)),
+        };
+        let (state, lines, length) = replay(&path, &bytes)?;
+        let mut options = OpenOptions::new();
+        let file = options.create(true).append(true).mode(0o600).open(&path).map_err(io)?;
+        file.set_len(length).map_err(io)?;
+        let mut journal = Self { path, file, length, lines, state };
+        if journal.length == 0 {
+            let header = line(&Header { format: FORMAT }).map_err(|source| journal.io(source))?;
+            journal.write(&header)?;
+            files::sync_parent(&journal.path).map_err(|source| journal.io(source))?;
+        }
+        Ok(journal)
+    }
+
+    /// Returns what the records amount to.
+    pub const fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Appends `records` with one sync; durable and applied when this returns, neither when it fails.
+    ///
+    /// # Errors
+    /// [`JournalError::Io`], such as on a full disk.
+    pub fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
+        let mut bytes = Vec::new();
+        for record in records {
+            bytes.extend(line(record).map_err(|source| self.io(source))?);
+        }
+        self.write(&bytes)?;
+        self.lines += records.len();
+        for record in records {
+            self.state.apply(record.clone());
+        }
+        Ok(())
+    }
+
+    /// Rewrites the file with the state alone once it has grown long; call it when nothing waits.
+    ///
+    /// # Errors
+    /// [`JournalError::Io`]; the old file is still good.
+    pub fn compact_if_long(&mut self) -> Result<(), JournalError> {
+        if self.lines < COMPACT_AFTER { Ok(()) } else { self.compact() }
+    }
+
+    fn compact(&mut self) -> Result<(), JournalError> {
+        let records = self.state.to_records();
+        let mut bytes = line(&Header { format: FORMAT }).map_err(|source| self.io(source))?;
+        let mut state = State::default();
+        for record in &records {
+            bytes.extend(line(record).map_err(|source| self.io(source))?);
+            state.apply(record.clone());
+        }
+        files::write_atomic(&self.path, &bytes).map_err(|source| self.io(source))?;
+        self.file = OpenOptions::new().append(true).open(&self.path).map_err(|source| self.io(source))?;
+        self.length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.lines = records.len();
+        self.state = state;
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), JournalError> {
+        let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
+        if let Err(source) = written {
+            // Half a line must not stay before the next one; should even this fail, the next open drops it.
+            let _ = self.file.set_len(self.length);
+            return Err(self.io(source));
+        }
+        self.length += u64::try_from(bytes.len()).unwrap_or(0);
+        Ok(())
+    }
+
+    fn io(&self, source: impl Into<std::io::Error>) -> JournalError {
+        JournalError::Io { path: self.path.clone(), source: source.into() }
+    }
+}
+
+/// Returns the state, the number of whole lines, and how many bytes they take.
+fn replay(path: &Path, bytes: &[u8]) -> Result<(State, usize, u64), JournalError> {
+    let mut state = State::default();
+    let (mut lines, mut length) = (0, 0_u64);
+    let mut pieces = bytes.split_inclusive(|byte| *byte == b'\n').peekable();
+    while let Some(piece) = pieces.next() {
+        if piece.last() != Some(&b'\n') {
+            break;
+        }
+        match read_line(path, lines, piece, &mut state) {
+            Err(JournalError::Damaged { .. }) if pieces.peek().is_none() => break,
+            other => other?,
+        }
+        lines += 1;
+        length += u64::try_from(piece.len()).unwrap_or(0);
+    }
+    Ok((state, lines, length))
+}
+
+fn read_line(path: &Path, at: usize, piece: &[u8], state: &mut State) -> Result<(), JournalError> {
+    let damaged = |_| JournalError::Damaged { path: path.to_owned(), line: at + 1 };
+    if at > 0 {
+        state.apply(serde_json::from_slice(piece).map_err(damaged)?);
+        return Ok(());
+    }
+    let header: Header = serde_json::from_slice(piece).map_err(damaged)?;
+    if header.format > FORMAT {
+        return Err(JournalError::TooNew { path: path.to_owned(), format: header.format });
+    }
+    Ok(())
+}
+
+fn line<T: Serialize>(value: &T) -> std::io::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(value)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use freehold_protocol::report::{Fence, Outcome};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::{job_id, order};
+
+    fn records() -> impl Strategy<Value = Vec<Record>> {
+        let record = (0..4_u8, 0..6_u32, 1..4_u32, 1..3_u32).prop_map(|(kind, job, dispatch, receive)| {
+            let fence = Fence { dispatch, receive };
+            match kind {
+                0 => Record::accepted(&order(job, u64::from(job))),
+                1 => Record::Started { job: job_id(job), fence },
+                2 => Record::Finished { job: job_id(job), fence, outcome: Outcome::Cancelled },
+                _ => Record::Cancelled { job: job_id(job), dispatch, receive: None },
+            }
+        });
+        prop::collection::vec(record, 0..20)
+    }
+
+    fn state_of(records: &[Record]) -> State {
+        let mut state = State::default();
+        for record in records {
+            state.apply(record.clone());
+        }
+        state
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn a_crash_at_any_byte_leaves_a_state_that_was_true_once(records in records(), cut in 0.0..1.0_f64) {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join(FILE);
+            Journal::open(directory.path()).unwrap().append(&records).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            let at = (bytes.len() as f64 * cut) as usize;
+            std::fs::write(&path, &bytes[..at]).unwrap();
+
+            let whole = bytes[..at].iter().filter(|byte| **byte == b'\n').count().saturating_sub(1);
+            let mut journal = Journal::open(directory.path()).unwrap();
+
+            prop_assert_eq!(journal.state(), &state_of(&records[..whole]));
+            journal.append(&records[whole..]).unwrap();
+            drop(journal);
+            let reopened = Journal::open(directory.path()).unwrap();
+            prop_assert_eq!(reopened.state(), &state_of(&records));
+        }
+
+        #[test]
+        fn compaction_changes_no_decision(records in records(), job in 0..6_u32, dispatch in 1..4_u32, receive in 1..3_u32) {
+            let directory = tempfile::tempdir().unwrap();
+            let mut journal = Journal::open(directory.path()).unwrap();
+            journal.append(&records).unwrap();
+            let mut asked = order(job, u64::from(job));
+            asked.dispatch = dispatch;
+            let before = journal.state().decide(&asked, receive);
+
+            journal.compact().unwrap();
+            drop(journal);
+
+            prop_assert_eq!(Journal::open(directory.path()).unwrap().state().decide(&asked, receive), before);
+        }
+    }
+
+    #[test]
+    fn damage_before_the_last_line_is_not_passed_over() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join(FILE), "{\"format\":1}\nnonsense\n{\"record\":\"x\"}\n").unwrap();
+
+        let error = Journal::open(directory.path()).unwrap_err();
+
+        assert!(error.to_string().starts_with("line 2 "), "{error}");
+    }
+
+    #[test]
+    fn a_journal_of_a_newer_version_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join(FILE), "{\"format\":2}\n").unwrap();
+
+        let error = Journal::open(directory.path()).unwrap_err();
+
+        assert!(error.to_string().contains("start the newer runner again"), "{error}");
+    }
+}

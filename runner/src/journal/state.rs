@@ -1,0 +1,308 @@
+//! What the journal remembers, and what it therefore answers to an order: pure, no file, no clock.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::order::{Cancel, Order, Redelivery};
+use freehold_protocol::report::{Fence, Outcome};
+use freehold_protocol::{Group, JobId};
+use serde::{Deserialize, Serialize};
+
+/// How many jobs and cancels are remembered; older ones are long out of the queue (SQS keeps a message 14 days at
+/// most, and the head of each group, which stops replays, is never forgotten).
+const REMEMBERED: usize = 1_000;
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Record {
+    /// An order was believed and is the newest of its group.
+    Accepted { group: Group, serial: u64, job: JobId, dispatch: u32 },
+    /// The job's process is about to start.
+    Started { job: JobId, fence: Fence },
+    /// The attempt ended, and this is reported or about to be.
+    Finished { job: JobId, fence: Fence, outcome: Outcome },
+    /// The control plane does not want the job any more.
+    Cancelled { job: JobId, dispatch: u32, receive: Option<u32> },
+}
+
+/// What the records amount to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct State {
+    groups: BTreeMap<Group, Head>,
+    jobs: BTreeMap<JobId, Entry>,
+    cancels: BTreeMap<(JobId, u32, Option<u32>), u64>,
+    /// Counts records, so that the oldest can be forgotten first.
+    age: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Head {
+    serial: u64,
+    job: JobId,
+    dispatch: u32,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Entry {
+    dispatch: u32,
+    phase: Phase,
+    age: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Phase {
+    Accepted,
+    Started { fence: Fence },
+    Finished { fence: Fence, outcome: Outcome },
+}
+
+/// What to do with an order that is believed and not in hand.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub enum Decision {
+    /// Nobody has begun it: start.
+    Start,
+    /// An earlier attempt may have begun: start again from refreshed state.
+    Resume,
+    /// An earlier attempt may have begun, and this kind is not started a second time.
+    Interrupted,
+    /// It ended here: report that again.
+    Again(Outcome),
+    /// The control plane cancelled it before it started.
+    Cancelled,
+    /// A newer order of the same group was accepted before.
+    Replayed { accepted_serial: u64 },
+}
+
+impl State {
+    /// Returns what to do with `order`, handed out for the `receive`-th time.
+    pub fn decide(&self, order: &Order, receive: u32) -> Decision {
+        if let Some(head) = self.groups.get(&order.group)
+            && head.is_newer_than(order)
+        {
+            return Decision::Replayed { accepted_serial: head.serial };
+        }
+        let entry = self.jobs.get(&order.job).filter(|entry| entry.dispatch >= order.dispatch);
+        let phase = match entry {
+            Some(entry) if entry.dispatch > order.dispatch => {
+                return Decision::Replayed { accepted_serial: order.serial };
+            }
+            Some(entry) => Some(&entry.phase),
+            None => None,
+        };
+        if let Some(Phase::Finished { outcome, .. }) = phase {
+            return Decision::Again(outcome.clone());
+        }
+        if self.is_cancelled(&order.job, order.dispatch, receive) {
+            return Decision::Cancelled;
+        }
+        // A delivery after the first may have been begun by a runner whose journal is gone.
+        let may_have_begun = matches!(phase, Some(Phase::Started { .. })) || receive > 1;
+        match (may_have_begun, order.redelivery) {
+            (false, _) => Decision::Start,
+            (true, Redelivery::Resume) => Decision::Resume,
+            (true, Redelivery::Interrupted) => Decision::Interrupted,
+        }
+    }
+
+    /// Returns whether the control plane has cancelled this delivery of a job.
+    pub fn is_cancelled(&self, job: &JobId, dispatch: u32, receive: u32) -> bool {
+        [None, Some(receive)].into_iter().any(|receive| self.cancels.contains_key(&(job.clone(), dispatch, receive)))
+    }
+
+    /// Takes in one record.
+    pub fn apply(&mut self, record: Record) {
+        self.age += 1;
+        let age = self.age;
+        match record {
+            Record::Accepted { group, serial, job, dispatch } => {
+                let head = Head { serial, job: job.clone(), dispatch };
+                let known = self.groups.entry(group).or_insert_with(|| head.clone());
+                if (known.serial, known.dispatch) < (serial, dispatch) {
+                    *known = head;
+                }
+                if self.jobs.get(&job).is_none_or(|entry| entry.dispatch < dispatch) {
+                    self.jobs.insert(job, Entry { dispatch, phase: Phase::Accepted, age });
+                }
+            }
+            Record::Started { job, fence } => {
+                self.jobs.insert(job, Entry { dispatch: fence.dispatch, phase: Phase::Started { fence }, age });
+            }
+            Record::Finished { job, fence, outcome } => {
+                let phase = Phase::Finished { fence, outcome };
+                self.jobs.insert(job, Entry { dispatch: fence.dispatch, phase, age });
+            }
+            Record::Cancelled { job, dispatch, receive } => {
+                self.cancels.insert((job, dispatch, receive), age);
+            }
+        }
+    }
+
+    /// Returns the fewest records that amount to this state, without what is too old to matter.
+    pub fn to_records(&self) -> Vec<Record> {
+        let mut records: Vec<(u64, Record)> = Vec::new();
+        let oldest_job = oldest_kept(self.jobs.values().map(|entry| entry.age));
+        for (job, entry) in self.jobs.iter().filter(|(_, entry)| entry.age >= oldest_job) {
+            let job = job.clone();
+            match &entry.phase {
+                Phase::Accepted => {}
+                Phase::Started { fence } => records.push((entry.age, Record::Started { job, fence: *fence })),
+                Phase::Finished { fence, outcome } => {
+                    records.push((entry.age, Record::Finished { job, fence: *fence, outcome: outcome.clone() }));
+                }
+            }
+        }
+        let oldest_cancel = oldest_kept(self.cancels.values().copied());
+        for ((job, dispatch, receive), age) in self.cancels.iter().filter(|(_, age)| **age >= oldest_cancel) {
+            let (job, dispatch, receive) = (job.clone(), *dispatch, *receive);
+            records.push((*age, Record::Cancelled { job, dispatch, receive }));
+        }
+        records.sort_by_key(|(age, _)| *age);
+        let heads = self.groups.iter().map(|(group, head)| Record::Accepted {
+            group: group.clone(),
+            serial: head.serial,
+            job: head.job.clone(),
+            dispatch: head.dispatch,
+        });
+        records.into_iter().map(|(_, record)| record).chain(heads).collect()
+    }
+}
+
+impl Head {
+    fn is_newer_than(&self, order: &Order) -> bool {
+        match order.serial.cmp(&self.serial) {
+            std::cmp::Ordering::Less => true,
+            std::cmp::Ordering::Equal => order.job != self.job || order.dispatch < self.dispatch,
+            std::cmp::Ordering::Greater => false,
+        }
+    }
+}
+
+impl Record {
+    /// Returns the record of a cancel.
+    pub fn cancelled(cancel: &Cancel) -> Self {
+        Self::Cancelled { job: cancel.job.clone(), dispatch: cancel.dispatch, receive: cancel.receive }
+    }
+
+    /// Returns the record that makes `order` the newest of its group.
+    pub fn accepted(order: &Order) -> Self {
+        Self::Accepted {
+            group: order.group.clone(),
+            serial: order.serial,
+            job: order.job.clone(),
+            dispatch: order.dispatch,
+        }
+    }
+}
+
+fn oldest_kept(ages: impl Iterator<Item = u64>) -> u64 {
+    let mut ages: Vec<u64> = ages.collect();
+    ages.sort_unstable_by(|a, b| b.cmp(a));
+    ages.get(REMEMBERED).map_or(0, |age| age + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{job_id, order};
+
+    fn state(records: impl IntoIterator<Item = Record>) -> State {
+        let mut state = State::default();
+        for record in records {
+            state.apply(record);
+        }
+        state
+    }
+
+    fn fence(dispatch: u32, receive: u32) -> Fence {
+        Fence { dispatch, receive }
+    }
+
+    #[test]
+    fn a_first_delivery_starts() {
+        assert_eq!(State::default().decide(&order(1, 7), 1), Decision::Start);
+    }
+
+    #[test]
+    fn an_order_older_than_its_group_is_a_replay_and_the_same_one_is_not() {
+        let state = state([Record::accepted(&order(2, 7))]);
+        let mut other_group = order(1, 3);
+        other_group.group = "component:other".parse().unwrap();
+
+        assert_eq!(state.decide(&order(1, 6), 1), Decision::Replayed { accepted_serial: 7 });
+        assert_eq!(state.decide(&order(3, 7), 1), Decision::Replayed { accepted_serial: 7 });
+        assert_eq!(state.decide(&order(2, 7), 1), Decision::Start);
+        assert_eq!(state.decide(&order(3, 8), 1), Decision::Start);
+        assert_eq!(state.decide(&other_group, 1), Decision::Start);
+    }
+
+    #[test]
+    fn a_redelivery_after_a_start_means_what_the_kind_says() {
+        let state = state([Record::accepted(&order(1, 7)), Record::Started { job: job_id(1), fence: fence(1, 1) }]);
+        let mut action = order(1, 7);
+        action.redelivery = Redelivery::Interrupted;
+
+        assert_eq!(state.decide(&order(1, 7), 2), Decision::Resume);
+        assert_eq!(state.decide(&action, 2), Decision::Interrupted);
+    }
+
+    #[test]
+    fn a_redelivery_that_this_journal_never_saw_is_not_taken_for_a_first_delivery() {
+        let mut action = order(1, 7);
+        action.redelivery = Redelivery::Interrupted;
+
+        assert_eq!(State::default().decide(&action, 2), Decision::Interrupted);
+        assert_eq!(State::default().decide(&order(1, 7), 2), Decision::Resume);
+    }
+
+    #[test]
+    fn a_finished_job_is_reported_again_and_a_new_dispatch_of_it_starts() {
+        let outcome = Outcome::Failed { reason: "no".into(), partial: false };
+        let state = state([
+            Record::accepted(&order(1, 7)),
+            Record::Started { job: job_id(1), fence: fence(1, 1) },
+            Record::Finished { job: job_id(1), fence: fence(1, 1), outcome: outcome.clone() },
+        ]);
+        let mut next = order(1, 7);
+        next.dispatch = 2;
+
+        assert_eq!(state.decide(&order(1, 7), 2), Decision::Again(outcome));
+        assert_eq!(state.decide(&next, 1), Decision::Start);
+    }
+
+    #[test]
+    fn a_superseded_dispatch_is_a_replay() {
+        let mut second = order(1, 7);
+        second.dispatch = 2;
+        let state = state([Record::accepted(&second)]);
+
+        assert_eq!(state.decide(&order(1, 7), 1), Decision::Replayed { accepted_serial: 7 });
+    }
+
+    #[test]
+    fn a_cancel_that_comes_first_keeps_the_order_from_starting() {
+        let all = state([Record::Cancelled { job: job_id(1), dispatch: 1, receive: None }]);
+        let second = state([Record::Cancelled { job: job_id(1), dispatch: 1, receive: Some(2) }]);
+        let mut next = order(1, 7);
+        next.dispatch = 2;
+
+        assert_eq!(all.decide(&order(1, 7), 1), Decision::Cancelled);
+        assert_eq!(all.decide(&next, 1), Decision::Start);
+        assert_eq!(second.decide(&order(1, 7), 1), Decision::Start);
+        assert_eq!(second.decide(&order(1, 7), 2), Decision::Cancelled);
+    }
+
+    #[test]
+    fn old_jobs_are_forgotten_and_heads_are_not() {
+        let mut all = State::default();
+        for n in 0..1_500 {
+            all.apply(Record::Started { job: job_id(n), fence: fence(1, 1) });
+        }
+        all.apply(Record::accepted(&order(9_999, 7)));
+
+        let kept = state(all.to_records());
+
+        assert_eq!(kept.jobs.len(), REMEMBERED);
+        assert_eq!(kept.decide(&order(1, 6), 1), Decision::Replayed { accepted_serial: 7 });
+    }
+}

@@ -1,0 +1,120 @@
+//! `action`: steps in order, each in the job's sandbox, with the mode's credentials and a file for outputs.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use freehold_protocol::limits::MAX_OUTPUTS_BYTES;
+use freehold_protocol::order::{ActionStep, RunAction};
+use serde_json::{Map, Value};
+
+use super::templates::Templates;
+use super::{Done, Failure};
+use crate::credentials_endpoint::CredentialsEndpoint;
+use crate::job::Job;
+use crate::sandbox::{self, Ended, Interrupt, Output, Program};
+
+/// The variable that names the file into which a step writes its outputs, and the name that existing configs use.
+const OUTPUT_VARIABLES: [&str; 2] = ["FREEHOLD_OUTPUTS", "NUON_ACTIONS_OUTPUT_FILEPATH"];
+
+pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
+    let templates = Templates::of(job);
+    let endpoint = CredentialsEndpoint::start(job.credentials.clone())
+        .await
+        .map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
+    job.log.add_secret(endpoint.token());
+    let shared = templates.map("environment variable", &work.env_vars)?;
+    let mut outputs = BTreeMap::new();
+    for (index, step) in work.steps.iter().enumerate() {
+        // A failure of the first step's templates has changed nothing; what comes later has.
+        let made = run_step(job, &templates, &endpoint, &shared, index, step).await;
+        outputs.extend(made.map_err(|failure| if index > 0 { failure.after_change() } else { failure })?);
+    }
+    Ok(Done { outputs, artifact: None })
+}
+
+async fn run_step(
+    job: &Job,
+    templates: &Templates,
+    endpoint: &CredentialsEndpoint,
+    shared: &BTreeMap<String, String>,
+    index: usize,
+    step: &ActionStep,
+) -> Result<Map<String, Value>, Failure> {
+    let name = if step.name.is_empty() { format!("{}", index + 1) } else { step.name.clone() };
+    let what = |part: &str| format!("step `{name}`, {part}");
+    let results = job.workspace.join(format!("outputs-{index}.json"));
+    std::fs::write(&results, "").map_err(|error| Failure::because("could not write into the workspace", &error))?;
+
+    let (executable, arguments) = command(job, templates, index, step, &name)?;
+    let mut environment = sandbox::base_environment(job);
+    environment.extend(shared.clone());
+    environment.extend(templates.map(&what("environment variable"), &step.env_vars)?);
+    environment.extend(endpoint.environment());
+    let inside = sandbox::inside(job, &format!("outputs-{index}.json"));
+    environment.extend(OUTPUT_VARIABLES.map(|name| (name.to_owned(), inside.clone())));
+
+    job.log.line(&format!("step `{name}` starts"));
+    let program = Program {
+        executable: &executable,
+        arguments,
+        environment,
+        directory: "",
+        output: Output::Log { prefix: format!("{name} | ") },
+        interrupt: Interrupt::Terminate,
+        writable: Vec::new(),
+    };
+    match sandbox::run(job, program).await? {
+        Ended::Code { code: 0, .. } => read_outputs(&results).map_err(|detail| Failure::partial(what(&detail))),
+        Ended::Code { code, .. } => Err(Failure::partial(format!("step `{name}` ended with exit code {code}"))),
+        Ended::Stopped(reason) => Err(Failure::stopped(reason).after_change()),
+    }
+}
+
+/// Returns what runs the step: a shell with a command line, or a script of the step's own.
+fn command(
+    job: &Job,
+    templates: &Templates,
+    index: usize,
+    step: &ActionStep,
+    name: &str,
+) -> Result<(PathBuf, Vec<String>), Failure> {
+    let shell = sandbox::find_program(&["bash", "sh"])
+        .ok_or_else(|| Failure::new("there is neither `bash` nor `sh` on this runner's `PATH`; install one"))?;
+    if step.inline_contents.is_empty() {
+        let command = templates.text(&format!("step `{name}`, command"), &step.command)?;
+        if command.trim().is_empty() {
+            return Err(Failure::new(format!("step `{name}` has neither a command nor inline contents")));
+        }
+        return Ok((shell, vec!["-c".to_owned(), command]));
+    }
+    let script = templates.text(&format!("step `{name}`, inline contents"), &step.inline_contents)?;
+    let file = format!("step-{index}");
+    let path = job.workspace.join(&file);
+    let written = std::fs::write(&path, &script)
+        .and_then(|()| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)));
+    written.map_err(|error| Failure::because("could not write into the workspace", &error))?;
+    let inside = sandbox::inside(job, &file);
+    if script.starts_with("#!") {
+        // The shell starts the script by its own interpreter line.
+        return Ok((shell, vec!["-c".to_owned(), "exec \"$0\"".to_owned(), inside]));
+    }
+    Ok((shell, vec![inside]))
+}
+
+/// Returns the JSON object that a step left; nothing when it left none.
+fn read_outputs(path: &std::path::Path) -> Result<Map<String, Value>, String> {
+    // The step may have put anything in its place: a link out of the workspace is not followed.
+    let data = path.symlink_metadata().map_err(|_| "outputs: the file is gone".to_owned())?;
+    if !data.is_file() {
+        return Err("outputs: they are not in a plain file".to_owned());
+    }
+    if data.len() > MAX_OUTPUTS_BYTES as u64 {
+        return Err(format!("outputs: they are {} bytes and at most {MAX_OUTPUTS_BYTES} can be reported", data.len()));
+    }
+    let text = std::fs::read(path).map_err(|error| format!("outputs: {error}"))?;
+    if text.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Map::new());
+    }
+    serde_json::from_slice(&text).map_err(|error| format!("outputs: they are not a JSON object: {error}"))
+}

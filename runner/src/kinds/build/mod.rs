@@ -1,0 +1,70 @@
+//! `build`: makes an artifact from its source and pushes it to the tenant registry, blobs first. Doing it again with the
+//! same source gives the same digest and changes nothing.
+
+mod image;
+mod layout;
+mod package;
+mod source;
+
+use std::path::{Path, PathBuf};
+
+use freehold_protocol::order::Artifact;
+use freehold_protocol::order::{
+    BuildArtifact, MODULE_ARTIFACT, MODULE_LAYER, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER,
+};
+
+use super::{Done, Failure, archive, sdk_config, until_stopped};
+use crate::job::Job;
+use crate::registry::ecr_repository;
+
+pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
+    let artifact = match (&work.package, &work.source) {
+        (Package::Image, Source::Image { reference }) => until_stopped(job, image::copy(job, work, reference)).await?,
+        (Package::Image, Source::Directory { .. } | Source::Git { .. }) => {
+            let directory = source::fetch(job, &work.source).await?;
+            until_stopped(job, async {
+                let repository = ecr_repository(&sdk_config(job).await, &work.repository).await?;
+                layout::push(&repository, &directory).await
+            })
+            .await?
+        }
+        (Package::TerraformModule | Package::CloudformationTemplate, Source::Image { .. }) => {
+            return Err(Failure::new(
+                "a module or template is built from a directory or a git repository, not from an image",
+            ));
+        }
+        (Package::TerraformModule, Source::Directory { .. } | Source::Git { .. }) => {
+            let directory = source::fetch(job, &work.source).await?;
+            let layer = module_layer(job, directory).await?;
+            until_stopped(job, push(job, work, &layer, MODULE_LAYER, MODULE_ARTIFACT)).await?
+        }
+        (Package::CloudformationTemplate, Source::Directory { .. } | Source::Git { .. }) => {
+            let directory = source::fetch(job, &work.source).await?;
+            let template = package::find_template(&directory).map_err(Failure::new)?;
+            until_stopped(job, push(job, work, &template, TEMPLATE_LAYER, TEMPLATE_ARTIFACT)).await?
+        }
+    };
+    job.log.line(&format!("built `{}` as {}", work.component, artifact.digest));
+    Ok(Done { artifact: Some(artifact), ..Done::default() })
+}
+
+async fn module_layer(job: &Job, directory: PathBuf) -> Result<PathBuf, Failure> {
+    let layer = job.workspace.join("layer.tar.gz");
+    let into = layer.clone();
+    let packed = tokio::task::spawn_blocking(move || archive::pack(&directory, &into)).await;
+    packed
+        .map_err(|error| Failure::because("could not pack the module", &error))?
+        .map_err(|error| Failure::because("could not pack the module", &error))?;
+    Ok(layer)
+}
+
+async fn push(
+    job: &Job,
+    work: &BuildArtifact,
+    layer: &Path,
+    layer_type: &str,
+    artifact_type: &str,
+) -> Result<Artifact, Failure> {
+    let repository = ecr_repository(&sdk_config(job).await, &work.repository).await?;
+    package::push(&repository, layer, layer_type, artifact_type).await
+}

@@ -1,0 +1,122 @@
+//! Puts one file into an artifact: an OCI image manifest 1.1 with an artifact type, an empty config and one layer.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use freehold_protocol::Digest;
+use freehold_protocol::order::{Artifact, Descriptor};
+use serde_json::json;
+
+use super::super::store::file_digest;
+use super::Failure;
+use crate::registry::{BlobSource, Manifest, Repository, missing_blobs, push_manifests, push_missing_blobs};
+
+/// OCI image specification 1.1, "Guidance for an empty descriptor".
+const EMPTY: &[u8] = b"{}";
+const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
+const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
+
+/// The names that a template is looked for under.
+const TEMPLATES: [&str; 3] = ["template.yaml", "template.yml", "template.json"];
+
+/// Pushes the file `layer` as an artifact.
+pub(super) async fn push(
+    repository: &Repository,
+    layer: &Path,
+    layer_type: &str,
+    artifact_type: &str,
+) -> Result<Artifact, Failure> {
+    let unreadable = |error: std::io::Error| Failure::because("could not read what was built", &error);
+    let size = std::fs::metadata(layer).map_err(unreadable)?.len();
+    let layer_blob =
+        Descriptor { media_type: layer_type.to_owned(), digest: file_digest(layer).map_err(unreadable)?, size };
+    let config = Descriptor { media_type: EMPTY_TYPE.to_owned(), digest: Digest::of(EMPTY), size: EMPTY.len() as u64 };
+    let manifest = manifest(&config, &layer_blob, artifact_type)?;
+    let blobs = vec![config, layer_blob];
+    let missing = missing_blobs(repository, &blobs).await?;
+    let source = |blob: &Descriptor| match blob.media_type.as_str() {
+        EMPTY_TYPE => BlobSource::Bytes(Bytes::from_static(EMPTY)),
+        _ => BlobSource::File(layer.to_owned()),
+    };
+    push_missing_blobs(repository, missing.into_iter().map(|blob| (blob.clone(), source(&blob))).collect()).await?;
+    push_manifests(repository, std::slice::from_ref(&manifest)).await?;
+    let top = manifest.descriptor();
+    Ok(Artifact { digest: top.digest.clone(), media_type: top.media_type.clone(), manifests: vec![top], blobs })
+}
+
+/// Returns the manifest; the same parts give the same bytes.
+fn manifest(config: &Descriptor, layer: &Descriptor, artifact_type: &str) -> Result<Manifest, Failure> {
+    let document = json!({
+        "schemaVersion": 2,
+        "mediaType": MANIFEST_TYPE,
+        "artifactType": artifact_type,
+        "config": config,
+        "layers": [layer],
+    });
+    Manifest::new(Some(MANIFEST_TYPE), Bytes::from(document.to_string()))
+        .map_err(|detail| Failure::new(format!("could not make a manifest: {detail}")))
+}
+
+/// Returns the template in `directory`: the one with a usual name, or the only file.
+pub(super) fn find_template(directory: &Path) -> Result<PathBuf, String> {
+    let named: Vec<PathBuf> = TEMPLATES.iter().map(|name| directory.join(name)).filter(|path| is_file(path)).collect();
+    let all = || -> std::io::Result<Vec<PathBuf>> {
+        let entries = std::fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
+        Ok(entries.iter().map(std::fs::DirEntry::path).filter(|path| is_file(path)).collect())
+    };
+    let found =
+        if named.is_empty() { all().map_err(|error| format!("could not list the source: {error}"))? } else { named };
+    match found.as_slice() {
+        [only] => Ok(only.clone()),
+        [] => Err("the source holds no template; add a file `template.yaml`".to_owned()),
+        _ => Err(
+            "the source holds several files and none is called `template.yaml`, `template.yml` or `template.json`; \
+                  leave one"
+                .to_owned(),
+        ),
+    }
+}
+
+/// A link is not followed: it may lead out of the source.
+fn is_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|data| data.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn descriptor(bytes: &[u8]) -> Descriptor {
+        Descriptor { media_type: "x".into(), digest: Digest::of(bytes), size: bytes.len() as u64 }
+    }
+
+    #[test]
+    fn the_same_layer_gives_the_same_artifact() {
+        let one = manifest(&descriptor(EMPTY), &descriptor(b"a"), "t").unwrap();
+        let two = manifest(&descriptor(EMPTY), &descriptor(b"a"), "t").unwrap();
+
+        assert_eq!(one.digest, two.digest);
+        assert_eq!(one.parts().unwrap().blobs.len(), 2);
+        assert_eq!(
+            descriptor(EMPTY).digest.as_str(),
+            "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+        );
+    }
+
+    #[test]
+    fn the_template_is_the_one_with_the_usual_name_or_the_only_file() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(find_template(directory.path()).is_err());
+
+        fs::write(directory.path().join("network.yaml"), "").unwrap();
+        assert!(find_template(directory.path()).unwrap().ends_with("network.yaml"));
+
+        fs::write(directory.path().join("README.md"), "").unwrap();
+        assert!(find_template(directory.path()).is_err());
+
+        fs::write(directory.path().join("template.yaml"), "").unwrap();
+        assert!(find_template(directory.path()).unwrap().ends_with("template.yaml"));
+    }
+}

@@ -1,0 +1,85 @@
+//! Gets what a module or template is built from, and checks that it is what the order names.
+
+use std::path::PathBuf;
+
+use freehold_protocol::Digest;
+use freehold_protocol::order::Source;
+
+use super::super::store::Store;
+use super::{Failure, archive, sdk_config, until_stopped};
+use crate::job::Job;
+use crate::sandbox::{self, Ended, Interrupt, Output, Program};
+
+/// The largest packed source, in bytes.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+/// Where the source lies in the workspace.
+const SOURCE: &str = "source";
+/// `--` ends the options, so that a URL cannot be one. The commit is checked afterwards, by the runner.
+const GIT: &str = r#"git init -q source && cd source && git fetch -q --depth 1 -- "$0" "$1" && git checkout -q --detach FETCH_HEAD && git rev-parse HEAD > ../head"#;
+
+/// Puts the source into the workspace and returns where it is.
+pub(super) async fn fetch(job: &Job, source: &Source) -> Result<PathBuf, Failure> {
+    match source {
+        Source::Directory { digest } => until_stopped(job, directory(job, digest)).await,
+        Source::Git { url, commit, directory } => git(job, url, commit, directory).await,
+        Source::Image { reference } => Err(Failure::new(format!("image `{reference}` is not a directory"))),
+    }
+}
+
+async fn directory(job: &Job, digest: &Digest) -> Result<PathBuf, Failure> {
+    let store = Store::of(job, &sdk_config(job).await)?;
+    let packed = job.workspace.join("source.tar.gz");
+    store.fetch(&format!("sources/{}.tar.gz", digest.hex()), digest, MAX_BYTES, &packed).await?;
+    let into = job.workspace.join(SOURCE);
+    let (from, to) = (packed, into.clone());
+    let unpacked = tokio::task::spawn_blocking(move || archive::unpack(&from, &to)).await;
+    unpacked
+        .map_err(|error| Failure::because("could not unpack the source", &error))?
+        .map_err(|error| Failure::because("could not unpack the source", &error))?;
+    Ok(into)
+}
+
+async fn git(job: &Job, url: &str, commit: &str, directory: &str) -> Result<PathBuf, Failure> {
+    if commit.len() != 40 || !commit.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        return Err(Failure::new(format!("`{commit}` is not a commit; expected 40 lower-case hex digits")));
+    }
+    let missing =
+        |name: &str| Failure::new(format!("`{name}` is not on this runner's `PATH`; install the package `{name}`"));
+    let shell = sandbox::find_program(&["sh"]).ok_or_else(|| missing("sh"))?;
+    sandbox::find_program(&["git"]).ok_or_else(|| missing("git"))?;
+    let mut environment = sandbox::base_environment(job);
+    let fixed =
+        [("GIT_TERMINAL_PROMPT", "0"), ("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_ALLOW_PROTOCOL", "https:http:ssh:file")];
+    environment.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let program = Program {
+        executable: &shell,
+        arguments: vec!["-c".to_owned(), GIT.to_owned(), url.to_owned(), commit.to_owned()],
+        environment,
+        directory: "",
+        output: Output::log(),
+        interrupt: Interrupt::Terminate,
+        writable: Vec::new(),
+    };
+    match sandbox::run(job, program).await? {
+        Ended::Code { code: 0, .. } => {}
+        Ended::Code { last_words, .. } => {
+            let why = last_words.lines().last().unwrap_or("git failed without a word");
+            return Err(Failure::new(format!("could not fetch commit `{commit}` of `{url}`: {why}")));
+        }
+        Ended::Stopped(reason) => return Err(Failure::stopped(reason)),
+    }
+    let head = std::fs::read_to_string(job.workspace.join("head"));
+    let head = head.map_err(|error| Failure::because("could not read what git fetched", &error))?;
+    if head.trim() != commit {
+        return Err(Failure::new(format!("`{url}` gave commit `{}` instead of `{commit}`", head.trim())));
+    }
+    inside(&job.workspace.join(SOURCE), directory)
+}
+
+/// Returns the directory of a repository that is to be built; links out of the repository are not followed.
+fn inside(repository: &std::path::Path, directory: &str) -> Result<PathBuf, Failure> {
+    let missing = || Failure::new(format!("the commit has no directory `{directory}`"));
+    let root = repository.canonicalize().map_err(|_| missing())?;
+    let path = root.join(directory.trim_matches('/')).canonicalize().map_err(|_| missing())?;
+    if path.starts_with(&root) && path.is_dir() { Ok(path) } else { Err(missing()) }
+}

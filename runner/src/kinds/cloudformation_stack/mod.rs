@@ -1,0 +1,215 @@
+//! `cloudformation_stack`: a change set, executed and followed to its end. AWS does the work, so there is no sandbox.
+
+mod events;
+mod stack;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use aws_sdk_cloudformation::Client;
+use aws_sdk_cloudformation::operation::create_change_set::builders::CreateChangeSetFluentBuilder;
+use aws_sdk_cloudformation::types::{Capability, ChangeSetStatus, ChangeSetType, Parameter, Tag};
+use freehold_protocol::order::{DeployStack, TEMPLATE_LAYER};
+
+use super::store::{Store, explain};
+use super::sync_artifact::{fetch_layer, sync_artifact};
+use super::templates::Templates;
+use super::{Done, Failure, sdk_config, until_stopped};
+use crate::job::Job;
+use events::Events;
+use stack::{Pause, State, describe, settle};
+
+/// The largest template that travels in a request, in bytes (CloudFormation quotas, "Template body size in a request").
+const MAX_INLINE_BYTES: usize = 51_200;
+/// The largest template, in bytes (the same page).
+const MAX_BYTES: u64 = 1_048_576;
+
+pub(super) async fn run(job: &Job, work: &DeployStack) -> Result<Done, Failure> {
+    let templates = Templates::of(job);
+    let name = templates.text("stack name", &work.stack_name)?;
+    let parameters = templates.map("parameter", &work.parameters)?;
+    // A stop ends the watching; what AWS has begun it finishes, and the next attempt waits for it.
+    until_stopped(job, async {
+        let sdk = sdk_config(job).await;
+        let client = Client::new(&sdk);
+        let repository = sync_artifact(job, &work.artifact).await?;
+        let file = job.workspace.join("template");
+        fetch_layer(&repository, &work.artifact, TEMPLATE_LAYER, &file).await?;
+        let deploy = Deploy { job, client: &client, name: &name };
+        let creates = deploy.make_ready().await?;
+        let request = deploy.change_set(work, &parameters, creates);
+        let request = with_template(job, &sdk, request, &file).await?;
+        if deploy.plan(request).await? {
+            deploy.execute().await.map_err(Failure::after_change)?;
+        }
+        deploy.done().await
+    })
+    .await
+}
+
+async fn with_template(
+    job: &Job,
+    sdk: &aws_types::SdkConfig,
+    request: CreateChangeSetFluentBuilder,
+    file: &Path,
+) -> Result<CreateChangeSetFluentBuilder, Failure> {
+    let bytes = std::fs::read(file).map_err(|error| Failure::because("could not read the template", &error))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Failure::new(format!("the template is {} bytes; CloudFormation takes {MAX_BYTES}", bytes.len())));
+    }
+    if bytes.len() > MAX_INLINE_BYTES {
+        let store = Store::of(job, sdk)?;
+        let key = format!("plans/{}/{}.template", job.order.job, job.fence);
+        store.put(&key, bytes).await?;
+        return Ok(request.template_url(store.url(&key).await?));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| Failure::new("the template is not UTF-8 text"))?;
+    Ok(request.template_body(text))
+}
+
+struct Deploy<'a> {
+    job: &'a Job,
+    client: &'a Client,
+    name: &'a str,
+}
+
+impl Deploy<'_> {
+    /// Returns the name of this attempt's change set.
+    fn change_set_name(&self) -> String {
+        let Self { job, .. } = self;
+        format!("fh-{}-{}-{}", job.order.job, job.fence.dispatch, job.fence.receive).replace('_', "-")
+    }
+
+    /// Brings the stack to a state from which a change set can start; returns whether it has to be created.
+    async fn make_ready(&self) -> Result<bool, Failure> {
+        let Some(mut stack) = describe(self.client, self.name).await? else { return Ok(true) };
+        if stack.state() == State::Working {
+            self.job.log.line(&format!(
+                "stack `{}` is being changed, by an earlier attempt perhaps; waits for its end",
+                self.name
+            ));
+            let mut events = Events::from_now(self.client, self.name).await?;
+            match settle(self.job, self.client, self.name, &mut events).await? {
+                Some(settled) => stack = settled,
+                None => return Ok(true),
+            }
+        }
+        match stack.state() {
+            State::Absent => Ok(true),
+            State::Sound | State::Working => Ok(false),
+            State::NeverMade => {
+                let (name, status) = (self.name, &stack.status);
+                self.job.log.line(&format!(
+                    "stack `{name}` is left over from a failed creation ({status}) and is deleted first"
+                ));
+                self.delete().await?;
+                Ok(true)
+            }
+            State::Stuck => Err(Failure::new(format!(
+                "stack `{}` is {}, which CloudFormation cannot leave by itself; continue its rollback or delete it",
+                self.name, stack.status
+            ))),
+        }
+    }
+
+    async fn delete(&self) -> Result<(), Failure> {
+        let mut events = Events::from_now(self.client, self.name).await?;
+        let deleted = self.client.delete_stack().stack_name(self.name).send().await;
+        deleted.map_err(|error| self.failure("delete", explain(&error)))?;
+        match settle(self.job, self.client, self.name, &mut events).await? {
+            None => Ok(()),
+            Some(stack) => Err(self.failure("delete", format!("it is {}{}", stack.status, events.reason()))),
+        }
+    }
+
+    fn change_set(
+        &self,
+        work: &DeployStack,
+        parameters: &BTreeMap<String, String>,
+        creates: bool,
+    ) -> CreateChangeSetFluentBuilder {
+        let parameter =
+            |(key, value): (&String, &String)| Parameter::builder().parameter_key(key).parameter_value(value).build();
+        let order = &self.job.order;
+        let tags = [
+            ("freehold:tenant", order.tenant.as_str()),
+            ("freehold:install", order.install.as_str()),
+            ("freehold:component", work.component.as_str()),
+        ];
+        self.client
+            .create_change_set()
+            .stack_name(self.name)
+            .change_set_name(self.change_set_name())
+            .change_set_type(if creates { ChangeSetType::Create } else { ChangeSetType::Update })
+            .description(format!("job {} attempt {}", order.job, self.job.fence))
+            .set_parameters(Some(parameters.iter().map(parameter).collect()))
+            .set_capabilities(Some(work.capabilities.iter().map(|word| Capability::from(word.as_str())).collect()))
+            .set_tags(Some(tags.into_iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect()))
+    }
+
+    /// Makes the change set; returns whether it changes anything.
+    async fn plan(&self, request: CreateChangeSetFluentBuilder) -> Result<bool, Failure> {
+        if let Err(error) = request.send().await {
+            // An answer that was lost: the set of this attempt is there, and is the one that is wanted.
+            if !error.as_service_error().is_some_and(|error| error.is_already_exists_exception()) {
+                return Err(self.failure("plan the change of", explain(&error)));
+            }
+        }
+        let mut pause = Pause::default();
+        loop {
+            let set = self.client.describe_change_set().stack_name(self.name).change_set_name(self.change_set_name());
+            let set = set.send().await.map_err(|error| self.failure("plan the change of", explain(&error)))?;
+            match set.status() {
+                Some(ChangeSetStatus::CreateComplete) => {
+                    let more = if set.next_token().is_some() { " or more" } else { "" };
+                    self.job.log.line(&format!("change set: {}{more} resource changes", set.changes().len()));
+                    return Ok(true);
+                }
+                Some(ChangeSetStatus::Failed) => {
+                    let reason = set.status_reason().unwrap_or_default();
+                    self.drop_change_set().await;
+                    if changes_nothing(reason) {
+                        self.job.log.line(&format!("stack `{}` is up to date", self.name));
+                        return Ok(false);
+                    }
+                    return Err(self.failure("plan the change of", reason.to_owned()));
+                }
+                _ => pause.wait().await,
+            }
+        }
+    }
+
+    /// A set that is left costs nothing but its place among the stack's sets, so a failure is not worth a word.
+    async fn drop_change_set(&self) {
+        let set = self.client.delete_change_set().stack_name(self.name).change_set_name(self.change_set_name());
+        let _ = set.send().await;
+    }
+
+    async fn execute(&self) -> Result<(), Failure> {
+        let mut events = Events::from_now(self.client, self.name).await?;
+        let executed = self.client.execute_change_set().stack_name(self.name).change_set_name(self.change_set_name());
+        let executed = executed.client_request_token(self.change_set_name()).send().await;
+        executed.map_err(|error| self.failure("change", explain(&error)))?;
+        match settle(self.job, self.client, self.name, &mut events).await? {
+            Some(stack) if stack.is_done() => Ok(()),
+            Some(stack) => {
+                Err(Failure::partial(format!("stack `{}` is {}{}", self.name, stack.status, events.reason())))
+            }
+            None => Err(Failure::partial(format!("stack `{}` was deleted meanwhile", self.name))),
+        }
+    }
+
+    async fn done(&self) -> Result<Done, Failure> {
+        let stack = describe(self.client, self.name).await?;
+        Ok(Done { outputs: stack.map(|stack| stack.outputs).unwrap_or_default(), artifact: None })
+    }
+
+    fn failure(&self, verb: &str, reason: String) -> Failure {
+        Failure::new(format!("could not {verb} stack `{}`: {reason}", self.name))
+    }
+}
+
+/// CloudFormation has no code for it: these are the words of `DescribeChangeSet` for a set without changes.
+fn changes_nothing(reason: &str) -> bool {
+    reason.contains("didn't contain changes") || reason.contains("No updates are to be performed")
+}

@@ -1,0 +1,131 @@
+//! One stack: what state it is in, and the wait for the end of a change.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_sdk_cloudformation::Client;
+use aws_sdk_cloudformation::error::ProvideErrorMetadata as _;
+use serde_json::Value;
+
+use super::super::Failure;
+use super::super::store::explain;
+use super::events::Events;
+use crate::job::Job;
+
+/// A stack as CloudFormation describes it.
+#[derive(Debug, Clone)]
+pub(super) struct Stack {
+    pub(super) status: String,
+    pub(super) outputs: BTreeMap<String, Value>,
+}
+
+/// What can be done with a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// There is none, or one that only a change set has reserved a name for.
+    Absent,
+    /// It is being changed.
+    Working,
+    /// It can be updated.
+    Sound,
+    /// Its creation failed: it can only be deleted.
+    NeverMade,
+    /// Somebody has to help.
+    Stuck,
+}
+
+impl Stack {
+    /// AWS CloudFormation user guide, "Stack status codes".
+    pub(super) fn state(&self) -> State {
+        match self.status.as_str() {
+            "REVIEW_IN_PROGRESS" | "DELETE_COMPLETE" => State::Absent,
+            "ROLLBACK_COMPLETE" | "ROLLBACK_FAILED" | "CREATE_FAILED" => State::NeverMade,
+            "UPDATE_ROLLBACK_FAILED" | "DELETE_FAILED" | "UPDATE_FAILED" => State::Stuck,
+            status if status.ends_with("_IN_PROGRESS") => State::Working,
+            _ => State::Sound,
+        }
+    }
+
+    /// Returns whether the last change was made.
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.status.as_str(), "CREATE_COMPLETE" | "UPDATE_COMPLETE" | "IMPORT_COMPLETE")
+    }
+}
+
+/// Returns the stack called `name`, if there is one.
+pub(super) async fn describe(client: &Client, name: &str) -> Result<Option<Stack>, Failure> {
+    let answer = match client.describe_stacks().stack_name(name).send().await {
+        Ok(answer) => answer,
+        // CloudFormation has no code of its own for a stack that is not there.
+        Err(error) if error.message().is_some_and(|message| message.contains("does not exist")) => return Ok(None),
+        Err(error) => return Err(Failure::new(format!("could not describe stack `{name}`: {}", explain(&error)))),
+    };
+    let Some(stack) = answer.stacks().first() else { return Ok(None) };
+    let status = stack.stack_status().map_or_else(String::new, |status| status.as_str().to_owned());
+    if status == "DELETE_COMPLETE" {
+        return Ok(None);
+    }
+    let outputs = stack
+        .outputs()
+        .iter()
+        .filter_map(|output| Some((output.output_key()?.to_owned(), Value::from(output.output_value()?))));
+    Ok(Some(Stack { status, outputs: outputs.collect() }))
+}
+
+/// Follows a change to its end, events into the log; returns the stack, or nothing when it is gone.
+pub(super) async fn settle(
+    job: &Job,
+    client: &Client,
+    name: &str,
+    events: &mut Events,
+) -> Result<Option<Stack>, Failure> {
+    let mut pause = Pause::default();
+    loop {
+        let stack = describe(client, name).await?;
+        // After the state, so that the last events are read too.
+        events.follow(job, client, name).await;
+        match stack {
+            Some(stack) if stack.state() == State::Working => pause.wait().await,
+            settled => return Ok(settled),
+        }
+    }
+}
+
+/// The time between two looks: short at first, then such that many stacks stay below CloudFormation's call rates.
+#[derive(Debug)]
+pub(super) struct Pause(Duration);
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self(Duration::from_millis(200))
+    }
+}
+
+impl Pause {
+    pub(super) async fn wait(&mut self) {
+        tokio::time::sleep(self.0).await;
+        self.0 = self.0.mul_f32(1.6).min(Duration::from_secs(4));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_status_says_what_can_be_done() {
+        for (status, state) in [
+            ("REVIEW_IN_PROGRESS", State::Absent),
+            ("CREATE_IN_PROGRESS", State::Working),
+            ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", State::Working),
+            ("ROLLBACK_COMPLETE", State::NeverMade),
+            ("UPDATE_ROLLBACK_COMPLETE", State::Sound),
+            ("CREATE_COMPLETE", State::Sound),
+            ("UPDATE_ROLLBACK_FAILED", State::Stuck),
+        ] {
+            let stack = Stack { status: status.to_owned(), outputs: BTreeMap::new() };
+
+            assert_eq!(stack.state(), state, "{status}");
+        }
+    }
+}

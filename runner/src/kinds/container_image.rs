@@ -1,0 +1,25 @@
+//! `container_image`: the image is in the install registry, and its name there is the output.
+
+use freehold_protocol::order::SyncImage;
+use serde_json::{Value, json};
+
+use super::sync_artifact::sync_artifact;
+use super::{Done, Failure, until_stopped};
+use crate::job::Job;
+use crate::registry::digest_tag;
+
+pub(super) async fn run(job: &Job, work: &SyncImage) -> Result<Done, Failure> {
+    let repository = until_stopped(job, sync_artifact(job, &work.artifact)).await?;
+    let digest = &work.artifact.digest;
+    let reference = repository.image(digest);
+    // `image` has the keys that app configs read; its tag is the one that `digest_tag` gave.
+    let image = json!({ "repository": repository.address(), "tag": digest_tag(digest), "digest": digest });
+    let outputs = [
+        ("image", image),
+        ("reference", Value::String(reference)),
+        ("repository", Value::String(repository.address())),
+        ("digest", Value::String(digest.to_string())),
+    ];
+    let outputs = outputs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    Ok(Done { outputs, artifact: None })
+}

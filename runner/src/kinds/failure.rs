@@ -1,0 +1,109 @@
+//! Why a job did not succeed, and the sentence that people read.
+
+use std::error::Error;
+
+use freehold_protocol::report::Outcome;
+
+use crate::job::{GrantError, Job, StopReason};
+use crate::registry::RegistryError;
+use crate::sandbox::SandboxError;
+
+/// The longest reason that is reported, in characters.
+const MAX_REASON: usize = 2_000;
+
+/// Why a job did not succeed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// It went wrong.
+    Failed { reason: String, partial: bool },
+    /// It was told to stop.
+    Stopped { reason: StopReason, partial: bool },
+}
+
+impl Failure {
+    /// Returns a failure that changed nothing.
+    pub(super) fn new(reason: impl Into<String>) -> Self {
+        Self::Failed { reason: reason.into(), partial: false }
+    }
+
+    /// Returns a failure after something may have been changed.
+    pub(super) fn partial(reason: impl Into<String>) -> Self {
+        Self::Failed { reason: reason.into(), partial: true }
+    }
+
+    pub(super) const fn stopped(reason: StopReason) -> Self {
+        Self::Stopped { reason, partial: false }
+    }
+
+    /// Returns a failure to do `what`, with all causes of `error`.
+    pub(super) fn because(what: &str, error: &dyn Error) -> Self {
+        Self::new(format!("{what}: {}", chain(error)))
+    }
+
+    /// Returns the same failure, after something may have been changed.
+    pub(super) fn after_change(self) -> Self {
+        match self {
+            Self::Failed { reason, .. } => Self::Failed { reason, partial: true },
+            Self::Stopped { reason, .. } => Self::Stopped { reason, partial: true },
+        }
+    }
+
+    pub(super) fn into_outcome(self, job: &Job) -> Outcome {
+        let (reason, partial) = match self {
+            Self::Failed { reason, partial } => (reason, partial),
+            Self::Stopped { reason: StopReason::Cancelled, partial } => {
+                if partial {
+                    job.log.line("cancelled while changes were being made; the next deploy starts from what is there");
+                }
+                return Outcome::Cancelled;
+            }
+            Self::Stopped { reason, partial } => (sentence(reason, job.order.timeout_secs), partial),
+        };
+        let reason = job.log.redacted(&reason).chars().take(MAX_REASON).collect();
+        Outcome::Failed { reason, partial }
+    }
+}
+
+fn sentence(reason: StopReason, timeout_secs: u32) -> String {
+    match reason {
+        StopReason::Cancelled => "cancelled".to_owned(),
+        StopReason::LeaseLost => {
+            "stopped because the order's lease could not be renewed; another attempt may start".to_owned()
+        }
+        StopReason::TimedOut => format!("stopped because its time was over; one attempt may take {timeout_secs} s"),
+        StopReason::Draining => "stopped because the runner is going down".to_owned(),
+    }
+}
+
+/// Returns the messages of `error` and its causes, each once.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !message.is_empty() && !text.contains(&message) {
+            text.push_str(": ");
+            text.push_str(&message);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+impl From<RegistryError> for Failure {
+    fn from(error: RegistryError) -> Self {
+        Self::new(chain(&error))
+    }
+}
+
+impl From<SandboxError> for Failure {
+    fn from(error: SandboxError) -> Self {
+        Self::new(chain(&error))
+    }
+}
+
+impl From<GrantError> for Failure {
+    fn from(error: GrantError) -> Self {
+        Self::new(chain(&error))
+    }
+}

@@ -1,0 +1,160 @@
+//! The runner's bucket, as jobs use it: small documents whole, large objects through files.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+
+use aws_sdk_s3::Client;
+use aws_sdk_s3::config::timeout::TimeoutConfig;
+use aws_sdk_s3::error::ProvideErrorMetadata;
+use aws_sdk_s3::presigning::PresigningConfig;
+use aws_sdk_s3::primitives::ByteStream;
+use aws_types::SdkConfig;
+use freehold_protocol::Digest;
+use sha2::{Digest as _, Sha256};
+use tokio::io::AsyncWriteExt as _;
+
+use super::Failure;
+use crate::job::Job;
+
+/// The longest that sending one object may take.
+const TRANSFER: Duration = Duration::from_secs(600);
+
+/// The bucket in the config.
+#[derive(Debug, Clone)]
+pub(super) struct Store {
+    client: Client,
+    bucket: String,
+}
+
+impl Store {
+    /// Returns the job's bucket.
+    ///
+    /// Path-style addresses work on AWS and wherever a bucket has no host name of its own.
+    pub(super) fn of(job: &Job, sdk: &SdkConfig) -> Result<Self, Failure> {
+        let bucket = job.config.bucket.clone().ok_or_else(|| {
+            Failure::new(
+                "this runner's config names no bucket; write the install stack's `BucketName` into the key `bucket`",
+            )
+        })?;
+        let config = aws_sdk_s3::config::Builder::from(sdk).force_path_style(true).build();
+        Ok(Self { client: Client::from_conf(config), bucket })
+    }
+
+    pub(super) fn bucket(&self) -> &str {
+        &self.bucket
+    }
+
+    /// Returns a small object, if there is one.
+    ///
+    /// It is looked for by listing: to a role that may list some prefixes only, S3 answers a read of what is not there
+    /// with `AccessDenied` (Amazon S3 API, `GetObject`, "Permissions").
+    pub(super) async fn get(&self, key: &str, max: usize) -> Result<Option<Vec<u8>>, Failure> {
+        let listed = self.client.list_objects_v2().bucket(&self.bucket).prefix(key).max_keys(1).send().await;
+        let listed = listed.map_err(|error| self.failure("look for", key, &error))?;
+        // Keys come in order, and a key is before all that begin with it.
+        if listed.contents().first().and_then(|object| object.key()) != Some(key) {
+            return Ok(None);
+        }
+        let answer = match self.client.get_object().bucket(&self.bucket).key(key).send().await {
+            Ok(answer) => answer,
+            // Removed meanwhile.
+            Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => return Ok(None),
+            Err(error) => return Err(self.failure("read", key, &error)),
+        };
+        let mut body = answer.body;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = body.try_next().await.map_err(|error| self.failure("read", key, &error))? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > max {
+                return Err(Failure::new(format!(
+                    "object `{key}` of bucket `{}` is larger than {max} bytes",
+                    self.bucket
+                )));
+            }
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Writes a small object.
+    pub(super) async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), Failure> {
+        let request = self.client.put_object().bucket(&self.bucket).key(key).body(ByteStream::from(bytes));
+        request.send().await.map(|_| ()).map_err(|error| self.failure("write", key, &error))
+    }
+
+    /// Writes a file as an object, streamed.
+    pub(super) async fn put_file(&self, key: &str, path: &Path) -> Result<(), Failure> {
+        let body = ByteStream::from_path(path).await.map_err(|error| self.failure("write", key, &error))?;
+        let long = TimeoutConfig::builder().operation_attempt_timeout(TRANSFER).operation_timeout(TRANSFER).build();
+        let request = self.client.put_object().bucket(&self.bucket).key(key).body(body).customize();
+        let request = request.config_override(aws_sdk_s3::config::Config::builder().timeout_config(long));
+        request.send().await.map(|_| ()).map_err(|error| self.failure("write", key, &error))
+    }
+
+    /// Streams an object into a new file and checks its digest.
+    pub(super) async fn fetch(&self, key: &str, digest: &Digest, max: u64, path: &Path) -> Result<(), Failure> {
+        let local = |error: std::io::Error| Failure::because("could not write into the workspace", &error);
+        let answer = self.client.get_object().bucket(&self.bucket).key(key).send().await;
+        let mut body = answer.map_err(|error| self.failure("read", key, &error))?.body;
+        let mut file = tokio::fs::File::create(path).await.map_err(local)?;
+        let (mut hash, mut size) = (Sha256::new(), 0_u64);
+        while let Some(chunk) = body.try_next().await.map_err(|error| self.failure("read", key, &error))? {
+            size += chunk.len() as u64;
+            if size > max {
+                return Err(Failure::new(format!(
+                    "object `{key}` of bucket `{}` is larger than {max} bytes",
+                    self.bucket
+                )));
+            }
+            hash.update(&chunk);
+            file.write_all(&chunk).await.map_err(local)?;
+        }
+        file.flush().await.map_err(local)?;
+        let found = Digest::from_sha256(hash.finalize().as_slice());
+        if found == *digest {
+            return Ok(());
+        }
+        Err(Failure::new(format!("object `{key}` has digest `{found}` instead of `{digest}`; nothing of it is used")))
+    }
+
+    /// Returns a URL at which `key` can be read for an hour.
+    pub(super) async fn url(&self, key: &str) -> Result<String, Failure> {
+        let hour = PresigningConfig::expires_in(Duration::from_secs(3600))
+            .map_err(|error| Failure::because("could not sign a URL", &error))?;
+        let request = self.client.get_object().bucket(&self.bucket).key(key).presigned(hour).await;
+        request.map(|url| url.uri().to_owned()).map_err(|error| self.failure("sign a URL for", key, &error))
+    }
+
+    fn failure<E: std::error::Error>(&self, verb: &str, key: &str, error: &E) -> Failure {
+        Failure::new(format!(
+            "could not {verb} object `{key}` of bucket `{}`: {}",
+            self.bucket,
+            crate::aws::explain(error)
+        ))
+    }
+}
+
+/// Returns the digest of a file, read in pieces.
+pub(super) fn file_digest(path: &Path) -> std::io::Result<Digest> {
+    let mut file = std::fs::File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut chunk = vec![0; 64 * 1024];
+    loop {
+        let read = file.read(&mut chunk)?;
+        if read == 0 {
+            return Ok(Digest::from_sha256(hash.finalize().as_slice()));
+        }
+        hash.update(chunk.get(..read).unwrap_or_default());
+    }
+}
+
+/// Returns the service's own words for an error, which name the cause better than the client's.
+pub(super) fn explain<E>(error: &E) -> String
+where
+    E: std::error::Error + ProvideErrorMetadata,
+{
+    match (error.code(), error.message()) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        _ => crate::aws::explain(error),
+    }
+}

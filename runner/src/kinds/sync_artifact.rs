@@ -1,0 +1,150 @@
+//! Brings an artifact into the install registry: what it lacks is asked for once, streamed, and checked on the way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use freehold_protocol::Digest;
+use freehold_protocol::grant::{BlobUrl, GrantAnswer, ManifestBytes};
+use freehold_protocol::order::{Artifact, Descriptor};
+
+use super::Failure;
+use crate::job::Job;
+use crate::registry::{
+    self, BlobSource, Manifest, Repository, Version, ecr_repository, missing_blobs, push_manifests, push_missing_blobs,
+};
+
+/// Makes the install registry hold `artifact`, and returns its repository. Costs one request when it is there already:
+/// manifests are pushed after what they name, so the top one stands for all.
+///
+/// The runner's own role pushes, not the mode's: what a vendor's module or action runs under can only read the registry.
+pub(super) async fn sync_artifact(job: &Job, artifact: &Artifact) -> Result<Repository, Failure> {
+    if job.config.repository.is_empty() {
+        return Err(Failure::new(
+            "this runner's config names no repository; write the install stack's `RepositoryName` into the key `repository`",
+        ));
+    }
+    let repository =
+        ecr_repository(&crate::aws::sdk_config(&job.config.region, None).await, &job.config.repository).await?;
+    let top = Version::Digest(artifact.digest.clone());
+    if repository.manifest_digest(&top).await?.is_some() {
+        job.log.line(&format!("{} is already in the install registry", artifact.digest));
+        return Ok(repository);
+    }
+    let missing = missing_blobs(&repository, &artifact.blobs).await?;
+    let bytes: u64 = missing.iter().map(|blob| blob.size).sum();
+    let (lacking, all) = (missing.len(), artifact.blobs.len());
+    job.log
+        .line(&format!("the install registry lacks {lacking} of {all} blobs of {} ({bytes} bytes)", artifact.digest));
+    let wanted = missing.iter().map(|blob| blob.digest.clone()).collect();
+    let (manifests, urls) = match job.grants.request(job, &artifact.digest, wanted).await? {
+        GrantAnswer::Granted { manifests, blobs } => (manifests, blobs),
+        GrantAnswer::Refused { reason } => {
+            return Err(Failure::new(format!("artifact `{}` was not granted: {reason}", artifact.digest)));
+        }
+    };
+    // Everything that was granted is checked against the signed order before the first byte moves.
+    let manifests = granted_manifests(artifact, &manifests)?;
+    let sources = granted_sources(&repository, missing, urls)?;
+    push_missing_blobs(&repository, sources).await?;
+    push_manifests(&repository, &manifests).await?;
+    job.log.line(&format!("{} is in the install registry", artifact.digest));
+    Ok(repository)
+}
+
+/// Returns the granted manifests in the order's sequence, each with the digest that it was asked for by.
+fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) -> Result<Vec<Manifest>, Failure> {
+    let mut found = BTreeMap::new();
+    for manifest in granted {
+        let bytes = STANDARD
+            .decode(&manifest.bytes)
+            .map_err(|_| Failure::new(format!("the granted manifest `{}` is not base64", manifest.digest)))?;
+        found.insert(Digest::of(&bytes), Bytes::from(bytes));
+    }
+    let expected = || artifact.manifests.iter();
+    if expected().last().map(|last| &last.digest) != Some(&artifact.digest) {
+        return Err(Failure::new(format!("the order's manifests do not end with artifact `{}`", artifact.digest)));
+    }
+    expected()
+        .map(|wanted| {
+            let bytes = found.get(&wanted.digest).cloned().ok_or_else(|| {
+                Failure::new(format!("the grant does not hold manifest `{}`, or other bytes for it", wanted.digest))
+            })?;
+            Manifest::new(Some(&wanted.media_type), bytes)
+                .map_err(|detail| Failure::new(format!("the granted manifest `{}`: {detail}", wanted.digest)))
+        })
+        .collect()
+}
+
+/// Returns where each missing blob comes from.
+fn granted_sources(
+    repository: &Repository,
+    missing: Vec<Descriptor>,
+    granted: Vec<BlobUrl>,
+) -> Result<Vec<(Descriptor, BlobSource)>, Failure> {
+    let mut urls: BTreeMap<Digest, BlobUrl> = granted.into_iter().map(|blob| (blob.digest.clone(), blob)).collect();
+    let mut seen = BTreeSet::new();
+    missing
+        .into_iter()
+        .filter(|blob| seen.insert(blob.digest.clone()))
+        .map(|blob| match urls.remove(&blob.digest) {
+            Some(granted) => {
+                let source = BlobSource::Url { http: repository.http().clone(), url: granted.url };
+                Ok((blob, source))
+            }
+            None => Err(Failure::new(format!("the grant holds no URL for blob `{}`", blob.digest))),
+        })
+        .collect()
+}
+
+/// Writes the artifact's only layer of type `media_type` into a new file, read from the install registry by digest.
+pub(super) async fn fetch_layer(
+    repository: &Repository,
+    artifact: &Artifact,
+    media_type: &str,
+    path: &Path,
+) -> Result<(), Failure> {
+    let manifest = repository.manifest(&Version::Digest(artifact.digest.clone())).await?;
+    let unusable = |detail: String| Failure::new(format!("artifact `{}`: {detail}", artifact.digest));
+    let blobs = manifest.parts().map_err(unusable)?.blobs;
+    let layer = blobs
+        .iter()
+        .find(|blob| blob.media_type == media_type)
+        .ok_or_else(|| unusable(format!("it has no layer of type `{media_type}`; build the component again")))?;
+    Ok(registry::fetch(&BlobSource::Repository(repository.clone()), layer, path).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANIFEST: &[u8] = br#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{"mediaType":"application/vnd.oci.empty.v1+json","digest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","size":2},"layers":[]}"#;
+
+    fn artifact() -> Artifact {
+        let manifest = Manifest::new(None, Bytes::from_static(MANIFEST)).expect("manifest").descriptor();
+        let (digest, media_type) = (manifest.digest.clone(), manifest.media_type.clone());
+        Artifact { digest, media_type, manifests: vec![manifest], blobs: Vec::new() }
+    }
+
+    fn granted(bytes: &[u8]) -> ManifestBytes {
+        let artifact = artifact();
+        ManifestBytes { media_type: artifact.media_type, digest: artifact.digest, bytes: STANDARD.encode(bytes) }
+    }
+
+    #[test]
+    fn a_granted_manifest_with_the_ordered_digest_is_taken() {
+        let manifests = granted_manifests(&artifact(), &[granted(MANIFEST)]).expect("manifests");
+
+        assert_eq!(manifests.len(), 1);
+    }
+
+    #[test]
+    fn other_bytes_under_the_ordered_digest_are_refused() {
+        let other = [MANIFEST, b" "].concat();
+
+        assert!(granted_manifests(&artifact(), &[granted(&other)]).is_err());
+        assert!(granted_manifests(&artifact(), &[]).is_err());
+    }
+}

@@ -1,0 +1,38 @@
+//! Renders a job's templates over the tree that its order carries.
+
+use std::collections::BTreeMap;
+
+use freehold_template::Limits;
+use serde_json::{Value, json};
+
+use super::Failure;
+use crate::job::Job;
+
+/// The tree of one job; the root holds `nuon`.
+pub(super) struct Templates {
+    tree: Value,
+}
+
+impl Templates {
+    pub(super) fn of(job: &Job) -> Self {
+        let context = job.order.context.clone();
+        let tree = if context.get("nuon").is_some() { context } else { json!({ "nuon": context }) };
+        Self { tree }
+    }
+
+    /// Renders `text`; `what` names it in the failure.
+    pub(super) fn text(&self, what: &str, text: &str) -> Result<String, Failure> {
+        freehold_template::render(text, &self.tree, &Limits::default()).map_err(|error| Failure::because(what, &error))
+    }
+
+    /// Renders every string in `value`.
+    pub(super) fn value(&self, what: &str, value: &Value) -> Result<Value, Failure> {
+        freehold_template::render_value(value, &self.tree, &Limits::default())
+            .map_err(|error| Failure::because(what, &error))
+    }
+
+    /// Renders the values of a map.
+    pub(super) fn map(&self, what: &str, map: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Failure> {
+        map.iter().map(|(name, text)| Ok((name.clone(), self.text(&format!("{what} `{name}`"), text)?))).collect()
+    }
+}

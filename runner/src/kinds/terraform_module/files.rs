@@ -1,0 +1,65 @@
+//! The files that the runner adds to a module: where its state lies, and its input variables.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use freehold_protocol::order::ApplyTerraform;
+use serde_json::{Value, json};
+
+use super::super::Failure;
+use super::super::templates::Templates;
+use super::MODULE;
+use crate::job::Job;
+use freehold_protocol::ComponentName;
+
+/// `_override` makes Terraform merge it over whatever backend the module names itself.
+const BACKEND_FILE: &str = "freehold_backend_override.tf.json";
+const VARIABLES_FILE: &str = "freehold.auto.tfvars.json";
+
+/// Returns the object that holds the state of `component`.
+pub(super) fn state_key(component: &ComponentName) -> String {
+    format!("terraform/{component}.tfstate")
+}
+
+/// Writes all files and returns the options that name variable files, in their order.
+pub(super) fn write(
+    job: &Job,
+    work: &ApplyTerraform,
+    templates: &Templates,
+    bucket: &str,
+) -> Result<Vec<String>, Failure> {
+    let module = job.workspace.join(MODULE);
+    put(&module, BACKEND_FILE, &backend(bucket, &work.component, &job.config.region).to_string())?;
+    let vars: BTreeMap<&String, Value> = work
+        .vars
+        .iter()
+        .map(|(name, value)| Ok((name, templates.value(&format!("variable `{name}`"), value)?)))
+        .collect::<Result<_, Failure>>()?;
+    put(&module, VARIABLES_FILE, &json!(vars).to_string())?;
+    let mut options = Vec::new();
+    for (index, text) in work.var_files.iter().enumerate() {
+        let name = format!("freehold_{index:02}.tfvars");
+        put(&module, &name, &templates.text(&format!("variable file {}", index + 1), text)?)?;
+        options.push(format!("-var-file={name}"));
+    }
+    Ok(options)
+}
+
+/// The state's lock is an object beside it (`use_lockfile`). Path-style addresses work on AWS and wherever a bucket has
+/// no host name of its own. How objects are encrypted is the bucket's to say: `encrypt` would replace its own key by S3's.
+fn backend(bucket: &str, component: &ComponentName, region: &str) -> Value {
+    json!({ "terraform": { "backend": { "s3": {
+        "bucket": bucket,
+        "key": state_key(component),
+        "region": region,
+        "use_lockfile": true,
+        "use_path_style": true,
+    } } } })
+}
+
+fn put(module: &Path, name: &str, text: &str) -> Result<(), Failure> {
+    let path = module.join(name);
+    // The module may hold a link of that name: it is replaced, not followed.
+    let _ = std::fs::remove_file(&path);
+    std::fs::write(path, text).map_err(|error| Failure::because("could not write into the workspace", &error))
+}

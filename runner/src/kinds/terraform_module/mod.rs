@@ -1,0 +1,90 @@
+//! `terraform_module`: init, plan into a file, apply of that very file, outputs. The program is the real one.
+//!
+//! A second delivery starts from init and a new plan; an old plan file is never used again. The state lies in the
+//! runner's bucket, locked by Terraform itself ([`state_lock`] says when a lock that was left behind is removed).
+
+mod files;
+mod plan;
+mod program;
+mod state_lock;
+
+use freehold_protocol::order::{ApplyTerraform, MODULE_LAYER};
+
+use super::store::Store;
+use super::store::file_digest;
+use super::sync_artifact::{fetch_layer, sync_artifact};
+use super::templates::Templates;
+use super::{Done, Failure, archive, sdk_config, until_stopped};
+use crate::credentials_endpoint::CredentialsEndpoint;
+use crate::job::Job;
+use program::{Terraform, ignored};
+use state_lock::StateLock;
+
+/// Where the module lies in the workspace.
+const MODULE: &str = "module";
+const PLAN_FILE: &str = "plan.bin";
+/// How long another holder of the state is waited for.
+const LOCK_TIMEOUT: &str = "-lock-timeout=60s";
+
+pub(super) async fn run(job: &Job, work: &ApplyTerraform) -> Result<Done, Failure> {
+    let sdk = sdk_config(job).await;
+    let store = Store::of(job, &sdk)?;
+    let endpoint = CredentialsEndpoint::start(job.credentials.clone())
+        .await
+        .map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
+    job.log.add_secret(endpoint.token());
+    let terraform = Terraform::find(job, work, &endpoint)?;
+    let (variable_files, lock) = until_stopped(job, prepare(job, work, &store)).await?;
+    let done = deploy(&terraform, &store, &lock, variable_files).await;
+    // Also after a stop: the mark tells the next attempt whether this one left a lock behind.
+    let ended = lock.end(&store, matches!(done, Err(Failure::Stopped { .. }))).await;
+    let done = done?;
+    ended.map_err(Failure::after_change)?;
+    Ok(done)
+}
+
+/// Gets everything in place; returns the options that name variable files, and what is known of the state's lock.
+async fn prepare(job: &Job, work: &ApplyTerraform, store: &Store) -> Result<(Vec<String>, StateLock), Failure> {
+    let repository = sync_artifact(job, &work.artifact).await?;
+    let layer = job.workspace.join("module.tar.gz");
+    fetch_layer(&repository, &work.artifact, MODULE_LAYER, &layer).await?;
+    let (module, from) = (job.workspace.join(MODULE), layer.clone());
+    let unpacked = tokio::task::spawn_blocking(move || archive::unpack(&from, &module)).await;
+    unpacked
+        .map_err(|error| Failure::because("could not unpack the module", &error))?
+        .map_err(|error| Failure::because("could not unpack the module", &error))?;
+    let _ = std::fs::remove_file(&layer);
+    let variable_files = files::write(job, work, &Templates::of(job), store.bucket())?;
+    Ok((variable_files, StateLock::take_over(job, store, &work.component).await?))
+}
+
+async fn deploy(
+    terraform: &Terraform<'_>,
+    store: &Store,
+    lock: &StateLock,
+    variable_files: Vec<String>,
+) -> Result<Done, Failure> {
+    let job = terraform.job();
+    terraform.check_version().await?;
+    terraform.init().await?;
+    if let Some(id) = lock.stale() {
+        job.log.line(&format!("removes lock `{id}`, which a killed attempt left on the state"));
+        terraform.run("force-unlock", ["force-unlock", "-force", "-no-color", id].map(String::from).to_vec()).await?;
+    }
+    let plan = ["plan", "-input=false", "-no-color", LOCK_TIMEOUT, "-out=plan.bin"].map(String::from);
+    terraform.run("plan", plan.into_iter().chain(variable_files).collect()).await?;
+
+    let counts = plan::read(terraform).await?;
+    let path = job.workspace.join(MODULE).join(PLAN_FILE);
+    let digest = file_digest(&path).map_err(|error| Failure::because("could not read the plan", &error))?;
+    job.log.line(&format!("plan {digest}: {counts}"));
+    let key = format!("plans/{}/{}.bin", job.order.job, job.fence);
+    until_stopped(job, store.put_file(&key, &path)).await?;
+
+    let apply = ["apply", "-input=false", "-no-color", LOCK_TIMEOUT, PLAN_FILE].map(String::from).to_vec();
+    // From here on something may be half made, whatever ends it.
+    terraform.run("apply", apply).await.map_err(Failure::after_change)?;
+    let outputs = plan::outputs(terraform).await.map_err(Failure::after_change)?;
+    ignored(&outputs, job);
+    Ok(Done { outputs: outputs.plain, artifact: None })
+}

@@ -1,0 +1,135 @@
+//! What a plan would change, and the outputs after it was applied.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::Failure;
+use super::PLAN_FILE;
+use super::program::{Terraform, read_json};
+
+/// How many resources a plan makes, changes, replaces and removes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    create: u32,
+    update: u32,
+    replace: u32,
+    delete: u32,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { create, update, replace, delete } = self;
+        write!(f, "{create} to create, {update} to update, {replace} to replace, {delete} to delete")
+    }
+}
+
+/// The part of `terraform show -json` that counts; all else is skipped while reading, as a plan can be large.
+#[derive(Deserialize)]
+struct Plan {
+    #[serde(default)]
+    resource_changes: Vec<ResourceChange>,
+}
+
+#[derive(Deserialize)]
+struct ResourceChange {
+    change: Change,
+}
+
+#[derive(Deserialize)]
+struct Change {
+    actions: Vec<String>,
+}
+
+impl Plan {
+    /// Terraform "JSON output format", "Change representation": the known lists of actions.
+    fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for change in &self.resource_changes {
+            let actions: Vec<&str> = change.change.actions.iter().map(String::as_str).collect();
+            match actions.as_slice() {
+                ["create"] => counts.create += 1,
+                ["update"] => counts.update += 1,
+                ["delete"] => counts.delete += 1,
+                ["delete", "create"] | ["create", "delete"] => counts.replace += 1,
+                _ => {}
+            }
+        }
+        counts
+    }
+}
+
+/// Returns what the plan file would change.
+pub(super) async fn read(terraform: &Terraform<'_>) -> Result<Counts, Failure> {
+    let path = terraform.job().workspace.join("plan.json");
+    let arguments = ["show", "-json", "-no-color", PLAN_FILE].map(String::from).to_vec();
+    terraform.capture("show", arguments, &path).await?;
+    let plan: Plan = read_json(&path)?;
+    // It holds values, secret ones too, in clear.
+    let _ = std::fs::remove_file(&path);
+    Ok(plan.counts())
+}
+
+/// The outputs of the state.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Outputs {
+    pub(super) plain: BTreeMap<String, Value>,
+    /// The names of those that must not leave.
+    pub(super) sensitive: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct One {
+    #[serde(default)]
+    sensitive: bool,
+    value: Value,
+}
+
+/// Returns the outputs, without the values of sensitive ones.
+pub(super) async fn outputs(terraform: &Terraform<'_>) -> Result<Outputs, Failure> {
+    let path = terraform.job().workspace.join("outputs.json");
+    terraform.capture("output", ["output", "-json", "-no-color"].map(String::from).to_vec(), &path).await?;
+    let all: BTreeMap<String, One> = read_json(&path)?;
+    let _ = std::fs::remove_file(&path);
+    Ok(split(all))
+}
+
+fn split(all: BTreeMap<String, One>) -> Outputs {
+    let mut outputs = Outputs::default();
+    for (name, one) in all {
+        if one.sensitive {
+            outputs.sensitive.push(name);
+        } else {
+            outputs.plain.insert(name, one.value);
+        }
+    }
+    outputs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_counted_by_what_they_do() {
+        let text = r#"{"format_version":"1.2","resource_changes":[
+            {"change":{"actions":["create"]}},{"change":{"actions":["no-op"]}},{"change":{"actions":["delete","create"]}},
+            {"change":{"actions":["create","delete"]}},{"change":{"actions":["delete"]}},{"change":{"actions":["read"]}}]}"#;
+
+        let counts = serde_json::from_str::<Plan>(text).unwrap().counts();
+
+        assert_eq!(counts.to_string(), "1 to create, 0 to update, 2 to replace, 1 to delete");
+    }
+
+    #[test]
+    fn sensitive_outputs_stay_behind() {
+        let text = r#"{"a":{"sensitive":false,"type":"string","value":"x"},"b":{"sensitive":true,"type":"string","value":"s"}}"#;
+
+        let outputs = split(serde_json::from_str(text).unwrap());
+
+        assert_eq!(outputs.plain, BTreeMap::from([("a".to_owned(), Value::from("x"))]));
+        assert_eq!(outputs.sensitive, ["b"]);
+    }
+}

@@ -1,0 +1,175 @@
+//! Runs `terraform` or `tofu` on the module, in the job's sandbox.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use freehold_protocol::order::ApplyTerraform;
+use serde::Deserialize;
+use tokio::sync::Mutex;
+
+use super::super::Failure;
+use super::super::templates::Templates;
+use super::plan::Outputs;
+use super::{MODULE, until_stopped};
+use crate::credentials_endpoint::CredentialsEndpoint;
+use crate::job::Job;
+use crate::sandbox::{self, Ended, Interrupt, Output, Program};
+
+/// One `init` at a time: Terraform's plugin cache does not bear two (Terraform CLI documentation, "Provider plugin cache").
+static INIT: Mutex<()> = Mutex::const_new(());
+
+/// The program for one job.
+pub(super) struct Terraform<'a> {
+    job: &'a Job,
+    executable: PathBuf,
+    environment: BTreeMap<String, String>,
+    plugins: PathBuf,
+    wanted_version: &'a str,
+}
+
+impl<'a> Terraform<'a> {
+    /// Finds the program and makes its environment.
+    pub(super) fn find(
+        job: &'a Job,
+        work: &'a ApplyTerraform,
+        endpoint: &CredentialsEndpoint,
+    ) -> Result<Self, Failure> {
+        let executable = match &job.config.terraform {
+            Some(path) if path.is_file() => path.clone(),
+            Some(path) => {
+                let path = path.display();
+                return Err(Failure::new(format!("`{path}` is not there; correct the key `terraform` of this runner's config")));
+            }
+            None => sandbox::find_program(&["terraform", "tofu"]).ok_or_else(|| {
+                Failure::new(
+                    "there is neither `terraform` nor `tofu` on this runner's `PATH`; install one, or write its path into \
+                     the key `terraform` of the runner's config",
+                )
+            })?,
+        };
+        let plugins = job.config.state_dir.join("terraform-plugins");
+        std::fs::create_dir_all(&plugins)
+            .map_err(|error| Failure::because("could not make the plugin cache", &error))?;
+        let mut environment = sandbox::base_environment(job);
+        let own = Templates::of(job).map("environment variable", &work.env_vars)?;
+        // Options from the environment would act on every command, the apply of the plan included.
+        environment.extend(own.into_iter().filter(|(name, _)| !name.starts_with("TF_CLI_ARGS")));
+        environment.extend(endpoint.environment());
+        let fixed = [
+            ("TF_IN_AUTOMATION", "1".to_owned()),
+            ("TF_INPUT", "0".to_owned()),
+            ("CHECKPOINT_DISABLE", "1".to_owned()),
+            ("TF_PLUGIN_CACHE_DIR", plugins.display().to_string()),
+        ];
+        environment.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
+        Ok(Self { job, executable, environment, plugins, wanted_version: &work.terraform_version })
+    }
+
+    pub(super) const fn job(&self) -> &'a Job {
+        self.job
+    }
+
+    /// Says in the log which version runs. The runner's own is used whatever the config asks for: `required_version` in
+    /// the module is what makes Terraform refuse.
+    pub(super) async fn check_version(&self) -> Result<(), Failure> {
+        #[derive(Deserialize)]
+        struct Version {
+            terraform_version: String,
+        }
+        let path = self.job.workspace.join("version.json");
+        self.capture("version", ["version", "-json"].map(String::from).to_vec(), &path).await?;
+        let found: Version = read_json(&path)?;
+        let (found, wanted) = (found.terraform_version, self.wanted_version);
+        self.job.log.line(&match wanted {
+            "" => format!("terraform {found}"),
+            wanted if wanted == found => format!("terraform {found}"),
+            wanted => format!("terraform {found}; the component's config asks for `{wanted}`"),
+        });
+        Ok(())
+    }
+
+    /// Gets providers and modules. Only here the plugin cache can be written: what other jobs execute from it must not
+    /// be within reach of a module's own programs.
+    pub(super) async fn init(&self) -> Result<(), Failure> {
+        let _alone = until_stopped(self.job, async { Ok(INIT.lock().await) }).await?;
+        let arguments = ["init", "-input=false", "-no-color"].map(String::from).to_vec();
+        self.start("init", arguments, Output::log(), vec![self.plugins.clone()]).await
+    }
+
+    /// Runs a subcommand; its output goes into the log.
+    pub(super) async fn run(&self, name: &str, arguments: Vec<String>) -> Result<(), Failure> {
+        self.start(name, arguments, Output::log(), Vec::new()).await
+    }
+
+    /// Runs a subcommand; its output goes into a new file.
+    pub(super) async fn capture(&self, name: &str, arguments: Vec<String>, path: &Path) -> Result<(), Failure> {
+        self.start(name, arguments, Output::File(path.to_owned()), Vec::new()).await
+    }
+
+    async fn start(
+        &self,
+        name: &str,
+        arguments: Vec<String>,
+        output: Output,
+        writable: Vec<PathBuf>,
+    ) -> Result<(), Failure> {
+        let program = Program {
+            executable: &self.executable,
+            arguments,
+            environment: self.environment.clone(),
+            directory: MODULE,
+            output,
+            interrupt: Interrupt::Interrupt,
+            writable,
+        };
+        match sandbox::run(self.job, program).await? {
+            Ended::Code { code: 0, .. } => Ok(()),
+            Ended::Code { code, last_words } => {
+                let why = first_error(&last_words);
+                Err(Failure::new(format!("`terraform {name}` ended with exit code {code}{why}")))
+            }
+            Ended::Stopped(reason) => Err(Failure::stopped(reason)),
+        }
+    }
+}
+
+/// Returns the first error that Terraform printed, without its frame.
+fn first_error(words: &str) -> String {
+    let lines = words.lines().map(|line| line.trim_start_matches(['│', '╷', '╵', ' ']).trim());
+    let mut from_error = lines.skip_while(|line| !line.starts_with("Error: ")).filter(|line| !line.is_empty());
+    let Some(error) = from_error.next() else { return String::new() };
+    let detail: Vec<&str> = from_error.take(6).collect();
+    let error = error.trim_start_matches("Error: ");
+    if detail.is_empty() { format!(": {error}") } else { format!(": {error}: {}", detail.join(" ")) }
+}
+
+pub(super) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
+    let unreadable = |error: &dyn std::error::Error| Failure::because("could not read what terraform printed", error);
+    let file = std::fs::File::open(path).map_err(|error| unreadable(&error))?;
+    serde_json::from_reader(std::io::BufReader::new(file)).map_err(|error| unreadable(&error))
+}
+
+/// Says which outputs stay on the runner.
+pub(super) fn ignored(outputs: &Outputs, job: &Job) {
+    if !outputs.sensitive.is_empty() {
+        let names = outputs.sensitive.join("`, `");
+        job.log.line(&format!("outputs `{names}` are sensitive and stay in the state"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_error_is_taken_out_of_its_frame() {
+        let words =
+            "╷\n│ Error: Error acquiring the state lock\n│ \n│ Error message: operation error S3\n│ Lock Info:\n╵";
+
+        assert_eq!(
+            first_error(words),
+            ": Error acquiring the state lock: Error message: operation error S3 Lock Info:"
+        );
+        assert_eq!(first_error("killed"), "");
+    }
+}

@@ -1,0 +1,154 @@
+//! When a lock that was left on a state may be removed.
+//!
+//! Terraform locks a state by an object beside it and removes the object when it ends. An attempt that is killed leaves it
+//! there, and every later plan would wait for nobody. Terraform's lock does not say which attempt holds it, so the runner
+//! keeps a mark beside it (`terraform/<component>.fence.json`: job, fence, whether its end was orderly), written before the
+//! first command that locks.
+//!
+//! A lock is removed only if it was there when this attempt began, and the mark is that of an attempt that did not end in
+//! order and cannot be working any more:
+//! - of the same job with a lower fence: its lease has ended, and a runner stops its job before the lease does;
+//! - of another job: the component is the orders' FIFO group, so SQS hands out this order only after the other's is gone.
+//!
+//! Any other lock is somebody else's, a person's at a keyboard say, and is waited for and then reported. An attempt that
+//! finds the mark of a higher fence of its own job is itself the stale one and changes nothing.
+
+use freehold_protocol::report::Fence;
+use freehold_protocol::{ComponentName, JobId};
+use serde::{Deserialize, Serialize};
+
+use super::super::Failure;
+use super::super::store::Store;
+use super::files::state_key;
+use crate::job::Job;
+
+const MAX_BYTES: usize = 64 * 1024;
+
+/// Who worked on a state last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Mark {
+    job: JobId,
+    fence: Fence,
+    /// Whether the attempt ended without leaving a lock.
+    ended: bool,
+}
+
+/// Terraform's lock (the fields that are read).
+#[derive(Debug, Deserialize)]
+struct Lock {
+    #[serde(rename = "ID")]
+    id: String,
+}
+
+/// What a new attempt may do about the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    /// Work; a lock is somebody else's.
+    Work,
+    /// Work, and remove the lock that is there.
+    Inherit,
+    /// Nothing: a newer attempt has been here.
+    Yield,
+}
+
+#[must_use]
+fn claim(mark: Option<&Mark>, job: &JobId, fence: Fence) -> Claim {
+    match mark {
+        Some(mark) if mark.job == *job && mark.fence > fence => Claim::Yield,
+        Some(mark) if mark.ended => Claim::Work,
+        // The same fence is this very attempt, which has not locked anything yet.
+        Some(mark) if mark.job == *job && mark.fence == fence => Claim::Work,
+        Some(_) => Claim::Inherit,
+        None => Claim::Work,
+    }
+}
+
+/// What one attempt knows of the lock on its state.
+#[derive(Debug)]
+pub(super) struct StateLock {
+    mark: Mark,
+    mark_key: String,
+    lock_key: String,
+    stale: Option<String>,
+}
+
+impl StateLock {
+    /// Reads who was here before, and writes that this attempt is now.
+    pub(super) async fn take_over(job: &Job, store: &Store, component: &ComponentName) -> Result<Self, Failure> {
+        let mark_key = format!("terraform/{component}.fence.json");
+        let lock_key = format!("{}.tflock", state_key(component));
+        // A mark that cannot be read decides nothing: then a lock is somebody else's.
+        let before: Option<Mark> =
+            store.get(&mark_key, MAX_BYTES).await?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let stale = match claim(before.as_ref(), &job.order.job, job.fence) {
+            Claim::Yield => {
+                return Err(Failure::new(format!("a newer attempt works on `{component}`; this one changes nothing")));
+            }
+            Claim::Inherit => held(store, &lock_key).await?.map(|lock| lock.id),
+            Claim::Work => None,
+        };
+        let mark = Mark { job: job.order.job.clone(), fence: job.fence, ended: false };
+        let state_lock = Self { mark, mark_key, lock_key, stale };
+        state_lock.write(store, &state_lock.mark).await?;
+        Ok(state_lock)
+    }
+
+    /// Returns the id of a lock that a killed attempt left.
+    pub(super) fn stale(&self) -> Option<&str> {
+        self.stale.as_deref()
+    }
+
+    /// Writes that the attempt ended in order, if it left no lock behind. `stopped` says that Terraform may have been
+    /// killed; otherwise it gave its own lock back, and one that is there now is somebody else's.
+    pub(super) async fn end(&self, store: &Store, stopped: bool) -> Result<(), Failure> {
+        match held(store, &self.lock_key).await? {
+            Some(_) if stopped => Ok(()),
+            Some(lock) if Some(&lock.id) == self.stale.as_ref() => Ok(()),
+            Some(_) | None => self.write(store, &Mark { ended: true, ..self.mark.clone() }).await,
+        }
+    }
+
+    async fn write(&self, store: &Store, mark: &Mark) -> Result<(), Failure> {
+        let bytes = serde_json::to_vec(mark).map_err(|error| Failure::because("could not write the mark", &error))?;
+        store.put(&self.mark_key, bytes).await
+    }
+}
+
+async fn held(store: &Store, key: &str) -> Result<Option<Lock>, Failure> {
+    let Some(bytes) = store.get(key, MAX_BYTES).await? else { return Ok(None) };
+    let lock = serde_json::from_slice(&bytes);
+    lock.map(Some).map_err(|error| Failure::because(&format!("could not read the lock `{key}`"), &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(n: u32) -> JobId {
+        format!("job_{n:020x}").parse().unwrap()
+    }
+
+    fn fence(receive: u32) -> Fence {
+        Fence { dispatch: 1, receive }
+    }
+
+    fn mark(n: u32, receive: u32, ended: bool) -> Mark {
+        Mark { job: job(n), fence: fence(receive), ended }
+    }
+
+    #[test]
+    fn only_the_lock_of_a_killed_lower_fence_or_of_an_older_job_is_inherited() {
+        for (before, expected) in [
+            (None, Claim::Work),
+            (Some(mark(1, 1, true)), Claim::Work),
+            (Some(mark(1, 1, false)), Claim::Inherit),
+            (Some(mark(1, 2, false)), Claim::Work),
+            (Some(mark(1, 3, false)), Claim::Yield),
+            (Some(mark(1, 3, true)), Claim::Yield),
+            (Some(mark(7, 9, false)), Claim::Inherit),
+            (Some(mark(7, 9, true)), Claim::Work),
+        ] {
+            assert_eq!(claim(before.as_ref(), &job(1), fence(2)), expected, "{before:?}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The lease on one order: renewed while it is in hand, and given up before it ends when it cannot be renewed.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use freehold_protocol::limits;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tracing::warn;
+
+use crate::inbox::{Inbox, InboxError};
+
+const LENGTH: Duration = Duration::from_secs(limits::LEASE_SECS);
+const RENEW_AFTER: Duration = Duration::from_secs(limits::LEASE_RENEW_SECS);
+/// How long before its end a lease counts as lost: time to end the job's processes.
+const MARGIN: Duration = Duration::from_secs(8);
+/// How long after a failed renewal the next one is tried.
+const RETRY: Duration = Duration::from_secs(1);
+/// The longest that one renewal may take.
+const CALL: Duration = Duration::from_secs(5);
+
+/// How long a lease still holds, as far as this side can be sure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    ends: Instant,
+    renew_at: Instant,
+}
+
+/// What a lease needs now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Step {
+    /// Nothing until then.
+    Wait(Instant),
+    /// To be renewed.
+    Renew,
+    /// To be given up: the job must be gone before the lease's end.
+    Lost,
+}
+
+impl Lease {
+    /// Returns the lease that began at `begun` or later.
+    pub fn begun(begun: Instant) -> Self {
+        Self { ends: begun + LENGTH, renew_at: begun + RENEW_AFTER }
+    }
+
+    /// Takes in that a renewal succeeded; `asked_at` is from before it was sent.
+    pub fn renewed(&mut self, asked_at: Instant) {
+        *self = Self::begun(asked_at);
+    }
+
+    /// Takes in that a renewal failed at `now` for a reason that may pass.
+    pub fn failed(&mut self, now: Instant) {
+        self.renew_at = (now + RETRY).min(self.ends - MARGIN);
+    }
+
+    /// Returns what the lease needs at `now`.
+    pub fn step(&self, now: Instant) -> Step {
+        if now >= self.ends - MARGIN {
+            Step::Lost
+        } else if now >= self.renew_at {
+            Step::Renew
+        } else {
+            Step::Wait(self.renew_at)
+        }
+    }
+
+    /// Returns when another runner may get the order.
+    pub const fn ends(&self) -> Instant {
+        self.ends
+    }
+}
+
+/// The lease on an order in hand, with what renews it.
+#[derive(Debug)]
+pub struct HeldLease {
+    held: Mutex<Held>,
+    changed: Notify,
+}
+
+#[derive(Debug, Clone)]
+struct Held {
+    handle: String,
+    lease: Lease,
+}
+
+impl HeldLease {
+    /// Returns the lease of the delivery `handle` that began at `begun` or later.
+    pub fn new(handle: String, begun: Instant) -> Self {
+        Self { held: Mutex::new(Held { handle, lease: Lease::begun(begun) }), changed: Notify::new() }
+    }
+
+    /// Goes on with a newer delivery of the same message.
+    pub fn adopt(&self, handle: String, begun: Instant) {
+        *self.lock() = Held { handle, lease: Lease::begun(begun) };
+        self.changed.notify_one();
+    }
+
+    /// Returns what renews and deletes the message.
+    pub fn handle(&self) -> String {
+        self.lock().handle.clone()
+    }
+
+    /// Returns when another runner may get the order.
+    pub fn ends(&self) -> Instant {
+        self.lock().lease.ends()
+    }
+
+    /// Renews the lease for as long as that works; returns when it is lost.
+    pub async fn keep(&self, inbox: &dyn Inbox) {
+        loop {
+            let held = self.lock().clone();
+            match held.lease.step(Instant::now()) {
+                Step::Lost => return,
+                Step::Wait(until) => {
+                    tokio::select! {
+                        () = tokio::time::sleep_until(until) => {}
+                        () = self.changed.notified() => {}
+                    }
+                }
+                Step::Renew => {
+                    if self.renew(inbox, &held).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn renew(&self, inbox: &dyn Inbox, held: &Held) -> Result<(), ()> {
+        let asked_at = Instant::now();
+        let limit = CALL.min(held.lease.ends().saturating_duration_since(asked_at + MARGIN));
+        let answer = tokio::time::timeout(limit, inbox.lease(&held.handle, limits::LEASE_SECS)).await;
+        let mut now_held = self.lock();
+        if now_held.handle != held.handle {
+            return Ok(());
+        }
+        match answer {
+            Ok(Ok(())) => now_held.lease.renewed(asked_at),
+            Ok(Err(error @ InboxError::Gone(_))) => {
+                warn!("Lost a lease: {error}");
+                return Err(());
+            }
+            Ok(Err(error)) => {
+                warn!("A lease was not renewed: {error}");
+                now_held.lease.failed(Instant::now());
+            }
+            Err(_) => {
+                warn!("A lease was not renewed: the queue did not answer in time");
+                now_held.lease.failed(Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::inbox::Delivery;
+
+    /// What the queue does with each renewal: answer (after a while) or fail.
+    #[derive(Debug)]
+    struct Renewals(Mutex<VecDeque<(Duration, Result<(), InboxError>)>>);
+
+    #[async_trait]
+    impl Inbox for Renewals {
+        async fn receive(&self, _: u64) -> Result<Vec<Delivery>, InboxError> {
+            Ok(Vec::new())
+        }
+
+        async fn lease(&self, _: &str, _: u64) -> Result<(), InboxError> {
+            let next = self.0.lock().unwrap().pop_front();
+            let (delay, answer) = next.unwrap_or((Duration::from_secs(3_600), Ok(())));
+            tokio::time::sleep(delay).await;
+            answer
+        }
+
+        async fn delete(&self, _: &str) -> Result<(), InboxError> {
+            Ok(())
+        }
+    }
+
+    async fn lost_after(answers: Vec<(u64, Result<(), InboxError>)>) -> Duration {
+        let answers = answers.into_iter().map(|(secs, answer)| (Duration::from_secs(secs), answer)).collect();
+        let start = Instant::now();
+        let lease = HeldLease::new("handle".into(), start);
+        lease.keep(&Renewals(Mutex::new(answers))).await;
+        start.elapsed()
+    }
+
+    fn transient() -> Result<(), InboxError> {
+        Err(InboxError::Transient("no".into()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_queue_that_never_answers_costs_the_lease_eight_seconds_before_its_end() {
+        assert_eq!(lost_after(vec![]).await.as_secs(), 22);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_counts_from_before_it_was_sent() {
+        // Sent at 10 s and answered at 14 s: good until 40 s, so given up at 32 s.
+        assert_eq!(lost_after(vec![(4, Ok(()))]).await.as_secs(), 32);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_are_retried_until_one_works() {
+        let lost = lost_after(vec![(0, transient()), (0, transient()), (0, Ok(()))]).await;
+
+        assert_eq!(lost.as_secs(), 12 + 22);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_delivery_that_is_another_runners_now_is_given_up_at_once() {
+        assert_eq!(lost_after(vec![(0, Err(InboxError::Gone("taken".into())))]).await.as_secs(), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_newer_delivery_of_the_same_message_carries_the_lease_on() {
+        let start = Instant::now();
+        let lease = HeldLease::new("first".into(), start);
+        let inbox = Renewals(Mutex::new(VecDeque::new()));
+        let adopt = async {
+            tokio::time::sleep(Duration::from_secs(12)).await;
+            lease.adopt("second".into(), Instant::now());
+        };
+
+        let ((), ()) = tokio::join!(lease.keep(&inbox), adopt);
+
+        assert_eq!(start.elapsed().as_secs(), 12 + 22);
+        assert_eq!(lease.handle(), "second");
+    }
+
+    #[test]
+    fn a_lease_found_to_have_lapsed_is_lost_and_not_renewed() {
+        let begun = Instant::now();
+
+        assert_eq!(Lease::begun(begun).step(begun + Duration::from_secs(60)), Step::Lost);
+    }
+}

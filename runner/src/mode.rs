@@ -1,0 +1,192 @@
+//! The credentials that a job runs under: the mode's role for an install, the runner's own for builds.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use aws_config::SdkConfig;
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::error::CredentialsError;
+use aws_credential_types::provider::future::ProvideCredentials as Provide;
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
+use aws_sdk_sts::error::ProvideErrorMetadata;
+use freehold_protocol::JobId;
+use freehold_protocol::order::{Mode, Order};
+use freehold_protocol::report::{Block, Outcome};
+use tokio::sync::Mutex;
+
+use crate::aws;
+use crate::config::{Config, Role};
+
+/// Credentials this close to their end are replaced.
+const REFRESH_BEFORE: Duration = Duration::from_secs(300);
+/// The longest session that a role assumed from a role may have (STS, role chaining).
+const SESSION_SECS: i32 = 3_600;
+
+/// Gives each job its credentials.
+#[derive(Debug)]
+pub struct Roles {
+    config: Arc<Config>,
+    sts: aws_sdk_sts::Client,
+    own: Option<SharedCredentialsProvider>,
+}
+
+/// Why a job has no credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoCredentials {
+    /// The customer has the mode switched off.
+    ModeDisabled(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl NoCredentials {
+    /// Returns the end of an attempt that could not begin for this reason.
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Self::ModeDisabled(reason) => Outcome::Blocked { block: Block::ModeDisabled, reason },
+            Self::Failed(reason) => Outcome::Failed { reason, partial: false },
+        }
+    }
+}
+
+impl Roles {
+    /// Returns the roles of `config`, assumed with the credentials of `sdk`.
+    pub fn new(config: Arc<Config>, sdk: &SdkConfig) -> Self {
+        Self { config, sts: aws_sdk_sts::Client::new(sdk), own: sdk.credentials_provider() }
+    }
+
+    /// Returns the credentials for `order`; they are known to work now, and are refreshed while they are used.
+    ///
+    /// # Errors
+    /// [`NoCredentials`], with a sentence for people.
+    pub async fn credentials(&self, order: &Order) -> Result<SharedCredentialsProvider, NoCredentials> {
+        if self.config.role == Role::Build {
+            let none = || NoCredentials::Failed("the build runner has no AWS credentials".to_owned());
+            return self.own.clone().ok_or_else(none);
+        }
+        let session = self.session(order.mode, &order.job)?;
+        session.current().await.map_err(|error| error.explain(&session))?;
+        Ok(SharedCredentialsProvider::new(session))
+    }
+
+    /// Returns why the mode's role cannot be assumed any more, if that is so.
+    pub async fn disabled(&self, order: &Order) -> Option<String> {
+        if self.config.role == Role::Build {
+            return None;
+        }
+        match self.credentials(order).await {
+            Err(NoCredentials::ModeDisabled(reason)) => Some(reason),
+            Ok(_) | Err(NoCredentials::Failed(_)) => None,
+        }
+    }
+
+    fn session(&self, mode: Mode, job: &JobId) -> Result<RoleSession, NoCredentials> {
+        let Some(role) = self.config.modes.role(mode) else {
+            return Err(NoCredentials::ModeDisabled(switched_off(mode, "this install has no role for it")));
+        };
+        let (sts, role, name) = (self.sts.clone(), role.to_owned(), job.to_string());
+        Ok(RoleSession { sts, mode, role, name, cached: Arc::default() })
+    }
+}
+
+/// One role assumed for one job.
+#[derive(Debug, Clone)]
+struct RoleSession {
+    sts: aws_sdk_sts::Client,
+    mode: Mode,
+    role: String,
+    name: String,
+    cached: Arc<Mutex<Option<Credentials>>>,
+}
+
+#[derive(Debug)]
+enum AssumeError {
+    Denied(String),
+    Failed(String),
+}
+
+impl AssumeError {
+    fn explain(self, session: &RoleSession) -> NoCredentials {
+        match self {
+            Self::Denied(reason) => NoCredentials::ModeDisabled(switched_off(session.mode, &reason)),
+            Self::Failed(reason) => NoCredentials::Failed(format!("cannot assume role `{}`: {reason}", session.role)),
+        }
+    }
+}
+
+impl RoleSession {
+    async fn current(&self) -> Result<Credentials, AssumeError> {
+        let mut cached = self.cached.lock().await;
+        if let Some(credentials) = cached.as_ref().filter(|credentials| is_fresh(credentials)) {
+            return Ok(credentials.clone());
+        }
+        let credentials = self.assume().await?;
+        *cached = Some(credentials.clone());
+        Ok(credentials)
+    }
+
+    async fn assume(&self) -> Result<Credentials, AssumeError> {
+        let call = self.sts.assume_role().role_arn(&self.role).role_session_name(&self.name);
+        let answer = call.duration_seconds(SESSION_SECS).send().await.map_err(|error| {
+            let (denied, text) = (aws::is_denied(error.code()), aws::explain(&error));
+            if denied { AssumeError::Denied(text) } else { AssumeError::Failed(text) }
+        })?;
+        let given = answer.credentials.ok_or_else(|| AssumeError::Failed("no credentials in the answer".to_owned()))?;
+        let expires = SystemTime::try_from(given.expiration)
+            .map_err(|error| AssumeError::Failed(format!("the answer's expiry is no time: {error}")))?;
+        let token = Some(given.session_token);
+        Ok(Credentials::new(given.access_key_id, given.secret_access_key, token, Some(expires), "FreeholdMode"))
+    }
+}
+
+impl ProvideCredentials for RoleSession {
+    fn provide_credentials<'a>(&'a self) -> Provide<'a>
+    where
+        Self: 'a,
+    {
+        Provide::new(async {
+            self.current().await.map_err(|error| match error {
+                AssumeError::Denied(reason) | AssumeError::Failed(reason) => CredentialsError::provider_error(reason),
+            })
+        })
+    }
+}
+
+fn is_fresh(credentials: &Credentials) -> bool {
+    credentials.expiry().is_none_or(|expiry| expiry > SystemTime::now() + REFRESH_BEFORE)
+}
+
+/// Returns the sentence for people: which mode, and which parameter of the install stack switches it on.
+fn switched_off(mode: Mode, why: &str) -> String {
+    format!(
+        "mode `{}` is switched off: {why}; to allow it, set parameter `{}` of the install stack to `true`",
+        mode.as_str(),
+        parameter(mode)
+    )
+}
+
+const fn parameter(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Provision => "EnableProvision",
+        Mode::Maintenance => "EnableMaintenance",
+        Mode::Deprovision => "EnableDeprovision",
+        Mode::BreakGlass => "EnableBreakGlass",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{config, order};
+
+    #[tokio::test]
+    async fn a_mode_without_a_role_is_blocked_and_the_sentence_names_the_parameter() {
+        let sdk = SdkConfig::builder().behavior_version(aws_config::BehaviorVersion::latest()).build();
+        let roles = Roles::new(Arc::new(config("/state", Role::Install)), &sdk);
+
+        let outcome = roles.credentials(&order(1, 7)).await.unwrap_err().outcome();
+
+        let Outcome::Blocked { block: Block::ModeDisabled, reason } = outcome else { panic!("{outcome:?}") };
+        assert!(reason.contains("`maintenance`") && reason.contains("`EnableMaintenance`"), "{reason}");
+    }
+}

@@ -1,0 +1,102 @@
+//! The loop that takes messages, and what is done with each: it keeps polling while jobs run, so that cancels and
+//! grants are never stuck behind them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use crate::agent::Agent;
+use crate::attempt;
+use crate::backoff::Backoff;
+use crate::control;
+use crate::drain::Phase;
+use crate::hands::Taken;
+use crate::inbox::{Delivery, InboxError};
+use crate::verify::Message;
+use crate::watchdog::Beat;
+
+/// How long one poll waits, in seconds: an idle runner makes one request in this time.
+const WAIT_SECS: u64 = 20;
+/// How long one poll waits while the runner is going down, in seconds.
+const DRAINING_WAIT_SECS: u64 = 1;
+/// The longest that one poll may take, whatever happens below it.
+const DEADLINE: Duration = Duration::from_secs(35);
+/// After this long of refused polls the runner ends: its stack or its install is gone, or its permissions are wrong.
+const DENIED_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// Takes messages until the runner is going down and its jobs have ended.
+pub async fn run(agent: Arc<Agent>, beat: Beat) {
+    let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
+    let mut denied_since: Option<Instant> = None;
+    loop {
+        beat.alive();
+        let draining = agent.drain.phase() >= Phase::Draining;
+        if draining && !agent.hands.is_busy() {
+            return;
+        }
+        let wait = if draining { DRAINING_WAIT_SECS } else { WAIT_SECS };
+        let answer = tokio::time::timeout(DEADLINE, agent.inbox.receive(wait)).await;
+        let late = || Err(InboxError::Transient(format!("no answer within {} s", DEADLINE.as_secs())));
+        match answer.unwrap_or_else(|_| late()) {
+            Ok(deliveries) => {
+                backoff.succeeded();
+                denied_since = None;
+                for delivery in deliveries {
+                    take(&agent, delivery);
+                }
+            }
+            Err(error) => {
+                warn!("Cannot take orders: {error}");
+                denied_since = still_denied(&agent, &error, denied_since);
+                tokio::select! {
+                    () = tokio::time::sleep(backoff.failed()) => {}
+                    () = agent.drain.reached(Phase::Stopping) => {}
+                }
+            }
+        }
+    }
+}
+
+fn still_denied(agent: &Agent, error: &InboxError, since: Option<Instant>) -> Option<Instant> {
+    if !matches!(error, InboxError::Denied(_)) {
+        return None;
+    }
+    let since = since.unwrap_or_else(Instant::now);
+    if since.elapsed() >= DENIED_LIMIT {
+        agent.give_up(format!(
+            "the orders queue has refused this runner for {} minutes; check that the install still exists and that the \
+             runner role has the name that the install stack gives it: {error}",
+            DENIED_LIMIT.as_secs() / 60
+        ));
+    }
+    Some(since)
+}
+
+/// Looks at one message and starts what it asks for; never waits.
+pub(crate) fn take(agent: &Arc<Agent>, delivery: Delivery) {
+    let now = agent.server_now(delivery.sent_at);
+    match agent.trust.verify(&delivery.body, delivery.receive, now) {
+        Ok(Message::Order(order)) => take_order(agent, *order, &delivery),
+        Ok(Message::Cancel(cancel)) => control::cancel(agent, &cancel, delivery),
+        Ok(Message::Grant(grant)) => control::grant(agent, *grant, delivery),
+        Err(refusal) => {
+            if agent.refuse(refusal) {
+                control::delete_later(agent, delivery.handle);
+            }
+        }
+    }
+}
+
+fn take_order(agent: &Arc<Agent>, order: freehold_protocol::order::Order, delivery: &Delivery) {
+    let job = order.job.clone();
+    let ticket = agent.turns.ticket(&order.group);
+    match agent.hands.take(order, delivery) {
+        Taken::New(hand) => {
+            tokio::spawn(attempt::run(agent.clone(), hand, ticket));
+        }
+        Taken::Adopted => info!(job.id = %job, "Job `{job}` was handed out again while in hand; it goes on"),
+        Taken::Stopping => info!(job.id = %job, "Job `{job}` was handed out again while it is being stopped"),
+    }
+}

@@ -1,0 +1,173 @@
+//! Logins: basic as ECR wants it, bearer tokens by challenge as Docker Hub does (RFC 6750, Docker "Token
+//! authentication specification").
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+use reqwest::{Client, RequestBuilder, Url};
+use serde::Deserialize;
+use zeroize::Zeroizing;
+
+use super::{RegistryError, base_url};
+
+/// Who the caller is to a registry.
+#[derive(Clone)]
+pub enum Login {
+    Anonymous,
+    Basic { user: String, password: Zeroizing<String> },
+}
+
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Anonymous => f.write_str("Anonymous"),
+            Self::Basic { user, .. } => write!(f, "Basic({user})"),
+        }
+    }
+}
+
+/// A login and the tokens that it was given, one per scope.
+#[derive(Debug)]
+pub(super) struct Auth {
+    login: Login,
+    tokens: Mutex<HashMap<&'static str, Zeroizing<String>>>,
+}
+
+impl Auth {
+    pub(super) fn new(login: Login) -> Self {
+        Self { login, tokens: Mutex::new(HashMap::new()) }
+    }
+
+    /// Adds what is known so far to a request that needs `access` (`pull` or `pull,push`).
+    pub(super) fn sign(&self, request: RequestBuilder, access: &'static str) -> RequestBuilder {
+        let token = self.tokens.lock().ok().and_then(|tokens| tokens.get(access).cloned());
+        match (token, &self.login) {
+            (Some(token), _) => request.bearer_auth(token.as_str()),
+            (None, Login::Basic { user, password }) => request.basic_auth(user, Some(password.as_str())),
+            (None, Login::Anonymous) => request,
+        }
+    }
+
+    /// Answers a 401: gets a token when the registry asks for one. Returns whether trying again makes sense.
+    pub(super) async fn answer(
+        &self,
+        http: &Client,
+        headers: &HeaderMap,
+        repository: &str,
+        access: &'static str,
+    ) -> Result<bool, RegistryError> {
+        let challenges = headers.get_all(reqwest::header::WWW_AUTHENTICATE);
+        let Some(challenge) = challenges.iter().filter_map(|value| value.to_str().ok()).find_map(Challenge::parse)
+        else {
+            return Ok(false);
+        };
+        let token = self.fetch(http, &challenge, repository, access).await?;
+        if let Ok(mut tokens) = self.tokens.lock() {
+            tokens.insert(access, token);
+        }
+        Ok(true)
+    }
+
+    async fn fetch(
+        &self,
+        http: &Client,
+        challenge: &Challenge,
+        repository: &str,
+        access: &str,
+    ) -> Result<Zeroizing<String>, RegistryError> {
+        // The same rule as for registries: a password or token never travels without TLS to another machine.
+        let mut url: Url = base_url(&challenge.realm)?;
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let what = "the request for a token".to_owned();
+        url.query_pairs_mut().append_pair("scope", &format!("repository:{repository}:{access}"));
+        if let Some(service) = &challenge.service {
+            url.query_pairs_mut().append_pair("service", service);
+        }
+        let mut request = http.get(url).timeout(Duration::from_secs(30));
+        if let Login::Basic { user, password } = &self.login {
+            request = request.basic_auth(user, Some(password.as_str()));
+        }
+        let transport = |source| RegistryError::Transport { host: host.clone(), what: what.clone(), source };
+        let answer = request.send().await.map_err(transport)?;
+        let status = answer.status();
+        if !status.is_success() {
+            return Err(match status.as_u16() {
+                401 | 403 => RegistryError::Denied {
+                    host,
+                    repository: repository.to_owned(),
+                    detail: format!("its token service answered {status}"),
+                },
+                status => RegistryError::Status { host, what, status, detail: String::new() },
+            });
+        }
+        let token: Token = answer.json().await.map_err(transport)?;
+        token.token.or(token.access_token).map(Zeroizing::new).ok_or_else(|| RegistryError::BadAnswer {
+            host: host.clone(),
+            what: what.clone(),
+            detail: "it has no token".to_owned(),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Token {
+    token: Option<String>,
+    access_token: Option<String>,
+}
+
+/// A bearer challenge.
+#[derive(Debug, PartialEq, Eq)]
+struct Challenge {
+    realm: String,
+    service: Option<String>,
+}
+
+impl Challenge {
+    /// Returns the challenge in `header` when it asks for a bearer token.
+    fn parse(header: &str) -> Option<Self> {
+        let (scheme, mut rest) = header.trim_start().split_once(' ')?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        let (mut realm, mut service) = (None, None);
+        while let Some((name, after)) = rest.split_once("=\"") {
+            let (value, after) = after.split_once('"')?;
+            match name.trim_matches([' ', ',']) {
+                "realm" => realm = Some(value.to_owned()),
+                "service" => service = Some(value.to_owned()),
+                _ => {}
+            }
+            rest = after;
+        }
+        realm.map(|realm| Self { realm, service })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bearer_challenge_names_its_token_service() {
+        let header = r#"Bearer realm="https://auth.docker.io/token",service="registry.docker.io",scope="repository:library/nginx:pull""#;
+
+        let challenge = Challenge::parse(header).expect("challenge");
+
+        assert_eq!(challenge.realm, "https://auth.docker.io/token");
+        assert_eq!(challenge.service.as_deref(), Some("registry.docker.io"));
+    }
+
+    #[test]
+    fn a_basic_challenge_asks_for_no_token() {
+        assert_eq!(Challenge::parse(r#"Basic realm="https://x.dkr.ecr.eu-west-1.amazonaws.com/""#), None);
+    }
+
+    #[test]
+    fn a_login_does_not_print_its_password() {
+        let login = Login::Basic { user: "AWS".into(), password: Zeroizing::new("hunter2".into()) };
+
+        assert!(!format!("{login:?}").contains("hunter2"));
+    }
+}

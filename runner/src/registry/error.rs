@@ -1,0 +1,77 @@
+//! What can go wrong between the runner and a registry.
+
+use freehold_protocol::Digest;
+
+use super::{AddressError, ReferenceError};
+
+/// Why a registry did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    /// The registry does not believe or not allow the caller.
+    #[error("registry `{host}` denies access to `{repository}`: {detail}")]
+    Denied { host: String, repository: String, detail: String },
+    /// There is no such thing.
+    #[error("registry `{host}` has no {what}")]
+    NotFound { host: String, what: String },
+    /// Any other answer that is not a success.
+    #[error("registry `{host}` answered {status} to {what}: {detail}")]
+    Status { host: String, what: String, status: u16, detail: String },
+    /// No answer, or one that broke off.
+    #[error("no complete answer from `{host}` to {what}")]
+    Transport {
+        host: String,
+        what: String,
+        #[source]
+        source: reqwest::Error,
+    },
+    /// Bytes stopped moving.
+    #[error("nothing moved between the runner and `{host}` for {secs} s during {what}")]
+    Stalled { host: String, what: String, secs: u64 },
+    /// The bytes are not the ones that were named.
+    #[error("the bytes of `{expected}` have digest `{found}`; nothing of them is used")]
+    WrongDigest { expected: Digest, found: Digest },
+    /// There are more or fewer bytes than were named.
+    #[error("`{digest}` has {found} bytes instead of {expected}; nothing of them is used")]
+    WrongSize { digest: Digest, expected: u64, found: u64 },
+    /// An answer that breaks the specification, or is larger than any real one.
+    #[error("the answer of registry `{host}` to {what} cannot be used: {detail}")]
+    BadAnswer { host: String, what: String, detail: String },
+    /// A tag that names something else and cannot be moved.
+    #[error("tag `{tag}` already names `{found}` in `{repository}`, not `{expected}`")]
+    TagTaken { repository: String, tag: String, found: Digest, expected: Digest },
+    /// ECR gave no login.
+    #[error("no registry login from ECR: {0}")]
+    Login(String),
+    /// A local source of a blob could not be read.
+    #[error("could not read the bytes to send")]
+    Local(#[source] std::io::Error),
+    /// The HTTP client could not be made.
+    #[error("could not make an HTTP client: {0}")]
+    Client(String),
+}
+
+impl RegistryError {
+    /// Returns whether the same request may succeed later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Transport { .. } | Self::Stalled { .. } => true,
+            Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500..=599),
+            // A connection that broke off looks like a short blob; the digest decides in the end.
+            Self::WrongSize { expected, found, .. } => found < expected,
+            Self::Address(_)
+            | Self::Reference(_)
+            | Self::Denied { .. }
+            | Self::NotFound { .. }
+            | Self::WrongDigest { .. }
+            | Self::BadAnswer { .. }
+            | Self::TagTaken { .. }
+            | Self::Login(_)
+            | Self::Local(_)
+            | Self::Client(_) => false,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Makes signed reports and puts them into the spool.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ed25519_dalek::SigningKey;
+use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Hello, Refusal, Report, ReportBody};
+use freehold_protocol::{Envelope, EnvelopeError, InstallId, JobId, KeyId, TenantName};
+
+use crate::clock;
+use crate::identity::Identity;
+use crate::spool::{Class, Spool, SpoolError};
+
+/// Speaks for this runner.
+#[derive(Debug)]
+pub struct Reporter {
+    identity: Arc<Identity>,
+    tenant: TenantName,
+    install: InstallId,
+    spool: Arc<Spool>,
+}
+
+/// Why a report did not get into the spool.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// It cannot be signed.
+    #[error("cannot sign a report: {0}")]
+    Seal(#[from] EnvelopeError),
+    /// It cannot be kept.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+}
+
+impl Reporter {
+    /// Returns the voice of `identity` as the runner of `install`.
+    pub fn new(identity: Arc<Identity>, tenant: TenantName, install: InstallId, spool: Arc<Spool>) -> Self {
+        Self { identity, tenant, install, spool }
+    }
+
+    /// Returns the name of the key that signs.
+    pub fn runner(&self) -> &KeyId {
+        self.identity.id()
+    }
+
+    /// Announces the runner; signed by its own key and, while the enrolment secret is at hand, by the key it stands for.
+    ///
+    /// # Errors
+    /// A [`ReportError`].
+    pub fn hello(&self, hello: Hello, enrolment: Option<&SigningKey>) -> Result<(), ReportError> {
+        let keys: Vec<&SigningKey> = std::iter::once(self.identity.key()).chain(enrolment).collect();
+        self.send(ReportBody::Hello(hello), &keys, Class::Hello, false)
+    }
+
+    /// Says that the runner is still there.
+    ///
+    /// # Errors
+    /// A [`ReportError`].
+    pub fn heartbeat(&self) -> Result<(), ReportError> {
+        self.send(ReportBody::Heartbeat, &[self.identity.key()], Class::Heartbeat, false)
+    }
+
+    /// Reports a message that was not taken; durable when this returns.
+    ///
+    /// # Errors
+    /// A [`ReportError`]; the message must stay in the queue then.
+    pub fn refused(&self, refusal: Refusal) -> Result<(), ReportError> {
+        self.send(ReportBody::Refused(refusal), &[self.identity.key()], Class::Keep, true)
+    }
+
+    fn attempt(&self, report: AttemptReport) -> Result<(), ReportError> {
+        let (class, durable) = match &report.event {
+            AttemptEvent::Progress { .. } => (Class::Log, false),
+            // A power failure ends the attempt too; the next one says all of this again.
+            AttemptEvent::Started | AttemptEvent::GrantRequest { .. } => (Class::Keep, false),
+            AttemptEvent::Finished { .. } => (Class::Keep, true),
+        };
+        self.send(ReportBody::Attempt(report), &[self.identity.key()], class, durable)
+    }
+
+    fn send(&self, body: ReportBody, keys: &[&SigningKey], class: Class, durable: bool) -> Result<(), ReportError> {
+        let report = Report {
+            tenant: self.tenant.clone(),
+            install: self.install.clone(),
+            runner: self.identity.id().clone(),
+            at: clock::local(),
+            body,
+        };
+        let envelope = Envelope::seal(&report, keys)?.to_json()?;
+        Ok(self.spool.add(&envelope, class, durable)?)
+    }
+}
+
+/// Speaks for one attempt: numbers its reports.
+#[derive(Debug)]
+pub struct AttemptReporter {
+    reporter: Arc<Reporter>,
+    job: JobId,
+    fence: Fence,
+    seq: AtomicU64,
+}
+
+impl AttemptReporter {
+    /// Returns the voice of the attempt `fence` at `job`.
+    pub fn new(reporter: Arc<Reporter>, job: JobId, fence: Fence) -> Self {
+        Self { reporter, job, fence, seq: AtomicU64::new(0) }
+    }
+
+    /// Reports `event`; what ends the attempt is durable when this returns.
+    ///
+    /// # Errors
+    /// A [`ReportError`].
+    pub fn event(&self, event: AttemptEvent) -> Result<(), ReportError> {
+        let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
+        self.reporter.attempt(AttemptReport { job: self.job.clone(), fence: self.fence, seq, event })
+    }
+}

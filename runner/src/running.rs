@@ -1,0 +1,281 @@
+//! While a job runs: its log goes out, its time is watched, and it is made to end when it must stop.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use freehold_protocol::limits::MAX_OUTPUTS_BYTES;
+use freehold_protocol::order::Redelivery;
+use freehold_protocol::report::{AttemptEvent, Outcome};
+use serde_json::Value;
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::{Instant, MissedTickBehavior};
+use tracing::warn;
+
+use crate::agent::Execute;
+use crate::aws;
+use crate::hands::Hand;
+use crate::job::{Job, STOP_GRACE, StopReason};
+use crate::log::JobLog;
+use crate::report::AttemptReporter;
+
+/// How often new log lines are reported.
+const LOG_EVERY: Duration = Duration::from_secs(2);
+/// How often a job without new log lines is reported to be at work.
+const PROGRESS_EVERY: Duration = Duration::from_secs(60);
+/// How long before the lease's end a job that does not stop is dropped.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
+/// The longest reason that a report carries, in bytes.
+const REASON_MAX: usize = 4 * 1024;
+
+/// What the attempt may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub time: Duration,
+    pub redelivery: Redelivery,
+}
+
+/// How the running of a job ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ended {
+    /// With something to report.
+    Finished(Outcome),
+    /// Another attempt may be running by now: nothing is to be said.
+    LeaseLost,
+    /// The next runner goes on with it.
+    LeftToNext,
+}
+
+/// A task that ends when its owner does.
+#[derive(Debug)]
+pub struct Aborting<T>(JoinHandle<T>);
+
+impl<T> Aborting<T> {
+    /// Owns `task`.
+    pub const fn new(task: JoinHandle<T>) -> Self {
+        Self(task)
+    }
+}
+
+impl<T> Future for Aborting<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+impl<T> Drop for Aborting<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Does `job` within `limits` and returns what to say of it.
+pub async fn run(kinds: Arc<dyn Execute>, job: Job, hand: &Hand, reporter: &AttemptReporter, limits: Limits) -> Ended {
+    let log = job.log.clone();
+    let mut work = Aborting::new(tokio::spawn(async move { kinds.execute(&job).await }));
+    let deadline = Instant::now() + limits.time;
+    let mut last_report = Instant::now();
+    let mut ticks = tokio::time::interval(LOG_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut asked_to_stop: Option<Instant> = None;
+    let mut warned = false;
+    let outcome = loop {
+        let dropped_at = asked_to_stop.map(|since| last_moment(hand, since));
+        tokio::select! {
+            biased;
+            ended = &mut work => break ended.unwrap_or_else(|error| broke_off(&error)),
+            reason = hand.signal.stopped(), if asked_to_stop.is_none() => {
+                log.line(sentence(reason));
+                asked_to_stop = Some(Instant::now());
+            }
+            () = until(dropped_at) => {
+                warn!("A job did not stop when told to, and is dropped");
+                let reason = "it did not stop when told to, and was killed".to_owned();
+                break Outcome::Failed { reason, partial: true };
+            }
+            () = tokio::time::sleep_until(deadline), if asked_to_stop.is_none() => hand.stop(StopReason::TimedOut),
+            _ = ticks.tick() => {
+                if !log.has_pending() && last_report.elapsed() < PROGRESS_EVERY {
+                    continue;
+                }
+                last_report = Instant::now();
+                if let Err(error) = reporter.event(AttemptEvent::Progress { log: log.take_chunk() })
+                    && !std::mem::replace(&mut warned, true)
+                {
+                    warn!("Progress is not reported: {}", aws::explain(&error));
+                }
+            }
+        }
+    };
+    // The job's processes are gone before anything else is done about it.
+    drop(work);
+    conclude(hand.signal.reason(), outcome, limits, &log)
+}
+
+/// Returns when a job that was told to stop is dropped: before the lease ends when that is what it is about.
+fn last_moment(hand: &Hand, since: Instant) -> Instant {
+    let polite = since + STOP_GRACE;
+    match hand.signal.reason() {
+        Some(StopReason::LeaseLost) => {
+            let ends = hand.lease.ends();
+            polite.min(ends.checked_sub(LAST_MOMENT).unwrap_or(ends))
+        }
+        _ => polite,
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+const fn sentence(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::Cancelled => "[freehold: stopping, the job was cancelled]",
+        StopReason::LeaseLost => "[freehold: stopping, the lease could not be renewed]",
+        StopReason::TimedOut => "[freehold: stopping, the job's time is over]",
+        StopReason::Draining => "[freehold: stopping, the runner is going down]",
+    }
+}
+
+fn broke_off(error: &JoinError) -> Outcome {
+    let reason =
+        if error.is_panic() { "the runner has a fault: this job made it panic" } else { "the job was aborted" };
+    Outcome::Failed { reason: reason.to_owned(), partial: true }
+}
+
+/// Returns what to say of a job that ended with `outcome` after it was told to stop for `stopped`, if it was.
+fn conclude(stopped: Option<StopReason>, outcome: Outcome, limits: Limits, log: &JobLog) -> Ended {
+    let outcome = presentable(outcome, log);
+    let succeeded = matches!(outcome, Outcome::Succeeded { .. });
+    match (stopped, limits.redelivery) {
+        (Some(StopReason::LeaseLost), _) => Ended::LeaseLost,
+        (None, _) => Ended::Finished(outcome),
+        (Some(_), _) if succeeded => Ended::Finished(outcome),
+        (Some(StopReason::Cancelled), _) => Ended::Finished(Outcome::Cancelled),
+        (Some(StopReason::TimedOut), _) => {
+            let reason = format!("stopped after {} s, the time that the order gives it", limits.time.as_secs());
+            Ended::Finished(Outcome::Failed { reason, partial: true })
+        }
+        (Some(StopReason::Draining), Redelivery::Resume) => Ended::LeftToNext,
+        (Some(StopReason::Draining), Redelivery::Interrupted) => {
+            let reason = "its runner went down before it ended".to_owned();
+            Ended::Finished(Outcome::Interrupted { reason })
+        }
+    }
+}
+
+/// Returns `outcome` without secrets, and no larger than a report may be.
+fn presentable(outcome: Outcome, log: &JobLog) -> Outcome {
+    let text = |text: String| shortened(log.redacted(&text));
+    match outcome {
+        Outcome::Succeeded { outputs, artifact } => {
+            let outputs: BTreeMap<String, Value> =
+                outputs.into_iter().map(|(name, value)| (name, redacted(value, log))).collect();
+            let size = serde_json::to_vec(&outputs).map_or(usize::MAX, |bytes| bytes.len());
+            if size > MAX_OUTPUTS_BYTES {
+                let reason = format!("its outputs take {size} bytes of JSON; {MAX_OUTPUTS_BYTES} are allowed");
+                return Outcome::Failed { reason, partial: true };
+            }
+            Outcome::Succeeded { outputs, artifact }
+        }
+        Outcome::Failed { reason, partial } => Outcome::Failed { reason: text(reason), partial },
+        Outcome::Blocked { block, reason } => Outcome::Blocked { block, reason: text(reason) },
+        Outcome::Interrupted { reason } => Outcome::Interrupted { reason: text(reason) },
+        Outcome::Cancelled => Outcome::Cancelled,
+    }
+}
+
+fn redacted(value: Value, log: &JobLog) -> Value {
+    match value {
+        Value::String(text) => Value::String(log.redacted(&text)),
+        Value::Array(items) => Value::Array(items.into_iter().map(|item| redacted(item, log)).collect()),
+        Value::Object(map) => Value::Object(map.into_iter().map(|(key, item)| (key, redacted(item, log))).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}
+
+fn shortened(mut text: String) -> String {
+    if text.len() <= REASON_MAX {
+        return text;
+    }
+    let mut end = REASON_MAX;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text.push_str(" [cut]");
+    text
+}
+
+/// Returns the word for an outcome that logs and audit records use.
+pub const fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Succeeded { .. } => "succeeded",
+        Outcome::Failed { partial: false, .. } => "failed",
+        Outcome::Failed { partial: true, .. } => "failed (partial)",
+        Outcome::Blocked { .. } => "blocked",
+        Outcome::Interrupted { .. } => "interrupted",
+        Outcome::Cancelled => "cancelled",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const LIMITS: Limits = Limits { time: Duration::from_secs(60), redelivery: Redelivery::Resume };
+
+    fn failed() -> Outcome {
+        Outcome::Failed { reason: "exit 1".into(), partial: true }
+    }
+
+    fn succeeded(outputs: Value) -> Outcome {
+        Outcome::Succeeded { outputs: serde_json::from_value(outputs).unwrap(), artifact: None }
+    }
+
+    #[test]
+    fn what_is_said_depends_on_why_it_was_stopped() {
+        let log = JobLog::default();
+        let action = Limits { redelivery: Redelivery::Interrupted, ..LIMITS };
+        let said = |stopped, outcome, limits| conclude(stopped, outcome, limits, &log);
+
+        assert_eq!(said(None, failed(), LIMITS), Ended::Finished(failed()));
+        assert_eq!(said(Some(StopReason::LeaseLost), succeeded(json!({})), LIMITS), Ended::LeaseLost);
+        assert_eq!(said(Some(StopReason::Cancelled), failed(), LIMITS), Ended::Finished(Outcome::Cancelled));
+        assert_eq!(
+            said(Some(StopReason::Cancelled), succeeded(json!({})), LIMITS),
+            Ended::Finished(succeeded(json!({})))
+        );
+        assert_eq!(said(Some(StopReason::Draining), failed(), LIMITS), Ended::LeftToNext);
+        assert!(matches!(
+            said(Some(StopReason::Draining), failed(), action),
+            Ended::Finished(Outcome::Interrupted { .. })
+        ));
+        assert!(matches!(
+            said(Some(StopReason::TimedOut), Outcome::Cancelled, LIMITS),
+            Ended::Finished(Outcome::Failed { partial: true, .. })
+        ));
+    }
+
+    #[test]
+    fn secrets_and_oversized_outputs_do_not_leave() {
+        let log = JobLog::default();
+        log.add_secret("hunter22");
+
+        let redacted = presentable(succeeded(json!({"url": {"list": ["x:hunter22@y"]}})), &log);
+        let large = presentable(succeeded(json!({"text": "x".repeat(MAX_OUTPUTS_BYTES)})), &log);
+
+        assert_eq!(redacted, succeeded(json!({"url": {"list": ["x:[redacted]@y"]}})));
+        assert!(matches!(large, Outcome::Failed { partial: true, .. }));
+    }
+}

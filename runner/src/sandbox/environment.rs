@@ -1,0 +1,70 @@
+//! What of the runner's own environment a job may see: how to get out through a proxy and whom to trust.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::job::Job;
+
+/// Where programs are looked for inside the sandbox.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Passed on as they are; nothing else is.
+const PASSED_ON: [&str; 9] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "AWS_ENDPOINT_URL",
+    "AWS_USE_FIPS_ENDPOINT",
+    "AWS_USE_DUALSTACK_ENDPOINT",
+];
+
+/// Passed on when they name something that exists, which the sandbox then shows read-only.
+pub(super) const PATHS: [&str; 7] = [
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "AWS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "REQUESTS_CA_BUNDLE",
+    "TF_CLI_CONFIG_FILE",
+];
+
+/// Returns the environment that every program of `job` starts from.
+pub fn base_environment(job: &Job) -> BTreeMap<String, String> {
+    let own = [
+        ("PATH", PATH.to_owned()),
+        ("HOME", super::inside(job, "")),
+        ("TMPDIR", "/tmp".to_owned()),
+        ("LANG", "C.UTF-8".to_owned()),
+        // A program that finds no credentials of its mode must not take the runner's from the machine.
+        ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
+        ("AWS_REGION", job.config.region.clone()),
+        ("AWS_DEFAULT_REGION", job.config.region.clone()),
+    ];
+    let passed_on = PASSED_ON.into_iter().filter_map(|name| Some((name, std::env::var(name).ok()?)));
+    let paths = paths().map(|(name, path)| (name, path.display().to_string()));
+    own.into_iter().chain(passed_on).chain(paths).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Returns the files and directories that [`PATHS`] name.
+pub(super) fn paths() -> impl Iterator<Item = (&'static str, PathBuf)> {
+    PATHS.into_iter().filter_map(|name| {
+        let path = PathBuf::from(std::env::var_os(name)?);
+        (path.is_absolute() && path.exists()).then_some((name, path))
+    })
+}
+
+/// Returns the first of `names` that can be executed on the runner's `PATH`.
+pub fn find_program(names: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_else(|| PATH.into());
+    let directories: Vec<PathBuf> = std::env::split_paths(&path).filter(|directory| directory.is_absolute()).collect();
+    names.iter().find_map(|name| directories.iter().map(|directory| directory.join(name)).find(|file| is_program(file)))
+}
+
+fn is_program(file: &Path) -> bool {
+    file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,212 @@
+//! Runs one program of a job apart from the machine: its own namespaces, a read-only root, a clean environment.
+//!
+//! What holds: the job's workspace is the only place on disk it can write to (beside directories that its kind names);
+//! it sees no other process, no home directory, no runner state; it dies with the runner, however the runner dies.
+//! What does not hold in this first form: the network is the runner's own, so a job can reach whatever the runner's
+//! security group lets out, the instance metadata service included; and there is no memory or CPU limit.
+
+mod bubblewrap;
+mod environment;
+mod output;
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, Command};
+
+pub use environment::{base_environment, find_program};
+pub use output::Output;
+
+use crate::config::SandboxKind;
+use crate::job::{Job, StopReason};
+
+/// Where a job finds its workspace inside the sandbox.
+const INSIDE: &str = "/workspace";
+
+/// One program to run.
+#[derive(Debug)]
+pub struct Program<'a> {
+    /// An absolute path outside the sandbox.
+    pub executable: &'a Path,
+    pub arguments: Vec<String>,
+    /// All of the program's environment.
+    pub environment: BTreeMap<String, String>,
+    /// Where it starts, relative to the workspace.
+    pub directory: &'a str,
+    pub output: Output,
+    /// What it gets first when it must stop.
+    pub interrupt: Interrupt,
+    /// Directories outside the workspace that it may write to, under the same path.
+    pub writable: Vec<PathBuf>,
+}
+
+/// How a program is asked to stop, before it is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interrupt {
+    /// `SIGTERM` to all of its processes.
+    Terminate,
+    /// `SIGINT`, as Ctrl-C in a terminal: what Terraform's plugins ignore, so that Terraform can end them itself.
+    Interrupt,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself; 128 and the signal's number when a signal ended it.
+    Code { code: i32, last_words: String },
+    /// Because the attempt had to stop.
+    Stopped(StopReason),
+}
+
+/// Why a program could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    #[error(
+        "`bwrap` is not installed; install the Debian package `bubblewrap` (Amazon Linux: `bubblewrap`), or write \
+         `sandbox = \"none\"` into the runner's config"
+    )]
+    NoBubblewrap,
+    #[error("the sandbox could not be made: {0}; user namespaces may be switched off on this machine")]
+    NotMade(String),
+    #[error("could not run `{program}`")]
+    NotRun {
+        program: String,
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Returns where the job sees `path` of its workspace.
+pub fn inside(job: &Job, path: &str) -> String {
+    let base = match job.config.sandbox {
+        SandboxKind::Bubblewrap => INSIDE.to_owned(),
+        SandboxKind::None => job.workspace.display().to_string(),
+    };
+    if path.is_empty() { base } else { format!("{base}/{path}") }
+}
+
+/// Runs `program` until it ends or the attempt must stop; then none of its processes is left.
+///
+/// # Errors
+/// [`SandboxError`] when it could not be started.
+pub async fn run(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
+    if let Some(reason) = job.stop.reason() {
+        return Ok(Ended::Stopped(reason));
+    }
+    let name = program.executable.display().to_string();
+    let not_run = |source| SandboxError::NotRun { program: name.clone(), source };
+    let Started { mut child, group } = match job.config.sandbox {
+        SandboxKind::Bubblewrap => bubblewrap::start(job, &program).await?,
+        SandboxKind::None => start_plainly(job, &program).map_err(not_run)?,
+    };
+    let pump = output::pump(job, &mut child, &program.output).map_err(not_run)?;
+    let ended = tokio::select! {
+        status = child.wait() => Ok(status.map_err(not_run)?),
+        reason = job.stop.stopped() => Err(reason),
+    };
+    let status = match ended {
+        Ok(status) => status,
+        Err(reason) => {
+            stop(&mut child, &group, program.interrupt, reason).await;
+            drop(group);
+            pump.finish().await;
+            return Ok(Ended::Stopped(reason));
+        }
+    };
+    // What it left behind goes before its output is read to the end: it may hold the other end of the pipe.
+    drop(group);
+    let last_words = pump.finish().await;
+    if job.config.sandbox == SandboxKind::Bubblewrap && status.code() == Some(1) && last_words.starts_with("bwrap: ") {
+        return Err(SandboxError::NotMade(last_words));
+    }
+    Ok(Ended::Code { code: code(status), last_words })
+}
+
+struct Started {
+    child: Child,
+    group: Group,
+}
+
+/// The processes of a program.
+struct Group {
+    /// The group's leader as this machine numbers it; the program itself may be another process.
+    leader: Option<Pid>,
+    /// Whether those that are left are killed when this is dropped.
+    ends_with_this: bool,
+}
+
+impl Group {
+    fn of(leader: Option<u32>, ends_with_this: bool) -> Self {
+        Self { leader: leader.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw), ends_with_this }
+    }
+
+    /// Returns whether there was a group to send it to.
+    fn signal(&self, signal: Signal) -> bool {
+        self.leader.is_some_and(|leader| kill_process_group(leader, signal).is_ok())
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if self.ends_with_this {
+            self.signal(Signal::KILL);
+        }
+    }
+}
+
+fn start_plainly(job: &Job, program: &Program<'_>) -> std::io::Result<Started> {
+    let mut command = Command::new(program.executable);
+    command.args(&program.arguments).current_dir(job.workspace.join(program.directory));
+    command.env_clear().envs(&program.environment);
+    let child = spawn(&mut command, &program.output)?;
+    let group = Group::of(child.id(), true);
+    Ok(Started { child, group })
+}
+
+fn spawn(command: &mut Command, output: &Output) -> std::io::Result<Child> {
+    let stdout = output.stdout()?;
+    command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).process_group(0).kill_on_drop(true).spawn()
+}
+
+async fn stop(child: &mut Child, group: &Group, interrupt: Interrupt, reason: StopReason) {
+    let signal = match interrupt {
+        Interrupt::Terminate => Signal::TERM,
+        Interrupt::Interrupt => Signal::INT,
+    };
+    let asked = async {
+        // A sandbox that is only being made has no group yet. Once is enough: Terraform takes a second signal as an order
+        // to end without writing its state.
+        while !group.signal(signal) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    let ended = async {
+        tokio::select! {
+            _ = child.wait() => {}
+            () = asked => {}
+        }
+    };
+    if tokio::time::timeout(grace(reason), ended).await.is_err() {
+        group.signal(Signal::KILL);
+        // INVARIANT: a killed process ends; if the kernel disagrees, dropping the child is all that is left.
+        let _ = child.kill().await;
+    }
+}
+
+/// Returns how long a program has to end by itself, less than [`crate::job::STOP_GRACE`]. Terraform writes its state then;
+/// a lost lease leaves little time, as another attempt is about to start.
+const fn grace(reason: StopReason) -> Duration {
+    match reason {
+        StopReason::Cancelled | StopReason::TimedOut | StopReason::Draining => Duration::from_secs(15),
+        StopReason::LeaseLost => Duration::from_secs(4),
+    }
+}
+
+fn code(status: ExitStatus) -> i32 {
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
+}

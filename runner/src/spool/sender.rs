@@ -1,0 +1,71 @@
+//! The loop that hands the spool's reports to the queue, oldest first.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::{error, info, warn};
+
+use super::Spool;
+use crate::backoff::Backoff;
+use crate::inbox::{InboxError, Outbox, Sent};
+use crate::watchdog::Beat;
+
+/// How often the loop shows that it is alive while there is nothing to send.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// Sends whatever is in `spool`, for ever.
+pub async fn run(spool: &Spool, outbox: &dyn Outbox, beat: &Beat) {
+    let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
+    let mut failing_since: Option<Instant> = None;
+    loop {
+        beat.alive();
+        let batch = spool.batch();
+        if batch.is_empty() {
+            let _ = tokio::time::timeout(IDLE, spool.added.notified()).await;
+            continue;
+        }
+        let (at, bodies): (Vec<u64>, Vec<String>) = batch.into_iter().unzip();
+        let progress = match outbox.send(&bodies).await {
+            Ok(sent) => settle(spool, &at, sent),
+            Err(error) => {
+                if failing_since.is_none() {
+                    warn!("Reports wait: {error}");
+                }
+                hint(&error, failing_since);
+                false
+            }
+        };
+        if progress {
+            if let Some(since) = failing_since.take() {
+                info!(waited_secs = since.elapsed().as_secs(), "Reports are going out again");
+            }
+            backoff.succeeded();
+        } else {
+            failing_since.get_or_insert_with(Instant::now);
+            tokio::time::sleep(backoff.failed()).await;
+        }
+    }
+}
+
+/// Removes what needs no more sending; returns whether that was anything.
+fn settle(spool: &Spool, at: &[u64], sent: Vec<Sent>) -> bool {
+    let mut progress = false;
+    for (at, sent) in at.iter().zip(sent) {
+        match sent {
+            Sent::Taken => spool.remove_sent(*at),
+            Sent::Never(reason) => {
+                error!("Dropped a report that the queue will never take: {reason}");
+                spool.remove_sent(*at);
+            }
+            Sent::Later => continue,
+        }
+        progress = true;
+    }
+    progress
+}
+
+fn hint(error: &InboxError, failing_since: Option<Instant>) {
+    if matches!(error, InboxError::Denied(_)) && failing_since.is_none() {
+        warn!("Allow `sqs:SendMessage` on the reports queue for this runner's role, on both sides");
+    }
+}

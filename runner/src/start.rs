@@ -1,0 +1,226 @@
+//! Puts a runner together from its config, runs its loops, and takes it down in order.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use freehold_protocol::envelope::PublicKey;
+use tracing::{info, warn};
+
+use crate::agent::{Agent, Kinds};
+use crate::audit::{Audit, AuditError};
+use crate::aws;
+use crate::clock::ServerClock;
+use crate::config::{Config, Role};
+use crate::drain::{Drain, Phase};
+use crate::files;
+use crate::grants::GrantDesk;
+use crate::hands::Hands;
+use crate::identity::{Identity, IdentityError};
+use crate::inbox::Outbox;
+use crate::job::StopReason;
+use crate::journal::{Journal, JournalError};
+use crate::kept_logs::KeptLogs;
+use crate::mode::Roles;
+use crate::report::Reporter;
+use crate::spool::{Spool, SpoolError, sender};
+use crate::sqs::{SqsInbox, SqsOutbox};
+use crate::turns::Turns;
+use crate::verify::Trust;
+use crate::watchdog::supervise;
+use crate::{enrol, poll};
+
+/// Without a sign of life for this long, a loop is started again.
+const POLL_LIMIT: Duration = Duration::from_secs(90);
+const SEND_LIMIT: Duration = Duration::from_secs(180);
+const ENROL_LIMIT: Duration = Duration::from_secs(30 * 60);
+/// How long jobs that are told to stop may take altogether.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+/// How long the last reports may take to go out; what is left goes out after the next start.
+const FLUSH_LIMIT: Duration = Duration::from_secs(20);
+
+/// How a runner ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Told to, and everything was brought to its end.
+    Drained,
+    /// Told to twice, or it could not stop its jobs.
+    Stopped,
+    /// Refused by AWS for too long.
+    Denied,
+}
+
+/// Why a runner does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The state directory cannot be used.
+    #[error("cannot use the state directory `{path}`; make it a directory that this user may write")]
+    StateDir { path: String, source: std::io::Error },
+    /// Another runner uses it.
+    #[error("another runner uses the state directory `{0}`; end it first, or give this one another `state_dir`")]
+    InUse(String),
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// Signals cannot be listened to.
+    #[error("cannot listen to signals")]
+    Signals(#[source] std::io::Error),
+}
+
+/// Runs the runner of `config` until it is told to stop.
+///
+/// # Errors
+/// A [`StartError`] when it cannot start.
+pub async fn run(config: Config) -> Result<Exit, StartError> {
+    let config = Arc::new(config);
+    let _lock = lock_state_dir(&config.state_dir)?;
+    let identity = Arc::new(Identity::load_or_make(&config.state_dir)?);
+    let spool = Arc::new(Spool::open(&config.state_dir)?);
+    let sdk = aws::sdk_config(&config.region, None).await;
+    let queues = aws::sdk_config(config.queue_region(), None).await;
+    let outbox: Arc<dyn Outbox> = Arc::new(SqsOutbox::new(&queues, &config.reports_queue_url));
+    let agent = Arc::new(assemble(&config, &identity, &spool, &sdk, &queues)?);
+    info!(
+        install.id = %config.install,
+        runner.key = %identity.id(),
+        slots = config.slots,
+        "Runner {} of install `{}` is up",
+        env!("CARGO_PKG_VERSION"),
+        config.install
+    );
+    let secrets = aws_sdk_secretsmanager::Client::new(&sdk);
+    Ok(supervise_loops(&agent, &spool, &outbox, secrets, identity.public_key()).await)
+}
+
+fn assemble(
+    config: &Arc<Config>,
+    identity: &Arc<Identity>,
+    spool: &Arc<Spool>,
+    sdk: &aws_config::SdkConfig,
+    queues: &aws_config::SdkConfig,
+) -> Result<Agent, StartError> {
+    let clock = Arc::new(ServerClock::default());
+    let (tenant, install) = (config.tenant.clone(), config.install.clone());
+    let mut audit = Audit::open(&config.state_dir, identity.clone(), tenant.clone(), install.clone())?;
+    let bucket = config.bucket.as_ref().filter(|_| config.role == Role::Install);
+    let bucket = bucket.map(|name| (aws_sdk_s3::Client::new(sdk), name.clone()));
+    if let Some((client, name)) = &bucket {
+        audit = audit.with_bucket(client.clone(), name);
+    }
+    let logs =
+        KeptLogs::open(config.state_dir.join("logs"), bucket).map_err(|e| state_dir_error(&config.state_dir, e))?;
+    Ok(Agent {
+        config: config.clone(),
+        trust: Trust::of(config),
+        inbox: Arc::new(SqsInbox::new(queues, &config.orders_queue_url, clock.clone())),
+        clock,
+        reporter: Arc::new(Reporter::new(identity.clone(), tenant, install, spool.clone())),
+        journal: Mutex::new(Journal::open(&config.state_dir)?),
+        audit,
+        roles: Roles::new(config.clone(), sdk),
+        grants: Arc::new(GrantDesk::default()),
+        hands: Hands::default(),
+        turns: Turns::new(config.slots),
+        drain: Drain::default(),
+        kinds: Arc::new(Kinds),
+        logs,
+        fatal: OnceLock::new(),
+    })
+}
+
+async fn supervise_loops(
+    agent: &Arc<Agent>,
+    spool: &Arc<Spool>,
+    outbox: &Arc<dyn Outbox>,
+    secrets: aws_sdk_secretsmanager::Client,
+    key: PublicKey,
+) -> Exit {
+    let sender = supervise(
+        "sender",
+        SEND_LIMIT,
+        || false,
+        |beat| {
+            let (spool, outbox) = (spool.clone(), outbox.clone());
+            async move { sender::run(&spool, outbox.as_ref(), &beat).await }
+        },
+    );
+    let enrol = supervise(
+        "enrol",
+        ENROL_LIMIT,
+        || agent.fatal.get().is_some(),
+        |beat| enrol::run(agent.clone(), secrets.clone(), key.clone(), beat),
+    );
+    let enrol = async {
+        enrol.await;
+        std::future::pending::<()>().await;
+    };
+    let poll =
+        supervise("poll", POLL_LIMIT, || agent.drain.phase() >= Phase::Draining, |beat| poll::run(agent.clone(), beat));
+    tokio::select! {
+        biased;
+        result = agent.drain.follow_signals() => {
+            if let Err(error) = result {
+                warn!("Cannot listen to signals: {error}");
+            }
+            Exit::Stopped
+        }
+        () = agent.drain.reached(Phase::Stopping) => Exit::Stopped,
+        () = sender => Exit::Stopped,
+        () = enrol => Exit::Stopped,
+        exit = go_down(agent, spool, poll) => exit,
+    }
+}
+
+/// Waits until the runner is told to go down, and takes it down: jobs, then orders that wait, then the last reports.
+async fn go_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>) -> Exit {
+    let drained = async {
+        agent.drain.reached(Phase::Draining).await;
+        if tokio::time::timeout(agent.config.drain_period(), agent.hands.rested()).await.is_err() {
+            warn!("The drain period is over; stopping what still runs");
+            agent.hands.stop_all(StopReason::Draining);
+        }
+    };
+    tokio::join!(poll, drained);
+    agent.hands.stop_all(StopReason::Draining);
+    let stopped = tokio::time::timeout(STOP_LIMIT, agent.hands.emptied()).await.is_ok();
+    if tokio::time::timeout(FLUSH_LIMIT, spool.emptied()).await.is_err() {
+        warn!("{} reports could not be sent yet; they go out after the next start", spool.len());
+    }
+    match (agent.fatal.get(), stopped) {
+        (Some(_), _) => Exit::Denied,
+        (None, true) => {
+            info!("Drained");
+            Exit::Drained
+        }
+        (None, false) => Exit::Stopped,
+    }
+}
+
+/// Makes the state directory this process's own, and removes the workspaces of earlier ones.
+fn lock_state_dir(path: &Path) -> Result<File, StartError> {
+    let wrong = |error| state_dir_error(path, error);
+    files::make_private_dir(path).map_err(wrong)?;
+    let lock = File::create(path.join("lock")).map_err(wrong)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(std::fs::TryLockError::WouldBlock) => return Err(StartError::InUse(path.display().to_string())),
+        Err(std::fs::TryLockError::Error(error)) => return Err(wrong(error)),
+    }
+    match std::fs::remove_dir_all(path.join("work")) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            warn!("Workspaces of an earlier run were not removed: {error}");
+        }
+        Ok(()) | Err(_) => {}
+    }
+    Ok(lock)
+}
+
+fn state_dir_error(path: &Path, source: std::io::Error) -> StartError {
+    StartError::StateDir { path: path.display().to_string(), source }
+}

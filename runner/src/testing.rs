@@ -1,0 +1,82 @@
+//! Orders and identities for tests.
+
+use ed25519_dalek::SigningKey;
+use freehold_protocol::envelope::Delegate;
+use freehold_protocol::order::{Mode, Order, Redelivery, RunAction, Work};
+use freehold_protocol::{Envelope, JobId, Payload, Timestamp, WorkflowId};
+
+/// The tenant's root key.
+pub(crate) fn root() -> SigningKey {
+    SigningKey::from_bytes(&[1; 32])
+}
+
+pub(crate) fn job_id(n: u32) -> JobId {
+    format!("job_{n:020x}").parse().unwrap()
+}
+
+pub(crate) fn workflow() -> WorkflowId {
+    WorkflowId::derive("globex-prod", "test")
+}
+
+/// An order for job `n` with serial `serial`, issued at second 1,000 and good until second 5,000.
+pub(crate) fn order(n: u32, serial: u64) -> Order {
+    Order {
+        tenant: "acme".parse().unwrap(),
+        install: "globex-prod".parse().unwrap(),
+        workflow: workflow(),
+        job: job_id(n),
+        dispatch: 1,
+        group: "action:check".parse().unwrap(),
+        serial,
+        issued_at: Timestamp::from_millis(1_000_000),
+        not_after: Timestamp::from_millis(5_000_000),
+        timeout_secs: 600,
+        mode: Mode::Maintenance,
+        redelivery: Redelivery::Resume,
+        work: Work::Action(RunAction {
+            action: "check".parse().unwrap(),
+            steps: Vec::new(),
+            env_vars: Default::default(),
+            idempotent: true,
+        }),
+        context: serde_json::Value::Null,
+    }
+}
+
+/// Seals `payload` as the control plane does: by a delegate key that `root` certified from second 900 to 9,000.
+pub(crate) fn sealed_by<P: Payload>(root: &SigningKey, tenant: &str, payload: &P) -> String {
+    let delegate = SigningKey::from_bytes(&[2; 32]);
+    let cert = Delegate {
+        tenant: tenant.parse().unwrap(),
+        public_key: delegate.verifying_key().into(),
+        not_before: Timestamp::from_millis(900_000),
+        not_after: Timestamp::from_millis(9_000_000),
+    };
+    let cert = Envelope::seal(&cert, &[root]).unwrap();
+    Envelope::seal_delegated(payload, &delegate, &cert).unwrap().to_json().unwrap()
+}
+
+pub(crate) fn sealed<P: Payload>(payload: &P) -> String {
+    sealed_by(&root(), "acme", payload)
+}
+
+/// The config of a runner whose state is in `state_dir`; no mode is switched on.
+pub(crate) fn config(state_dir: &str, role: crate::config::Role) -> crate::config::Config {
+    let install = if role == crate::config::Role::Build { "build" } else { "globex-prod" };
+    let key: String = freehold_protocol::envelope::PublicKey::from(root().verifying_key()).into();
+    let text = format!(
+        r#"
+        tenant = "acme"
+        install = "{install}"
+        region = "eu-west-1"
+        orders_queue_url = "http://127.0.0.1:4566/111111111111/fh-acme-{install}.fifo"
+        reports_queue_url = "http://127.0.0.1:4566/111111111111/fh-acme-reports"
+        tenant_key = "{key}"
+        enrolment_secret_file = "/none"
+        state_dir = "{state_dir}"
+        slots = 2
+        sandbox = "none"
+        "#
+    );
+    crate::config::Config::parse(&text, "runner.toml", role).unwrap()
+}

@@ -1,0 +1,267 @@
+//! Whether a message is to be believed: its size, signature, addressee and expiry. Pure: time is passed in.
+
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::grant::ArtifactGrant;
+use freehold_protocol::order::{Cancel, Order, Work};
+use freehold_protocol::report::{Fence, Refusal, RefusalReason};
+use freehold_protocol::{Digest, Envelope, EnvelopeError, InstallId, JobId, Payload, TenantName, Timestamp};
+
+use crate::config::{Config, Role};
+
+/// How far the clocks of the control plane's own parts may be apart, in seconds: a certificate that begins now may be
+/// used by a message that another clock dates a moment earlier.
+const CLOCK_TOLERANCE_SECS: u64 = 60;
+
+/// Whom this runner believes, and as whom it is addressed.
+#[derive(Debug, Clone)]
+pub struct Trust {
+    pub role: Role,
+    pub tenant: TenantName,
+    pub install: InstallId,
+    pub tenant_key: PublicKey,
+}
+
+/// A message of the control plane, believed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message {
+    Order(Box<Order>),
+    Cancel(Cancel),
+    Grant(Box<ArtifactGrant>),
+}
+
+impl Trust {
+    /// Returns what `config` says.
+    pub fn of(config: &Config) -> Self {
+        Self {
+            role: config.role,
+            tenant: config.tenant.clone(),
+            install: config.install.clone(),
+            tenant_key: config.tenant_key.clone(),
+        }
+    }
+
+    /// Returns the message in `body`, handed out for the `receive`-th time, when it is to be believed at `now`.
+    ///
+    /// # Errors
+    /// The refusal to report.
+    pub fn verify(&self, body: &str, receive: u32, now: Timestamp) -> Result<Message, Refusal> {
+        let check = Check { trust: self, body, now };
+        let envelope = Envelope::parse(body.as_bytes()).map_err(|error| check.unbelieved(&error))?;
+        match envelope.payload_type.as_str() {
+            Order::TYPE => check.order(&envelope, receive),
+            Cancel::TYPE => check.cancel(&envelope),
+            ArtifactGrant::TYPE => check.grant(&envelope),
+            other => {
+                let shown: String = other.chars().take(80).collect();
+                Err(check.refuse(RefusalReason::Malformed, format!("no runner takes messages of type `{shown}`")))
+            }
+        }
+    }
+}
+
+/// One message being looked at.
+struct Check<'a> {
+    trust: &'a Trust,
+    body: &'a str,
+    now: Timestamp,
+}
+
+impl Check<'_> {
+    fn order(&self, envelope: &Envelope, receive: u32) -> Result<Message, Refusal> {
+        let order: Order = self.open(envelope)?;
+        let job = (order.job.clone(), Fence { dispatch: order.dispatch, receive });
+        let about_job = |refusal: Refusal| Refusal { job: Some(job.clone()), ..refusal };
+        self.addressee(&order.tenant, &order.install)?;
+        self.alive(order.not_after).map_err(about_job)?;
+        self.for_role(&order.work).map_err(about_job)?;
+        Ok(Message::Order(Box::new(order)))
+    }
+
+    fn cancel(&self, envelope: &Envelope) -> Result<Message, Refusal> {
+        let cancel: Cancel = self.open(envelope)?;
+        self.addressee(&cancel.tenant, &cancel.install)?;
+        self.alive(cancel.not_after)?;
+        Ok(Message::Cancel(cancel))
+    }
+
+    fn grant(&self, envelope: &Envelope) -> Result<Message, Refusal> {
+        let grant: ArtifactGrant = self.open(envelope)?;
+        self.addressee(&grant.tenant, &grant.install)?;
+        self.alive(grant.not_after)?;
+        Ok(Message::Grant(Box::new(grant)))
+    }
+
+    fn open<P: Payload>(&self, envelope: &Envelope) -> Result<P, Refusal> {
+        let open = |now| envelope.open_delegated::<P>(&self.trust.tenant_key, &self.trust.tenant, now);
+        match open(self.now) {
+            Err(EnvelopeError::CertificateExpired(_)) => open(self.now.plus_secs(CLOCK_TOLERANCE_SECS)),
+            opened => opened,
+        }
+        .map_err(|error| self.unbelieved(&error))
+    }
+
+    fn addressee(&self, tenant: &TenantName, install: &InstallId) -> Result<(), Refusal> {
+        if *tenant == self.trust.tenant && *install == self.trust.install {
+            return Ok(());
+        }
+        let detail = format!("the message is for install `{install}` of tenant `{tenant}`");
+        Err(self.refuse(RefusalReason::OtherInstall, detail))
+    }
+
+    fn alive(&self, not_after: Timestamp) -> Result<(), Refusal> {
+        if self.now <= not_after {
+            return Ok(());
+        }
+        let secs = self.now.since(not_after) / 1000;
+        Err(self.refuse(RefusalReason::Expired, format!("the message came {secs} s after it expired")))
+    }
+
+    fn for_role(&self, work: &Work) -> Result<(), Refusal> {
+        let build = matches!(work, Work::Build(_));
+        match (self.trust.role, build) {
+            (Role::Build, true) | (Role::Install, false) => Ok(()),
+            (Role::Build, false) => {
+                let detail = format!("a build runner does not do `{}` jobs", work.kind());
+                Err(self.refuse(RefusalReason::Malformed, detail))
+            }
+            (Role::Install, true) => {
+                Err(self.refuse(RefusalReason::Malformed, "an install runner does not build".to_owned()))
+            }
+        }
+    }
+
+    fn unbelieved(&self, error: &EnvelopeError) -> Refusal {
+        let reason = match error {
+            EnvelopeError::TooLarge(_) => RefusalReason::TooLarge,
+            EnvelopeError::Malformed(_) | EnvelopeError::WrongType { .. } | EnvelopeError::Unwritable(_) => {
+                RefusalReason::Malformed
+            }
+            EnvelopeError::Unsigned(_)
+            | EnvelopeError::BadSignature(_)
+            | EnvelopeError::NoCertificate
+            | EnvelopeError::OtherTenant(_)
+            | EnvelopeError::CertificateExpired(_)
+            | EnvelopeError::Key => RefusalReason::BadSignature,
+        };
+        self.refuse(reason, error.to_string())
+    }
+
+    fn refuse(&self, reason: RefusalReason, detail: String) -> Refusal {
+        Refused { reason, detail }.of(Digest::of(self.body.as_bytes()), None)
+    }
+}
+
+/// Why a message is not taken, before it is known which one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    pub reason: RefusalReason,
+    /// A sentence for people.
+    pub detail: String,
+}
+
+impl Refused {
+    /// Returns the refusal of the message with digest `message`.
+    pub fn of(self, message: Digest, job: Option<(JobId, Fence)>) -> Refusal {
+        Refusal { reason: self.reason, detail: self.detail, message, job }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ed25519_dalek::SigningKey;
+    use freehold_protocol::limits::MAX_ENVELOPE_BYTES;
+    use freehold_protocol::order::{BuildArtifact, Package, Source};
+    use freehold_protocol::{AppName, BuildId};
+
+    use super::*;
+    use crate::testing::{job_id, order, root, sealed, sealed_by};
+
+    const NOW: Timestamp = Timestamp::from_millis(2_000_000);
+
+    fn trust() -> Trust {
+        Trust {
+            role: Role::Install,
+            tenant: "acme".parse().unwrap(),
+            install: "globex-prod".parse().unwrap(),
+            tenant_key: root().verifying_key().into(),
+        }
+    }
+
+    fn with(change: impl FnOnce(&mut Order)) -> String {
+        let mut order = order(1, 7);
+        change(&mut order);
+        sealed(&order)
+    }
+
+    fn build() -> Work {
+        let app: AppName = "shop".parse().unwrap();
+        let component = "api".parse().unwrap();
+        Work::Build(BuildArtifact {
+            build: BuildId::derive(&app, &Digest::of(b""), &component),
+            component,
+            package: Package::Image,
+            source: Source::Image { reference: "docker.io/library/nginx:1".into() },
+            repository: "fh-acme".into(),
+        })
+    }
+
+    #[test]
+    fn a_good_order_is_believed() {
+        let message = trust().verify(&sealed(&order(1, 7)), 1, NOW).unwrap();
+
+        assert_eq!(message, Message::Order(Box::new(order(1, 7))));
+    }
+
+    #[test]
+    fn every_forgery_is_refused_for_its_reason() {
+        let stranger = SigningKey::from_bytes(&[9; 32]);
+        let own_signature = Envelope::seal(&order(1, 7), &[&stranger]).unwrap().to_json().unwrap();
+        let good = sealed(&order(1, 7));
+        let mut swapped: Envelope = serde_json::from_str(&good).unwrap();
+        let other: Envelope = serde_json::from_str(&with(|order| order.serial = 8)).unwrap();
+        swapped.payload = other.payload;
+        let mut relabelled: Envelope = serde_json::from_str(&good).unwrap();
+        relabelled.payload_type = "application/vnd.freehold.report.v1+json".into();
+        let cases = [
+            ("not JSON", "hello".to_owned(), RefusalReason::Malformed),
+            ("too large", "x".repeat(MAX_ENVELOPE_BYTES + 1), RefusalReason::TooLarge),
+            ("signed by a stranger", own_signature, RefusalReason::BadSignature),
+            ("certified by a stranger", sealed_by(&stranger, "acme", &order(1, 7)), RefusalReason::BadSignature),
+            ("certified for another tenant", sealed_by(&root(), "other", &order(1, 7)), RefusalReason::BadSignature),
+            ("payload exchanged", swapped.to_json().unwrap(), RefusalReason::BadSignature),
+            ("type exchanged", relabelled.to_json().unwrap(), RefusalReason::Malformed),
+            ("another install", with(|o| o.install = "other".parse().unwrap()), RefusalReason::OtherInstall),
+            ("another tenant", with(|o| o.tenant = "other".parse().unwrap()), RefusalReason::OtherInstall),
+            ("expired", with(|o| o.not_after = Timestamp::from_millis(1_999_999)), RefusalReason::Expired),
+            ("not this role's", with(|o| o.work = build()), RefusalReason::Malformed),
+        ];
+        for (what, body, reason) in cases {
+            let refusal = trust().verify(&body, 1, NOW).unwrap_err();
+
+            assert_eq!(refusal.reason, reason, "{what}: {}", refusal.detail);
+            assert_eq!(refusal.message, Digest::of(body.as_bytes()), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_job_only_when_the_message_is_ours() {
+        let expired = with(|order| order.not_after = Timestamp::from_millis(1));
+        let foreign = with(|order| order.install = "other".parse().unwrap());
+
+        let expired = trust().verify(&expired, 3, NOW).unwrap_err();
+        let foreign = trust().verify(&foreign, 3, NOW).unwrap_err();
+
+        assert_eq!(expired.job, Some((job_id(1), Fence { dispatch: 1, receive: 3 })));
+        assert_eq!(foreign.job, None);
+    }
+
+    #[test]
+    fn a_certificate_may_begin_a_moment_after_our_clock_but_not_end_before_it() {
+        let early = Timestamp::from_millis(899_000);
+        let late = Timestamp::from_millis(9_000_001);
+        let lasting = with(|order| order.not_after = Timestamp::from_millis(99_000_000));
+
+        assert!(trust().verify(&lasting, 1, early).is_ok());
+        assert_eq!(trust().verify(&lasting, 1, late).unwrap_err().reason, RefusalReason::BadSignature);
+    }
+}

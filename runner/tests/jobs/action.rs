@@ -1,0 +1,122 @@
+//! Actions: steps, outputs, failures, credentials.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::order::{ActionStep, RunAction, Work};
+use freehold_protocol::report::Outcome;
+use freehold_runner::job::StopReason;
+use freehold_runner::kinds::execute;
+use serde_json::json;
+
+use crate::fixture::{Bench, eventually, have, outputs, reason};
+
+fn command(name: &str, command: &str) -> ActionStep {
+    ActionStep { name: name.into(), command: command.into(), inline_contents: String::new(), env_vars: BTreeMap::new() }
+}
+
+fn script(name: &str, contents: &str) -> ActionStep {
+    ActionStep {
+        name: name.into(),
+        command: String::new(),
+        inline_contents: contents.into(),
+        env_vars: BTreeMap::new(),
+    }
+}
+
+fn bench(steps: Vec<ActionStep>) -> Bench {
+    let env_vars = BTreeMap::from([("INSTALL".to_owned(), "{{ .nuon.install.id }}".to_owned())]);
+    Bench::new(Work::Action(RunAction { action: "check".parse().unwrap(), steps, env_vars, idempotent: false }))
+}
+
+#[tokio::test]
+async fn steps_run_in_order_and_their_outputs_are_merged() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let bench = bench(vec![
+        command("first", "echo \"at $INSTALL\"; echo '{\"a\": 1, \"b\": 1}' > $FREEHOLD_OUTPUTS"),
+        script("second", "#!/bin/sh\necho '{\"b\": {\"c\": [2]}}' > $NUON_ACTIONS_OUTPUT_FILEPATH\n"),
+        script("third", "echo '{{ .nuon.install.id }}' > note\n"),
+        command("fourth", "cat note"),
+    ]);
+
+    let outcome = execute(&bench.job).await;
+
+    let log = bench.log();
+    assert_eq!(outputs(outcome), json!({ "a": 1, "b": { "c": [2] } }), "{log}");
+    assert!(log.contains("first | at globex-prod\n") && log.contains("fourth | globex-prod\n"), "{log}");
+}
+
+#[tokio::test]
+async fn a_failing_step_ends_the_action_with_its_name_and_code() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let bench = bench(vec![command("check", "echo bad >&2; exit 3"), command("never", "echo never")]);
+
+    let outcome = execute(&bench.job).await;
+
+    let (reason, partial) = reason(outcome);
+    assert_eq!(reason, "step `check` ended with exit code 3");
+    assert!(partial);
+    assert!(!bench.log().contains("never"));
+}
+
+#[tokio::test]
+async fn outputs_that_are_not_an_object_are_refused() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    for (step, word) in [
+        (command("s", "echo '[1]' > $FREEHOLD_OUTPUTS"), "not a JSON object"),
+        (command("s", "rm $FREEHOLD_OUTPUTS; ln -s /etc/passwd $FREEHOLD_OUTPUTS"), "not in a plain file"),
+        (command("s", "head -c 70000 /dev/zero > $FREEHOLD_OUTPUTS"), "at most"),
+    ] {
+        let outcome = execute(&bench(vec![step]).job).await;
+
+        assert!(reason(outcome).0.contains(word));
+    }
+}
+
+#[tokio::test]
+async fn a_template_that_names_nothing_fails_before_anything_runs() {
+    let bench = bench(vec![command("s", "echo {{ .nuon.install.nope }}")]);
+
+    let (reason, partial) = reason(execute(&bench.job).await);
+
+    assert!(reason.contains("step `s`, command") && reason.contains("nope"), "{reason}");
+    assert!(!partial);
+}
+
+#[tokio::test]
+async fn a_step_gets_the_modes_credentials_from_the_endpoint_and_its_token_is_not_logged() {
+    if !have(&["bwrap", "curl"]) {
+        return;
+    }
+    let fetch = "echo token $AWS_CONTAINER_AUTHORIZATION_TOKEN; curl -s --noproxy '*' \
+                 -H \"Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN\" $AWS_CONTAINER_CREDENTIALS_FULL_URI";
+    let bench = bench(vec![command("who", fetch)]);
+
+    let outcome = execute(&bench.job).await;
+
+    let log = bench.log();
+    outputs(outcome);
+    assert!(log.contains("\"AccessKeyId\":\"222222222222\""), "{log}");
+    assert!(log.contains("token [redacted]"), "{log}");
+}
+
+#[tokio::test]
+async fn a_cancelled_action_ends_as_cancelled() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let bench = bench(vec![command("long", "touch started; sleep 31536010")]);
+    let (stop, started) = (bench.stop.clone(), bench.job.workspace.join("started"));
+
+    let (outcome, ()) = tokio::join!(execute(&bench.job), async {
+        eventually("the step starts", || started.exists()).await;
+        stop.send(Some(StopReason::Cancelled)).unwrap();
+    });
+
+    assert_eq!(outcome, Outcome::Cancelled);
+}

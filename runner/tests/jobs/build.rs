@@ -1,0 +1,132 @@
+//! Builds: a directory, a commit, a template, an image.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use freehold_protocol::order::{MODULE_LAYER, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER};
+use freehold_runner::kinds::execute;
+use freehold_runner::registry::{Version, ecr_repository};
+
+use crate::cloud::{Cloud, TENANT_REPOSITORY, build_bench, built};
+use crate::fixture::{have, reason};
+use crate::registry::{Registry, push_index};
+
+fn git(directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "init.defaultBranch=main"])
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[tokio::test]
+async fn the_same_directory_is_built_into_the_same_artifact() {
+    let Some(cloud) = Cloud::here("build::the_same_directory_is_built_into_the_same_artifact").await else { return };
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("main.tf"), "output \"a\" { value = 1 }").unwrap();
+    let source = cloud.upload(directory.path()).await;
+
+    let one = built(cloud.build(Package::TerraformModule, source.clone()).await);
+    // Another upload of the same files: other times, so another archive, and still the same artifact.
+    fs::write(directory.path().join("main.tf"), "output \"a\" { value = 1 }").unwrap();
+    let again = cloud.upload(directory.path()).await;
+    let two = built(cloud.build(Package::TerraformModule, again).await);
+
+    assert_eq!(one, two);
+    assert_eq!(one.blobs.last().unwrap().media_type, MODULE_LAYER);
+    let repository = ecr_repository(&cloud.tenant, TENANT_REPOSITORY).await.unwrap();
+    assert_eq!(repository.manifest_digest(&Version::Digest(one.digest.clone())).await.unwrap(), Some(one.digest));
+}
+
+#[tokio::test]
+async fn a_template_is_one_layer_of_its_own_bytes() {
+    let Some(cloud) = Cloud::here("build::a_template_is_one_layer_of_its_own_bytes").await else { return };
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("network.yaml"), "Resources: {}\n").unwrap();
+    let source = cloud.upload(directory.path()).await;
+
+    let artifact = built(cloud.build(Package::CloudformationTemplate, source).await);
+
+    let layer = artifact.blobs.last().unwrap();
+    assert_eq!(layer.media_type, TEMPLATE_LAYER);
+    assert_eq!(layer.digest, freehold_protocol::Digest::of(b"Resources: {}\n"));
+    let repository = ecr_repository(&cloud.tenant, TENANT_REPOSITORY).await.unwrap();
+    let manifest = repository.manifest(&Version::Digest(artifact.digest)).await.unwrap();
+    assert!(String::from_utf8_lossy(&manifest.bytes).contains(TEMPLATE_ARTIFACT));
+}
+
+#[tokio::test]
+async fn a_source_with_other_bytes_is_refused() {
+    let Some(cloud) = Cloud::here("build::a_source_with_other_bytes_is_refused").await else { return };
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("main.tf"), "").unwrap();
+    let Source::Directory { digest } = cloud.upload(directory.path()).await else { panic!("directory") };
+    let key = format!("sources/{}.tar.gz", digest.hex());
+    let s3 = aws_sdk_s3::config::Builder::from(&cloud.tenant).force_path_style(true).build();
+    let put = aws_sdk_s3::Client::from_conf(s3).put_object().bucket(crate::cloud::TENANT_BUCKET).key(key);
+    put.body(b"other".to_vec().into()).send().await.unwrap();
+
+    let (reason, partial) = reason(cloud.build(Package::TerraformModule, Source::Directory { digest }).await);
+
+    assert!(reason.contains("nothing of it is used"), "{reason}");
+    assert!(!partial);
+}
+
+#[tokio::test]
+async fn a_commit_is_built_from_its_directory() {
+    if !have(&["bwrap", "git"]) {
+        return;
+    }
+    let Some(_cloud) = Cloud::here("build::a_commit_is_built_from_its_directory").await else { return };
+    let source = |commit: &str| Source::Git {
+        url: "/workspace/upstream".into(),
+        commit: commit.into(),
+        directory: "infra".into(),
+    };
+    let prepare = |workspace: &Path| {
+        let upstream = workspace.join("upstream");
+        fs::create_dir_all(upstream.join("infra")).unwrap();
+        git(&upstream, &["init", "-q"]);
+        fs::write(upstream.join("infra/main.tf"), "").unwrap();
+        git(&upstream, &["add", "."]);
+        git(&upstream, &["commit", "-q", "-m", "one"]);
+        let commit = git(&upstream, &["rev-parse", "HEAD"]);
+        git(&upstream, &["commit", "-q", "--allow-empty", "-m", "two"]);
+        commit
+    };
+    let mut bench = build_bench(Package::TerraformModule, source(&"0".repeat(40)));
+    let commit = prepare(&bench.job.workspace);
+
+    let absent = execute(&bench.job).await;
+    bench.next_attempt();
+    let commit_again = prepare(&bench.job.workspace);
+    bench.change_order(|order| {
+        let freehold_protocol::order::Work::Build(build) = &mut order.work else { panic!("build") };
+        build.source = source(&commit_again);
+    });
+    let artifact = built(execute(&bench.job).await);
+
+    assert!(reason(absent).0.contains("could not fetch commit"), "{commit}");
+    assert_eq!(artifact.blobs.len(), 2);
+}
+
+#[tokio::test]
+async fn an_image_is_copied_with_all_platforms_and_named_by_digest() {
+    if !have(&["docker-registry"]) {
+        return;
+    }
+    let Some(cloud) = Cloud::here("build::an_image_is_copied_with_all_platforms_and_named_by_digest").await else {
+        return;
+    };
+    let Some(registry) = Registry::start().await else { return };
+    let digest = push_index(&registry.repository("team/app"), "v1").await;
+    let reference = format!("{}/team/app:v1", registry.address);
+
+    let artifact = built(cloud.build(Package::Image, Source::Image { reference }).await);
+
+    assert_eq!((artifact.digest, artifact.manifests.len(), artifact.blobs.len()), (digest, 3, 5));
+}

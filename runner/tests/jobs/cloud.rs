@@ -1,0 +1,185 @@
+//! The local cloud for one test, with a tenant's and a customer's account, and how a test looks into it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use async_trait::async_trait;
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_types::SdkConfig;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use freehold_protocol::Digest;
+use freehold_protocol::grant::{BlobUrl, GrantAnswer, ManifestBytes};
+use freehold_protocol::order::{Artifact, BuildArtifact, Package, Source, Work};
+use freehold_protocol::report::Outcome;
+use freehold_runner::aws::sdk_config;
+use freehold_runner::job::{GrantError, Grants, Job};
+use freehold_runner::kinds::execute;
+use freehold_runner::registry::{Version, ecr_repository};
+
+use crate::fixture::{ACCOUNT, BUCKET, Bench, REPOSITORY};
+
+pub(crate) const TENANT_ACCOUNT: &str = "111111111111";
+pub(crate) const TENANT_REPOSITORY: &str = "fh-acme";
+pub(crate) const TENANT_BUCKET: &str = "fh-acme-111111111111-eu-west-1";
+
+/// The cloud of this process.
+pub(crate) struct Cloud {
+    pub(crate) tenant: SdkConfig,
+    pub(crate) customer: SdkConfig,
+}
+
+impl Cloud {
+    /// Runs the test called `test` once more in a process whose environment names a cloud of its own, and returns nothing
+    /// to this one. In that process it returns the cloud. Without an installed local cloud the test is skipped.
+    pub(crate) async fn here(test: &str) -> Option<Self> {
+        if std::env::var_os("FREEHOLD_TEST_IN_CLOUD").is_none() {
+            again_in_a_cloud(test);
+            return None;
+        }
+        let cloud = Self { tenant: account(TENANT_ACCOUNT).await, customer: account(ACCOUNT).await };
+        for (sdk, repository, bucket) in
+            [(&cloud.tenant, TENANT_REPOSITORY, TENANT_BUCKET), (&cloud.customer, REPOSITORY, BUCKET)]
+        {
+            let ecr = aws_sdk_ecr::Client::new(sdk).create_repository().repository_name(repository);
+            let immutable = aws_sdk_ecr::types::ImageTagMutability::Immutable;
+            ecr.image_tag_mutability(immutable).send().await.unwrap();
+            let place = aws_sdk_s3::types::CreateBucketConfiguration::builder().location_constraint("eu-west-1".into());
+            s3(sdk).create_bucket().bucket(bucket).create_bucket_configuration(place.build()).send().await.unwrap();
+        }
+        Some(cloud)
+    }
+
+    /// Builds as the build runner does; returns the artifact in the tenant registry.
+    pub(crate) async fn build(&self, package: Package, source: Source) -> Outcome {
+        let bench = build_bench(package, source);
+        let outcome = execute(&bench.job).await;
+        println!("{}", bench.log());
+        outcome
+    }
+
+    /// Packs a directory and puts it where app sync does.
+    pub(crate) async fn upload(&self, directory: &Path) -> Source {
+        let packed = tempfile::NamedTempFile::new().unwrap();
+        let status = Command::new("tar").arg("-czf").arg(packed.path()).arg("-C").arg(directory).arg(".").status();
+        assert!(status.unwrap().success());
+        let bytes = std::fs::read(packed.path()).unwrap();
+        let digest = Digest::of(&bytes);
+        let key = format!("sources/{}.tar.gz", digest.hex());
+        s3(&self.tenant).put_object().bucket(TENANT_BUCKET).key(key).body(bytes.into()).send().await.unwrap();
+        Source::Directory { digest }
+    }
+
+    /// A bench in the customer's account, whose requests for artifacts are answered.
+    pub(crate) fn bench(&self, work: Work, artifact: &Artifact) -> Bench {
+        let mut bench = Bench::new(work);
+        bench.job.grants = std::sync::Arc::new(Tenant { sdk: self.tenant.clone(), artifact: artifact.clone() });
+        bench
+    }
+
+    pub(crate) async fn object(&self, key: &str) -> Option<Vec<u8>> {
+        let answer = s3(&self.customer).get_object().bucket(BUCKET).key(key).send().await.ok()?;
+        Some(answer.body.collect().await.unwrap().to_vec())
+    }
+
+    pub(crate) async fn put_object(&self, key: &str, text: &str) {
+        let body = text.as_bytes().to_vec().into();
+        s3(&self.customer).put_object().bucket(BUCKET).key(key).body(body).send().await.unwrap();
+    }
+}
+
+pub(crate) fn build_bench(package: Package, source: Source) -> Bench {
+    let mut bench = Bench::new(Work::Build(BuildArtifact {
+        build: "bld_00000000000000000001".parse().unwrap(),
+        component: "network".parse().unwrap(),
+        package,
+        source,
+        repository: TENANT_REPOSITORY.into(),
+    }));
+    bench.change_config(|config| config.bucket = Some(TENANT_BUCKET.into()));
+    bench.job.credentials = credentials(TENANT_ACCOUNT);
+    bench
+}
+
+pub(crate) fn built(outcome: Outcome) -> Artifact {
+    match outcome {
+        Outcome::Succeeded { artifact: Some(artifact), .. } => artifact,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Answers as the control plane does: manifests, and one short-lived URL per blob that was asked for.
+#[derive(Debug)]
+struct Tenant {
+    sdk: SdkConfig,
+    artifact: Artifact,
+}
+
+#[async_trait]
+impl Grants for Tenant {
+    async fn request(&self, _: &Job, artifact: &Digest, missing: Vec<Digest>) -> Result<GrantAnswer, GrantError> {
+        assert_eq!(*artifact, self.artifact.digest);
+        let repository = ecr_repository(&self.sdk, TENANT_REPOSITORY).await.unwrap();
+        let mut manifests = Vec::new();
+        for descriptor in &self.artifact.manifests {
+            let found = repository.manifest(&Version::Digest(descriptor.digest.clone())).await.unwrap();
+            let bytes = STANDARD.encode(&found.bytes);
+            manifests.push(ManifestBytes { media_type: found.media_type, digest: found.digest, bytes });
+        }
+        let mut blobs = Vec::new();
+        for digest in missing {
+            let url = aws_sdk_ecr::Client::new(&self.sdk).get_download_url_for_layer();
+            let url = url.repository_name(TENANT_REPOSITORY).layer_digest(digest.as_str()).send().await.unwrap();
+            let size = self.artifact.blobs.iter().find(|blob| blob.digest == digest).unwrap().size;
+            blobs.push(BlobUrl { digest, size, url: url.download_url().unwrap().to_owned() });
+        }
+        Ok(GrantAnswer::Granted { manifests, blobs })
+    }
+}
+
+fn credentials(account: &str) -> SharedCredentialsProvider {
+    SharedCredentialsProvider::new(Credentials::new(account, "secret", None, None, "test"))
+}
+
+async fn account(account: &str) -> SdkConfig {
+    sdk_config("eu-west-1", Some(credentials(account))).await
+}
+
+fn s3(sdk: &SdkConfig) -> aws_sdk_s3::Client {
+    aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(sdk).force_path_style(true).build())
+}
+
+fn again_in_a_cloud(test: &str) {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let venv = std::env::var_os("FREEHOLD_LOCAL_VENV").map_or_else(|| root.join("target/local/venv"), PathBuf::from);
+    if !venv.join("bin/ministack").exists() {
+        println!("skipped: the local cloud is not installed; run `localstack/cloud up` once");
+        return;
+    }
+    let state = tempfile::tempdir().unwrap();
+    let cloud = |command: &str, options: &[&str]| {
+        let mut process = Command::new(root.join("localstack/cloud"));
+        process.arg(command).arg("--state").arg(state.path()).arg("--venv").arg(&venv).args(options);
+        process.stdout(Stdio::null()).status().unwrap()
+    };
+    let own = std::process::id().to_string();
+    assert!(cloud("up", &["--port", "0", "--detach", "--until-pid", &own]).success());
+    let endpoint = std::fs::read_to_string(state.path().join("endpoint")).unwrap();
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("FREEHOLD_TEST_IN_CLOUD", "1")
+        .env("AWS_ENDPOINT_URL", &endpoint)
+        .env("AWS_REGION", "eu-west-1")
+        // What the runner itself is, beside the credentials of its jobs.
+        .env("AWS_ACCESS_KEY_ID", ACCOUNT)
+        .env("AWS_SECRET_ACCESS_KEY", "secret")
+        .env("NO_PROXY", "127.0.0.1,localhost,.localhost")
+        .status()
+        .unwrap();
+    let log = std::fs::read_to_string(state.path().join("cloud.log")).unwrap_or_default();
+    cloud("down", &[]);
+    let warnings = log.lines().filter(|line| line.contains("WARN") || line.contains("ERROR") || line.contains("Error"));
+    let tail: String = warnings.take(15).map(|line| format!("{line}\n")).collect();
+    assert!(status.success(), "`{test}` failed in the cloud at {endpoint}; warnings of the cloud:\n{tail}");
+}

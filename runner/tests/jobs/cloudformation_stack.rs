@@ -1,0 +1,115 @@
+//! CloudFormation stacks in the local cloud.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use aws_sdk_cloudformation::Client;
+use freehold_protocol::order::{Artifact, DeployStack, Package, Work};
+use freehold_runner::kinds::execute;
+use serde_json::json;
+
+use crate::cloud::{Cloud, built};
+use crate::fixture::{outputs, reason};
+
+const TEMPLATE: &str = "
+Parameters:
+  Name: {Type: String}
+Resources:
+  Queue: {Type: 'AWS::SQS::Queue', Properties: {QueueName: !Ref Name}}
+Outputs:
+  QueueName: {Value: !GetAtt Queue.QueueName}
+";
+
+async fn artifact(cloud: &Cloud, template: &str) -> Artifact {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("template.yaml"), template).unwrap();
+    let source = cloud.upload(directory.path()).await;
+    built(cloud.build(Package::CloudformationTemplate, source).await)
+}
+
+fn work(artifact: &Artifact, name: &str) -> Work {
+    Work::CloudformationStack(DeployStack {
+        component: "queue".parse().unwrap(),
+        artifact: artifact.clone(),
+        stack_name: "{{ .nuon.install.id }}-queue".into(),
+        parameters: BTreeMap::from([("Name".to_owned(), name.to_owned())]),
+        capabilities: Vec::new(),
+    })
+}
+
+#[tokio::test]
+async fn a_stack_is_created_left_alone_and_updated() {
+    let Some(cloud) = Cloud::here("cloudformation_stack::a_stack_is_created_left_alone_and_updated").await else {
+        return;
+    };
+    let artifact = artifact(&cloud, TEMPLATE).await;
+    let mut bench = cloud.bench(work(&artifact, "one"), &artifact);
+
+    let created = execute(&bench.job).await;
+    println!("{}", bench.log());
+    bench.next_attempt();
+    let same = execute(&bench.job).await;
+    println!("{}", bench.log());
+    bench.next_attempt();
+    bench.change_order(|order| order.work = work(&artifact, "two"));
+    let updated = execute(&bench.job).await;
+    println!("{}", bench.log());
+
+    assert_eq!(outputs(created), json!({ "QueueName": "one" }));
+    assert_eq!(outputs(same), json!({ "QueueName": "one" }));
+    assert_eq!(outputs(updated), json!({ "QueueName": "two" }));
+    let stacks = Client::new(&cloud.customer).describe_stacks().stack_name("globex-prod-queue").send().await.unwrap();
+    let tags = stacks.stacks()[0].tags();
+    assert!(tags.iter().any(|tag| tag.key() == Some("freehold:install") && tag.value() == Some("globex-prod")));
+}
+
+#[tokio::test]
+async fn a_failed_creation_says_why_and_the_next_attempt_starts_over() {
+    let test = "cloudformation_stack::a_failed_creation_says_why_and_the_next_attempt_starts_over";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    // On AWS and in the local cloud alike there is no such function.
+    let bad = "  Bad: {Type: 'AWS::Lambda::Url', Properties: {AuthType: AWS_IAM, TargetFunctionArn: nope}}\nOutputs:";
+    let bad = TEMPLATE.replace("Outputs:", bad);
+    let artifact_bad = artifact(&cloud, &bad).await;
+    let artifact_good = artifact(&cloud, TEMPLATE).await;
+    let mut bench = cloud.bench(work(&artifact_bad, "three"), &artifact_bad);
+
+    let failed = execute(&bench.job).await;
+    println!("{}", bench.log());
+    let next = cloud.bench(work(&artifact_good, "three"), &artifact_good);
+    bench.next_attempt();
+    bench.job.grants = next.job.grants.clone();
+    bench.change_order(|order| order.work = work(&artifact_good, "three"));
+    let made = execute(&bench.job).await;
+    println!("{}", bench.log());
+
+    let (reason, partial) = reason(failed);
+    assert!(reason.contains("ROLLBACK") && reason.contains("`Bad`") && partial, "{reason}");
+    assert_eq!(outputs(made), json!({ "QueueName": "three" }));
+}
+
+#[tokio::test]
+async fn a_template_that_is_none_changes_nothing() {
+    let Some(cloud) = Cloud::here("cloudformation_stack::a_template_that_is_none_changes_nothing").await else {
+        return;
+    };
+    let artifact = artifact(&cloud, "Resources: {A: {Type: 'AWS::Nope::Nope'}}\n").await;
+    let bench = cloud.bench(work(&artifact, "four"), &artifact);
+
+    let (reason, _) = reason(execute(&bench.job).await);
+
+    assert!(reason.contains("globex-prod-queue"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_template_too_large_for_a_request_goes_through_the_bucket() {
+    let test = "cloudformation_stack::a_template_too_large_for_a_request_goes_through_the_bucket";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = artifact(&cloud, &format!("{TEMPLATE}\n# {}\n", "x".repeat(60_000))).await;
+    let bench = cloud.bench(work(&artifact, "five"), &artifact);
+
+    let outcome = execute(&bench.job).await;
+
+    println!("{}", bench.log());
+    assert_eq!(outputs(outcome), json!({ "QueueName": "five" }));
+}

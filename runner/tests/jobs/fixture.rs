@@ -1,0 +1,182 @@
+//! Jobs as the agent would make them, with a log, a stop signal and grants of the test's own.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
+use freehold_protocol::Digest;
+use freehold_protocol::Timestamp;
+use freehold_protocol::grant::GrantAnswer;
+use freehold_protocol::order::{Mode, Order, Redelivery, Work};
+use freehold_protocol::report::{Fence, Outcome};
+use freehold_runner::config::{Config, Enrolment, Role, SandboxKind};
+use freehold_runner::job::{GrantError, Grants, Job, Stop, StopReason};
+use freehold_runner::log::JobLog;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+/// The customer's account.
+pub(crate) const ACCOUNT: &str = "222222222222";
+pub(crate) const REPOSITORY: &str = "fh-globex-prod";
+pub(crate) const BUCKET: &str = "fh-globex-prod-222222222222-eu-west-1";
+
+/// A job and what a test needs around it.
+pub(crate) struct Bench {
+    pub(crate) job: Job,
+    pub(crate) stop: watch::Sender<Option<StopReason>>,
+    pub(crate) directory: tempfile::TempDir,
+}
+
+/// Refuses: for jobs that need no grant.
+#[derive(Debug)]
+pub(crate) struct NoGrants;
+
+#[async_trait]
+impl Grants for NoGrants {
+    async fn request(&self, _: &Job, artifact: &Digest, _: Vec<Digest>) -> Result<GrantAnswer, GrantError> {
+        Err(GrantError::Unsent { artifact: artifact.clone(), reason: "this test expects no request".into() })
+    }
+}
+
+impl Bench {
+    pub(crate) fn new(work: Work) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let workspace = directory.path().join("workspace");
+        std::fs::create_dir(&workspace).unwrap();
+        let (stop, signal) = Stop::channel();
+        let job = Job {
+            order: Arc::new(order(work)),
+            fence: Fence { dispatch: 1, receive: 1 },
+            workspace,
+            log: JobLog::default(),
+            stop: signal,
+            config: Arc::new(config(directory.path())),
+            credentials: SharedCredentialsProvider::new(Credentials::new(ACCOUNT, "secret", None, None, "test")),
+            grants: Arc::new(NoGrants),
+        };
+        Self { job, stop, directory }
+    }
+
+    pub(crate) fn plain(mut self) -> Self {
+        self.change_config(|config| config.sandbox = SandboxKind::None);
+        self
+    }
+
+    pub(crate) fn change_config(&mut self, change: impl FnOnce(&mut Config)) {
+        let mut config = (*self.job.config).clone();
+        change(&mut config);
+        self.job.config = Arc::new(config);
+    }
+
+    pub(crate) fn change_order(&mut self, change: impl FnOnce(&mut Order)) {
+        let mut order = (*self.job.order).clone();
+        change(&mut order);
+        self.job.order = Arc::new(order);
+    }
+
+    /// The next attempt at the same job: a fresh workspace and a higher fence.
+    pub(crate) fn next_attempt(&mut self) {
+        self.job.fence.receive += 1;
+        self.job.workspace = self.directory.path().join(format!("workspace-{}", self.job.fence.receive));
+        std::fs::create_dir(&self.job.workspace).unwrap();
+        let (stop, signal) = Stop::channel();
+        (self.stop, self.job.stop) = (stop, signal);
+        self.job.log = JobLog::default();
+    }
+
+    pub(crate) fn log(&self) -> String {
+        self.job.log.close();
+        let mut text = String::new();
+        while self.job.log.has_pending() {
+            text.push_str(&self.job.log.take_chunk());
+        }
+        text
+    }
+}
+
+fn order(work: Work) -> Order {
+    Order {
+        tenant: "acme".parse().unwrap(),
+        install: "globex-prod".parse().unwrap(),
+        workflow: "wf_00000000000000000001".parse().unwrap(),
+        job: "job_00000000000000000001".parse().unwrap(),
+        dispatch: 1,
+        group: "test".parse().unwrap(),
+        serial: 1,
+        issued_at: Timestamp::from_millis(0),
+        not_after: Timestamp::from_millis(u64::MAX),
+        timeout_secs: 600,
+        mode: Mode::Provision,
+        redelivery: Redelivery::Resume,
+        work,
+        context: json!({ "nuon": { "install": { "id": "globex-prod" } } }),
+    }
+}
+
+fn config(directory: &Path) -> Config {
+    Config {
+        role: Role::Install,
+        tenant: "acme".parse().unwrap(),
+        install: "globex-prod".parse().unwrap(),
+        region: "eu-west-1".into(),
+        orders_queue_url: "http://127.0.0.1:1/orders".into(),
+        reports_queue_url: "http://127.0.0.1:1/reports".into(),
+        tenant_key: "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=".parse().unwrap(),
+        enrolment: Enrolment::File(PathBuf::from("/nowhere")),
+        state_dir: directory.join("state"),
+        slots: 4,
+        repository: REPOSITORY.into(),
+        bucket: Some(BUCKET.into()),
+        modes: Default::default(),
+        terraform: None,
+        sandbox: SandboxKind::Bubblewrap,
+        drain_secs: 600,
+    }
+}
+
+pub(crate) fn outputs(outcome: Outcome) -> Value {
+    match outcome {
+        Outcome::Succeeded { outputs, .. } => json!(outputs),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn reason(outcome: Outcome) -> (String, bool) {
+    match outcome {
+        Outcome::Failed { reason, partial } => (reason, partial),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Returns whether every program is here; says which one is not.
+pub(crate) fn have(programs: &[&str]) -> bool {
+    let missing = programs.iter().find(|program| freehold_runner::sandbox::find_program(&[program]).is_none());
+    if let Some(program) = missing {
+        println!("skipped: `{program}` is not installed");
+    }
+    missing.is_none()
+}
+
+/// Waits for a condition.
+pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(tokio::time::Instant::now() < deadline, "{what}: not within 30 s");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Returns the processes whose command line contains `mark`, as numbers of this machine.
+pub(crate) fn processes(mark: &str) -> Vec<u32> {
+    let ids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    ids.filter(|id: &u32| {
+        let own = *id == std::process::id();
+        let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        !own && !state.contains(") Z ") && String::from_utf8_lossy(&line).contains(mark)
+    })
+    .collect()
+}

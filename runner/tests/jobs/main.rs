@@ -1,0 +1,12 @@
+//! Jobs of every kind with the real programs: bubblewrap, Terraform, git, a registry, and the local cloud. What is not
+//! installed is skipped, and the output says so.
+
+mod action;
+mod build;
+mod cloud;
+mod cloudformation_stack;
+mod container_image;
+mod fixture;
+mod registry;
+mod sandbox;
+mod terraform_module;

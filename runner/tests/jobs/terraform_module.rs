@@ -1,0 +1,227 @@
+//! Terraform modules, with the real program and its state in the local cloud.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use freehold_protocol::order::{ApplyTerraform, Artifact, Package, Work};
+use freehold_protocol::report::Outcome;
+use freehold_runner::job::StopReason;
+use freehold_runner::kinds::execute;
+use serde_json::{Value, json};
+
+use crate::cloud::{Cloud, built};
+use crate::fixture::{Bench, eventually, have, outputs, processes, reason};
+
+const LOCK: &str = "terraform/network.tfstate.tflock";
+const MARK: &str = "terraform/network.fence.json";
+
+async fn artifact(cloud: &Cloud, module: &str) -> Artifact {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("main.tf"), module).unwrap();
+    let source = cloud.upload(directory.path()).await;
+    built(cloud.build(Package::TerraformModule, source).await)
+}
+
+fn work(artifact: &Artifact, vars: Value) -> Work {
+    let Value::Object(vars) = vars else { panic!("an object") };
+    Work::TerraformModule(ApplyTerraform {
+        component: "network".parse().unwrap(),
+        artifact: artifact.clone(),
+        terraform_version: String::new(),
+        vars: vars.into_iter().collect(),
+        env_vars: BTreeMap::new(),
+        var_files: vec!["size = 3\n".into()],
+    })
+}
+
+async fn state(cloud: &Cloud) -> Value {
+    serde_json::from_slice(&cloud.object("terraform/network.tfstate").await.expect("a state")).unwrap()
+}
+
+/// The module has a backend of its own, which must not be used.
+const MODULE: &str = r#"
+terraform {
+  backend "local" { path = "elsewhere.tfstate" }
+}
+variable "name" { type = string }
+variable "size" { type = number }
+resource "terraform_data" "this" { input = "${var.name}-${var.size}" }
+output "name" { value = terraform_data.this.output }
+output "secret" {
+  value     = "hidden"
+  sensitive = true
+}
+"#;
+
+#[tokio::test]
+async fn a_module_is_applied_and_its_state_and_plan_stay_in_the_bucket() {
+    if !have(&["bwrap", "terraform"]) {
+        return;
+    }
+    let test = "terraform_module::a_module_is_applied_and_its_state_and_plan_stay_in_the_bucket";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = artifact(&cloud, MODULE).await;
+    let mut bench = cloud.bench(work(&artifact, json!({ "name": "{{ .nuon.install.id }}" })), &artifact);
+
+    let first = execute(&bench.job).await;
+    let log = bench.log();
+    bench.next_attempt();
+    let second = execute(&bench.job).await;
+
+    println!("{log}");
+    assert_eq!(outputs(first), json!({ "name": "globex-prod-3" }));
+    assert_eq!(outputs(second), json!({ "name": "globex-prod-3" }));
+    assert!(log.contains("1 to create, 0 to update, 0 to replace, 0 to delete"));
+    assert!(bench.log().contains("0 to create, 0 to update, 0 to replace, 0 to delete"));
+    assert_eq!(state(&cloud).await["outputs"]["secret"]["value"], "hidden");
+    let plan = cloud.object("plans/job_00000000000000000001/1.1.bin").await.expect("a plan");
+    assert!(log.contains(freehold_protocol::Digest::of(&plan).as_str()));
+    assert!(cloud.object(LOCK).await.is_none());
+    let mark: Value = serde_json::from_slice(&cloud.object(MARK).await.unwrap()).unwrap();
+    assert_eq!(mark["ended"], true);
+}
+
+#[tokio::test]
+async fn a_module_that_does_not_plan_fails_without_a_change_and_says_why() {
+    if !have(&["bwrap", "terraform"]) {
+        return;
+    }
+    let test = "terraform_module::a_module_that_does_not_plan_fails_without_a_change_and_says_why";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = artifact(&cloud, MODULE).await;
+    let bench = cloud.bench(work(&artifact, json!({})), &artifact);
+
+    let (reason, partial) = reason(execute(&bench.job).await);
+
+    assert!(reason.contains("`terraform plan`") && reason.contains("No value for required variable"), "{reason}");
+    assert!(!partial);
+    assert!(cloud.object("terraform/network.tfstate").await.is_none());
+}
+
+/// The first resource is quick, the second one takes a year; its mark is in the command line of what it runs.
+fn slow(mark: &str) -> String {
+    format!(
+        r#"
+variable "size" {{ type = number }}
+resource "terraform_data" "quick" {{ input = "done" }}
+resource "terraform_data" "slow" {{
+  depends_on = [terraform_data.quick]
+  provisioner "local-exec" {{ command = "sleep {mark}" }}
+}}
+output "quick" {{ value = terraform_data.quick.output }}
+"#
+    )
+}
+
+async fn interrupt(bench: &Bench, mark: &str, reason: StopReason) -> Outcome {
+    let (outcome, ()) = tokio::join!(execute(&bench.job), async {
+        eventually("the slow resource is being made", || !processes(&format!("sleep {mark}")).is_empty()).await;
+        bench.stop.send(Some(reason)).unwrap();
+    });
+    outcome
+}
+
+#[tokio::test]
+async fn a_stopped_apply_keeps_its_state_and_gives_its_lock_back() {
+    if !have(&["bwrap", "terraform"]) {
+        return;
+    }
+    let test = "terraform_module::a_stopped_apply_keeps_its_state_and_gives_its_lock_back";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = artifact(&cloud, &slow("31536021")).await;
+    let bench = cloud.bench(work(&artifact, json!({})), &artifact);
+
+    let outcome = interrupt(&bench, "31536021", StopReason::TimedOut).await;
+
+    println!("{}", bench.log());
+    let (reason, partial) = reason(outcome);
+    assert!(reason.contains("its time was over") && partial, "{reason}");
+    assert_eq!(state(&cloud).await["resources"][0]["name"], "quick");
+    assert!(cloud.object(LOCK).await.is_none());
+    eventually("no process is left", || processes("sleep 31536021").is_empty()).await;
+}
+
+/// Not a test by itself: the runner that the next test kills.
+#[tokio::test]
+#[ignore = "run by `the_next_attempt_breaks_the_lock_of_a_killed_one_and_plans_anew`"]
+async fn a_runner_that_applies() {
+    let Ok(artifact) = std::env::var("FREEHOLD_TEST_ARTIFACT") else { return };
+    let artifact: Artifact = serde_json::from_str(&artifact).unwrap();
+    execute(&Bench::new(work(&artifact, json!({}))).job).await;
+}
+
+#[tokio::test]
+async fn the_next_attempt_breaks_the_lock_of_a_killed_one_and_plans_anew() {
+    if !have(&["bwrap", "terraform"]) {
+        return;
+    }
+    let test = "terraform_module::the_next_attempt_breaks_the_lock_of_a_killed_one_and_plans_anew";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact_slow = artifact(&cloud, &slow("31536022")).await;
+    // Brings the artifact into the install registry, so that the runner to be killed needs no grant.
+    let image =
+        freehold_protocol::order::SyncImage { component: "x".parse().unwrap(), artifact: artifact_slow.clone() };
+    outputs(execute(&cloud.bench(Work::ContainerImage(image), &artifact_slow).job).await);
+    let mut runner = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "terraform_module::a_runner_that_applies", "--ignored"])
+        .env("FREEHOLD_TEST_ARTIFACT", serde_json::to_string(&artifact_slow).unwrap())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the slow resource is being made", || !processes("sleep 31536022").is_empty()).await;
+    runner.kill().await.unwrap();
+    eventually("terraform is gone", || processes("sleep 31536022").is_empty()).await;
+    assert!(cloud.object(LOCK).await.is_some(), "a killed attempt leaves its lock");
+
+    let fixed = slow("0");
+    let artifact = artifact(&cloud, &fixed).await;
+    let mut bench = cloud.bench(work(&artifact, json!({})), &artifact);
+    bench.next_attempt();
+    let outcome = execute(&bench.job).await;
+
+    let log = bench.log();
+    println!("{log}");
+    assert_eq!(outputs(outcome), json!({ "quick": "done" }));
+    assert!(log.contains("which a killed attempt left on the state"), "{log}");
+    assert!(cloud.object(LOCK).await.is_none());
+}
+
+#[tokio::test]
+async fn a_lock_of_somebody_else_is_not_touched() {
+    if !have(&["bwrap", "terraform"]) {
+        return;
+    }
+    let Some(cloud) = Cloud::here("terraform_module::a_lock_of_somebody_else_is_not_touched").await else { return };
+    let artifact = artifact(&cloud, MODULE).await;
+    let lock = r#"{"ID":"8b9d4dd2-0000-0000-0000-000000000000","Operation":"OperationTypeApply","Info":"","Who":"alice@laptop","Version":"1.11.4","Created":"2026-11-21T00:00:00Z","Path":"x"}"#;
+    cloud.put_object(LOCK, lock).await;
+    let bench = cloud.bench(work(&artifact, json!({ "name": "n" })), &artifact);
+    let stop = bench.stop.clone();
+
+    // Terraform waits for the lock for a minute; it is told to stop as soon as it tries.
+    let (outcome, ()) = tokio::join!(execute(&bench.job), async {
+        eventually("terraform plans", || !processes("plan\u{0}-input=false").is_empty()).await;
+        stop.send(Some(StopReason::Cancelled)).unwrap();
+    });
+
+    assert_eq!(outcome, Outcome::Cancelled);
+    assert_eq!(cloud.object(LOCK).await.unwrap(), lock.as_bytes());
+}
+
+#[tokio::test]
+async fn an_attempt_that_finds_a_higher_fence_of_its_job_changes_nothing() {
+    let test = "terraform_module::an_attempt_that_finds_a_higher_fence_of_its_job_changes_nothing";
+    if !have(&["bwrap", "terraform"]) {
+        return;
+    }
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = artifact(&cloud, MODULE).await;
+    let mark = json!({ "job": "job_00000000000000000001", "fence": { "dispatch": 1, "receive": 2 }, "ended": false });
+    cloud.put_object(MARK, &mark.to_string()).await;
+    let bench = cloud.bench(work(&artifact, json!({ "name": "n" })), &artifact);
+
+    let (reason, partial) = reason(execute(&bench.job).await);
+
+    assert!(reason.contains("a newer attempt") && !partial, "{reason}");
+    assert!(cloud.object("terraform/network.tfstate").await.is_none());
+}
