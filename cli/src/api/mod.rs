@@ -1,0 +1,245 @@
+//! The tenant API as the command uses it: signed requests, retries of what is transient, errors as sentences.
+
+mod discover;
+mod sign;
+mod watch;
+
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use freehold_protocol::api::{IDEMPOTENCY_KEY, Page};
+use reqwest::{Method, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use url::Url;
+
+pub(crate) use discover::{Profile, stack_name};
+pub(crate) use watch::{follow, has_ended, verdict, watch};
+
+use crate::error::{Error, Result, chain};
+use sign::Signer;
+
+/// The API takes 128 characters; parts of one invocation are told apart by what is put behind the key.
+const LONGEST_KEY: usize = 100;
+const TRIES: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const ANSWER: Duration = Duration::from_secs(35);
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// A client of one tenant's API.
+#[derive(Debug)]
+pub(crate) struct Api {
+    base: Url,
+    http: reqwest::Client,
+    signer: Signer,
+    /// One value for one intent: all retries of one invocation carry it.
+    idempotency_key: String,
+}
+
+/// What a POST carries.
+#[derive(Debug)]
+struct Post {
+    key: String,
+    bytes: Vec<u8>,
+}
+
+impl Api {
+    /// Returns the client that `profile` describes, signing with the credentials of `config`.
+    pub(crate) async fn connect(profile: &Profile, config: &SdkConfig) -> Result<Self> {
+        let base = profile.api_url(config).await?;
+        let idempotency_key = match &profile.idempotency_key {
+            Some(key) => checked_key(key)?,
+            None => crate::secret::random_hex()?,
+        };
+        Ok(Self { signer: Signer::new(config, &base)?, base, http: http_client()?, idempotency_key })
+    }
+
+    /// Returns where the API is.
+    pub(crate) const fn base(&self) -> &Url {
+        &self.base
+    }
+
+    /// Reads what is at `path`.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T> {
+        self.request(Method::GET, self.url(path, &[])?, None).await
+    }
+
+    /// Reads what is at `path` after `cursor`.
+    pub(crate) async fn get_after<T: DeserializeOwned>(&self, path: &[&str], cursor: Option<&str>) -> Result<T> {
+        let query: Vec<(&str, &str)> = cursor.filter(|c| !c.is_empty()).map(|c| ("after", c)).into_iter().collect();
+        self.request(Method::GET, self.url(path, &query)?, None).await
+    }
+
+    /// Reads all pages of the list at `path`.
+    pub(crate) async fn list<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Vec<T>> {
+        let mut items = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let page: Page<T> = self.get_after(path, cursor.as_deref()).await?;
+            items.extend(page.items);
+            match page.next {
+                Some(next) if Some(&next) != cursor.as_ref() => cursor = Some(next),
+                Some(_) => return Err(Error::internal("the tenant API repeats a page of a list")),
+                None => return Ok(items),
+            }
+        }
+    }
+
+    /// Posts `body` to `path`; sending it again with the same idempotency key changes nothing.
+    pub(crate) async fn post<B: Serialize, T: DeserializeOwned>(&self, path: &[&str], body: &B) -> Result<T> {
+        let body = Post { key: self.idempotency_key.clone(), bytes: written(body)? };
+        self.request(Method::POST, self.url(path, &[])?, Some(body)).await
+    }
+
+    /// Posts one of several bodies that one invocation sends; `part` tells them apart.
+    pub(crate) async fn post_part<B: Serialize, T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &B,
+        part: &str,
+    ) -> Result<T> {
+        let body = Post { key: format!("{}.{part}", self.idempotency_key), bytes: written(body)? };
+        self.request(Method::POST, self.url(path, &[])?, Some(body)).await
+    }
+
+    /// Puts `bytes` at a pre-signed address.
+    pub(crate) async fn upload(&self, address: &str, bytes: &[u8]) -> Result<()> {
+        let address: Url =
+            address.parse().map_err(|e| Error::internal(format!("the upload address is broken: {e}")))?;
+        let mut pause = FIRST_PAUSE;
+        for last in (0..TRIES).map(|n| n + 1 == TRIES) {
+            let sent =
+                self.http.put(address.clone()).body(bytes.to_vec()).timeout(Duration::from_secs(600)).send().await;
+            let error = match sent {
+                Ok(answer) if answer.status().is_success() => return Ok(()),
+                Ok(answer) if answer.status().is_server_error() => {
+                    Error::transient(format!("the upload was answered with {}", answer.status()))
+                }
+                Ok(answer) => {
+                    return Err(Error::denied(format!(
+                        "the upload was refused with {}; run the command again",
+                        answer.status()
+                    )));
+                }
+                Err(error) => Error::transient(format!("the upload was cut: {}", chain(&error))),
+            };
+            if last {
+                return Err(error);
+            }
+            pause = rest(pause).await;
+        }
+        Err(Error::transient("the upload did not get through; try again"))
+    }
+
+    fn url(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Url> {
+        let mut url = self.base.clone();
+        url.path_segments_mut()
+            .map_err(|()| Error::invalid(format!("`{}` is not an address of an API", self.base)))?
+            .pop_if_empty()
+            .extend(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Ok(url)
+    }
+
+    async fn request<T: DeserializeOwned>(&self, method: Method, url: Url, body: Option<Post>) -> Result<T> {
+        let mut pause = FIRST_PAUSE;
+        let mut tries = 1;
+        loop {
+            match self.once(&method, &url, body.as_ref()).await {
+                Err((error, true)) if tries < TRIES => {
+                    drop(error);
+                    tries += 1;
+                    pause = rest(pause).await;
+                }
+                Err((error, _)) => return Err(error),
+                Ok(answer) => {
+                    return serde_json::from_slice(&answer).map_err(|e| {
+                        Error::internal(format!(
+                            "the answer of {method} {} is not understood: {e}; update `freehold`",
+                            url.path()
+                        ))
+                    });
+                }
+            }
+        }
+    }
+
+    /// Sends the request once; an error says whether another try can help.
+    async fn once(&self, method: &Method, url: &Url, body: Option<&Post>) -> Result<Vec<u8>, (Error, bool)> {
+        let mut headers: Vec<(&str, &str)> = vec![("accept", "application/json")];
+        if let Some(post) = body {
+            headers.extend([("content-type", "application/json"), (IDEMPOTENCY_KEY, post.key.as_str())]);
+        }
+        let bytes = body.map(|post| post.bytes.as_slice()).unwrap_or_default();
+        let signed = self.signer.sign(method.as_str(), url, &headers, bytes).await;
+        let signed = signed.map_err(|e| (e, false))?;
+        let mut request = self.http.request(method.clone(), url.clone());
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        for (name, value) in signed {
+            request = request.header(name, value);
+        }
+        if let Some(post) = body {
+            request = request.body(post.bytes.clone());
+        }
+        let lost = |e: reqwest::Error| {
+            let message = format!(
+                "the tenant API at {} cannot be reached: {}; check the network and `--api`",
+                self.base,
+                chain(&e)
+            );
+            (Error::transient(message), true)
+        };
+        let answer = request.send().await.map_err(lost)?;
+        let status = answer.status();
+        let bytes = answer.bytes().await.map_err(lost)?.to_vec();
+        if status.is_success() {
+            return Ok(bytes);
+        }
+        Err((Error::from_api(status.as_u16(), &bytes), is_transient(status, &bytes)))
+    }
+}
+
+fn written<B: Serialize>(body: &B) -> Result<Vec<u8>> {
+    serde_json::to_vec(body).map_err(|e| Error::internal(format!("cannot write a request: {e}")))
+}
+
+/// A `500` of our own function is a defect that stays; one of the gateway is a function that was cut off.
+fn is_transient(status: StatusCode, body: &[u8]) -> bool {
+    matches!(status.as_u16(), 429 | 502 | 503 | 504)
+        || (status.as_u16() == 500 && serde_json::from_slice::<freehold_protocol::api::ErrorBody>(body).is_err())
+}
+
+/// Waits for a random part of `pause` and returns the next, longer one (full jitter).
+async fn rest(pause: Duration) -> Duration {
+    let millis = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+    let random = getrandom::u64().unwrap_or(millis);
+    tokio::time::sleep(Duration::from_millis(random % millis.max(1))).await;
+    pause * 2
+}
+
+fn http_client() -> Result<reqwest::Client> {
+    let provider = rustls::crypto::ring::default_provider();
+    let _ = provider.install_default();
+    reqwest::Client::builder()
+        .connect_timeout(CONNECT)
+        .timeout(ANSWER)
+        .user_agent(concat!("freehold/", env!("CARGO_PKG_VERSION")))
+        .dns_resolver(std::sync::Arc::new(crate::aws::Resolver))
+        .build()
+        .map_err(|e| Error::internal(format!("cannot make an HTTP client: {}", chain(&e))))
+}
+
+fn checked_key(key: &str) -> Result<String> {
+    let valid = (1..=LONGEST_KEY).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic());
+    if valid {
+        return Ok(key.to_owned());
+    }
+    Err(Error::invalid("an idempotency key is 1 to 100 visible ASCII characters"))
+}
+
+#[cfg(test)]
+mod tests;

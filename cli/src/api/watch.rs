@@ -1,0 +1,139 @@
+//! Follows a workflow until it has ended.
+
+use std::time::Duration;
+
+use freehold_protocol::WorkflowId;
+use freehold_protocol::api::{NodeView, WorkflowStarted, WorkflowView};
+
+use super::Api;
+use crate::error::{Error, Result};
+use crate::output::Output;
+use crate::progress::Progress;
+
+/// The pause between two looks at a workflow.
+const LOOK: Duration = Duration::from_millis(700);
+
+/// Shows the workflow's nodes until it has ended, and returns how it ended. Ctrl-c stops the watching, not the workflow.
+pub(crate) async fn watch(api: &Api, workflow: &WorkflowId, progress: &Progress) -> Result<WorkflowView> {
+    tokio::select! {
+        ended = until_ended(api, workflow, progress) => ended,
+        _ = tokio::signal::ctrl_c() => Err(Error::interrupted(format!(
+            "stopped watching; `{workflow}` goes on: `freehold workflow watch {workflow}`, or `freehold workflow cancel {workflow}`"
+        ))),
+    }
+}
+
+/// Follows a workflow that was just started and says how it ended; without waiting, says only that it started.
+pub(crate) async fn follow(api: &Api, out: Output, workflow: &WorkflowId, subject: &str, wait: bool) -> Result<()> {
+    if !wait {
+        let started = WorkflowStarted { workflow: workflow.clone() };
+        return out.show(&started, |_| {
+            format!("{subject} started ({workflow}); follow it with `freehold workflow watch {workflow}`")
+        });
+    }
+    let progress = Progress::start();
+    let view = watch(api, workflow, &progress).await?;
+    drop(progress);
+    let verdict = verdict(&view, subject);
+    if out.is_json() {
+        out.show(&view, |_| String::new())?;
+    }
+    out.line(&verdict?);
+    Ok(())
+}
+
+async fn until_ended(api: &Api, workflow: &WorkflowId, progress: &Progress) -> Result<WorkflowView> {
+    let mut things = progress.things();
+    let mut said = String::new();
+    loop {
+        let view: WorkflowView = api.get(&["v1", "workflows", workflow.as_str()]).await?;
+        let state = format!("{} {}: {}", view.kind, view.workflow, view.state);
+        if state != said {
+            progress.say(&state);
+            said = state;
+        }
+        let width = view.nodes.iter().map(|node| node.name.len()).max().unwrap_or_default();
+        for node in &view.nodes {
+            things.set(&node.name, &node.state, &node.reason, width);
+        }
+        if has_ended(&view) {
+            things.finish();
+            return Ok(view);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Returns whether nothing more will happen in the workflow.
+pub(crate) fn has_ended(view: &WorkflowView) -> bool {
+    matches!(view.state.as_str(), "succeeded" | "failed" | "cancelled")
+}
+
+/// Returns the sentence about an ended workflow, as a success or as the error that ends the command.
+pub(crate) fn verdict(view: &WorkflowView, subject: &str) -> Result<String> {
+    let took = view.ended_at.map(|end| crate::output::duration(end.since(view.created_at))).unwrap_or_default();
+    match view.state.as_str() {
+        "succeeded" => Ok(format!("{subject} succeeded in {took} ({})", view.workflow)),
+        state => Err(Error::failed(format!("{subject} {state}{}{} ({})", because(view), way_out(view), view.workflow))),
+    }
+}
+
+fn because(view: &WorkflowView) -> String {
+    let node = view.nodes.iter().find(|node| is_bad(node));
+    match (view.reason.is_empty(), node) {
+        (false, _) => format!(": {}", view.reason),
+        (true, Some(node)) if node.reason.is_empty() => format!(": `{}` {}", node.name, node.state),
+        (true, Some(node)) => format!(": `{}` {}: {}", node.name, node.state, node.reason),
+        (true, None) => String::new(),
+    }
+}
+
+fn way_out(view: &WorkflowView) -> String {
+    let job = view.nodes.iter().filter(|node| is_bad(node)).find_map(|node| node.job.as_ref());
+    job.map(|job| format!("; see `freehold job logs {job}`")).unwrap_or_default()
+}
+
+fn is_bad(node: &NodeView) -> bool {
+    !matches!(node.state.as_str(), "waiting" | "active" | "skipped" | "succeeded" | "cancelled")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(state: &str, node_state: &str, reason: &str) -> WorkflowView {
+        serde_json::from_value(serde_json::json!({
+            "workflow": "wf_00000000000000000001", "install": "globex", "kind": "deploy-components", "state": state,
+            "created_at": 1000, "ended_at": 13000,
+            "nodes": [
+                {"name": "db", "state": "succeeded"},
+                {"name": "web", "state": node_state, "reason": reason, "job": "job_00000000000000000001"},
+            ],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_failed_workflow_names_the_node_its_reason_and_the_logs() {
+        let error = verdict(&view("failed", "failed", "exit code 1"), "deploy of `globex`").unwrap_err();
+
+        assert_eq!(error.kind().exit_code(), 1);
+        insta::assert_snapshot!(error, @"deploy of `globex` failed: `web` failed: exit code 1; see `freehold job logs job_00000000000000000001` (wf_00000000000000000001)");
+    }
+
+    #[test]
+    fn a_workflow_that_succeeded_says_how_long_it_took() {
+        let said = verdict(&view("succeeded", "succeeded", ""), "deploy of `globex`").unwrap();
+
+        assert_eq!(said, "deploy of `globex` succeeded in 12 s (wf_00000000000000000001)");
+    }
+
+    #[test]
+    fn only_three_states_are_the_end() {
+        for (state, ended) in
+            [("pending", false), ("running", false), ("succeeded", true), ("failed", true), ("cancelled", true)]
+        {
+            assert_eq!(has_ended(&view(state, "active", "")), ended, "{state}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `freehold app check`: all mistakes at once, offline.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use freehold_appconfig::{Diagnostics, Severity};
+use serde_json::json;
+
+use super::Check;
+use crate::context::Context;
+use crate::error::{Error, Result};
+
+impl Check {
+    pub(super) fn run(&self, context: &Context) -> Result<()> {
+        let dir = checked_dir(&self.dir)?;
+        let found = freehold_appconfig::check(dir);
+        let (errors, warnings) = (found.count(Severity::Error), found.count(Severity::Warning));
+        let value = json!({ "dir": dir, "errors": errors, "warnings": warnings, "found": found });
+        context.out.show(&value, |_| {
+            let counts = counted(errors, warnings);
+            let colour = std::io::stdout().is_terminal();
+            if found.is_empty() {
+                format!("`{}`: {counts}", dir.display())
+            } else {
+                format!("{}\n\n{counts}", found.render(colour))
+            }
+        })?;
+        if errors == 0 { Ok(()) } else { Err(has_errors(dir, &found)) }
+    }
+}
+
+/// Returns the error about a config that cannot be used.
+pub(super) fn has_errors(dir: &Path, found: &Diagnostics) -> Error {
+    let counts = counted(found.count(Severity::Error), found.count(Severity::Warning));
+    Error::invalid(format!("the app config in `{}` cannot be used: {counts}", dir.display()))
+}
+
+/// Returns `dir` when it is a directory.
+pub(super) fn checked_dir(dir: &Path) -> Result<&Path> {
+    if dir.is_dir() {
+        return Ok(dir);
+    }
+    Err(Error::invalid(format!("`{}` is not a directory; pass the directory with the app config", dir.display())))
+}
+
+fn counted(errors: usize, warnings: usize) -> String {
+    let count = |n: usize, what: &str| match n {
+        0 => format!("no {what}s"),
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    };
+    format!("{}, {}", count(errors, "error"), count(warnings, "warning"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_read_as_a_sentence() {
+        assert_eq!(counted(0, 0), "no errors, no warnings");
+        assert_eq!(counted(1, 2), "1 error, 2 warnings");
+    }
+}

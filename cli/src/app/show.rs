@@ -1,0 +1,82 @@
+//! `freehold app list`, `show` and `versions`.
+
+use freehold_protocol::api::{AppView, VersionDocument, VersionView};
+
+use super::version::or_latest;
+use super::{Show, Versions};
+use crate::context::Context;
+use crate::error::Result;
+use crate::output::{Output, Table, short, time};
+
+/// Shows all apps.
+pub(super) async fn list(context: &Context) -> Result<()> {
+    let apps: Vec<AppView> = context.api().await?.list(&["v1", "apps"]).await?;
+    context.out.show(&apps, |apps| {
+        let mut table = Table::new(&["APP", "VERSION", "DIGEST", "SYNCED"]);
+        for app in apps {
+            table.row([app.app.to_string(), app.number.to_string(), short(&app.latest), time(app.updated_at)]);
+        }
+        context.out.table(&table)
+    })
+}
+
+impl Versions {
+    pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        let versions: Vec<VersionView> =
+            context.api().await?.list(&["v1", "apps", self.app.as_str(), "versions"]).await?;
+        context.out.show(&versions, |versions| {
+            let mut table = Table::new(&["VERSION", "DIGEST", "COMPONENTS", "FIRST SYNCED"]);
+            for one in versions {
+                table.row([
+                    one.number.to_string(),
+                    one.version.to_string(),
+                    one.components.to_string(),
+                    time(one.created_at),
+                ]);
+            }
+            context.out.table(&table)
+        })
+    }
+}
+
+impl Show {
+    pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        let api = context.api().await?;
+        let version = or_latest(&api, &self.app, self.version.as_ref()).await?;
+        let path = ["v1", "apps", self.app.as_str(), "versions", version.as_str()];
+        let document: VersionDocument = api.get(&path).await?;
+        context.out.show(&document, |document| render(document, context.out))
+    }
+}
+
+fn render(shown: &VersionDocument, out: Output) -> String {
+    let (view, document) = (&shown.view, &shown.document);
+    let mut components = Table::new(&["COMPONENT", "KIND", "AFTER"]);
+    for one in &document.components {
+        let after: Vec<&str> = one.dependencies.iter().map(|name| name.as_str()).collect();
+        components.row([one.name.to_string(), one.spec.kind().to_owned(), after.join(", ")]);
+    }
+    let mut inputs = Table::new(&["INPUT", "TYPE", "REQUIRED", "DEFAULT"]);
+    for one in &document.inputs {
+        let kind = serde_json::to_value(one.kind).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
+        let default = match (&one.default, one.sensitive) {
+            (Some(_), true) => "(sensitive)".to_owned(),
+            (Some(serde_json::Value::String(text)), false) => text.lines().next().unwrap_or_default().to_owned(),
+            (Some(value), false) => value.to_string(),
+            (None, _) => String::new(),
+        };
+        let required = if one.required { "yes" } else { "" };
+        inputs.row([one.name.clone(), kind, required.to_owned(), default]);
+    }
+    let mut actions = Table::new(&["ACTION", "STEPS", "TIMEOUT"]);
+    for one in &document.actions {
+        let timeout = crate::output::duration(u64::from(one.timeout_secs) * 1000);
+        actions.row([one.name.to_string(), one.steps.len().to_string(), timeout]);
+    }
+    let mut parts =
+        vec![format!("app {}  version {}  synced {}\n{}", view.app, view.number, time(view.created_at), view.version)];
+    let tables =
+        [(components, document.components.len()), (inputs, document.inputs.len()), (actions, document.actions.len())];
+    parts.extend(tables.iter().filter(|(_, rows)| *rows > 0).map(|(table, _)| out.table(table)));
+    parts.join("\n\n")
+}

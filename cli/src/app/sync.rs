@@ -1,0 +1,108 @@
+//! `freehold app sync`: read, resolve branches, upload what is new, make the version.
+
+use std::collections::BTreeMap;
+
+use freehold_appconfig::Loaded;
+use freehold_protocol::api::{AppView, PutSource, PutVersion, SourceUpload, VersionView};
+use freehold_protocol::{AppName, Digest};
+use serde_json::json;
+
+use super::check::{checked_dir, has_errors};
+use super::{Sync, git};
+use crate::api::Api;
+use crate::context::Context;
+use crate::error::{Error, Kind, Result};
+use crate::output::{bytes, note};
+use crate::progress::Progress;
+
+impl Sync {
+    pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        let dir = checked_dir(&self.dir)?;
+        let mut loaded = freehold_appconfig::load(dir).map_err(|found| {
+            note(&found.to_string());
+            has_errors(dir, &found)
+        })?;
+        if !loaded.warnings.is_empty() {
+            note(&loaded.warnings.to_string());
+        }
+        let progress = Progress::start();
+        resolve(&mut loaded, &progress).await?;
+        let digest = loaded.version.digest().map_err(|e| Error::internal(format!("the version has no digest: {e}")))?;
+        let api = context.api().await?;
+        let app = loaded.version.app.clone();
+        let before = latest(&api, &app).await?;
+        if let Some(before) = before.as_ref().filter(|view| view.latest == digest) {
+            drop(progress);
+            return said(context, &app, before.number, &digest, false, 0);
+        }
+        let uploaded = upload(&api, &app, &loaded, &progress).await?;
+        progress.now("making the version");
+        let body = PutVersion { document: loaded.version };
+        let view: VersionView = api.post(&["v1", "apps", app.as_str(), "versions"], &body).await?;
+        drop(progress);
+        if view.version != digest {
+            return Err(Error::internal(format!(
+                "the API named the version {} and not {digest}; update `freehold`",
+                view.version
+            )));
+        }
+        said(context, &app, view.number, &view.version, true, uploaded)
+    }
+}
+
+fn said(context: &Context, app: &AppName, number: u64, version: &Digest, changed: bool, uploaded: usize) -> Result<()> {
+    let value = json!({ "app": app, "number": number, "version": version, "changed": changed, "uploaded": uploaded });
+    context.out.show(&value, |_| {
+        if changed {
+            format!("app `{app}` is at version {number}\n{version}")
+        } else {
+            format!("app `{app}` has not changed: version {number}\n{version}")
+        }
+    })
+}
+
+/// Puts commits where branches are; one repository's branch is asked for once.
+async fn resolve(loaded: &mut Loaded, progress: &Progress) -> Result<()> {
+    let mut known: BTreeMap<(String, String), String> = BTreeMap::new();
+    for source in loaded.unresolved.clone() {
+        let place = (source.url, source.branch);
+        let commit = match known.get(&place) {
+            Some(commit) => commit.clone(),
+            None => {
+                progress.now(format!("asking {} for `{}`", place.0, place.1));
+                git::commit_of(&place.0, &place.1).await?
+            }
+        };
+        loaded.resolve(&source.component, &commit).map_err(|e| Error::invalid(e.to_string()))?;
+        known.insert(place, commit);
+    }
+    Ok(())
+}
+
+async fn latest(api: &Api, app: &AppName) -> Result<Option<AppView>> {
+    match api.get(&["v1", "apps", app.as_str()]).await {
+        Ok(view) => Ok(Some(view)),
+        Err(error) if error.kind() == Kind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Uploads local sources, each once; returns how many.
+async fn upload(api: &Api, app: &AppName, loaded: &Loaded, progress: &Progress) -> Result<usize> {
+    let mut done: Vec<&Digest> = Vec::new();
+    for source in &loaded.sources {
+        if done.contains(&&source.digest) {
+            continue;
+        }
+        let size = source.archive.len() as u64;
+        progress.now(format!("uploading the source of `{}` ({})", source.component, bytes(size)));
+        let ask = PutSource { digest: source.digest.clone(), size };
+        let part: String = source.digest.hex().chars().take(16).collect();
+        let path = ["v1", "apps", app.as_str(), "sources"];
+        let place: SourceUpload = api.post_part(&path, &ask, &part).await?;
+        let sent = api.upload(&place.url, &source.archive).await;
+        sent.map_err(|e| e.within(format!("source of component `{}`", source.component)))?;
+        done.push(&source.digest);
+    }
+    Ok(done.len())
+}

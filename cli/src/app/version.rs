@@ -1,0 +1,106 @@
+//! How a person names a version: its number, its digest, or the digest's beginning.
+
+use std::str::FromStr;
+
+use freehold_protocol::api::{AppView, VersionView};
+use freehold_protocol::{AppName, Digest};
+
+use crate::api::Api;
+use crate::error::{Error, Result};
+
+/// Fewer digits than this could as well be a mistyped number.
+const SHORTEST_PREFIX: usize = 6;
+
+/// A version's name as typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum VersionName {
+    Digest(Digest),
+    Number(u64),
+    /// Hex digits that a digest begins with.
+    Prefix(String),
+}
+
+impl FromStr for VersionName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix("sha256:").unwrap_or(text);
+        if let Ok(digest) = format!("sha256:{digits}").parse() {
+            return Ok(Self::Digest(digest));
+        }
+        if let (Ok(number), true) = (text.parse(), text.len() < SHORTEST_PREFIX) {
+            return Ok(Self::Number(number));
+        }
+        let hex = digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        if hex && (SHORTEST_PREFIX..64).contains(&digits.len()) {
+            return Ok(Self::Prefix(digits.to_owned()));
+        }
+        Err(format!("expected a version's number, its digest, or at least {SHORTEST_PREFIX} digits of it"))
+    }
+}
+
+impl VersionName {
+    /// Returns the digest of the version of `app` that is meant.
+    pub(crate) async fn resolve(&self, api: &Api, app: &AppName) -> Result<Digest> {
+        if let Self::Digest(digest) = self {
+            return Ok(digest.clone());
+        }
+        let all: Vec<VersionView> = api.list(&["v1", "apps", app.as_str(), "versions"]).await?;
+        self.among(&all, app)
+    }
+
+    fn among(&self, all: &[VersionView], app: &AppName) -> Result<Digest> {
+        let fits = |view: &&VersionView| match self {
+            Self::Digest(digest) => view.version == *digest,
+            Self::Number(number) => view.number == *number,
+            Self::Prefix(digits) => view.version.hex().starts_with(digits),
+        };
+        let mut found = all.iter().filter(fits);
+        match (found.next(), found.next()) {
+            (Some(view), None) => Ok(view.version.clone()),
+            (Some(_), Some(_)) => Err(Error::invalid("more than one version begins like that; give more digits")),
+            (None, _) => {
+                Err(Error::not_found(format!("app `{app}` has no such version; see `freehold app versions {app}`")))
+            }
+        }
+    }
+}
+
+/// Returns the version that `name` means, or the latest one.
+pub(super) async fn or_latest(api: &Api, app: &AppName, name: Option<&VersionName>) -> Result<Digest> {
+    match name {
+        Some(name) => name.resolve(api, app).await,
+        None => Ok(api.get::<AppView>(&["v1", "apps", app.as_str()]).await?.latest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(text: &str, number: u64) -> VersionView {
+        let version = Digest::of(text.as_bytes());
+        VersionView { app: "web".parse().unwrap(), version, number, created_at: Default::default(), components: 1 }
+    }
+
+    #[test]
+    fn a_version_is_named_by_number_digest_or_prefix() {
+        let all = [view("a", 1), view("b", 2)];
+        let app = "web".parse().unwrap();
+        let digest = &all[1].version;
+        for name in ["2", digest.as_str(), digest.hex(), &digest.hex()[..8]] {
+            let name: VersionName = name.parse().unwrap();
+
+            assert_eq!(name.among(&all, &app).unwrap(), *digest, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_version_names_the_way_out() {
+        let error = VersionName::Number(9).among(&[view("a", 1)], &"web".parse().unwrap()).unwrap_err();
+
+        assert_eq!(error.to_string(), "app `web` has no such version; see `freehold app versions web`");
+        assert!("latest".parse::<VersionName>().is_err());
+        assert!("abc".parse::<VersionName>().is_err());
+    }
+}

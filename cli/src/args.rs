@@ -1,0 +1,142 @@
+//! The arguments of the command, and which command they choose.
+
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::context::{Context, Global};
+use crate::error::{EXIT_CODES, Result};
+use crate::{action, app, build, deploy, doctor, install, job, tenant, workflow};
+
+const EXAMPLES: &str = "\
+From nothing to a running install:
+  freehold tenant deploy --name acme --functions target/lambda
+  export FREEHOLD_TENANT=acme
+  freehold app sync ./my-app
+  freehold build my-app
+  freehold install create globex --app my-app --account 222222222222 --region eu-west-1
+  freehold install stack globex -o globex.yaml        the customer launches this
+  freehold deploy globex";
+
+/// Run your product inside your customers' AWS accounts, without a key to any of them.
+#[derive(Debug, Parser)]
+#[command(
+    name = "freehold",
+    version,
+    arg_required_else_help = true,
+    after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"),
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// The control plane in your own account.
+    Tenant(Tenant),
+    /// App configs and their versions.
+    #[command(subcommand)]
+    App(app::AppCommand),
+    Build(build::Build),
+    /// Apps in customers' accounts.
+    #[command(subcommand)]
+    Install(install::InstallCommand),
+    Deploy(deploy::Deploy),
+    /// What is being done to an install, as a whole.
+    #[command(subcommand)]
+    Workflow(workflow::WorkflowCommand),
+    /// Single pieces of work and their logs.
+    #[command(subcommand)]
+    Job(job::JobCommand),
+    /// Steps that a runner executes.
+    #[command(subcommand)]
+    Action(action::ActionCommand),
+    Doctor(doctor::Doctor),
+    /// Print a shell completion script.
+    #[command(after_help = "\
+Examples:
+  freehold completions bash > ~/.local/share/bash-completion/completions/freehold
+  freehold completions zsh > ~/.zfunc/_freehold
+  freehold completions fish > ~/.config/fish/completions/freehold.fish")]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+}
+
+/// The control plane in your own account.
+#[derive(Debug, clap::Args)]
+struct Tenant {
+    /// AWS region of the tenant; otherwise that of the environment or the profile.
+    #[arg(long, global = true, value_name = "REGION")]
+    region: Option<String>,
+    #[command(subcommand)]
+    command: tenant::TenantCommand,
+}
+
+impl Cli {
+    /// Runs the command.
+    pub(crate) async fn run(self) -> Result<()> {
+        let context = Context::new(self.global);
+        match self.command {
+            Command::Tenant(tenant) => tenant.command.run(&context.in_region(tenant.region)).await,
+            Command::App(command) => command.run(&context).await,
+            Command::Build(command) => command.run(&context).await,
+            Command::Install(command) => command.run(&context).await,
+            Command::Deploy(command) => command.run(&context).await,
+            Command::Workflow(command) => command.run(&context).await,
+            Command::Job(command) => command.run(&context).await,
+            Command::Action(command) => command.run(&context).await,
+            Command::Doctor(command) => command.run(&context).await,
+            Command::Completions { shell } => {
+                let mut script = Vec::new();
+                clap_complete::generate(shell, &mut Self::command(), "freehold", &mut script);
+                crate::output::print_raw(&String::from_utf8_lossy(&script));
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_a_sentence_of_help() {
+        fn walk(command: &clap::Command, path: &str) {
+            for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+                let path = format!("{path} {}", sub.get_name());
+                assert!(sub.get_about().is_some(), "{path} has no help");
+                walk(sub, &path);
+            }
+        }
+
+        walk(&Cli::command(), "freehold");
+    }
+
+    #[test]
+    fn wrong_names_are_refused_while_arguments_are_read() {
+        let error = Cli::try_parse_from(["freehold", "install", "show", "Globex"]).unwrap_err();
+
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("is not an install name"), "{error}");
+    }
+
+    #[test]
+    fn global_options_stand_anywhere() {
+        for args in [
+            ["freehold", "--json", "--tenant", "acme", "app", "list"],
+            ["freehold", "app", "list", "--json", "--tenant", "acme"],
+        ] {
+            assert!(Cli::try_parse_from(args).is_ok(), "{args:?}");
+        }
+    }
+}

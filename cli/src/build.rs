@@ -1,0 +1,89 @@
+//! `freehold build`: artifacts for a version, made by the build runner.
+
+use clap::Args;
+use freehold_protocol::AppName;
+use freehold_protocol::api::{BuildStarted, BuildView, StartBuild};
+use serde::Serialize;
+
+use crate::api::{Api, has_ended, verdict, watch};
+use crate::app::VersionName;
+use crate::context::Context;
+use crate::error::Result;
+use crate::output::{Output, Table, bytes};
+use crate::progress::Progress;
+
+/// Build what a version of an app has no artifact for.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold build my-app
+  freehold build my-app --version 3 --no-wait
+
+The build runner must be running; see `freehold tenant build-runner --help`.")]
+pub(crate) struct Build {
+    app: AppName,
+    /// Number, digest or the beginning of a digest; the latest version when absent.
+    #[arg(long, value_name = "VERSION")]
+    version: Option<VersionName>,
+    /// Wait until everything is built (the default).
+    #[arg(long, conflicts_with = "no_wait")]
+    wait: bool,
+    /// Only start it.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Built {
+    #[serde(flatten)]
+    started: BuildStarted,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+}
+
+impl Build {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        let api = context.api().await?;
+        let version = match &self.version {
+            Some(name) => Some(name.resolve(&api, &self.app).await?),
+            None => None,
+        };
+        let path = ["v1", "apps", self.app.as_str(), "builds"];
+        let mut started: BuildStarted = api.post(&path, &StartBuild { version }).await?;
+        let Some(workflow) = started.workflow.clone().filter(|_| !self.no_wait) else {
+            let said = match &started.workflow {
+                None => format!("app `{}` has an artifact for every component", self.app),
+                Some(workflow) => {
+                    format!("build started ({workflow}); follow it with `freehold workflow watch {workflow}`")
+                }
+            };
+            let built = Built { started, state: None };
+            return context.out.show(&built, |built| format!("{}\n{said}", render(&built.started.builds, context.out)));
+        };
+        let progress = Progress::start();
+        let view = watch(&api, &workflow, &progress).await?;
+        drop(progress);
+        started.builds = refreshed(&api, &path, started.builds).await?;
+        let built = Built { started, state: has_ended(&view).then(|| view.state.clone()) };
+        context.out.show(&built, |built| render(&built.started.builds, context.out))?;
+        context.out.line(&verdict(&view, &format!("build of app `{}`", self.app))?);
+        Ok(())
+    }
+}
+
+/// Returns the builds as they are now.
+async fn refreshed(api: &Api, path: &[&str], builds: Vec<BuildView>) -> Result<Vec<BuildView>> {
+    let all: Vec<BuildView> = api.list(path).await?;
+    let now = |old: BuildView| all.iter().find(|new| new.build == old.build).cloned().unwrap_or(old);
+    Ok(builds.into_iter().map(now).collect())
+}
+
+fn render(builds: &[BuildView], out: Output) -> String {
+    let mut table = Table::new(&["COMPONENT", "STATE", "ARTIFACT", "SIZE", "REASON"]);
+    for one in builds {
+        let artifact = one.artifact.as_ref().map(ToString::to_string).unwrap_or_default();
+        let size = one.size.map(bytes).unwrap_or_default();
+        table.row([one.component.to_string(), one.state.clone(), artifact, size, one.reason.clone()]);
+    }
+    out.table(&table)
+}

@@ -1,0 +1,246 @@
+//! Makes or changes a stack through a change set; the same template and parameters again change nothing.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_cloudformation::types::{
+    Capability, ChangeSetStatus, ChangeSetType, OnStackFailure, Parameter, StackStatus, Tag,
+};
+
+use super::events::Events;
+use super::{LOOK, SLOWEST_LOOK, Stack, Stacks};
+use crate::error::{Doing, Error, Result};
+use crate::progress::Progress;
+
+/// The largest template that a request carries, in bytes (AWS CloudFormation quotas, "Template body size in a request").
+const MAX_BODY: usize = 51_200;
+
+/// Where the template is.
+#[derive(Debug, Clone)]
+pub(crate) enum Template {
+    Body(String),
+    /// The address of an object in S3.
+    Url(String),
+}
+
+/// What a stack should be.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    pub(crate) stack: String,
+    pub(crate) template: Template,
+    /// Parameters without a value here keep what the stack has, or else the template's default.
+    pub(crate) parameters: BTreeMap<String, String>,
+    pub(crate) tags: BTreeMap<String, String>,
+}
+
+/// What applying did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Created,
+    Updated,
+    Unchanged,
+}
+
+impl Stacks {
+    /// Makes the stack what `change` says and waits for the end.
+    pub(crate) async fn apply(&self, change: &Change, progress: &Progress) -> Result<(Outcome, Stack)> {
+        let name = &change.stack;
+        let existing = self.ready_for_change(name, progress).await?;
+        let set = format!("freehold-{}", crate::secret::random_hex()?);
+        progress.now(format!("asking CloudFormation what changes in stack `{name}`"));
+        let kind = if existing.is_some() { ChangeSetType::Update } else { ChangeSetType::Create };
+        let (set, id) = self.create_set(change, existing.as_ref(), &set, kind).await?;
+        if !self.has_changes(name, &set, existing.is_none()).await? {
+            let stack =
+                existing.ok_or_else(|| Error::failed(format!("the template of stack `{name}` makes nothing")))?;
+            return Ok((Outcome::Unchanged, stack));
+        }
+        let mut events = Events::from_now(&self.client, &id).await?;
+        let execute = self.client.execute_change_set().change_set_name(&set);
+        execute.send().await.doing(format!("execute the change set of stack `{name}`"))?;
+        let ended = self.followed_to_a_change(name, existing.as_ref(), &mut events, progress).await?;
+        let (wanted, outcome) = match existing {
+            None => (StackStatus::CreateComplete, Outcome::Created),
+            Some(_) => (StackStatus::UpdateComplete, Outcome::Updated),
+        };
+        if ended.status == wanted {
+            return Ok((outcome, ended));
+        }
+        Err(events.failure(format!("stack `{name}` could not be {}", outcome.as_str()), &ended))
+    }
+
+    /// Returns the stack that a change set would update. What a first try left in a useless state is removed.
+    async fn ready_for_change(&self, name: &str, progress: &Progress) -> Result<Option<Stack>> {
+        let Some(mut stack) = self.find(name).await? else {
+            return Ok(None);
+        };
+        if stack.is_busy() {
+            stack = self.settled(&stack.id, progress).await?;
+        }
+        match &stack.status {
+            StackStatus::DeleteComplete | StackStatus::ReviewInProgress => Ok(None),
+            StackStatus::RollbackComplete | StackStatus::RollbackFailed | StackStatus::CreateFailed => {
+                progress
+                    .say(&format!("stack `{name}` was never made ({}); removing what is left", stack.status.as_str()));
+                self.delete(name, progress).await?;
+                Ok(None)
+            }
+            StackStatus::DeleteFailed | StackStatus::UpdateRollbackFailed => Err(Error::conflict(format!(
+                "stack `{name}` is {} ({}); mend it in the CloudFormation console first",
+                stack.status.as_str(),
+                stack.reason
+            ))),
+            _ => Ok(Some(stack)),
+        }
+    }
+
+    /// Returns the ids of the change set and of its stack.
+    async fn create_set(
+        &self,
+        change: &Change,
+        existing: Option<&Stack>,
+        set: &str,
+        kind: ChangeSetType,
+    ) -> Result<(String, String)> {
+        let create = self
+            .client
+            .create_change_set()
+            .stack_name(&change.stack)
+            .change_set_name(set)
+            .capabilities(Capability::CapabilityNamedIam)
+            .set_parameters(Some(parameters(change, existing)))
+            .set_tags(Some(change.tags.iter().map(|(k, v)| Tag::builder().key(k).value(v).build()).collect()));
+        let create = match &change.template {
+            Template::Body(body) if body.len() > MAX_BODY => {
+                return Err(Error::invalid(format!(
+                    "the template of stack `{}` has {} bytes; CloudFormation takes at most {MAX_BODY} in a request",
+                    change.stack,
+                    body.len()
+                )));
+            }
+            Template::Body(body) => create.template_body(body),
+            Template::Url(url) => create.template_url(url),
+        };
+        let create = match kind {
+            ChangeSetType::Create => create.on_stack_failure(OnStackFailure::Rollback),
+            _ => create,
+        };
+        let created = create.change_set_type(kind).send().await;
+        let created = created.doing(format!("make a change set for stack `{}`", change.stack))?;
+        let id = created.stack_id().unwrap_or(&change.stack).to_owned();
+        Ok((created.id().unwrap_or(set).to_owned(), id))
+    }
+
+    /// Waits for the change set; one without changes is removed again.
+    async fn has_changes(&self, stack: &str, set: &str, new: bool) -> Result<bool> {
+        let mut pause = LOOK;
+        loop {
+            let answer = self.client.describe_change_set().stack_name(stack).change_set_name(set).send().await;
+            let answer = answer.doing(format!("read the change set of stack `{stack}`"))?;
+            match answer.status() {
+                Some(ChangeSetStatus::CreateComplete) => return Ok(true),
+                Some(ChangeSetStatus::Failed) => {
+                    let reason = answer.status_reason().unwrap_or_default().to_owned();
+                    let _ = self.client.delete_change_set().stack_name(stack).change_set_name(set).send().await;
+                    if says_nothing_changed(&reason) {
+                        return Ok(false);
+                    }
+                    if new {
+                        let _ = self.client.delete_stack().stack_name(stack).send().await;
+                    }
+                    return Err(Error::failed(format!(
+                        "CloudFormation refused the change of stack `{stack}`: {reason}"
+                    )));
+                }
+                _ => tokio::time::sleep(pause).await,
+            }
+            pause = (pause * 5 / 4).min(SLOWEST_LOOK);
+        }
+    }
+
+    /// Follows the stack until the change ended. Right after the start the old state may still show.
+    async fn followed_to_a_change(
+        &self,
+        name: &str,
+        before: Option<&Stack>,
+        events: &mut Events,
+        progress: &Progress,
+    ) -> Result<Stack> {
+        let mut looks = 0;
+        loop {
+            let stack = self.followed(name, events, progress).await?;
+            let stack = stack.ok_or_else(|| Error::failed(format!("stack `{name}` was deleted while it changed")))?;
+            let is_old = match before {
+                None => stack.status == StackStatus::ReviewInProgress,
+                Some(before) => stack.changed_at == before.changed_at && stack.status == before.status,
+            };
+            looks += 1;
+            if !is_old || looks > 40 {
+                return Ok(stack);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+impl Outcome {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Unchanged => "left as it is",
+        }
+    }
+}
+
+fn parameters(change: &Change, existing: Option<&Stack>) -> Vec<Parameter> {
+    let given = change
+        .parameters
+        .iter()
+        .map(|(key, value)| Parameter::builder().parameter_key(key).parameter_value(value).build());
+    let kept = existing.into_iter().flat_map(|stack| stack.parameters.keys());
+    let kept = kept.filter(|key| !change.parameters.contains_key(*key));
+    let kept = kept.map(|key| Parameter::builder().parameter_key(key).use_previous_value(true).build());
+    given.chain(kept).collect()
+}
+
+/// CloudFormation calls a change set without changes failed, and says so in two ways.
+fn says_nothing_changed(reason: &str) -> bool {
+    reason.contains("didn't contain changes") || reason.contains("No updates are to be performed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_that_are_not_given_keep_their_value() {
+        let stack = Stack {
+            id: "arn".into(),
+            name: "s".into(),
+            status: StackStatus::CreateComplete,
+            reason: String::new(),
+            parameters: [("A".to_owned(), "1".to_owned()), ("B".to_owned(), "****".to_owned())].into(),
+            outputs: BTreeMap::new(),
+            changed_at: String::new(),
+        };
+        let change = Change {
+            stack: "s".into(),
+            template: Template::Body(String::new()),
+            parameters: [("A".to_owned(), "2".to_owned())].into(),
+            tags: BTreeMap::new(),
+        };
+
+        let sent = parameters(&change, Some(&stack));
+
+        let shown: Vec<_> =
+            sent.iter().map(|p| (p.parameter_key(), p.parameter_value(), p.use_previous_value())).collect();
+        assert_eq!(shown, [(Some("A"), Some("2"), None), (Some("B"), None, Some(true))]);
+    }
+
+    #[test]
+    fn both_ways_to_say_nothing_changed_are_understood() {
+        assert!(says_nothing_changed("The submitted information didn't contain changes. Submit different information"));
+        assert!(says_nothing_changed("No updates are to be performed."));
+        assert!(!says_nothing_changed("Template error: unresolved reference"));
+    }
+}

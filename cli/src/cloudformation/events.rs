@@ -1,0 +1,106 @@
+//! The events of a stack while it changes: progress as they come, reasons when it fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_cloudformation::Client;
+use aws_sdk_cloudformation::error::ProvideErrorMetadata;
+use aws_sdk_cloudformation::types::StackEvent;
+
+use super::Stack;
+use crate::error::{Doing, Error, Result};
+use crate::progress::Progress;
+
+/// Events that were seen, and what they said.
+#[derive(Debug)]
+pub(super) struct Events {
+    stack: String,
+    seen: BTreeSet<String>,
+    states: BTreeMap<String, String>,
+    failures: Vec<String>,
+}
+
+impl Events {
+    /// Returns the events of the stack `id` that come after this call.
+    pub(super) async fn from_now(client: &Client, id: &str) -> Result<Self> {
+        let mut events =
+            Self { stack: id.to_owned(), seen: BTreeSet::new(), states: BTreeMap::new(), failures: Vec::new() };
+        events.unseen(client).await?;
+        Ok(events)
+    }
+
+    /// Shows what is new.
+    pub(super) async fn show_new(&mut self, client: &Client, progress: &Progress) -> Result<()> {
+        for event in self.unseen(client).await? {
+            let (Some(resource), Some(status)) = (event.logical_resource_id(), event.resource_status()) else {
+                continue;
+            };
+            if event.physical_resource_id() == Some(self.stack.as_str()) {
+                continue;
+            }
+            let status = status.as_str();
+            self.states.insert(resource.to_owned(), status.to_owned());
+            let reason = event.resource_status_reason().unwrap_or_default();
+            if status.ends_with("_FAILED") && !is_consequence(reason) {
+                let kind = event.resource_type().unwrap_or_default();
+                let line = format!("{resource} ({kind}): {}", reason.replace('\n', " "));
+                progress.say(&format!("  {status}  {line}"));
+                self.failures.push(line);
+            }
+            let done = self.states.values().filter(|state| !state.ends_with("_IN_PROGRESS")).count();
+            progress.now(format!("{done} of {} resources done, {status} {resource}", self.states.len()));
+        }
+        Ok(())
+    }
+
+    /// Returns the error that names the first reasons of a failure.
+    pub(super) fn failure(&self, what: String, stack: &Stack) -> Error {
+        let mut reasons: Vec<&str> = self.failures.iter().map(String::as_str).take(3).collect();
+        if reasons.is_empty() && !stack.reason.is_empty() {
+            reasons.push(&stack.reason);
+        }
+        let more = self.failures.len().saturating_sub(reasons.len());
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        Error::failed(format!("{what} ({}): {}{more}", stack.status.as_str(), reasons.join("; ")))
+    }
+
+    /// Returns events that were not seen before, oldest first.
+    async fn unseen(&mut self, client: &Client) -> Result<Vec<StackEvent>> {
+        let mut fresh = Vec::new();
+        let mut token = None;
+        loop {
+            let page = client.describe_stack_events().stack_name(&self.stack).set_next_token(token).send().await;
+            let page = match page {
+                Err(error) if error.message().is_some_and(|m| m.contains("does not exist")) => break,
+                page => page.doing("read the stack's events")?,
+            };
+            let count = page.stack_events().len();
+            let new =
+                page.stack_events().iter().filter(|e| self.seen.insert(e.event_id().unwrap_or_default().to_owned()));
+            let before = fresh.len();
+            fresh.extend(new.cloned());
+            token = page.next_token().map(str::to_owned);
+            // Newest come first: a page with a known event has everything older known.
+            if token.is_none() || fresh.len() - before < count {
+                break;
+            }
+        }
+        fresh.reverse();
+        Ok(fresh)
+    }
+}
+
+/// One failure cancels all that is under way; those are not reasons.
+fn is_consequence(reason: &str) -> bool {
+    reason.contains("cancelled") || reason.contains("Cancelled")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancelled_resource_is_no_reason_of_a_failure() {
+        assert!(is_consequence("Resource creation cancelled"));
+        assert!(!is_consequence("Bucket already exists"));
+    }
+}

@@ -1,0 +1,137 @@
+//! Stacks: what there is, applying a template through a change set, and deleting.
+
+mod apply;
+mod events;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use aws_sdk_cloudformation::Client;
+use aws_sdk_cloudformation::error::ProvideErrorMetadata;
+use aws_sdk_cloudformation::types::{Stack as Described, StackStatus};
+
+pub(crate) use apply::{Change, Outcome, Template};
+
+use crate::error::{Doing, Error, Result};
+use crate::progress::Progress;
+use events::Events;
+
+/// The first pause between two looks at a stack; it grows to [`SLOWEST_LOOK`].
+const LOOK: Duration = Duration::from_millis(250);
+const SLOWEST_LOOK: Duration = Duration::from_secs(3);
+
+/// The stacks of one account and region.
+#[derive(Debug, Clone)]
+pub(crate) struct Stacks {
+    client: Client,
+}
+
+/// What a stack is now.
+#[derive(Debug, Clone)]
+pub(crate) struct Stack {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) status: StackStatus,
+    pub(crate) reason: String,
+    pub(crate) parameters: BTreeMap<String, String>,
+    pub(crate) outputs: BTreeMap<String, String>,
+    /// When it was made or changed last, as CloudFormation writes it.
+    pub(crate) changed_at: String,
+}
+
+impl Stack {
+    fn of(stack: &Described) -> Self {
+        let changed = stack.last_updated_time().or_else(|| stack.creation_time());
+        let format = aws_smithy_types::date_time::Format::DateTime;
+        Self {
+            id: stack.stack_id().unwrap_or_default().to_owned(),
+            name: stack.stack_name().unwrap_or_default().to_owned(),
+            status: stack.stack_status().cloned().unwrap_or_else(|| StackStatus::from("UNKNOWN")),
+            reason: stack.stack_status_reason().unwrap_or_default().to_owned(),
+            parameters: stack
+                .parameters()
+                .iter()
+                .filter_map(|p| Some((p.parameter_key()?.to_owned(), p.parameter_value()?.to_owned())))
+                .collect(),
+            outputs: stack
+                .outputs()
+                .iter()
+                .filter_map(|o| Some((o.output_key()?.to_owned(), o.output_value()?.to_owned())))
+                .collect(),
+            changed_at: changed.and_then(|at| at.fmt(format).ok()).unwrap_or_default(),
+        }
+    }
+
+    /// Returns the output called `key`.
+    pub(crate) fn output(&self, key: &str) -> Result<&str> {
+        self.outputs.get(key).map(String::as_str).ok_or_else(|| {
+            Error::conflict(format!(
+                "stack `{}` is {} and has no output `{key}`; deploy it again",
+                self.name,
+                self.status.as_str()
+            ))
+        })
+    }
+
+    /// Returns whether CloudFormation works on it.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.status.as_str().ends_with("_IN_PROGRESS") && self.status != StackStatus::ReviewInProgress
+    }
+}
+
+impl Stacks {
+    pub(crate) fn new(config: &SdkConfig) -> Self {
+        Self { client: Client::new(config) }
+    }
+
+    /// Returns the stack called `name` (or with that ARN), if there is one.
+    pub(crate) async fn find(&self, name: &str) -> Result<Option<Stack>> {
+        match self.client.describe_stacks().stack_name(name).send().await {
+            Ok(found) => Ok(found.stacks().first().map(Stack::of)),
+            Err(error) if error.message().is_some_and(|m| m.contains("does not exist")) => Ok(None),
+            Err(error) => Err(error).doing(format!("look up stack `{name}`")),
+        }
+    }
+
+    /// Deletes the stack and waits until it is gone; answers whether there was one.
+    pub(crate) async fn delete(&self, name: &str, progress: &Progress) -> Result<bool> {
+        let Some(stack) = self.find(name).await?.filter(|s| s.status != StackStatus::DeleteComplete) else {
+            return Ok(false);
+        };
+        let stack = if stack.is_busy() { self.settled(&stack.id, progress).await? } else { stack };
+        let mut events = Events::from_now(&self.client, &stack.id).await?;
+        if stack.status != StackStatus::DeleteInProgress && stack.status != StackStatus::DeleteComplete {
+            self.client.delete_stack().stack_name(name).send().await.doing(format!("delete stack `{name}`"))?;
+        }
+        let ended = self.followed(&stack.id, &mut events, progress).await?;
+        match ended {
+            None => Ok(true),
+            Some(stack) if stack.status == StackStatus::DeleteComplete => Ok(true),
+            Some(stack) => Err(events.failure(format!("stack `{name}` could not be deleted"), &stack)),
+        }
+    }
+
+    /// Waits until CloudFormation no longer works on the stack.
+    async fn settled(&self, id: &str, progress: &Progress) -> Result<Stack> {
+        progress.now(format!("waiting for what already changes stack `{id}`"));
+        let mut events = Events::from_now(&self.client, id).await?;
+        let stack = self.followed(id, &mut events, progress).await?;
+        stack.ok_or_else(|| Error::conflict(format!("stack `{id}` was deleted meanwhile; run the command again")))
+    }
+
+    /// Shows the stack's events until nothing goes on.
+    async fn followed(&self, id: &str, events: &mut Events, progress: &Progress) -> Result<Option<Stack>> {
+        let mut pause = LOOK;
+        loop {
+            let stack = self.find(id).await?;
+            events.show_new(&self.client, progress).await?;
+            match stack {
+                Some(stack) if stack.is_busy() => {}
+                ended => return Ok(ended),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 5 / 4).min(SLOWEST_LOOK);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `freehold deploy`: brings an install to a version and its inputs.
+
+use clap::Args;
+use freehold_protocol::api::{InstallView, StartDeploy, WorkflowStarted};
+use freehold_protocol::{ComponentName, InstallId};
+
+use crate::api::{Api, follow};
+use crate::app::VersionName;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::inputs::{Input, by_name};
+
+/// Deploy an app version, or changed inputs, to an install.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold deploy globex                           what changed since the last deploy
+  freehold deploy globex --input replicas:=3 --input domain=globex.example
+  freehold deploy globex --component api           api and what depends on it
+  freehold deploy globex --all --version 7
+
+Exit code 1 when the deploy ends failed. Ctrl-c stops the watching, not the deploy.")]
+pub(crate) struct Deploy {
+    install: InstallId,
+    /// An input to change: `name=text`, `name:=JSON` or `name=@FILE`.
+    #[arg(long = "input", value_name = "NAME=VALUE")]
+    inputs: Vec<Input>,
+    /// Only this component and what depends on it; may be repeated.
+    #[arg(long = "component", value_name = "NAME")]
+    components: Vec<ComponentName>,
+    /// Everything, changed or not.
+    #[arg(long, conflicts_with = "components")]
+    all: bool,
+    /// Number, digest or the beginning of a digest; the latest version when absent.
+    #[arg(long, value_name = "VERSION")]
+    version: Option<VersionName>,
+    /// Only start it.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+impl Deploy {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        let inputs = by_name(&self.inputs)?;
+        let api = context.api().await?;
+        let version = match &self.version {
+            None => None,
+            Some(VersionName::Digest(digest)) => Some(digest.clone()),
+            Some(name) => Some(name.resolve(&api, &self.app(&api).await?).await?),
+        };
+        let body = StartDeploy { version, inputs, components: self.components.clone(), all: self.all };
+        let path = ["v1", "installs", self.install.as_str(), "deploys"];
+        let started: WorkflowStarted = api.post(&path, &body).await?;
+        let subject = format!("deploy of `{}`", self.install);
+        follow(&api, context.out, &started.workflow, &subject, !self.no_wait).await
+    }
+
+    async fn app(&self, api: &Api) -> Result<freehold_protocol::AppName> {
+        let view: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
+        view.app.ok_or_else(|| Error::invalid(format!("`{}` is not the install of an app", self.install)))
+    }
+}

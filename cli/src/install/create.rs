@@ -1,0 +1,41 @@
+//! `freehold install create`.
+
+use std::path::PathBuf;
+
+use freehold_protocol::api::{CreateInstall, InstallCreated, TenantView};
+use freehold_protocol::envelope::enrolment_key;
+
+use super::Create;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::inputs::by_name;
+
+impl Create {
+    pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        if self.install.as_str() == "build" {
+            return Err(Error::invalid("`build` is the name of the build runner; choose another name for the install"));
+        }
+        let inputs = by_name(&self.inputs)?;
+        let api = context.api().await?;
+        let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
+        let path = self.secret_file.clone().unwrap_or_else(|| PathBuf::from(format!("{}.enrolment", self.install)));
+        // On disk before anything is sent: a secret that is lost after the key was registered cannot be made again.
+        let secret = crate::secret::read_or_create(&path)?;
+        let body = CreateInstall {
+            install: self.install.clone(),
+            app: self.app.clone(),
+            account: self.account.clone(),
+            region: self.region.clone(),
+            inputs,
+            enrolment_key: enrolment_key(&tenant.tenant, &self.install, &secret).verifying_key().into(),
+        };
+        let created: InstallCreated = api.post(&["v1", "installs"], &body).await?;
+        context.out.show(&created, |created| {
+            let (install, file) = (&self.install, path.display());
+            format!(
+                "install `{install}` is created ({}); {} goes on when its runner says hello\nenrolment secret in `{file}`: give it to the customer, and to nobody else\nnext: freehold install stack {install} -o {install}.yaml",
+                created.install.state, created.workflow
+            )
+        })
+    }
+}

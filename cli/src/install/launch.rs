@@ -1,0 +1,76 @@
+//! `freehold install launch`: the customer makes or updates the install stack.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::Digest;
+use serde_json::json;
+
+use super::{Launch, stack_name};
+use crate::cloudformation::{Change, Outcome, Stacks, Template};
+use crate::context::Context;
+use crate::error::{Doing, Error, Result};
+use crate::output::Table;
+use crate::progress::Progress;
+
+/// The stack parameter with the enrolment secret.
+const SECRET: &str = "EnrolmentSecret";
+
+impl Launch {
+    pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        let template = self.checked_template()?;
+        let name = stack_name(&self.install);
+        let config = context.config().await?;
+        let stacks = Stacks::new(&config);
+        let parameters = self.parameters()?;
+        if !parameters.contains_key(SECRET) && stacks.find(&name).await?.is_none() {
+            return Err(Error::invalid("the first launch needs the enrolment secret; pass `--secret-file FILE`"));
+        }
+        let change =
+            Change { stack: name.clone(), template: Template::Body(template), parameters, tags: BTreeMap::new() };
+        let progress = Progress::start();
+        let (outcome, stack) = stacks.apply(&change, &progress).await?;
+        drop(progress);
+        let said = match outcome {
+            Outcome::Created => "is launched",
+            Outcome::Updated => "is updated",
+            Outcome::Unchanged => "is up to date",
+        };
+        let value = json!({ "stack": name, "changed": outcome != Outcome::Unchanged, "outputs": stack.outputs });
+        context.out.show(&value, |_| {
+            let mut table = Table::new(&["OUTPUT", "VALUE"]);
+            for (key, value) in &stack.outputs {
+                table.row([key.clone(), value.clone()]);
+            }
+            let install = &self.install;
+            format!(
+                "{}\n\nstack `{name}` {said}\nnext: freehold install runner-config {install}",
+                context.out.table(&table)
+            )
+        })
+    }
+
+    fn checked_template(&self) -> Result<String> {
+        let path = self.template.display();
+        let template = std::fs::read_to_string(&self.template).doing(format!("read the template `{path}`"))?;
+        let found = Digest::of(template.as_bytes());
+        match &self.digest {
+            Some(wanted) if *wanted != found => Err(Error::invalid(format!(
+                "`{path}` has the digest {found}, not {wanted}; ask the vendor for the right template"
+            ))),
+            Some(_) | None => Ok(template),
+        }
+    }
+
+    fn parameters(&self) -> Result<BTreeMap<String, String>> {
+        let mut all = BTreeMap::new();
+        if let Some(path) = &self.secret_file {
+            all.insert(SECRET.to_owned(), crate::secret::read(path)?);
+        }
+        for one in &self.parameters {
+            if all.insert(one.name.clone(), one.value.clone()).is_some() {
+                return Err(Error::invalid(format!("parameter `{}` is given twice; give it once", one.name)));
+            }
+        }
+        Ok(all)
+    }
+}

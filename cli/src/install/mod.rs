@@ -1,0 +1,138 @@
+//! `freehold install`: the vendor's side (create, list, show, stack) and the customer's (launch, runner-config).
+
+mod create;
+mod launch;
+mod runner_config;
+mod show;
+mod stack;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use freehold_protocol::{AccountId, AppName, Digest, InstallId};
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::inputs::{Input, Parameter};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum InstallCommand {
+    Create(Create),
+    /// List the installs.
+    List,
+    /// Show an install: runner, inputs, what is deployed.
+    Show {
+        install: InstallId,
+    },
+    Stack(Stack),
+    Launch(Launch),
+    RunnerConfig(RunnerConfig),
+}
+
+/// Create an install of an app in a customer's account.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  freehold install create globex --app my-app --account 222222222222 --region eu-west-1 --input domain=globex.example
+
+The enrolment secret is made here and written to a file that only you can read; it is never sent. Give it to the
+customer together with the stack's template. Run again it uses the same file.")]
+pub(crate) struct Create {
+    /// Name of the install.
+    install: InstallId,
+    #[arg(long, value_name = "NAME")]
+    app: AppName,
+    /// The customer's AWS account; an install is bound to it for life.
+    #[arg(long, value_name = "ID")]
+    account: AccountId,
+    /// AWS region of the install.
+    #[arg(long, value_name = "REGION")]
+    region: String,
+    /// `name=text`, `name:=JSON` or `name=@FILE`.
+    #[arg(long = "input", value_name = "NAME=VALUE")]
+    inputs: Vec<Input>,
+    /// Where the enrolment secret is, or goes; `<install>.enrolment` when absent.
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+}
+
+/// Print the CloudFormation template that the customer launches.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold install stack globex -o globex.yaml
+  freehold install stack globex -o globex.yaml --link    with a link that opens the customer's console
+
+The template's SHA-256 goes to stderr: tell it the customer on another way.")]
+pub(crate) struct Stack {
+    install: InstallId,
+    /// Write the template to this file instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Put the template into the tenant's bucket and print a quick-create link to it, valid for 12 hours.
+    #[arg(long)]
+    link: bool,
+}
+
+/// Launch or update an install stack, as the customer.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold install launch globex --template globex.yaml --secret-file globex.enrolment
+  freehold install launch globex --template globex.yaml --parameter EnableDeprovision=true
+
+Uses the AWS credentials of the customer's account. Run again with the same template it changes nothing; parameters that
+are left out keep their value.")]
+pub(crate) struct Launch {
+    install: InstallId,
+    /// The template that the vendor gave you.
+    #[arg(long, value_name = "FILE")]
+    template: PathBuf,
+    /// The enrolment secret that the vendor gave you; needed for the first launch.
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+    /// What the vendor says is the template's SHA-256; another template is refused.
+    #[arg(long, value_name = "DIGEST")]
+    digest: Option<Digest>,
+    /// A stack parameter.
+    #[arg(long = "parameter", value_name = "NAME=VALUE")]
+    parameters: Vec<Parameter>,
+}
+
+/// Write the config file of an install's runner, as the customer.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold install runner-config globex --out runner.toml
+  freehold-runner run --role install --config runner.toml
+
+Reads the outputs of the launched install stack with the AWS credentials of the customer's account.")]
+pub(crate) struct RunnerConfig {
+    install: InstallId,
+    /// Where the config file goes.
+    #[arg(long, default_value = "runner.toml", value_name = "FILE")]
+    out: PathBuf,
+    /// The runner reads the enrolment secret from this file instead of from Secrets Manager.
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+    #[command(flatten)]
+    machine: crate::runner_config::Machine,
+}
+
+impl InstallCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        match self {
+            Self::Create(args) => args.run(context).await,
+            Self::List => show::list(context).await,
+            Self::Show { install } => show::show(context, &install).await,
+            Self::Stack(args) => args.run(context).await,
+            Self::Launch(args) => args.run(context).await,
+            Self::RunnerConfig(args) => args.run(context).await,
+        }
+    }
+}
+
+/// Returns the name of an install's stack in the customer's account.
+fn stack_name(install: &InstallId) -> String {
+    format!("freehold-{install}")
+}

@@ -1,0 +1,62 @@
+//! `freehold install runner-config`: the launched stack's outputs as a runner's config file.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use serde_json::json;
+
+use super::{RunnerConfig as Command, stack_name};
+use crate::cloudformation::{Stack, Stacks};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::runner_config::{Enrolment, RunnerConfig};
+
+/// The modes and the outputs with their roles; a mode that is switched off has no output.
+const MODES: [(&str, &str); 3] =
+    [("provision", "ProvisionRoleArn"), ("maintenance", "MaintenanceRoleArn"), ("deprovision", "DeprovisionRoleArn")];
+
+impl Command {
+    pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        let config = context.config().await?;
+        let name = stack_name(&self.install);
+        let stack = Stacks::new(&config).find(&name).await?.ok_or_else(|| {
+            Error::not_found(format!(
+                "there is no stack `{name}` in this account and region; run `freehold install launch {}` first",
+                self.install
+            ))
+        })?;
+        let enrolment = match &self.secret_file {
+            Some(path) => Enrolment::File(path.clone()),
+            None => Enrolment::Arn(stack.output("EnrolmentSecretArn")?.to_owned()),
+        };
+        let runner = RunnerConfig {
+            tenant: parsed(&stack, "TenantName")?,
+            install: parsed(&stack, "InstallName")?,
+            region: crate::aws::region(&config),
+            orders_queue_url: stack.output("OrdersQueueUrl")?.to_owned(),
+            reports_queue_url: stack.output("ReportsQueueUrl")?.to_owned(),
+            tenant_key: parsed(&stack, "TenantKey")?,
+            enrolment,
+            repository: stack.output("RepositoryName")?.to_owned(),
+            bucket: stack.output("BucketName")?.to_owned(),
+            modes: modes(&stack),
+        };
+        runner.write(&self.machine, &self.out)?;
+        let role = stack.output("RunnerRoleArn")?;
+        let out = self.out.display();
+        context.out.show(&json!({ "config": self.out, "role": role }), |_| {
+            format!("the runner's config is in `{out}`\nwith the credentials of {role}:\n  freehold-runner run --role install --config {out}")
+        })
+    }
+}
+
+fn modes(stack: &Stack) -> BTreeMap<String, String> {
+    let role = |output: &str| stack.outputs.get(output).filter(|arn| !arn.is_empty()).cloned();
+    MODES.iter().filter_map(|(mode, output)| Some(((*mode).to_owned(), role(output)?))).collect()
+}
+
+fn parsed<T: FromStr<Err: Display>>(stack: &Stack, key: &str) -> Result<T> {
+    let text = stack.output(key)?;
+    text.parse().map_err(|e| Error::invalid(format!("output `{key}` of stack `{}` is broken: {e}", stack.name)))
+}

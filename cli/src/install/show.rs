@@ -1,0 +1,86 @@
+//! `freehold install list` and `show`.
+
+use freehold_protocol::InstallId;
+use freehold_protocol::api::{InstallView, RunnerView};
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::job::plain;
+use crate::output::{Output, Table, short, time};
+
+/// Shows all installs.
+pub(super) async fn list(context: &Context) -> Result<()> {
+    let all: Vec<InstallView> = context.api().await?.list(&["v1", "installs"]).await?;
+    context.out.show(&all, |all| {
+        let mut table = Table::new(&["INSTALL", "APP", "STATE", "VERSION", "ACCOUNT", "REGION", "RUNNER HEARD OF"]);
+        for one in all {
+            table.row([
+                one.install.to_string(),
+                one.app.as_ref().map(ToString::to_string).unwrap_or_default(),
+                one.state.clone(),
+                one.version.as_ref().map(short).unwrap_or_default(),
+                one.account.to_string(),
+                one.region.clone(),
+                one.runner.as_ref().map(heard_of).unwrap_or_default(),
+            ]);
+        }
+        context.out.table(&table)
+    })
+}
+
+/// Shows one install.
+pub(super) async fn show(context: &Context, install: &InstallId) -> Result<()> {
+    let view: InstallView = context.api().await?.get(&["v1", "installs", install.as_str()]).await?;
+    context.out.show(&view, |view| render(view, context.out))
+}
+
+fn heard_of(runner: &RunnerView) -> String {
+    time(runner.last_contact.unwrap_or(runner.since))
+}
+
+fn render(view: &InstallView, out: Output) -> String {
+    let mut facts = Table::new(&["INSTALL", ""]);
+    let mut fact = |name: &str, value: String| facts.row([name.to_owned(), value]);
+    fact("name", view.install.to_string());
+    fact("state", out.state(&view.state));
+    if let Some(app) = &view.app {
+        fact("app", app.to_string());
+    }
+    fact("account", format!("{} in {}", view.account, view.region));
+    if let Some(version) = &view.version {
+        fact("version", version.to_string());
+    }
+    if let Some(live) = &view.live {
+        fact("now", format!("{live}; `freehold workflow watch {live}`"));
+    }
+    match &view.runner {
+        None => fact("runner", "none has said hello yet".to_owned()),
+        Some(runner) => {
+            let text =
+                format!("{} on {}, {} slots, heard of {}", runner.version, runner.host, runner.slots, heard_of(runner));
+            fact("runner", text);
+        }
+    }
+    if let Some(url) = &view.orders_queue_url {
+        fact("orders", url.clone());
+    }
+    for (name, value) in &view.inputs {
+        fact(&format!("input {name}"), plain(value));
+    }
+    let mut text = out.table(&facts);
+    if !view.components.is_empty() {
+        let mut table = Table::new(&["COMPONENT", "VERSION", "ARTIFACT", "DEPLOYED", "JOB"]);
+        for one in &view.components {
+            let cells = [
+                one.component.to_string(),
+                short(&one.version),
+                one.artifact.to_string(),
+                time(one.at),
+                one.job.to_string(),
+            ];
+            table.row(cells);
+        }
+        text.push_str(&format!("\n\n{}", out.table(&table)));
+    }
+    text
+}

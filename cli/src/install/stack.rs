@@ -1,0 +1,95 @@
+//! `freehold install stack`: the template, its SHA-256, and a link.
+
+use std::time::Duration;
+
+use freehold_protocol::Digest;
+use freehold_protocol::api::{InstallStack, InstallView, TenantView};
+use serde::Serialize;
+use url::Url;
+
+use super::Stack;
+use crate::api::Api;
+use crate::context::Context;
+use crate::error::{Doing, Error, Result};
+use crate::output::{note, print_raw};
+use crate::tenant::{Bucket, bucket_name};
+
+/// How long a link works. Credentials of a session end it earlier.
+const LINK_LIFE: Duration = Duration::from_secs(12 * 60 * 60);
+
+#[derive(Debug, Serialize)]
+struct Published {
+    #[serde(flatten)]
+    stack: InstallStack,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+}
+
+impl Stack {
+    pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        let api = context.api().await?;
+        let stack: InstallStack = api.get(&["v1", "installs", self.install.as_str(), "stack"]).await?;
+        let found = Digest::of(stack.template.as_bytes());
+        if found != stack.digest {
+            return Err(Error::internal(format!(
+                "the template has the digest {found}, not {}; do not use it",
+                stack.digest
+            )));
+        }
+        if let Some(path) = &self.output {
+            std::fs::write(path, &stack.template).doing(format!("write `{}`", path.display()))?;
+        }
+        let link = if self.link { Some(self.published(&api, &stack).await?) } else { None };
+        if context.out.is_json() {
+            return context.out.show(&Published { stack, link }, |_| String::new());
+        }
+        match &self.output {
+            None => print_raw(&stack.template),
+            Some(path) => {
+                context.out.line(&format!("template of stack `{}` is in `{}`", stack.stack_name, path.display()))
+            }
+        }
+        note(&format!("SHA-256: {}", stack.digest.hex()));
+        if let Some(link) = link {
+            context.out.line(&link);
+        }
+        Ok(())
+    }
+
+    async fn published(&self, api: &Api, stack: &InstallStack) -> Result<String> {
+        let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
+        let install: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
+        let config = crate::aws::config(Some(&tenant.region)).await?;
+        let bucket = Bucket::new(&config, bucket_name(&tenant.tenant, &tenant.account, &tenant.region));
+        let key = format!("templates/{}.yaml", stack.digest.hex());
+        bucket.put(&key, stack.template.as_bytes()).await?;
+        let address = bucket.presigned(&key, LINK_LIFE).await?;
+        quick_create(&install.region, &stack.stack_name, &address)
+    }
+}
+
+/// Returns the address of the console's page that makes a stack (AWS CloudFormation user guide, "Create quick-create
+/// links for stacks").
+fn quick_create(region: &str, stack: &str, template: &str) -> Result<String> {
+    let mut parameters = Url::parse("https://parameters.invalid").map_err(|e| Error::internal(e.to_string()))?;
+    parameters.query_pairs_mut().append_pair("templateURL", template).append_pair("stackName", stack);
+    let parameters = parameters.query().unwrap_or_default();
+    Ok(format!(
+        "https://{region}.console.aws.amazon.com/cloudformation/home?region={region}#/stacks/quickcreate?{parameters}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quick_create_link_escapes_the_templates_address() {
+        let link = quick_create("eu-west-1", "freehold-globex", "https://s3.example/b/t.yaml?sig=a&x=1").unwrap();
+
+        assert_eq!(
+            link,
+            "https://eu-west-1.console.aws.amazon.com/cloudformation/home?region=eu-west-1#/stacks/quickcreate?templateURL=https%3A%2F%2Fs3.example%2Fb%2Ft.yaml%3Fsig%3Da%26x%3D1&stackName=freehold-globex"
+        );
+    }
+}

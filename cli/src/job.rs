@@ -1,0 +1,124 @@
+//! `freehold job`: one unit of work, its history and its logs.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use freehold_protocol::JobId;
+use freehold_protocol::api::{JobView, LogPage};
+use freehold_protocol::report::Fence;
+use serde_json::{Value, json};
+
+use crate::api::Api;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::output::{Output, Table, note, print, print_raw, time};
+
+/// The pause between two looks for more of a log.
+const LOOK: Duration = Duration::from_millis(700);
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobCommand {
+    /// Show a job: state, reason, outputs, history.
+    Show {
+        job: JobId,
+    },
+    Logs(Logs),
+    /// Ask a job to stop.
+    Cancel {
+        job: JobId,
+    },
+}
+
+/// Print the log of a job.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  freehold job logs job_0123456789abcdef0123 -f
+
+Secrets are cut out on the runner before anything is sent. With --json: one JSON object a line.")]
+pub(crate) struct Logs {
+    job: JobId,
+    /// Go on until the job has ended.
+    #[arg(short, long)]
+    follow: bool,
+}
+
+impl JobCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        let api = context.api().await?;
+        match self {
+            Self::Show { job } => {
+                let view: JobView = api.get(&["v1", "jobs", job.as_str()]).await?;
+                context.out.show(&view, |view| show(view, context.out))
+            }
+            Self::Logs(args) => tokio::select! {
+                done = args.print(&api, context.out) => done,
+                _ = tokio::signal::ctrl_c() => Err(Error::interrupted("stopped reading; the job goes on")),
+            },
+            Self::Cancel { job } => {
+                let answer: Value = api.post(&["v1", "jobs", job.as_str(), "cancel"], &json!({})).await?;
+                context.out.show(&answer, |_| format!("`{job}` was asked to stop; see `freehold job show {job}`"))
+            }
+        }
+    }
+}
+
+impl Logs {
+    async fn print(&self, api: &Api, out: Output) -> Result<()> {
+        let mut cursor = String::new();
+        let mut attempt: Option<Fence> = None;
+        loop {
+            let page: LogPage = api.get_after(&["v1", "jobs", self.job.as_str(), "logs"], Some(&cursor)).await?;
+            for chunk in &page.chunks {
+                if out.is_json() {
+                    print(&serde_json::to_string(chunk).map_err(|e| Error::internal(e.to_string()))?);
+                    continue;
+                }
+                if attempt.as_ref().is_some_and(|before| *before != chunk.fence) {
+                    note("--- another attempt ---");
+                }
+                attempt = Some(chunk.fence);
+                print_raw(&chunk.text);
+            }
+            let moved = page.cursor != cursor && !page.chunks.is_empty();
+            cursor = page.cursor;
+            match (moved, page.ended, self.follow) {
+                // There may be more where this came from.
+                (true, _, _) => {}
+                (false, false, true) => tokio::time::sleep(LOOK).await,
+                (false, true, _) | (false, false, false) => return Ok(()),
+            }
+        }
+    }
+}
+
+fn show(view: &JobView, out: Output) -> String {
+    let mut parts = vec![format!("{}  {}  {}", view.job, view.node, out.state(&view.state))];
+    parts.push(format!("install {}, {}, mode {}", view.install, view.workflow, view.mode.as_str()));
+    if !view.reason.is_empty() {
+        parts.push(view.reason.clone());
+    }
+    if !view.outputs.is_empty() {
+        let mut table = Table::new(&["OUTPUT", "VALUE"]);
+        for (name, value) in &view.outputs {
+            table.row([name.clone(), plain(value)]);
+        }
+        parts.push(format!("\n{}", out.table(&table)));
+    }
+    if !view.history.is_empty() {
+        let mut table = Table::new(&["AT", "WHAT", "FROM", "TO", "REASON"]);
+        for one in &view.history {
+            table.row([time(one.at), one.what.clone(), one.from.clone(), one.to.clone(), one.reason.clone()]);
+        }
+        parts.push(format!("\n{}", out.table(&table)));
+    }
+    parts.join("\n")
+}
+
+/// Returns a value on one line: text as it is, anything else as JSON.
+pub(crate) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.replace('\n', " "),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,139 @@
+//! What a person sees while a command works: a spinner on a terminal, plain lines otherwise. All on stderr.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use crate::output::note;
+
+/// Work shorter than this leaves no plain line of progress.
+const QUIET: Duration = Duration::from_secs(2);
+/// The least time between two plain lines of one counter.
+const BETWEEN: Duration = Duration::from_secs(5);
+
+/// Shows what goes on.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    lines: MultiProgress,
+    terminal: bool,
+    started: Instant,
+    said: Mutex<Option<Instant>>,
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// Starts showing; nothing appears before the first [`Progress::now`].
+    pub(crate) fn start() -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let lines = MultiProgress::new();
+        let bar = if terminal { lines.add(spinner()) } else { ProgressBar::hidden() };
+        Self { lines, terminal, started: Instant::now(), said: Mutex::new(None), bar }
+    }
+
+    /// Says what is being done now.
+    pub(crate) fn now(&self, what: impl Into<String>) {
+        let what = what.into();
+        if self.terminal {
+            self.bar.enable_steady_tick(Duration::from_millis(100));
+            self.bar.set_message(what);
+        } else if self.may_speak() {
+            note(&what);
+        }
+    }
+
+    /// Says something that stays on the screen.
+    pub(crate) fn say(&self, what: &str) {
+        self.lines.suspend(|| note(what));
+    }
+
+    /// Returns a view of named things that change their state.
+    pub(crate) fn things(&self) -> Things<'_> {
+        Things { progress: self, shown: BTreeMap::new(), bars: BTreeMap::new() }
+    }
+
+    fn may_speak(&self) -> bool {
+        let now = Instant::now();
+        if now.duration_since(self.started) < QUIET {
+            return false;
+        }
+        let Ok(mut said) = self.said.lock() else {
+            return false;
+        };
+        let due = said.is_none_or(|last| now.duration_since(last) >= BETWEEN);
+        if due {
+            *said = Some(now);
+        }
+        due
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+        let _ = self.lines.clear();
+    }
+}
+
+/// Named things and their states: one live line each on a terminal, one printed line for each change otherwise.
+#[derive(Debug)]
+pub(crate) struct Things<'a> {
+    progress: &'a Progress,
+    shown: BTreeMap<String, String>,
+    bars: BTreeMap<String, ProgressBar>,
+}
+
+impl Things<'_> {
+    /// Shows that `name` is in `state` now.
+    pub(crate) fn set(&mut self, name: &str, state: &str, reason: &str, width: usize) {
+        let text = line(name, state, reason, width);
+        if self.shown.get(name) == Some(&text) {
+            return;
+        }
+        if self.progress.terminal {
+            let bar = self.bars.entry(name.to_owned()).or_insert_with(|| {
+                let bar = self.progress.lines.add(spinner());
+                bar.enable_steady_tick(Duration::from_millis(100));
+                bar
+            });
+            bar.set_message(text.clone());
+        } else {
+            note(&text);
+        }
+        self.shown.insert(name.to_owned(), text);
+    }
+
+    /// Leaves the last states on the screen.
+    pub(crate) fn finish(self) {
+        for bar in self.bars.values() {
+            bar.disable_steady_tick();
+        }
+        let _ = self.progress.lines.clear();
+        if self.progress.terminal {
+            self.shown.values().for_each(|text| note(text));
+        }
+    }
+}
+
+fn line(name: &str, state: &str, reason: &str, width: usize) -> String {
+    let text = format!("{name:<width$}  {state}");
+    if reason.is_empty() { text } else { format!("{text}  {reason}") }
+}
+
+fn spinner() -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+    ProgressBar::new_spinner().with_style(style)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_line_names_the_thing_its_state_and_the_reason() {
+        assert_eq!(line("web", "running", "", 5), "web    running");
+        assert_eq!(line("web", "failed", "exit code 1", 3), "web  failed  exit code 1");
+    }
+}

@@ -1,0 +1,155 @@
+//! The config file of a runner, written from what a stack says of itself.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::{InstallId, TenantName};
+use toml_edit::{DocumentMut, Table, value};
+
+use crate::error::{Doing, Error, Result};
+
+/// What is special to the machine that a runner works on.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Machine {
+    /// Where the runner keeps its key and journal; must survive restarts.
+    #[arg(long, default_value = "/var/lib/freehold", value_name = "DIR")]
+    state_dir: PathBuf,
+    /// How many jobs run at once.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), value_name = "N")]
+    slots: u32,
+    /// The `terraform` or `tofu` to run; otherwise the first of both on PATH.
+    #[arg(long, value_name = "FILE")]
+    terraform: Option<PathBuf>,
+    /// What separates a job from the machine.
+    #[arg(long, value_enum, default_value_t = Sandbox::Bubblewrap, value_name = "KIND")]
+    sandbox: Sandbox,
+}
+
+/// What separates a job from the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Sandbox {
+    Bubblewrap,
+    None,
+}
+
+/// Where a runner finds its enrolment secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Enrolment {
+    Arn(String),
+    File(PathBuf),
+}
+
+/// What a runner must know.
+#[derive(Debug, Clone)]
+pub(crate) struct RunnerConfig {
+    pub(crate) tenant: TenantName,
+    pub(crate) install: InstallId,
+    pub(crate) region: String,
+    pub(crate) orders_queue_url: String,
+    pub(crate) reports_queue_url: String,
+    pub(crate) tenant_key: PublicKey,
+    pub(crate) enrolment: Enrolment,
+    pub(crate) repository: String,
+    pub(crate) bucket: String,
+    /// Role ARNs of the modes that are switched on.
+    pub(crate) modes: BTreeMap<String, String>,
+}
+
+impl RunnerConfig {
+    /// Returns the file's text.
+    pub(crate) fn to_toml(&self, machine: &Machine) -> Result<String> {
+        let mut file = DocumentMut::new();
+        let absolute = |path: &Path| -> Result<String> {
+            let path = std::path::absolute(path).doing(format!("understand the path `{}`", path.display()))?;
+            path.into_os_string().into_string().map_err(|_| Error::invalid("paths in a runner config must be UTF-8"))
+        };
+        file["tenant"] = value(self.tenant.as_str());
+        file["install"] = value(self.install.as_str());
+        file["region"] = value(&self.region);
+        file["orders_queue_url"] = value(&self.orders_queue_url);
+        file["reports_queue_url"] = value(&self.reports_queue_url);
+        file["tenant_key"] = value(self.tenant_key.to_string());
+        match &self.enrolment {
+            Enrolment::Arn(arn) => file["enrolment_secret_arn"] = value(arn),
+            Enrolment::File(path) => file["enrolment_secret_file"] = value(absolute(path)?),
+        }
+        file["state_dir"] = value(absolute(&machine.state_dir)?);
+        file["slots"] = value(i64::from(machine.slots));
+        file["repository"] = value(&self.repository);
+        file["bucket"] = value(&self.bucket);
+        if let Some(terraform) = &machine.terraform {
+            file["terraform"] = value(absolute(terraform)?);
+        }
+        file["sandbox"] = value(match machine.sandbox {
+            Sandbox::Bubblewrap => "bubblewrap",
+            Sandbox::None => "none",
+        });
+        if !self.modes.is_empty() {
+            let mut modes = Table::new();
+            for (mode, role) in &self.modes {
+                modes.insert(mode, value(role));
+            }
+            file.insert("modes", modes.into());
+        }
+        let role = if self.install.as_str() == "build" { "build" } else { "install" };
+        let mut text = String::new();
+        let _ = writeln!(text, "# Start the runner with: freehold-runner run --role {role} --config FILE");
+        text.push_str(&file.to_string());
+        Ok(text)
+    }
+
+    /// Writes the file; it holds no secret.
+    pub(crate) fn write(&self, machine: &Machine, path: &Path) -> Result<()> {
+        let text = self.to_toml(machine)?;
+        std::fs::write(path, text).doing(format!("write `{}`", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runner_config_has_every_key_that_the_runner_reads() {
+        let config = RunnerConfig {
+            tenant: "acme".parse().unwrap(),
+            install: "globex".parse().unwrap(),
+            region: "eu-west-1".into(),
+            orders_queue_url: "http://localhost:4566/111111111111/fh-acme-globex.fifo".into(),
+            reports_queue_url: "http://localhost:4566/111111111111/fh-acme-reports".into(),
+            tenant_key: "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=".parse().unwrap(),
+            enrolment: Enrolment::Arn(
+                "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-globex/enrolment".into(),
+            ),
+            repository: "fh-globex".into(),
+            bucket: "fh-globex-222222222222-eu-west-1".into(),
+            modes: [("provision".to_owned(), "arn:aws:iam::222222222222:role/fh-globex-provision".to_owned())].into(),
+        };
+        let machine =
+            Machine { state_dir: "/var/lib/freehold".into(), slots: 2, terraform: None, sandbox: Sandbox::Bubblewrap };
+
+        let text = config.to_toml(&machine).unwrap();
+
+        insta::assert_snapshot!(text, @r#"
+        # Start the runner with: freehold-runner run --role install --config FILE
+        tenant = "acme"
+        install = "globex"
+        region = "eu-west-1"
+        orders_queue_url = "http://localhost:4566/111111111111/fh-acme-globex.fifo"
+        reports_queue_url = "http://localhost:4566/111111111111/fh-acme-reports"
+        tenant_key = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
+        enrolment_secret_arn = "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-globex/enrolment"
+        state_dir = "/var/lib/freehold"
+        slots = 2
+        repository = "fh-globex"
+        bucket = "fh-globex-222222222222-eu-west-1"
+        sandbox = "bubblewrap"
+
+        [modes]
+        provision = "arn:aws:iam::222222222222:role/fh-globex-provision"
+        "#);
+    }
+}

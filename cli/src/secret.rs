@@ -1,0 +1,110 @@
+//! Random values, and enrolment secrets in files that only their owner reads.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::error::{Doing, Error, Result};
+
+/// The least length of an enrolment secret, as the install stack demands it.
+const SHORTEST: usize = 20;
+
+/// Returns a new enrolment secret: 256 random bits as text.
+pub(crate) fn new_secret() -> Result<String> {
+    let mut bytes = [0_u8; 32];
+    fill(&mut bytes)?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// Returns 32 random hex digits.
+pub(crate) fn random_hex() -> Result<String> {
+    let mut bytes = [0_u8; 16];
+    fill(&mut bytes)?;
+    Ok(freehold_protocol::digest::hex(&bytes))
+}
+
+fn fill(bytes: &mut [u8]) -> Result<()> {
+    getrandom::fill(bytes).map_err(|e| Error::internal(format!("this machine gives no random bytes: {e}")))
+}
+
+/// Returns the enrolment secret in the file `path`.
+pub(crate) fn read(path: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(path).doing(format!("read the enrolment secret in `{}`", path.display()))?;
+    let secret = text.trim();
+    if secret.len() < SHORTEST || secret.contains(char::is_whitespace) {
+        return Err(Error::invalid(format!(
+            "`{}` holds no enrolment secret; expected one line of at least {SHORTEST} characters",
+            path.display()
+        )));
+    }
+    Ok(secret.to_owned())
+}
+
+/// Returns the secret in the file `path`, which is made with a new secret when it is not there.
+pub(crate) fn read_or_create(path: &Path) -> Result<String> {
+    let secret = new_secret()?;
+    match write_new(path, &secret) {
+        Ok(()) => Ok(secret),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => read(path),
+        Err(error) => Err(error).doing(format!("write the enrolment secret to `{}`", path.display())),
+    }
+}
+
+/// Writes `secret` to the file `path`, replacing what is there.
+pub(crate) fn replace(path: &Path, secret: &str) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(error).doing(format!("replace `{}`", path.display()));
+        }
+        _ => {}
+    }
+    write_new(path, secret).doing(format!("write the enrolment secret to `{}`", path.display()))
+}
+
+/// The file is made for its owner alone from its first byte on.
+fn write_new(path: &Path, secret: &str) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    writeln!(file, "{secret}")?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_made_once_and_read_by_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("globex.enrolment");
+
+        let first = read_or_create(&path).unwrap();
+        let second = read_or_create(&path).unwrap();
+
+        assert_eq!(first, second);
+        assert_eq!(first.len(), 43);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_secret_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("empty");
+        std::fs::write(&path, "short\n").unwrap();
+
+        let error = read(&path).unwrap_err();
+
+        assert_eq!(error.kind().exit_code(), 2);
+        assert!(error.to_string().contains("empty` holds no enrolment secret"), "{error}");
+    }
+}

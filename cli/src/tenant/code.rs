@@ -1,0 +1,184 @@
+//! The functions' code: finding all of it, what processor it is for, and whether Lambda runs exactly it.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use aws_config::SdkConfig;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use freehold_protocol::{Digest, TenantName};
+use sha2::Digest as _;
+
+use super::Architecture;
+use super::names::{FUNCTIONS, Function, named};
+use crate::error::{Doing, Error, Result};
+
+/// One function's zip.
+#[derive(Debug)]
+pub(super) struct Code {
+    pub(super) function: Function,
+    pub(super) bytes: Vec<u8>,
+    /// Of the zip.
+    pub(super) digest: Digest,
+}
+
+impl Code {
+    /// Returns where it lies in the deploy bucket.
+    pub(super) fn key(&self) -> String {
+        format!("functions/{}.zip", self.digest.hex())
+    }
+}
+
+/// Returns the code of every function from `dir`.
+pub(super) fn find(dir: &Path) -> Result<Vec<Code>> {
+    let paths: Vec<(Function, Option<PathBuf>)> = FUNCTIONS.map(|f| (f, path_of(dir, f.name))).into();
+    let missing: Vec<&str> = paths.iter().filter(|(_, path)| path.is_none()).map(|(f, _)| f.name).collect();
+    if !missing.is_empty() {
+        return Err(Error::invalid(format!(
+            "`{}` has no code for {}; expected `<function>.zip` or `<function>/bootstrap.zip` (cargo lambda build --release --arm64 --output-format zip), or pass `--functions DIR`",
+            dir.display(),
+            missing.join(", ")
+        )));
+    }
+    paths.into_iter().filter_map(|(function, path)| Some(read(function, &path?))).collect()
+}
+
+fn path_of(dir: &Path, name: &str) -> Option<PathBuf> {
+    let candidates = [dir.join(format!("{name}.zip")), dir.join(name).join("bootstrap.zip")];
+    candidates.into_iter().find(|path| path.is_file())
+}
+
+fn read(function: Function, path: &Path) -> Result<Code> {
+    let bytes = std::fs::read(path).doing(format!("read `{}`", path.display()))?;
+    if !bytes.starts_with(b"PK\x03\x04") {
+        return Err(Error::invalid(format!("`{}` is not a zip file; build the functions again", path.display())));
+    }
+    Ok(Code { function, digest: Digest::of(&bytes), bytes })
+}
+
+/// Returns the processor of all functions: `wanted`, or what the code was built for.
+pub(super) fn architecture(code: &[Code], wanted: Option<Architecture>) -> Result<Architecture> {
+    let mut agreed = wanted;
+    for one in code {
+        match (agreed, built_for(&one.bytes)) {
+            (Some(agreed), Some(found)) if agreed != found => {
+                return Err(Error::invalid(format!(
+                    "function `{}` was built for {}, not for {}; build all functions for one processor",
+                    one.function.name,
+                    found.as_str(),
+                    agreed.as_str()
+                )));
+            }
+            (None, found) => agreed = found,
+            (Some(_), _) => {}
+        }
+    }
+    agreed
+        .ok_or_else(|| Error::invalid("the code does not tell its processor; pass `--architecture arm64` or `x86_64`"))
+}
+
+/// Returns the processor that the first file of a zip was built for, when that file is an ELF program
+/// (APPNOTE.TXT 4.3.7 for the zip's local header, the ELF specification for `e_machine`).
+fn built_for(zip: &[u8]) -> Option<Architecture> {
+    let word = |at: usize| Some(usize::from(u16::from_le_bytes(zip.get(at..at + 2)?.try_into().ok()?)));
+    let data = zip.get(30 + word(26)? + word(28)?..)?;
+    let mut head = [0_u8; 20];
+    match word(8)? {
+        0 => head.copy_from_slice(data.get(..20)?),
+        8 => flate2::read::DeflateDecoder::new(data).read_exact(&mut head).ok()?,
+        _ => return None,
+    }
+    match (head.starts_with(b"\x7fELF"), u16::from_le_bytes([head[18], head[19]])) {
+        (true, 183) => Some(Architecture::Arm64),
+        (true, 62) => Some(Architecture::X86_64),
+        _ => None,
+    }
+}
+
+/// Checks that Lambda holds exactly this code: same size, same SHA-256.
+pub(super) async fn verify(config: &SdkConfig, tenant: &TenantName, code: &[Code]) -> Result<()> {
+    let client = aws_sdk_lambda::Client::new(config);
+    for one in code {
+        let name = named(tenant, one.function.name);
+        let found = client.get_function_configuration().function_name(&name).send().await;
+        let found = found.doing(format!("look up function `{name}`"))?;
+        let size = i64::try_from(one.bytes.len()).unwrap_or(i64::MAX);
+        let hash = BASE64.encode(sha2::Sha256::digest(&one.bytes));
+        if found.code_size() != size || found.code_sha256() != Some(hash.as_str()) {
+            return Err(Error::failed(format!(
+                "function `{name}` holds other code than was deployed ({} bytes, SHA-256 {}, expected {size} bytes, {hash}); deploy again",
+                found.code_size(),
+                found.code_sha256().unwrap_or("unknown")
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn elf(machine: u16) -> Vec<u8> {
+        let mut bytes = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0".to_vec();
+        bytes.extend(machine.to_le_bytes());
+        bytes.extend([0; 64]);
+        bytes
+    }
+
+    fn zip(content: &[u8], deflate: bool) -> Vec<u8> {
+        let mut bytes = b"PK\x03\x04\x14\0\0\0".to_vec();
+        bytes.extend(if deflate { 8_u16 } else { 0 }.to_le_bytes());
+        bytes.extend([0; 16]);
+        bytes.extend(9_u16.to_le_bytes());
+        bytes.extend(2_u16.to_le_bytes());
+        bytes.extend(b"bootstrap\0\0");
+        if deflate {
+            let mut encoder = flate2::write::DeflateEncoder::new(&mut bytes, flate2::Compression::default());
+            encoder.write_all(content).unwrap();
+            encoder.finish().unwrap();
+        } else {
+            bytes.extend(content);
+        }
+        bytes
+    }
+
+    #[test]
+    fn the_processor_is_read_from_stored_and_deflated_code() {
+        assert_eq!(built_for(&zip(&elf(183), true)), Some(Architecture::Arm64));
+        assert_eq!(built_for(&zip(&elf(62), false)), Some(Architecture::X86_64));
+        assert_eq!(built_for(&zip(b"#!/bin/sh\nexec something\n", true)), None);
+        assert_eq!(built_for(b"PK\x03\x04"), None);
+    }
+
+    #[test]
+    fn code_for_another_processor_than_wanted_is_refused() {
+        let code = [Code { function: FUNCTIONS[0], digest: Digest::of(b""), bytes: zip(&elf(62), true) }];
+
+        let error = architecture(&code, Some(Architecture::Arm64)).unwrap_err();
+
+        assert_eq!(
+            error.to_string(),
+            "function `api` was built for x86_64, not for arm64; build all functions for one processor"
+        );
+        assert_eq!(architecture(&code, None).unwrap(), Architecture::X86_64);
+    }
+
+    #[test]
+    fn both_layouts_are_found_and_all_missing_functions_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("api.zip"), zip(b"", false)).unwrap();
+        std::fs::create_dir(folder.path().join("sweep")).unwrap();
+        std::fs::write(folder.path().join("sweep/bootstrap.zip"), zip(b"", false)).unwrap();
+
+        let message = find(folder.path()).unwrap_err().to_string();
+
+        assert!(
+            message.contains(
+                "register-install, plan-workflow, dispatch-job, accept-report, grant-artifact, finish-workflow;"
+            ),
+            "{message}"
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! `freehold tenant deploy`: bucket, code, definitions, stack, and checks that all of it is really there.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::{Digest, TenantName};
+use serde_json::json;
+
+use super::names::{MACHINES, TEMPLATE, TENANT_TAG, bucket_name};
+use super::{Architecture, Bucket, Deploy, code, table};
+use crate::api::stack_name;
+use crate::cloudformation::{Change, Outcome, Stacks, Template};
+use crate::context::Context;
+use crate::error::Result;
+use crate::progress::Progress;
+
+/// An object of the deploy bucket and the stack parameter that names it.
+struct Object<'a> {
+    key: String,
+    bytes: &'a [u8],
+    parameter: Option<&'static str>,
+}
+
+impl Deploy {
+    pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        let tenant = context.tenant(self.name.as_ref())?;
+        let code = code::find(&self.functions)?;
+        let architecture = code::architecture(&code, self.architecture)?;
+        let config = context.config().await?;
+        let progress = Progress::start();
+        progress.now("asking AWS who you are");
+        let account = crate::aws::account(&config).await?;
+        let bucket = Bucket::new(&config, bucket_name(&tenant, &account, &crate::aws::region(&config)));
+        progress.now(format!("preparing bucket `{}`", bucket.name()));
+        let made = bucket.ensure(&tenant).await?;
+        let objects = objects(&code);
+        let uploaded = upload(&bucket, &objects, &progress).await?;
+        let template = objects.iter().find(|object| object.parameter.is_none()).map(|object| object.key.as_str());
+        let change = Change {
+            stack: stack_name(&tenant),
+            template: Template::Url(bucket.address(template.unwrap_or_default()).await?),
+            parameters: self.parameters(&tenant, &bucket, architecture, &objects),
+            tags: [(TENANT_TAG.to_owned(), tenant.to_string())].into(),
+        };
+        let (outcome, stack) = Stacks::new(&config).apply(&change, &progress).await?;
+        progress.now("checking the table and the functions");
+        let mended = table::mend(&config, stack.output("TableName")?).await?;
+        code::verify(&config, &tenant, &code).await?;
+        drop(progress);
+        let api = stack.output("ApiUrl")?;
+        let changed = made || uploaded > 0 || mended || outcome != Outcome::Unchanged;
+        let said = match (outcome, changed) {
+            (Outcome::Created, _) => "is deployed",
+            (Outcome::Updated, _) | (Outcome::Unchanged, true) => "is updated",
+            (Outcome::Unchanged, false) => "is up to date",
+        };
+        let value =
+            json!({ "tenant": tenant, "account": account, "api_url": api, "changed": changed, "stack": stack.name });
+        context.out.show(&value, |_| format!("tenant `{tenant}` {said}\n{api}"))
+    }
+
+    fn parameters(
+        &self,
+        tenant: &TenantName,
+        bucket: &Bucket,
+        architecture: Architecture,
+        objects: &[Object<'_>],
+    ) -> BTreeMap<String, String> {
+        let fixed = [
+            ("TenantName", Some(tenant.to_string())),
+            ("DeployBucket", Some(bucket.name().to_owned())),
+            ("Architecture", Some(architecture.as_str().to_owned())),
+            ("AlarmEmail", self.alarm_email.clone()),
+            ("BuildRunnerPrincipal", self.build_runner_principal.clone()),
+            ("TableKeyArn", self.table_key.clone()),
+            ("LogRetentionDays", self.log_retention_days.map(|days| days.to_string())),
+        ];
+        let keys = objects.iter().filter_map(|object| Some((object.parameter?.to_owned(), object.key.clone())));
+        fixed.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).chain(keys).collect()
+    }
+}
+
+/// Returns all that the stack is made from.
+fn objects(code: &[code::Code]) -> Vec<Object<'_>> {
+    let functions =
+        code.iter().map(|one| Object { key: one.key(), bytes: &one.bytes, parameter: Some(one.function.parameter) });
+    let machines = MACHINES.iter().map(|machine| Object {
+        key: format!("statemachines/{}.json", Digest::of(machine.definition.as_bytes()).hex()),
+        bytes: machine.definition.as_bytes(),
+        parameter: Some(machine.parameter),
+    });
+    // Too large for a request: CloudFormation reads it from the bucket.
+    let template = Object {
+        key: format!("templates/{}.yaml", Digest::of(TEMPLATE.as_bytes()).hex()),
+        bytes: TEMPLATE.as_bytes(),
+        parameter: None,
+    };
+    functions.chain(machines).chain([template]).collect()
+}
+
+/// Uploads what is absent and then checks that everything is there; returns how many objects were put.
+async fn upload(bucket: &Bucket, objects: &[Object<'_>], progress: &Progress) -> Result<usize> {
+    let mut put = 0;
+    for (at, object) in objects.iter().enumerate() {
+        let size = crate::output::bytes(object.bytes.len() as u64);
+        progress.now(format!("uploading {} of {} ({size})", at + 1, objects.len()));
+        put += usize::from(bucket.put(&object.key, object.bytes).await?);
+    }
+    for object in objects {
+        bucket.check(&object.key, object.bytes.len()).await?;
+    }
+    Ok(put)
+}

@@ -1,0 +1,134 @@
+//! What is left of a tenant: the tag search, and a look service by service at what that search does not cover.
+
+use aws_config::SdkConfig;
+use aws_sdk_resourcegroupstagging::types::TagFilter;
+use freehold_protocol::TenantName;
+
+use super::Bucket;
+use super::names::{INSTALL_TAG, TENANT_TAG, enrolment_secret, named};
+use super::remove::{Remover, is_going};
+use crate::error::{Doing, Result};
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Leftovers {
+    /// ARNs or names.
+    pub(super) ours: Vec<String>,
+    /// How many resources belong to installs in this very account; those are their own stacks' business.
+    pub(super) of_installs: usize,
+}
+
+/// A resource with the tenant's tag.
+#[derive(Debug)]
+pub(super) struct Tagged {
+    pub(super) arn: String,
+    /// Whether it carries an install's tag as well. The tenant's orders queues do too.
+    pub(super) of_install: bool,
+}
+
+impl Leftovers {
+    /// Looks everywhere.
+    pub(super) async fn find(
+        config: &SdkConfig,
+        tenant: &TenantName,
+        bucket: &Bucket,
+        remover: &Remover,
+    ) -> Result<Self> {
+        let mut found = Self::default();
+        for resource in tagged(config, tenant).await? {
+            match (resource.of_install, still_there(config, &resource.arn).await?) {
+                (_, false) => {}
+                (true, true) => found.of_installs += 1,
+                (false, true) => found.ours.push(resource.arn),
+            }
+        }
+        found.ours.extend(remover.queues().await?);
+        found.ours.extend(remover.log_groups().await?);
+        found.ours.extend(roles(config, tenant).await?);
+        found.ours.extend(secret(config, tenant).await?);
+        if bucket.exists().await? {
+            found.ours.push(bucket.name().to_owned());
+        }
+        found.ours.sort();
+        found.ours.dedup();
+        Ok(found)
+    }
+}
+
+/// Returns everything that carries the tenant's tag.
+pub(super) async fn tagged(config: &SdkConfig, tenant: &TenantName) -> Result<Vec<Tagged>> {
+    let client = aws_sdk_resourcegroupstagging::Client::new(config);
+    let filter = TagFilter::builder().key(TENANT_TAG).values(tenant.as_str()).build();
+    let mut pages = client.get_resources().tag_filters(filter).into_paginator().send();
+    let mut found = Vec::new();
+    while let Some(page) = pages.next().await {
+        for resource in page.doing("search by tag")?.resource_tag_mapping_list() {
+            let of_install = resource.tags().iter().any(|tag| tag.key() == INSTALL_TAG);
+            found.extend(resource.resource_arn().map(|arn| Tagged { arn: arn.to_owned(), of_install }));
+        }
+    }
+    Ok(found)
+}
+
+/// The tag search names resources for a while after they are gone, and keys until their last day.
+async fn still_there(config: &SdkConfig, arn: &str) -> Result<bool> {
+    let parts: Vec<&str> = arn.splitn(6, ':').collect();
+    let service = parts.get(2).copied().unwrap_or_default();
+    let name = parts.get(5).copied().unwrap_or_default();
+    match service {
+        "kms" => Ok(!is_going(&aws_sdk_kms::Client::new(config), arn).await?),
+        // Queues, log groups and secrets are looked for by themselves.
+        "sqs" | "logs" | "secretsmanager" | "s3" => Ok(false),
+        "dynamodb" => {
+            let name = name.trim_start_matches("table/");
+            let found = aws_sdk_dynamodb::Client::new(config).describe_table().table_name(name).send().await;
+            Ok(!found.is_err_and(|e| e.as_service_error().is_some_and(|e| e.is_resource_not_found_exception())))
+        }
+        "ecr" => {
+            let name = name.trim_start_matches("repository/");
+            let found = aws_sdk_ecr::Client::new(config).describe_repositories().repository_names(name).send().await;
+            Ok(!found.is_err_and(|e| e.as_service_error().is_some_and(|e| e.is_repository_not_found_exception())))
+        }
+        "lambda" => {
+            let found =
+                aws_sdk_lambda::Client::new(config).get_function_configuration().function_name(arn).send().await;
+            Ok(!found.is_err_and(|e| e.as_service_error().is_some_and(|e| e.is_resource_not_found_exception())))
+        }
+        _ => Ok(true),
+    }
+}
+
+/// IAM is not part of the tag search.
+async fn roles(config: &SdkConfig, tenant: &TenantName) -> Result<Vec<String>> {
+    let client = aws_sdk_iam::Client::new(config);
+    let start = named(tenant, "");
+    let mut pages = client.list_roles().into_paginator().send();
+    let mut ours = Vec::new();
+    while let Some(page) = pages.next().await {
+        for role in page.doing("list roles")?.roles().iter().filter(|role| role.role_name().starts_with(&start)) {
+            let tags = client.list_role_tags().role_name(role.role_name()).send().await;
+            let tags = match tags {
+                Err(error) if error.as_service_error().is_some_and(|e| e.is_no_such_entity_exception()) => {
+                    continue;
+                }
+                tags => tags.doing(format!("read the tags of role `{}`", role.role_name()))?,
+            };
+            let has = |key: &str, value: &str| {
+                tags.tags().iter().any(|t| t.key() == key && (value.is_empty() || t.value() == value))
+            };
+            if has(TENANT_TAG, tenant.as_str()) && !has(INSTALL_TAG, "") {
+                ours.push(role.arn().to_owned());
+            }
+        }
+    }
+    Ok(ours)
+}
+
+async fn secret(config: &SdkConfig, tenant: &TenantName) -> Result<Option<String>> {
+    let name = enrolment_secret(tenant);
+    let found = aws_sdk_secretsmanager::Client::new(config).describe_secret().secret_id(&name).send().await;
+    match found {
+        Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => Ok(None),
+        found => Ok(found.doing(format!("look up secret `{name}`"))?.deleted_date().is_none().then_some(name)),
+    }
+}

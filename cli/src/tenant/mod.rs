@@ -1,0 +1,142 @@
+//! `freehold tenant`: the vendor's control plane, made, looked at and removed.
+
+mod bucket;
+mod build_runner;
+mod code;
+mod deploy;
+mod destroy;
+mod leftovers;
+mod names;
+mod remove;
+mod status;
+mod table;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use freehold_protocol::TenantName;
+
+use crate::context::Context;
+use crate::error::Result;
+
+pub(crate) use bucket::Bucket;
+pub(crate) use names::bucket_name;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TenantCommand {
+    Deploy(Deploy),
+    BuildRunner(BuildRunner),
+    Status(Status),
+    Destroy(Destroy),
+}
+
+/// Make the control plane in the account of your AWS credentials, or bring it up to date.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  cargo lambda build --release --arm64 --output-format zip
+  freehold tenant deploy --name acme --functions target/lambda
+  freehold tenant deploy --name acme --alarm-email ops@acme.example
+
+Run again with the same code it changes nothing. The last line printed is the API's address.
+Options that are left out keep the value that the tenant has.")]
+pub(crate) struct Deploy {
+    /// Name of the tenant; `--tenant` does as well.
+    #[arg(long)]
+    name: Option<TenantName>,
+    /// Folder with `<function>.zip` or `<function>/bootstrap.zip`, as `cargo lambda build --output-format zip` makes it.
+    #[arg(long, default_value = "target/lambda", value_name = "DIR")]
+    functions: PathBuf,
+    /// Processor that the functions were built for; read from the code when absent.
+    #[arg(long, value_name = "NAME")]
+    architecture: Option<Architecture>,
+    /// Who gets the alarms by mail.
+    #[arg(long, value_name = "ADDRESS")]
+    alarm_email: Option<String>,
+    /// ARN of the principal of this account that may take the build runner's role, when that is not an EC2 instance.
+    #[arg(long, value_name = "ARN")]
+    build_runner_principal: Option<String>,
+    /// ARN of a KMS key for the table.
+    #[arg(long, value_name = "ARN")]
+    table_key: Option<String>,
+    /// How long logs are kept, in days.
+    #[arg(long, value_name = "DAYS")]
+    log_retention_days: Option<u32>,
+}
+
+/// Processor of the functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Architecture {
+    #[value(name = "arm64")]
+    Arm64,
+    #[value(name = "x86_64")]
+    X86_64,
+}
+
+impl Architecture {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Arm64 => "arm64",
+            Self::X86_64 => "x86_64",
+        }
+    }
+}
+
+/// Register the tenant's build runner and write its config file.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold tenant build-runner --name acme --out runner.toml
+  freehold-runner run --role build --config runner.toml
+
+The enrolment secret is kept in Secrets Manager as `fh-<tenant>/build-enrolment`; one that is there is used again.")]
+pub(crate) struct BuildRunner {
+    /// Name of the tenant; `--tenant` does as well.
+    #[arg(long)]
+    name: Option<TenantName>,
+    /// Where the config file goes.
+    #[arg(long, default_value = "runner.toml", value_name = "FILE")]
+    out: PathBuf,
+    /// Write the secret to this file, for a runner that reads it there instead of from Secrets Manager.
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+    #[command(flatten)]
+    machine: crate::runner_config::Machine,
+}
+
+/// Show the stack, the functions' code and what waits in the queues.
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// Name of the tenant; `--tenant` does as well.
+    #[arg(long)]
+    name: Option<TenantName>,
+}
+
+/// Remove the control plane and all its data.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold tenant destroy --name acme                   asks for the name
+  freehold tenant destroy --name acme --confirm acme    for scripts
+
+Installs in customers' accounts stay as they are, but nothing operates them any more. The signing key is deleted by KMS
+after 7 days. What is left at the end is listed, and the exit code is 1 then.")]
+pub(crate) struct Destroy {
+    /// Name of the tenant; `--tenant` does as well.
+    #[arg(long)]
+    name: Option<TenantName>,
+    /// The tenant's name once more, instead of the question.
+    #[arg(long, value_name = "NAME")]
+    confirm: Option<String>,
+}
+
+impl TenantCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        match self {
+            Self::Deploy(args) => args.run(context).await,
+            Self::BuildRunner(args) => args.run(context).await,
+            Self::Status(args) => args.run(context).await,
+            Self::Destroy(args) => args.run(context).await,
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Removes what a tenant has outside its stack, or what the stack retains on purpose. Everything is found by its name and
+//! its tag, so that another tenant whose name begins alike is not touched; a second run finds less to do.
+
+use aws_config::SdkConfig;
+use aws_sdk_cloudwatchlogs::types::LogGroup;
+use aws_sdk_sqs::types::QueueAttributeName;
+use freehold_protocol::TenantName;
+
+use super::leftovers::tagged;
+use super::names::{FUNCTIONS, LOG_PREFIXES, QUEUES, TENANT_TAG, enrolment_secret, named, prefix};
+use crate::error::{Doing, Result};
+
+/// The signing key stays this long in KMS before it is gone, the shortest that KMS allows.
+const KEY_WINDOW_DAYS: i32 = 7;
+
+/// Removes the parts of one tenant.
+#[derive(Debug)]
+pub(super) struct Remover {
+    config: SdkConfig,
+    tenant: TenantName,
+}
+
+impl Remover {
+    pub(super) fn new(config: &SdkConfig, tenant: TenantName) -> Self {
+        Self { config: config.clone(), tenant }
+    }
+
+    /// Removes everything but the stack and the bucket; returns what was removed.
+    pub(super) async fn remove(&self) -> Result<Vec<String>> {
+        let mut removed = Vec::new();
+        removed.extend(self.remove_queues().await?);
+        removed.extend(self.remove_keys().await?);
+        removed.extend(self.remove_table().await?);
+        removed.extend(self.remove_repository().await?);
+        removed.extend(self.remove_secret().await?);
+        removed.extend(self.remove_log_groups().await?);
+        Ok(removed)
+    }
+
+    /// Returns the URLs of the installs' orders queues.
+    pub(super) async fn orders_queues(&self) -> Result<Vec<String>> {
+        let own: Vec<String> = QUEUES.iter().map(|queue| format!("/{}", named(&self.tenant, queue))).collect();
+        let all = self.queues().await?;
+        Ok(all.into_iter().filter(|url| !own.iter().any(|name| url.ends_with(name))).collect())
+    }
+
+    /// Returns the URLs of all the tenant's queues.
+    pub(super) async fn queues(&self) -> Result<Vec<String>> {
+        let client = aws_sdk_sqs::Client::new(&self.config);
+        let mut pages = client.list_queues().queue_name_prefix(named(&self.tenant, "")).into_paginator().send();
+        let mut ours = Vec::new();
+        while let Some(page) = pages.next().await {
+            for url in page.doing("list queues")?.queue_urls() {
+                if self.owns_queue(&client, url).await? {
+                    ours.push(url.clone());
+                }
+            }
+        }
+        Ok(ours)
+    }
+
+    /// A queue is the tenant's when it has the tenant's tag, or gives its dead letters to the tenant's queue.
+    async fn owns_queue(&self, client: &aws_sdk_sqs::Client, url: &str) -> Result<bool> {
+        let tags = match client.list_queue_tags().queue_url(url).send().await {
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_queue_does_not_exist()) => {
+                return Ok(false);
+            }
+            tags => tags.doing(format!("read the tags of queue `{url}`"))?,
+        };
+        if let Some(owner) = tags.tags().and_then(|tags| tags.get(TENANT_TAG)) {
+            return Ok(owner == self.tenant.as_str());
+        }
+        let ask = client.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::RedrivePolicy);
+        let found = ask.send().await.doing(format!("read queue `{url}`"))?;
+        let policy = found.attributes().and_then(|all| all.get(&QueueAttributeName::RedrivePolicy));
+        let target = format!(":{}\"", named(&self.tenant, "dead.fifo"));
+        Ok(policy.is_some_and(|policy| policy.contains(&target)))
+    }
+
+    async fn remove_queues(&self) -> Result<Vec<String>> {
+        let client = aws_sdk_sqs::Client::new(&self.config);
+        let mut removed = Vec::new();
+        for url in self.queues().await? {
+            match client.delete_queue().queue_url(&url).send().await {
+                Err(error) if error.as_service_error().is_some_and(|e| e.is_queue_does_not_exist()) => {
+                    continue;
+                }
+                deleted => drop(deleted.doing(format!("delete queue `{url}`"))?),
+            }
+            removed.push(format!("queue {}", url.rsplit('/').next().unwrap_or(&url)));
+        }
+        Ok(removed)
+    }
+
+    /// Schedules the deletion of the signing key. It has no name of its own: the tag finds it.
+    async fn remove_keys(&self) -> Result<Vec<String>> {
+        let client = aws_sdk_kms::Client::new(&self.config);
+        let mut removed = Vec::new();
+        for found in
+            tagged(&self.config, &self.tenant).await?.into_iter().filter(|f| f.arn.contains(":kms:") && !f.of_install)
+        {
+            if is_going(&client, &found.arn).await? {
+                continue;
+            }
+            let schedule = client.schedule_key_deletion().key_id(&found.arn).pending_window_in_days(KEY_WINDOW_DAYS);
+            schedule.send().await.doing(format!("delete key `{}`", found.arn))?;
+            removed.push(format!("key {} (gone in {KEY_WINDOW_DAYS} days)", found.arn));
+        }
+        Ok(removed)
+    }
+
+    async fn remove_table(&self) -> Result<Option<String>> {
+        let client = aws_sdk_dynamodb::Client::new(&self.config);
+        let name = prefix(&self.tenant);
+        match client.delete_table().table_name(&name).send().await {
+            Ok(_) => Ok(Some(format!("table {name}"))),
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => Ok(None),
+            Err(error) => Err(error).doing(format!("delete table `{name}`")),
+        }
+    }
+
+    async fn remove_repository(&self) -> Result<Option<String>> {
+        let client = aws_sdk_ecr::Client::new(&self.config);
+        let name = prefix(&self.tenant);
+        match client.delete_repository().repository_name(&name).force(true).send().await {
+            Ok(_) => Ok(Some(format!("repository {name} with its artifacts"))),
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_repository_not_found_exception()) => Ok(None),
+            Err(error) => Err(error).doing(format!("delete repository `{name}`")),
+        }
+    }
+
+    async fn remove_secret(&self) -> Result<Option<String>> {
+        let client = aws_sdk_secretsmanager::Client::new(&self.config);
+        let name = enrolment_secret(&self.tenant);
+        match client.describe_secret().secret_id(&name).send().await {
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => {
+                return Ok(None);
+            }
+            found => drop(found.doing(format!("look up secret `{name}`"))?),
+        }
+        let delete = client.delete_secret().secret_id(&name).force_delete_without_recovery(true);
+        match delete.send().await {
+            Ok(_) => Ok(Some(format!("secret {name}"))),
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => Ok(None),
+            Err(error) => Err(error).doing(format!("delete secret `{name}`")),
+        }
+    }
+
+    /// Deletes log groups: a function that was still running when its group went makes it again, without tags.
+    async fn remove_log_groups(&self) -> Result<Vec<String>> {
+        let client = aws_sdk_cloudwatchlogs::Client::new(&self.config);
+        let mut removed = Vec::new();
+        for name in self.log_groups().await? {
+            match client.delete_log_group().log_group_name(&name).send().await {
+                Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => {
+                    continue;
+                }
+                deleted => drop(deleted.doing(format!("delete log group `{name}`"))?),
+            }
+            removed.push(format!("log group {name}"));
+        }
+        Ok(removed)
+    }
+
+    /// Returns the names of the tenant's log groups.
+    pub(super) async fn log_groups(&self) -> Result<Vec<String>> {
+        let client = aws_sdk_cloudwatchlogs::Client::new(&self.config);
+        let mut ours = Vec::new();
+        for start in LOG_PREFIXES {
+            let start = format!("{start}{}", prefix(&self.tenant));
+            let mut pages = client.describe_log_groups().log_group_name_prefix(start).into_paginator().send();
+            while let Some(page) = pages.next().await {
+                for group in page.doing("list log groups")?.log_groups() {
+                    if self.owns_log_group(&client, group).await? {
+                        ours.extend(group.log_group_name().map(str::to_owned));
+                    }
+                }
+            }
+        }
+        Ok(ours)
+    }
+
+    async fn owns_log_group(&self, client: &aws_sdk_cloudwatchlogs::Client, group: &LogGroup) -> Result<bool> {
+        let name = group.log_group_name().unwrap_or_default();
+        let function = |f: &super::names::Function| name == format!("/aws/lambda/{}", named(&self.tenant, f.name));
+        if FUNCTIONS.iter().any(function) {
+            return Ok(true);
+        }
+        let Some(arn) = group.log_group_arn().or_else(|| group.arn()) else {
+            return Ok(false);
+        };
+        let tags = client.list_tags_for_resource().resource_arn(arn.trim_end_matches(":*")).send().await;
+        match tags {
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => Ok(false),
+            tags => {
+                let tags = tags.doing(format!("read the tags of log group `{name}`"))?;
+                Ok(tags.tags().and_then(|tags| tags.get(TENANT_TAG)).is_some_and(|owner| owner == self.tenant.as_str()))
+            }
+        }
+    }
+}
+
+/// Returns whether the key is gone, or will be without anybody doing more.
+pub(super) async fn is_going(client: &aws_sdk_kms::Client, arn: &str) -> Result<bool> {
+    match client.describe_key().key_id(arn).send().await {
+        Ok(found) => Ok(found.key_metadata().is_none_or(|key| key.deletion_date().is_some())),
+        Err(error) if error.as_service_error().is_some_and(|e| e.is_not_found_exception()) => Ok(true),
+        Err(error) => Err(error).doing(format!("look up key `{arn}`")),
+    }
+}

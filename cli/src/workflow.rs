@@ -1,0 +1,91 @@
+//! `freehold workflow`: what is being done to an install.
+
+use clap::{Args, Subcommand};
+use freehold_protocol::api::WorkflowView;
+use freehold_protocol::{InstallId, WorkflowId};
+use serde_json::{Value, json};
+
+use crate::api::follow;
+use crate::context::Context;
+use crate::error::Result;
+use crate::output::{Output, Table, duration, short, time};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkflowCommand {
+    /// List the workflows of an install.
+    List { install: InstallId },
+    /// Show a workflow and the state of its nodes.
+    Show(One),
+    /// Follow a workflow until it has ended; exit code 1 when it failed.
+    Watch(One),
+    /// Ask a workflow to stop; running jobs are stopped, the rest does not start.
+    Cancel(One),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    workflow: WorkflowId,
+}
+
+impl WorkflowCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        let api = context.api().await?;
+        match self {
+            Self::List { install } => {
+                let all: Vec<WorkflowView> = api.list(&["v1", "installs", install.as_str(), "workflows"]).await?;
+                context.out.show(&all, |all| list(all, context.out))
+            }
+            Self::Show(One { workflow }) => {
+                let view: WorkflowView = api.get(&["v1", "workflows", workflow.as_str()]).await?;
+                context.out.show(&view, |view| show(view, context.out))
+            }
+            Self::Watch(One { workflow }) => follow(&api, context.out, &workflow, "workflow", true).await,
+            Self::Cancel(One { workflow }) => {
+                let answer: Value = api.post(&["v1", "workflows", workflow.as_str(), "cancel"], &json!({})).await?;
+                context.out.show(&answer, |_| {
+                    format!("`{workflow}` was asked to stop; see `freehold workflow watch {workflow}`")
+                })
+            }
+        }
+    }
+}
+
+fn took(view: &WorkflowView) -> String {
+    view.ended_at.map(|end| duration(end.since(view.created_at))).unwrap_or_default()
+}
+
+fn list(all: &[WorkflowView], out: Output) -> String {
+    let mut table = Table::new(&["WORKFLOW", "KIND", "STATE", "STARTED", "TOOK", "VERSION", "REASON"]);
+    for view in all {
+        table.row([
+            view.workflow.to_string(),
+            view.kind.clone(),
+            view.state.clone(),
+            time(view.created_at),
+            took(view),
+            view.version.as_ref().map(short).unwrap_or_default(),
+            view.reason.clone(),
+        ]);
+    }
+    out.table(&table)
+}
+
+fn show(view: &WorkflowView, out: Output) -> String {
+    let mut table = Table::new(&["NODE", "STATE", "JOB", "AFTER", "REASON"]);
+    for node in &view.nodes {
+        let job = node.job.as_ref().map(ToString::to_string).unwrap_or_default();
+        table.row([node.name.clone(), node.state.clone(), job, node.dependencies.join(", "), node.reason.clone()]);
+    }
+    let mut head = format!("{}  {}  {}  of `{}`", view.workflow, view.kind, out.state(&view.state), view.install);
+    head.push_str(&format!("\nstarted {}", time(view.created_at)));
+    if view.ended_at.is_some() {
+        head.push_str(&format!(", took {}", took(view)));
+    }
+    if let Some(version) = &view.version {
+        head.push_str(&format!(", version {}", short(version)));
+    }
+    if !view.reason.is_empty() {
+        head.push_str(&format!("\n{}", view.reason));
+    }
+    if view.nodes.is_empty() { head } else { format!("{head}\n\n{}", out.table(&table)) }
+}

@@ -1,0 +1,188 @@
+//! `freehold tenant` and `freehold install launch` as a person runs them: the real binary against the local cloud.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const FUNCTIONS: [&str; 8] = [
+    "api",
+    "register-install",
+    "plan-workflow",
+    "dispatch-job",
+    "accept-report",
+    "grant-artifact",
+    "finish-workflow",
+    "sweep",
+];
+
+/// A local cloud that ends with this test's process.
+struct Cloud {
+    state: tempfile::TempDir,
+    endpoint: String,
+}
+
+impl Cloud {
+    fn up() -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../localstack/cloud");
+        let mut up = Command::new(program);
+        up.args(["up", "--detach", "--port", "0", "--until-pid", &std::process::id().to_string(), "--state"]);
+        let done = up.arg(state.path()).output().unwrap();
+        assert!(done.status.success(), "{}", said(&done));
+        let endpoint = std::fs::read_to_string(state.path().join("endpoint")).unwrap().trim().to_owned();
+        Self { state, endpoint }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.state.path().join(name)
+    }
+
+    /// Runs `freehold` with the credentials of `account`.
+    fn freehold(&self, account: &str, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_freehold"))
+            .args(args)
+            .current_dir(self.state.path())
+            .env_clear()
+            .envs([
+                ("AWS_ENDPOINT_URL", self.endpoint.as_str()),
+                ("AWS_REGION", "eu-west-1"),
+                ("AWS_ACCESS_KEY_ID", account),
+                ("AWS_SECRET_ACCESS_KEY", "local"),
+                ("AWS_EC2_METADATA_DISABLED", "true"),
+            ])
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap()
+    }
+
+    fn json(&self, account: &str, args: &[&str]) -> Value {
+        let done = self.freehold(account, &[args, &["--json"]].concat());
+        assert!(done.status.success(), "{args:?}: {}", said(&done));
+        serde_json::from_slice(&done.stdout).unwrap()
+    }
+}
+
+fn said(done: &Output) -> String {
+    format!("{:?}\n{}\n{}", done.status, String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr))
+}
+
+/// Writes code of all functions; it is never run here, but is a program for x86-64 by its header.
+fn write_functions(dir: &Path, mark: u8) {
+    for name in FUNCTIONS {
+        let mut program = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x3e\0".to_vec();
+        program.extend(name.as_bytes());
+        program.push(mark);
+        std::fs::create_dir_all(dir.join(name)).unwrap();
+        std::fs::write(dir.join(name).join("bootstrap.zip"), zip("bootstrap", &program)).unwrap();
+    }
+}
+
+/// Returns a zip of one stored file (APPNOTE.TXT, 4.3).
+fn zip(name: &str, content: &[u8]) -> Vec<u8> {
+    let mut crc = flate2::Crc::new();
+    crc.update(content);
+    let size = u32::try_from(content.len()).unwrap().to_le_bytes();
+    let name_size = u16::try_from(name.len()).unwrap().to_le_bytes();
+    // Version, flags, method, time, date, check sum, sizes, name: the same in both headers.
+    let mut fields = vec![20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0];
+    fields.extend(crc.sum().to_le_bytes());
+    fields.extend([size, size].concat());
+    fields.extend(name_size);
+    let mut file = [b"PK\x03\x04", fields.as_slice(), &[0, 0], name.as_bytes(), content].concat();
+    let start = u32::try_from(file.len()).unwrap();
+    let mut entry = [b"PK\x01\x02\x14\x03".as_slice(), &fields, &[0; 8]].concat();
+    entry.extend((0o100_755_u32 << 16).to_le_bytes());
+    entry.extend(0_u32.to_le_bytes());
+    entry.extend(name.as_bytes());
+    let length = u32::try_from(entry.len()).unwrap().to_le_bytes();
+    file.extend(entry);
+    file.extend([b"PK\x05\x06\0\0\0\0\x01\0\x01\0".as_slice(), &length, &start.to_le_bytes(), &[0, 0]].concat());
+    file
+}
+
+#[test]
+fn a_tenant_is_made_once_changed_when_its_code_changes_and_leaves_nothing() {
+    let cloud = Cloud::up();
+    let (vendor, functions) = ("111111111111", cloud.path("functions"));
+    write_functions(&functions, 1);
+    let folder = functions.to_str().unwrap();
+    let deploy = |name| cloud.json(vendor, &["tenant", "deploy", "--name", name, "--functions", folder]);
+
+    let first = deploy("acme");
+    let again = deploy("acme");
+    let neighbour = deploy("acme-two");
+    write_functions(&functions, 2);
+    let changed = deploy("acme");
+    let status = cloud.json(vendor, &["tenant", "status", "--name", "acme"]);
+
+    assert_eq!(
+        [&first, &again, &neighbour, &changed].map(|v| v["changed"].as_bool()),
+        [true, false, true, true].map(Some)
+    );
+    assert_eq!(first["api_url"], status["outputs"]["ApiUrl"]);
+    assert_eq!(status["functions"].as_array().unwrap().len(), 8);
+    assert_eq!(status["queues"].as_array().unwrap().len(), 6);
+
+    let unasked = cloud.freehold(vendor, &["tenant", "destroy", "--name", "acme"]);
+    let destroyed = cloud.json(vendor, &["tenant", "destroy", "--name", "acme", "--confirm", "acme"]);
+    let nothing = cloud.json(vendor, &["tenant", "destroy", "--name", "acme", "--confirm", "acme"]);
+    let gone = cloud.freehold(vendor, &["tenant", "status", "--name", "acme"]);
+    let neighbour = cloud.json(vendor, &["tenant", "status", "--name", "acme-two"]);
+
+    assert_eq!(unasked.status.code(), Some(2), "{}", said(&unasked));
+    assert_eq!(destroyed["leftovers"], serde_json::json!([]));
+    assert_eq!(nothing["removed"], serde_json::json!([]));
+    assert_eq!(gone.status.code(), Some(3), "{}", said(&gone));
+    assert_eq!(neighbour["queues"].as_array().unwrap().len(), 6);
+    assert!(neighbour["functions"].as_array().unwrap().iter().all(|f| f["state"] == "active"), "{neighbour}");
+}
+
+#[test]
+fn an_install_stack_is_launched_once_and_says_what_its_runner_needs() {
+    let cloud = Cloud::up();
+    let template = "\
+Parameters:
+  EnrolmentSecret: {Type: String, NoEcho: true, MinLength: 20}
+  EnableDeprovision: {Type: String, Default: 'false'}
+Conditions:
+  Deprovision: !Equals [!Ref EnableDeprovision, 'true']
+Resources:
+  Bucket:
+    Type: AWS::S3::Bucket
+    Properties: {BucketName: fh-globex-bucket, Tags: [{Key: deprovision, Value: !Ref EnableDeprovision}]}
+Outputs:
+  TenantName: {Value: acme}
+  InstallName: {Value: globex}
+  TenantKey: {Value: 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=}
+  OrdersQueueUrl: {Value: 'http://localhost:4566/111111111111/fh-acme-globex.fifo'}
+  ReportsQueueUrl: {Value: 'http://localhost:4566/111111111111/fh-acme-reports'}
+  EnrolmentSecretArn: {Value: 'arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-globex/enrolment'}
+  RepositoryName: {Value: fh-globex}
+  BucketName: {Value: !Ref Bucket}
+  RunnerRoleArn: {Value: 'arn:aws:iam::222222222222:role/fh-globex-runner'}
+  ProvisionRoleArn: {Value: 'arn:aws:iam::222222222222:role/fh-globex-provision'}
+  DeprovisionRoleArn: {Condition: Deprovision, Value: 'arn:aws:iam::222222222222:role/fh-globex-deprovision'}
+";
+    std::fs::write(cloud.path("globex.yaml"), template).unwrap();
+    std::fs::write(cloud.path("globex.enrolment"), "0123456789012345678901234\n").unwrap();
+    let customer = "222222222222";
+    let launch = ["install", "launch", "globex", "--template", "globex.yaml"];
+
+    let without_secret = cloud.freehold(customer, &launch);
+    let wrong = format!("sha256:{}", "0".repeat(64));
+    let other_template = cloud.freehold(customer, &[launch.as_slice(), &["--digest", &wrong]].concat());
+    let first = cloud.json(customer, &[launch.as_slice(), &["--secret-file", "globex.enrolment"]].concat());
+    let again = cloud.json(customer, &launch);
+    let config = cloud.freehold(customer, &["install", "runner-config", "globex", "--slots", "2", "--sandbox", "none"]);
+    let text = std::fs::read_to_string(cloud.path("runner.toml")).unwrap();
+    let switched = cloud.json(customer, &[launch.as_slice(), &["--parameter", "EnableDeprovision=true"]].concat());
+
+    assert_eq!(without_secret.status.code(), Some(2), "{}", said(&without_secret));
+    assert_eq!(other_template.status.code(), Some(2), "{}", said(&other_template));
+    assert_eq!([&first, &again, &switched].map(|v| v["changed"].as_bool()), [true, false, true].map(Some));
+    assert!(config.status.success(), "{}", said(&config));
+    assert!(text.contains("install = \"globex\"\n") && text.contains("bucket = \"fh-globex-bucket\"\n"), "{text}");
+    assert!(text.contains("[modes]\nprovision = ") && !text.contains("deprovision"), "{text}");
+    assert!(switched["outputs"]["DeprovisionRoleArn"].is_string(), "{switched}");
+}
