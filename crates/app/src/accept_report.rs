@@ -150,8 +150,7 @@ impl AcceptReport {
     async fn after_hello(&self, install: &Install) -> Result<Accepted, AppError> {
         self.note_contact(&install.id).await?;
         if let Some(live) = &install.live {
-            let token: Option<Stored<TaskToken>> =
-                load(&*self.store, &token_key(live, Phase::AwaitRunner)).await?;
+            let token: Option<Stored<TaskToken>> = load(&*self.store, &token_key(live, Phase::AwaitRunner)).await?;
             if let Some(token) = token {
                 self.callbacks.succeed(&token.value.token, &json!({ "result": "announced" })).await?;
             }
@@ -264,9 +263,7 @@ impl AcceptReport {
         tracing::warn!(install.id = %install.id, "Refused a report: {reason}");
         let pk = match &report.body {
             ReportBody::Attempt(attempt) => records::job_pk(&attempt.job),
-            ReportBody::Hello(_) | ReportBody::Heartbeat | ReportBody::Refused(_) => {
-                records::install_pk(&install.id)
-            }
+            ReportBody::Hello(_) | ReportBody::Heartbeat | ReportBody::Refused(_) => records::install_pk(&install.id),
         };
         self.record(pk, body, Some(report.runner.clone()), reason.clone()).await?;
         Ok(Accepted::Refused(reason))
@@ -286,8 +283,7 @@ impl AcceptReport {
         if text.is_empty() {
             return Ok(());
         }
-        let record =
-            LogRecord { job: report.job.clone(), fence: report.fence, seq: report.seq, text: text.clone() };
+        let record = LogRecord { job: report.job.clone(), fence: report.fence, seq: report.seq, text: text.clone() };
         let write = put_until(&record, Expect::Any, now.plus_secs(LOG_TTL_SECS))?;
         let _ = self.store.commit(vec![write]).await?;
         Ok(())
@@ -305,8 +301,7 @@ impl AcceptReport {
     }
 
     async fn heartbeat(&self, job: &Job) -> Result<(), AppError> {
-        let token: Option<Stored<TaskToken>> =
-            load(&*self.store, &token_key(&job.workflow, Phase::Run)).await?;
+        let token: Option<Stored<TaskToken>> = load(&*self.store, &token_key(&job.workflow, Phase::Run)).await?;
         if let Some(token) = token {
             self.callbacks.heartbeat(&token.value.token).await?;
         }
@@ -319,11 +314,7 @@ impl AcceptReport {
 ///
 /// # Errors
 /// The store's or the machine's.
-pub async fn resume_run(
-    store: &dyn Store,
-    callbacks: &dyn Callbacks,
-    workflow: &Workflow,
-) -> Result<(), AppError> {
+pub async fn resume_run(store: &dyn Store, callbacks: &dyn Callbacks, workflow: &Workflow) -> Result<(), AppError> {
     let token: Option<Stored<TaskToken>> = load(store, &token_key(&workflow.id, Phase::Run)).await?;
     if let Some(token) = token {
         callbacks.succeed(&token.value.token, &json!({ "result": "settled" })).await?;
@@ -343,9 +334,7 @@ fn job_event(report: &AttemptReport, runner: &KeyId) -> JobEvent {
     let (fence, seq, runner) = (report.fence, report.seq, runner.clone());
     match &report.event {
         AttemptEvent::Started => JobEvent::Started { fence, seq, runner },
-        AttemptEvent::Progress { .. } | AttemptEvent::GrantRequest { .. } => {
-            JobEvent::Progress { fence, seq, runner }
-        }
+        AttemptEvent::Progress { .. } | AttemptEvent::GrantRequest { .. } => JobEvent::Progress { fence, seq, runner },
         AttemptEvent::Finished { outcome, .. } => JobEvent::Finished { fence, runner, outcome: outcome.clone() },
     }
 }

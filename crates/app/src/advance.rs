@@ -32,12 +32,7 @@ pub enum Advanced {
 ///
 /// # Errors
 /// NotFound for an unknown job, the store's, or Transient when other writers kept winning.
-pub async fn job_event(
-    store: &dyn Store,
-    id: &JobId,
-    event: &JobEvent,
-    now: Timestamp,
-) -> Result<Advanced, AppError> {
+pub async fn job_event(store: &dyn Store, id: &JobId, event: &JobEvent, now: Timestamp) -> Result<Advanced, AppError> {
     for _ in 0..TRIES {
         let current = records::job(store, id).await?;
         let (job, changed) = match current.value.on(event, now) {
@@ -132,8 +127,8 @@ async fn result_write(
             let mut record = stored.value;
             let built = matches!(state, JobState::Succeeded { artifact: Some(_), .. });
             let ours = matches!(&record.state, BuildState::Building { workflow: by } if *by == workflow.id);
-            if !built && !ours {
-                // A later workflow builds it, or has built it.
+            if matches!(record.state, BuildState::Built { .. }) || !(built || ours) {
+                // Deploys refer to the first artifact by digest; a failure here is none of a later workflow's build.
                 return Ok(None);
             }
             record.state = match state {
@@ -164,8 +159,7 @@ pub const fn build_app(workflow: &Workflow) -> Option<&AppName> {
 /// # Errors
 /// The queue's.
 pub async fn dispatch(outbox: &dyn Outbox, jobs: &[JobId]) -> Result<(), AppError> {
-    let messages: Vec<_> =
-        jobs.iter().map(|job| DispatchMessage::Order { job: job.clone(), dispatch: 1 }).collect();
+    let messages: Vec<_> = jobs.iter().map(|job| DispatchMessage::Order { job: job.clone(), dispatch: 1 }).collect();
     if !messages.is_empty() {
         outbox.dispatch(&messages).await?;
     }

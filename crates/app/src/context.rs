@@ -16,10 +16,8 @@ pub fn tree(
     inputs: &BTreeMap<String, Value>,
     deployed: &BTreeMap<ComponentName, Deployed>,
 ) -> Value {
-    let components: Map<String, Value> = deployed
-        .iter()
-        .map(|(name, deployed)| (name.to_string(), json!({ "outputs": deployed.outputs })))
-        .collect();
+    let components: Map<String, Value> =
+        deployed.iter().map(|(name, deployed)| (name.to_string(), json!({ "outputs": deployed.outputs }))).collect();
     json!({
         "nuon": {
             "org": { "id": tenant, "name": tenant },

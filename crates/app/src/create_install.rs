@@ -133,5 +133,9 @@ fn check_region(region: &str) -> Result<(), AppError> {
         && region.split('-').count() >= 3
         && region.ends_with(|c: char| c.is_ascii_digit())
         && region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-    if shaped { Ok(()) } else { Err(AppError::invalid(format!("`{region}` is not an AWS region; expected one like `eu-west-1`"))) }
+    if shaped {
+        Ok(())
+    } else {
+        Err(AppError::invalid(format!("`{region}` is not an AWS region; expected one like `eu-west-1`")))
+    }
 }

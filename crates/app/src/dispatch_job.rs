@@ -144,9 +144,7 @@ impl DispatchJob {
             };
             return Ok((Work::Build(work), json!({ "nuon": {} })));
         }
-        let app = install
-            .app()
-            .ok_or_else(|| AppError::internal(format!("install `{}` runs no app", install.id)))?;
+        let app = install.app().ok_or_else(|| AppError::internal(format!("install `{}` runs no app", install.id)))?;
         let version = records::version(&*self.store, app, workflow.version.as_ref()).await?.document;
         let work = match &node.target {
             Target::Component { component, build, .. } => {
@@ -183,16 +181,14 @@ impl DispatchJob {
     }
 
     async fn deployed(&self, install: &Install) -> Result<BTreeMap<ComponentName, Deployed>, AppError> {
-        let records: Vec<DeployedRecord> =
-            load_all(&*self.store, &install_pk(&install.id), "component#").await?;
+        let records: Vec<DeployedRecord> = load_all(&*self.store, &install_pk(&install.id), "component#").await?;
         Ok(records.into_iter().map(|record| (record.deployed.component.clone(), record.deployed)).collect())
     }
 }
 
 fn component_work(version: &AppVersion, name: &ComponentName, artifact: Artifact) -> Result<Work, AppError> {
-    let component = version
-        .component(name)
-        .ok_or_else(|| AppError::internal(format!("version has no component `{name}`")))?;
+    let component =
+        version.component(name).ok_or_else(|| AppError::internal(format!("version has no component `{name}`")))?;
     let component_name = name.clone();
     Ok(match component.spec.clone() {
         ComponentSpec::ContainerImage => Work::ContainerImage(SyncImage { component: component_name, artifact }),

@@ -14,9 +14,7 @@ use freehold_protocol::{Digest, Envelope, GrantId, TenantName};
 use crate::AppError;
 use crate::messages::GrantMessage;
 use crate::ports::{Clock, Committed, Expect, OrdersQueue, Registry, Signer, Store};
-use crate::records::{
-    self, BurntGrant, Refused, Stored, TRACE_TTL_SECS, build_key, grant_key, load, put_until,
-};
+use crate::records::{self, BurntGrant, Refused, Stored, TRACE_TTL_SECS, build_key, grant_key, load, put_until};
 
 /// How long a grant's answer is worth something, in seconds; its URLs last no longer than the registry lets them.
 pub const GRANT_SECS: u64 = 600;

@@ -1,12 +1,7 @@
 //! The use cases: each loads, decides with `domain`, commits, then performs effects that may be repeated. AWS is behind
 //! the ports; `memory` holds doubles that behave.
 
-#![warn(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used
-)]
+#![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 pub mod accept_report;
 pub mod advance;

@@ -96,6 +96,18 @@ impl Memory {
         std::mem::take(&mut *lock(&self.dispatched))
     }
 
+    /// Becomes a copy of `other`, but for its faults.
+    pub fn restore(&self, other: &Self) {
+        lock(&self.rows).clone_from(&lock(&other.rows));
+        lock(&self.dispatched).clone_from(&lock(&other.dispatched));
+        lock(&self.grants).clone_from(&lock(&other.grants));
+        lock(&self.orders).clone_from(&lock(&other.orders));
+        lock(&self.started).clone_from(&lock(&other.started));
+        lock(&self.resumed).clone_from(&lock(&other.resumed));
+        lock(&self.beats).clone_from(&lock(&other.beats));
+        *lock(&self.now) = *lock(&other.now);
+    }
+
     /// Returns every row, for comparing whole states.
     pub fn rows(&self) -> Vec<Row> {
         lock(&self.rows).values().cloned().collect()

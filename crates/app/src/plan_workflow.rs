@@ -6,8 +6,7 @@ use std::sync::Arc;
 use freehold_domain::build::Build;
 use freehold_domain::install::{Install, InstallError};
 use freehold_domain::plan::{
-    DeployInput, DeployScope, Deployed, action_nodes, build_nodes, deploy_nodes, known_inputs,
-    resolve_inputs,
+    DeployInput, DeployScope, Deployed, action_nodes, build_nodes, deploy_nodes, known_inputs, resolve_inputs,
 };
 use freehold_domain::workflow::{Advance, Node, Request, Workflow, WorkflowKind, WorkflowState};
 use freehold_protocol::app_version::AppVersion;
@@ -152,15 +151,12 @@ impl PlanWorkflow {
         install: &Install,
         version: Option<&Digest>,
     ) -> Result<records::VersionRecord, AppError> {
-        let app = install
-            .app()
-            .ok_or_else(|| AppError::invalid(format!("install `{}` runs no app", install.id)))?;
+        let app = install.app().ok_or_else(|| AppError::invalid(format!("install `{}` runs no app", install.id)))?;
         records::version(&*self.store, app, version).await
     }
 
     async fn deployed(&self, install: &Install) -> Result<BTreeMap<ComponentName, Deployed>, AppError> {
-        let records: Vec<DeployedRecord> =
-            load_all(&*self.store, &install_pk(&install.id), "component#").await?;
+        let records: Vec<DeployedRecord> = load_all(&*self.store, &install_pk(&install.id), "component#").await?;
         Ok(records.into_iter().map(|record| (record.deployed.component.clone(), record.deployed)).collect())
     }
 }
@@ -185,10 +181,7 @@ pub fn build_ids(version: &AppVersion) -> Result<Vec<(ComponentName, BuildId, Di
 ///
 /// # Errors
 /// The store's.
-pub async fn builds_of(
-    store: &dyn Store,
-    version: &AppVersion,
-) -> Result<BTreeMap<ComponentName, Build>, AppError> {
+pub async fn builds_of(store: &dyn Store, version: &AppVersion) -> Result<BTreeMap<ComponentName, Build>, AppError> {
     let mut builds = BTreeMap::new();
     for (component, build, _) in build_ids(version)? {
         let record: Option<Stored<Build>> = records::load(store, &records::build_key(&version.app, &build)).await?;

@@ -414,9 +414,7 @@ pub async fn install(store: &dyn Store, id: &InstallId) -> Result<Stored<Install
 /// # Errors
 /// NotFound, or as [`load`].
 pub async fn workflow(store: &dyn Store, id: &WorkflowId) -> Result<Stored<Workflow>, AppError> {
-    load(store, &workflow_key(id))
-        .await?
-        .ok_or_else(|| AppError::not_found(format!("workflow `{id}` does not exist")))
+    load(store, &workflow_key(id)).await?.ok_or_else(|| AppError::not_found(format!("workflow `{id}` does not exist")))
 }
 
 /// Loads a job that must exist.

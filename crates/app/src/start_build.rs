@@ -77,12 +77,7 @@ impl StartBuilds {
     ///
     /// # Errors
     /// NotFound for an unknown app or version, Conflict without a build runner, or the store's.
-    pub async fn start(
-        &self,
-        app: &AppName,
-        request: &StartBuild,
-        cause: &str,
-    ) -> Result<BuildStarted, AppError> {
+    pub async fn start(&self, app: &AppName, request: &StartBuild, cause: &str) -> Result<BuildStarted, AppError> {
         let record = records::version(&*self.store, app, request.version.as_ref()).await?;
         let id = build_install()?;
         let install: Option<Stored<Install>> = load(&*self.store, &install_key(&id)).await?;

@@ -74,12 +74,7 @@ impl StartWorkflow {
     ///
     /// # Errors
     /// NotFound, Conflict without a runner, or the store's.
-    pub async fn action(
-        &self,
-        install: &InstallId,
-        action: &ActionName,
-        cause: &str,
-    ) -> Result<WorkflowId, AppError> {
+    pub async fn action(&self, install: &InstallId, action: &ActionName, cause: &str) -> Result<WorkflowId, AppError> {
         let id = WorkflowId::derive(install.as_str(), cause);
         if self.exists(&id).await? {
             return self.again(&id, install, WorkflowKind::RunAction).await;
@@ -139,9 +134,10 @@ pub async fn start(
         Committed::Conflict(_) => {
             // Another writer was faster: the same request, another workflow, or a hello.
             let known: Option<Stored<Workflow>> = load(store, &workflow_key(&workflow.id)).await?;
-            if known.as_ref().is_some_and(|known| {
-                known.value.kind != workflow.kind || known.value.install != workflow.install
-            }) {
+            if known
+                .as_ref()
+                .is_some_and(|known| known.value.kind != workflow.kind || known.value.install != workflow.install)
+            {
                 return Err(used_before());
             }
             if known.is_none() {
@@ -182,11 +178,8 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
 /// # Errors
 /// When they cannot be written as JSON.
 pub fn workflow_writes(workflow: &Workflow) -> Result<Vec<Write>, AppError> {
-    let open = OpenWorkflow {
-        workflow: workflow.id.clone(),
-        install: workflow.install.clone(),
-        since: workflow.created_at,
-    };
+    let open =
+        OpenWorkflow { workflow: workflow.id.clone(), install: workflow.install.clone(), since: workflow.created_at };
     let entry = WorkflowEntry {
         workflow: workflow.id.clone(),
         install: workflow.install.clone(),
@@ -195,10 +188,7 @@ pub fn workflow_writes(workflow: &Workflow) -> Result<Vec<Write>, AppError> {
     Ok(vec![put(workflow, Expect::Absent)?, put(&open, Expect::Any)?, put(&entry, Expect::Any)?])
 }
 
-fn check_scope(
-    version: &freehold_protocol::app_version::AppVersion,
-    request: &StartDeploy,
-) -> Result<(), AppError> {
+fn check_scope(version: &freehold_protocol::app_version::AppVersion, request: &StartDeploy) -> Result<(), AppError> {
     for name in &request.components {
         if version.component(name).is_none() {
             let known = version.components.iter().map(|component| component.name.as_str());

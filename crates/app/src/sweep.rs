@@ -163,9 +163,7 @@ impl Sweep {
             let age = now.since(since) / 1000;
             if (RESEND_FROM_SECS..RESEND_UNTIL_SECS).contains(&age) {
                 swept.resent += 1;
-                self.outbox
-                    .dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch }])
-                    .await?;
+                self.outbox.dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch }]).await?;
             }
         }
         match advance::job_event(&*self.store, id, &JobEvent::Expire, now).await? {
@@ -180,8 +178,7 @@ impl Sweep {
     }
 
     async fn heartbeat(&self, workflow: &Workflow) -> Result<(), AppError> {
-        let token: Option<Stored<TaskToken>> =
-            load(&*self.store, &token_key(&workflow.id, Phase::Run)).await?;
+        let token: Option<Stored<TaskToken>> = load(&*self.store, &token_key(&workflow.id, Phase::Run)).await?;
         if let Some(token) = token {
             self.callbacks.heartbeat(&token.value.token).await?;
         }

@@ -50,8 +50,7 @@ impl SyncApp {
         let version = document.digest()?;
         loop {
             let known: Option<Stored<AppRecord>> = load(&*self.store, &app_key(app)).await?;
-            let existing: Option<Stored<VersionRecord>> =
-                load(&*self.store, &version_key(app, &version)).await?;
+            let existing: Option<Stored<VersionRecord>> = load(&*self.store, &version_key(app, &version)).await?;
             let now = self.clock.now();
             let record = match &existing {
                 Some(existing) => existing.value.clone(),

@@ -1,0 +1,146 @@
+//! Which crate may know which: the arrows of the architecture, read from `cargo metadata`.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What each crate may know of the others. `tests` may know all of them.
+const ARROWS: [(&str, &[&str]); 10] = [
+    ("protocol", &[]),
+    ("template", &[]),
+    ("domain", &["protocol"]),
+    ("appconfig", &["protocol", "template"]),
+    ("app", &["domain", "protocol", "template"]),
+    ("aws", &["app", "domain", "protocol"]),
+    ("functions", &["app", "aws", "domain", "protocol"]),
+    ("model", &["domain", "protocol"]),
+    ("runner", &["appconfig", "protocol", "template"]),
+    ("cli", &["appconfig", "protocol"]),
+];
+
+/// The crates that speak to AWS themselves.
+const SPEAK_AWS: [&str; 4] = ["aws", "cli", "runner", "tests"];
+
+/// What a crate without I/O, clock and randomness has no use for.
+const IMPURE: [&str; 6] = ["async-trait", "getrandom", "jiff", "reqwest", "tokio", "tracing"];
+
+#[test]
+fn every_crate_knows_only_the_crates_that_it_may() {
+    let crates = workspace();
+
+    let wrong: Vec<String> = crates
+        .iter()
+        .filter(|(name, _)| *name != "tests")
+        .flat_map(|(name, dependencies)| {
+            let allowed = ARROWS
+                .iter()
+                .find(|(known, _)| known == name)
+                .map(|(_, allowed)| *allowed);
+            let Some(allowed) = allowed else {
+                return vec![format!("crate `{name}` is new; say in ARROWS what it may know")];
+            };
+            internal(dependencies)
+                .filter(|other| !allowed.contains(other))
+                .map(|other| format!("`{name}` depends on `{other}`; it may know only {allowed:?}"))
+                .collect()
+        })
+        .collect();
+
+    assert!(wrong.is_empty(), "wrong arrows:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_arrow_names_a_crate_that_exists() {
+    let crates = workspace();
+
+    let gone: Vec<&str> = ARROWS
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(SPEAK_AWS)
+        .filter(|name| !crates.contains_key(*name))
+        .collect();
+
+    assert!(
+        gone.is_empty(),
+        "these crates are named here but not in the workspace: {gone:?}"
+    );
+}
+
+#[test]
+fn only_four_crates_speak_to_aws() {
+    let crates = workspace();
+
+    let wrong: Vec<String> = crates
+        .iter()
+        .filter(|(name, _)| !SPEAK_AWS.contains(&name.as_str()))
+        .flat_map(|(name, dependencies)| {
+            let sdks = dependencies.iter().filter(|other| {
+                ["aws-config", "aws-sdk-", "aws-sigv4", "aws-smithy-"]
+                    .iter()
+                    .any(|sdk| other.starts_with(sdk))
+            });
+            sdks.map(move |sdk| format!("`{name}` depends on `{sdk}`; put the call behind a port in `app`"))
+        })
+        .collect();
+
+    assert!(wrong.is_empty(), "AWS outside its crates:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn pure_crates_have_no_clock_no_randomness_and_no_io() {
+    let crates = workspace();
+
+    let wrong: Vec<String> = ["protocol", "domain", "template"]
+        .into_iter()
+        .flat_map(|name| {
+            let impure = crates[name]
+                .iter()
+                .filter(|other| IMPURE.contains(&other.as_str()));
+            impure
+                .map(move |other| format!("`{name}` depends on `{other}`; pass what it gives in as a value"))
+        })
+        .collect();
+
+    assert!(
+        wrong.is_empty(),
+        "pure crates that are not:\n{}",
+        wrong.join("\n")
+    );
+}
+
+/// Returns the crates of the workspace, without the prefix `freehold-`, and what each depends on. Dependencies that
+/// only tests have count for our own crates, not for those of others.
+fn workspace() -> BTreeMap<String, Vec<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(crate_of)
+        .collect()
+}
+
+fn crate_of(package: &Value) -> (String, Vec<String>) {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let dependencies = package["dependencies"].as_array().unwrap().iter();
+    let counted = dependencies.filter(|d| d["kind"] != "dev" || text(&d["name"]).starts_with("freehold-"));
+    let names = counted.map(|dependency| text(&dependency["name"])).collect();
+    (text(&package["name"]).replace("freehold-", ""), names)
+}
+
+fn internal(dependencies: &[String]) -> impl Iterator<Item = &str> {
+    dependencies
+        .iter()
+        .filter_map(|name| name.strip_prefix("freehold-"))
+}
