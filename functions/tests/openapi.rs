@@ -12,7 +12,10 @@ fn the_published_document_is_the_one_that_the_code_makes() {
 
     let published = std::fs::read_to_string(path).unwrap_or_default();
 
-    assert!(published == made, "docs/openapi.json is out of date; run `FREEHOLD_UPDATE=1 cargo test -p freehold-functions`");
+    assert!(
+        published == made,
+        "docs/openapi.json is out of date; run `FREEHOLD_UPDATE=1 cargo test -p freehold-functions`"
+    );
 }
 
 #[test]

@@ -24,9 +24,7 @@ pub fn sdk_config() -> SdkConfig {
     let mut config = SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .http_client(http)
-        .sleep_impl(aws_smithy_async::rt::sleep::SharedAsyncSleep::new(
-            aws_smithy_async::rt::sleep::TokioSleep::new(),
-        ))
+        .sleep_impl(aws_smithy_async::rt::sleep::SharedAsyncSleep::new(aws_smithy_async::rt::sleep::TokioSleep::new()))
         .time_source(aws_smithy_async::time::SystemTimeSource::new())
         .credentials_provider(SharedCredentialsProvider::new(EnvironmentVariableCredentialsProvider::new()))
         .retry_config(RetryConfig::standard().with_max_attempts(5))

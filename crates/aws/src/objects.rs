@@ -55,14 +55,11 @@ impl Objects for S3Objects {
         // The length is signed: nobody can put more than was announced.
         let length = size.to_string();
         let headers = [("content-length", length.as_str())];
-        let request = SignableRequest::new("PUT", &url, headers.into_iter(), SignableBody::UnsignedPayload)
-            .map_err(failed)?;
+        let request =
+            SignableRequest::new("PUT", &url, headers.into_iter(), SignableBody::UnsignedPayload).map_err(failed)?;
         let (instructions, _) = sign(request, &params).map_err(failed)?.into_parts();
-        let query: Vec<String> = instructions
-            .params()
-            .iter()
-            .map(|(name, value)| format!("{name}={}", encode(value)))
-            .collect();
+        let query: Vec<String> =
+            instructions.params().iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
         Ok(format!("{url}?{}", query.join("&")))
     }
 }

@@ -45,12 +45,8 @@ impl KmsSigner {
         let now = SystemClock.now();
         let not_before = Timestamp::from_millis(now.as_millis().saturating_sub(SKEW_SECS * 1000));
         let not_after = now.plus_secs(CERTIFICATE_SECS);
-        let delegate = Delegate {
-            tenant: self.tenant.clone(),
-            public_key: key.verifying_key().into(),
-            not_before,
-            not_after,
-        };
+        let delegate =
+            Delegate { tenant: self.tenant.clone(), public_key: key.verifying_key().into(), not_before, not_after };
         let message = signed_bytes(&delegate).map_err(|e| failed(e.to_string()))?;
         let signed = self
             .client
@@ -64,8 +60,8 @@ impl KmsSigner {
             .map_err(|e| port_error("signing key", e))?;
         let signature = signed.signature.ok_or_else(|| failed("no signature came back".into()))?;
         let root = self.public_key().await?;
-        let certificate = Envelope::with_signature(&delegate, &root, signature.as_ref())
-            .map_err(|e| failed(e.to_string()))?;
+        let certificate =
+            Envelope::with_signature(&delegate, &root, signature.as_ref()).map_err(|e| failed(e.to_string()))?;
         // A wrong key configured here would be refused by every runner: better to know now.
         certificate.open::<Delegate>(&root).map_err(|e| failed(e.to_string()))?;
         Ok(DelegateKey { key, certificate, not_after })
@@ -92,13 +88,8 @@ impl RootKey for KmsSigner {
         if let Some(key) = held.as_ref() {
             return Ok(key.clone());
         }
-        let answer = self
-            .client
-            .get_public_key()
-            .key_id(&self.key_id)
-            .send()
-            .await
-            .map_err(|e| port_error("signing key", e))?;
+        let answer =
+            self.client.get_public_key().key_id(&self.key_id).send().await.map_err(|e| port_error("signing key", e))?;
         let der = answer.public_key.ok_or_else(|| failed("no public key came back".into()))?;
         let key = PublicKey::from_spki_der(der.as_ref()).map_err(|e| failed(e.to_string()))?;
         *held = Some(key.clone());

@@ -9,8 +9,8 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, CancellationReason, ConditionCheck, Delete, ReturnValuesOnConditionCheckFailure,
-    TransactWriteItem, Update,
+    AttributeValue, CancellationReason, ConditionCheck, Delete, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+    Update,
 };
 use freehold_app::ports::{Committed, Expect, Key, PortError, Row, Store, Write};
 use freehold_protocol::Digest;
@@ -82,8 +82,7 @@ impl DynamoStore {
     }
 
     async fn write_all(&self, writes: &[Write]) -> Result<Committed, PortError> {
-        let items: Vec<_> =
-            writes.iter().map(|write| self.transact_item(write)).collect::<Result<_, _>>()?;
+        let items: Vec<_> = writes.iter().map(|write| self.transact_item(write)).collect::<Result<_, _>>()?;
         // The same commit has the same token: DynamoDB performs it once within ten minutes, however often it is sent.
         let token = Digest::of(format!("{writes:?}").as_bytes());
         let token = token.hex().get(..36).unwrap_or_default().to_owned();
@@ -143,8 +142,7 @@ impl DynamoStore {
                 item.update(update).build()
             }
             Write::Delete { .. } => {
-                let delete =
-                    Delete::builder().table_name(&self.table).set_key(Some(key)).build().map_err(broken)?;
+                let delete = Delete::builder().table_name(&self.table).set_key(Some(key)).build().map_err(broken)?;
                 item.delete(delete).build()
             }
             Write::CheckAbsent { .. } => {

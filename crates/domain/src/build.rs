@@ -23,7 +23,9 @@ pub struct Build {
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum BuildState {
     /// A workflow works on it.
-    Building { workflow: WorkflowId },
+    Building {
+        workflow: WorkflowId,
+    },
     Built {
         job: JobId,
         artifact: Artifact,

@@ -250,7 +250,10 @@ mod tests {
         let error = held.begin(&two, true).unwrap_err();
 
         assert_eq!((first, held.next_serial), (1, 2));
-        assert_eq!(error.to_string(), format!("install `globex` is being worked on by `{one}`; wait for it or cancel it"));
+        assert_eq!(
+            error.to_string(),
+            format!("install `globex` is being worked on by `{one}`; wait for it or cancel it")
+        );
         assert!(held.release(&one, None).begin(&two, true).is_ok());
     }
 

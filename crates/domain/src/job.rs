@@ -43,9 +43,17 @@ pub struct Job {
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum JobState {
     /// Its order is on the way, or waits for the runner.
-    Queued { dispatch: u32 },
+    Queued {
+        dispatch: u32,
+    },
     /// An attempt has started and has not ended.
-    Running { fence: Fence, runner: KeyId, started_at: Timestamp, last_seq: u64, last_contact: Timestamp },
+    Running {
+        fence: Fence,
+        runner: KeyId,
+        started_at: Timestamp,
+        last_seq: u64,
+        last_contact: Timestamp,
+    },
     Succeeded {
         fence: Fence,
         ended_at: Timestamp,
@@ -55,12 +63,32 @@ pub enum JobState {
         artifact: Option<Artifact>,
     },
     /// `partial`: something may have been changed before the failure.
-    Failed { fence: Fence, ended_at: Timestamp, reason: String, partial: bool },
-    Blocked { fence: Fence, ended_at: Timestamp, block: Block, reason: String },
-    Interrupted { fence: Fence, ended_at: Timestamp, reason: String },
+    Failed {
+        fence: Fence,
+        ended_at: Timestamp,
+        reason: String,
+        partial: bool,
+    },
+    Blocked {
+        fence: Fence,
+        ended_at: Timestamp,
+        block: Block,
+        reason: String,
+    },
+    Interrupted {
+        fence: Fence,
+        ended_at: Timestamp,
+        reason: String,
+    },
     /// Nobody ended it in time; every order of it has expired, so nothing can be running any more.
-    Lost { dispatch: u32, ended_at: Timestamp },
-    Cancelled { dispatch: u32, ended_at: Timestamp },
+    Lost {
+        dispatch: u32,
+        ended_at: Timestamp,
+    },
+    Cancelled {
+        dispatch: u32,
+        ended_at: Timestamp,
+    },
 }
 
 impl JobState {
@@ -332,8 +360,7 @@ impl Job {
             JobState::Running { fence: current, started_at, .. } if *current == fence => *started_at,
             _ => now,
         };
-        let state =
-            JobState::Running { fence, runner: runner.clone(), started_at, last_seq: seq, last_contact: now };
+        let state = JobState::Running { fence, runner: runner.clone(), started_at, last_seq: seq, last_contact: now };
         self.change(state, event, now)
     }
 

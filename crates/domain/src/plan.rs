@@ -213,19 +213,13 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
     Ok(nodes)
 }
 
-fn component_target(
-    version: &AppVersion,
-    component: &Component,
-    input: DeployInput<'_>,
-) -> Result<Target, PlanError> {
+fn component_target(version: &AppVersion, component: &Component, input: DeployInput<'_>) -> Result<Target, PlanError> {
     let built = input.builds.get(&component.name).and_then(|build| match &build.state {
         BuildState::Built { artifact, .. } => Some((build.id.clone(), artifact.digest.clone())),
         BuildState::Building { .. } | BuildState::Failed { .. } => None,
     });
-    let (build, artifact) = built.ok_or_else(|| PlanError::NotBuilt {
-        component: component.name.clone(),
-        app: version.app.to_string(),
-    })?;
+    let (build, artifact) =
+        built.ok_or_else(|| PlanError::NotBuilt { component: component.name.clone(), app: version.app.to_string() })?;
     let fingerprint = fingerprint(component, &artifact, input.inputs)?;
     Ok(Target::Component { component: component.name.clone(), build, artifact, fingerprint })
 }
@@ -259,11 +253,7 @@ fn triggered_actions(version: &AppVersion, touched: &BTreeSet<ComponentName>, pr
             | Trigger::PostDeployComponent { .. } => None,
         })
     };
-    version
-        .actions
-        .iter()
-        .filter_map(|action| Some(action_node(action, after(action)?, 0)))
-        .collect()
+    version.actions.iter().filter_map(|action| Some(action_node(action, after(action)?, 0))).collect()
 }
 
 fn action_node(action: &Action, dependencies: BTreeSet<String>, serial: u64) -> Node {

@@ -79,7 +79,9 @@ pub enum WorkflowState {
     /// Not planned yet: waiting for the runner, or just started.
     Pending,
     /// Its graph is being worked on; at most `slots` jobs at once.
-    Running { slots: u32 },
+    Running {
+        slots: u32,
+    },
     Succeeded {
         ended_at: Timestamp,
     },
@@ -161,7 +163,9 @@ pub enum NodeState {
     /// Its dependencies have not all ended, or all slots are taken.
     Waiting,
     /// Its job has been handed to the dispatch queue.
-    Active { job: JobId },
+    Active {
+        job: JobId,
+    },
     Succeeded {
         job: JobId,
     },
@@ -286,10 +290,9 @@ impl Workflow {
     pub fn active_jobs(&self) -> impl Iterator<Item = &JobId> {
         self.nodes.iter().filter_map(|node| match &node.state {
             NodeState::Active { job } => Some(job),
-            NodeState::Waiting
-            | NodeState::Succeeded { .. }
-            | NodeState::Failed { .. }
-            | NodeState::Skipped { .. } => None,
+            NodeState::Waiting | NodeState::Succeeded { .. } | NodeState::Failed { .. } | NodeState::Skipped { .. } => {
+                None
+            }
         })
     }
 

@@ -231,7 +231,9 @@ pub enum Trigger {
     /// After the first deploy of everything.
     PostProvision,
     /// After one component, in a deploy that touches it.
-    PostDeployComponent { component: ComponentName },
+    PostDeployComponent {
+        component: ComponentName,
+    },
     /// After everything that a deploy touches.
     PostDeployAllComponents,
 }

@@ -111,7 +111,9 @@ mod tests {
 
     #[test]
     fn a_short_or_upper_case_digest_is_refused() {
-        for text in ["sha256:ab", "md5:00", "", "sha256:E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855"] {
+        for text in
+            ["sha256:ab", "md5:00", "", "sha256:E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855"]
+        {
             assert!(text.parse::<Digest>().is_err(), "{text}");
         }
     }

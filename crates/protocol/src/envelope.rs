@@ -449,7 +449,10 @@ mod tests {
     #[test]
     fn the_pre_authentication_encoding_is_the_published_example() {
         // The example of the DSSE specification, protocol.md.
-        assert_eq!(pae("http://example.com/HelloWorld", b"hello world"), b"DSSEv1 29 http://example.com/HelloWorld 11 hello world");
+        assert_eq!(
+            pae("http://example.com/HelloWorld", b"hello world"),
+            b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
+        );
     }
 
     #[test]

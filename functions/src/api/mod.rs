@@ -1,8 +1,8 @@
 //! The HTTP API: from a request to an operation, and from its answer to a response. What operations do is in `app`.
 
-pub mod operations;
 #[cfg(feature = "openapi")]
 pub mod openapi;
+pub mod operations;
 pub mod routes;
 
 use std::sync::Arc;

@@ -5,8 +5,8 @@ use freehold_app::records::{self, AppRecord, Stored, VersionRecord, app_key, app
 use freehold_app::{read, start_build, sync_app};
 use freehold_domain::build::Build;
 use freehold_protocol::api::{
-    CreateInstall, EnrolBuildRunner, InstallCreated, Page, PutSource, PutVersion, StartBuild, StartDeploy,
-    TenantView, VersionDocument, WorkflowStarted,
+    CreateInstall, EnrolBuildRunner, InstallCreated, Page, PutSource, PutVersion, StartBuild, StartDeploy, TenantView,
+    VersionDocument, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
 

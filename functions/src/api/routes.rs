@@ -40,12 +40,7 @@ pub struct Route {
     pub summary: &'static str,
 }
 
-const fn route(
-    operation: Operation,
-    method: &'static str,
-    path: &'static str,
-    summary: &'static str,
-) -> Route {
+const fn route(operation: Operation, method: &'static str, path: &'static str, summary: &'static str) -> Route {
     Route { operation, method, path, summary }
 }
 

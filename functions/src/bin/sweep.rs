@@ -25,7 +25,11 @@ async fn main() -> Result<(), Error> {
         })?;
         // The metric filter of the tenant stack counts `stuck_workflows`.
         tracing::info!(
-            open = swept.open, resent = swept.resent, lost = swept.lost, stuck_workflows = swept.stuck, failed = swept.failed,
+            open = swept.open,
+            resent = swept.resent,
+            lost = swept.lost,
+            stuck_workflows = swept.stuck,
+            failed = swept.failed,
             "Swept"
         );
         Ok::<_, lambda_runtime::Diagnostic>(())

@@ -65,8 +65,7 @@ fn planned(given: Value, deployed: &BTreeMap<ComponentName, Deployed>, scope: &D
     let version = version();
     let builds = builds(&version);
     let inputs = inputs(given).unwrap();
-    let input =
-        DeployInput { version: &version, builds: &builds, inputs: &inputs, deployed, serial: 5 };
+    let input = DeployInput { version: &version, builds: &builds, inputs: &inputs, deployed, serial: 5 };
     deploy_nodes(input, scope).unwrap()
 }
 
@@ -125,13 +124,8 @@ fn a_component_that_was_not_built_stops_the_plan_by_name() {
     let mut builds = builds(&version);
     builds.remove(&"web".parse().unwrap());
     let inputs = inputs(json!({ "greeting": "hi" })).unwrap();
-    let input = DeployInput {
-        version: &version,
-        builds: &builds,
-        inputs: &inputs,
-        deployed: &BTreeMap::new(),
-        serial: 1,
-    };
+    let input =
+        DeployInput { version: &version, builds: &builds, inputs: &inputs, deployed: &BTreeMap::new(), serial: 1 };
 
     let error = deploy_nodes(input, &DeployScope::default()).unwrap_err();
 

@@ -115,10 +115,7 @@ fn an_error_of_the_state_machine_ends_the_workflow_as_failed_whatever_its_nodes_
 
     let finished = started.workflow.finish(Some("the run phase timed out"), NOW).workflow;
 
-    assert_eq!(
-        finished.state,
-        WorkflowState::Failed { ended_at: NOW, reason: "the run phase timed out".into() }
-    );
+    assert_eq!(finished.state, WorkflowState::Failed { ended_at: NOW, reason: "the run phase timed out".into() });
 }
 
 #[test]

@@ -1,0 +1,289 @@
+//! The wire format of version 1: what is written today must stay readable, and be written the same tomorrow.
+//! `FREEHOLD_UPDATE=1` writes the files anew; read the difference before you accept it.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use ed25519_dalek::SigningKey;
+use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::envelope::{Delegate, Envelope};
+use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, ManifestBytes};
+use freehold_protocol::order::{
+    ActionStep, ApplyTerraform, Artifact, BuildArtifact, Cancel, DeployStack, Descriptor, Mode, Order, Package,
+    RunAction, Source, SyncImage, Work,
+};
+use freehold_protocol::report::{
+    AttemptEvent, AttemptReport, Block, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody,
+};
+use freehold_protocol::{BuildId, ComponentName, Digest, GrantId, JobId, KeyId, Timestamp, WorkflowId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+const AT: Timestamp = Timestamp::from_millis(1_795_250_000_000);
+const FENCE: Fence = Fence { dispatch: 1, receive: 2 };
+
+/// Compares `value` with its golden file, both ways.
+fn golden<T: Serialize + DeserializeOwned + PartialEq + Debug>(name: &str, value: &T) {
+    let path = format!("{}/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let written = format!("{}\n", serde_json::to_string_pretty(value).unwrap());
+    if std::env::var_os("FREEHOLD_UPDATE").is_some() {
+        std::fs::write(&path, &written).unwrap();
+    }
+
+    let kept = std::fs::read_to_string(&path).unwrap_or_else(|_| panic!("golden file `{name}` is missing"));
+
+    assert_eq!(written, kept, "`{name}` is written differently than before");
+    assert_eq!(serde_json::from_str::<T>(&kept).unwrap(), *value, "`{name}` is read differently than before");
+}
+
+fn key(seed: u8) -> SigningKey {
+    SigningKey::from_bytes(&[seed; 32])
+}
+
+fn workflow() -> WorkflowId {
+    WorkflowId::derive("globex", "golden")
+}
+
+fn job() -> JobId {
+    JobId::derive(&workflow(), "web")
+}
+
+fn descriptor(text: &str) -> Descriptor {
+    Descriptor {
+        media_type: "application/example".into(),
+        digest: Digest::of(text.as_bytes()),
+        size: text.len() as u64,
+    }
+}
+
+fn artifact() -> Artifact {
+    let manifest = descriptor("manifest");
+    Artifact {
+        digest: manifest.digest.clone(),
+        media_type: manifest.media_type.clone(),
+        manifests: vec![manifest],
+        blobs: vec![descriptor("config"), descriptor("layer")],
+    }
+}
+
+fn name(text: &str) -> ComponentName {
+    text.parse().unwrap()
+}
+
+fn order(work: Work) -> Order {
+    Order {
+        tenant: "acme".parse().unwrap(),
+        install: "globex".parse().unwrap(),
+        workflow: workflow(),
+        job: job(),
+        dispatch: 1,
+        group: "component:web".parse().unwrap(),
+        serial: 7,
+        issued_at: AT,
+        not_after: AT.plus_secs(4200),
+        timeout_secs: 600,
+        mode: Mode::Maintenance,
+        redelivery: work.redelivery(),
+        work,
+        context: json!({ "nuon": { "install": { "id": "globex" } } }),
+    }
+}
+
+fn report(body: ReportBody) -> Report {
+    Report {
+        tenant: "acme".parse().unwrap(),
+        install: "globex".parse().unwrap(),
+        runner: KeyId::of(&key(2).verifying_key()),
+        at: AT,
+        body,
+    }
+}
+
+fn attempt(event: AttemptEvent) -> Report {
+    report(ReportBody::Attempt(AttemptReport { job: job(), fence: FENCE, seq: 3, event }))
+}
+
+#[test]
+fn orders() {
+    golden(
+        "order-container-image",
+        &order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() })),
+    );
+    golden(
+        "order-terraform-module",
+        &order(Work::TerraformModule(ApplyTerraform {
+            component: name("net"),
+            artifact: artifact(),
+            terraform_version: "1.11.4".into(),
+            vars: BTreeMap::from([("region".into(), Value::from("{{ .nuon.install_stack.outputs.region }}"))]),
+            env_vars: BTreeMap::from([("TF_LOG".into(), "warn".into())]),
+            var_files: vec!["size = 3\n".into()],
+        })),
+    );
+    golden(
+        "order-cloudformation-stack",
+        &order(Work::CloudformationStack(DeployStack {
+            component: name("storage"),
+            artifact: artifact(),
+            stack_name: "{{ .nuon.install.id }}-storage".into(),
+            parameters: BTreeMap::from([("Days".into(), "7".into())]),
+            capabilities: vec!["CAPABILITY_NAMED_IAM".into()],
+        })),
+    );
+    let step = ActionStep {
+        name: "show".into(),
+        command: "true".into(),
+        inline_contents: String::new(),
+        env_vars: BTreeMap::new(),
+    };
+    golden(
+        "order-action",
+        &order(Work::Action(RunAction {
+            action: "health-check".parse().unwrap(),
+            steps: vec![step],
+            env_vars: BTreeMap::new(),
+            idempotent: false,
+        })),
+    );
+    golden(
+        "order-build",
+        &order(Work::Build(BuildArtifact {
+            build: BuildId::derive(&"demo".parse().unwrap(), &Digest::of(b"source"), &name("net")),
+            component: name("net"),
+            package: Package::TerraformModule,
+            source: Source::Git {
+                url: "https://example.com/x.git".into(),
+                commit: "0".repeat(40),
+                directory: "net".into(),
+            },
+            repository: "fh-acme".into(),
+        })),
+    );
+}
+
+#[test]
+fn control_messages() {
+    golden(
+        "cancel",
+        &Cancel {
+            tenant: "acme".parse().unwrap(),
+            install: "globex".parse().unwrap(),
+            job: job(),
+            dispatch: 1,
+            receive: Some(2),
+            runner: Some(KeyId::of(&key(2).verifying_key())),
+            issued_at: AT,
+            not_after: AT.plus_secs(3600),
+        },
+    );
+    let granted = |answer| ArtifactGrant {
+        tenant: "acme".parse().unwrap(),
+        install: "globex".parse().unwrap(),
+        grant: GrantId::derive(&job(), 1, 2, &artifact().digest),
+        job: job(),
+        fence: FENCE,
+        artifact: artifact().digest,
+        issued_at: AT,
+        not_after: AT.plus_secs(600),
+        answer,
+    };
+    golden(
+        "grant",
+        &granted(GrantAnswer::Granted {
+            manifests: vec![ManifestBytes {
+                media_type: "application/example".into(),
+                digest: Digest::of(b"manifest"),
+                bytes: "bWFuaWZlc3Q=".into(),
+            }],
+            blobs: vec![BlobUrl { digest: Digest::of(b"layer"), size: 5, url: "https://example.com/layer".into() }],
+        }),
+    );
+    golden("grant-refused", &granted(GrantAnswer::Refused { reason: "grant was used before".into() }));
+}
+
+#[test]
+fn reports() {
+    let hello =
+        Hello { public_key: key(2).verifying_key().into(), version: "0.1.0".into(), slots: 4, host: "i-1".into() };
+    golden("report-hello", &report(ReportBody::Hello(hello)));
+    golden("report-heartbeat", &report(ReportBody::Heartbeat));
+    golden("report-started", &attempt(AttemptEvent::Started));
+    golden("report-progress", &attempt(AttemptEvent::Progress { log: "line\n".into() }));
+    golden(
+        "report-grant-request",
+        &attempt(AttemptEvent::GrantRequest {
+            grant: GrantId::derive(&job(), 1, 2, &artifact().digest),
+            artifact: artifact().digest,
+            missing: vec![Digest::of(b"layer")],
+        }),
+    );
+    let outcomes = [
+        ("succeeded", Outcome::Succeeded { outputs: BTreeMap::from([("url".into(), json!("x"))]), artifact: None }),
+        ("built", Outcome::Succeeded { outputs: BTreeMap::new(), artifact: Some(artifact()) }),
+        ("failed", Outcome::Failed { reason: "exit status 1".into(), partial: true }),
+        ("blocked", Outcome::Blocked { block: Block::ModeDisabled, reason: "mode is off".into() }),
+        ("interrupted", Outcome::Interrupted { reason: "the runner died".into() }),
+        ("cancelled", Outcome::Cancelled),
+    ];
+    for (word, outcome) in outcomes {
+        golden(&format!("report-{word}"), &attempt(AttemptEvent::Finished { outcome, log: String::new() }));
+    }
+    let refusal = Refusal {
+        reason: RefusalReason::Replayed,
+        detail: "serial 3 is older than 7".into(),
+        message: Digest::of(b"message"),
+        job: Some((job(), FENCE)),
+    };
+    golden("report-refused", &report(ReportBody::Refused(refusal)));
+}
+
+#[test]
+fn envelopes_have_the_same_bytes_and_signatures_everywhere() {
+    let delegate = Delegate {
+        tenant: "acme".parse().unwrap(),
+        public_key: key(3).verifying_key().into(),
+        not_before: AT,
+        not_after: AT.plus_secs(13 * 3600),
+    };
+    let certificate = Envelope::seal(&delegate, &[&key(1)]).unwrap();
+    golden("envelope-certificate", &certificate);
+    golden("envelope-report", &Envelope::seal(&report(ReportBody::Heartbeat), &[&key(2), &key(4)]).unwrap());
+    let order = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
+    let sealed = Envelope::seal_delegated(&order, &key(3), &certificate).unwrap();
+    golden("envelope-order", &sealed);
+
+    let root = key(1).verifying_key().into();
+    assert_eq!(sealed.open_delegated::<Order>(&root, &"acme".parse().unwrap(), AT), Ok(order));
+}
+
+#[test]
+fn app_versions() {
+    let version: AppVersion = serde_json::from_value(json!({
+        "format": 1,
+        "app": "demo",
+        "inputs": [{ "name": "days", "type": "number", "default": 7 }],
+        "components": [{
+            "name": "web",
+            "dependencies": [],
+            "references": [{ "to": "input", "name": "days" }],
+            "deploy_timeout_secs": 600,
+            "source": { "from": "directory", "digest": Digest::of(b"source") },
+            "spec": { "kind": "container_image" },
+        }],
+        "actions": [{
+            "name": "check",
+            "timeout_secs": 60,
+            "triggers": [{ "on": "manual" }],
+            "steps": [{ "name": "show", "command": "true" }],
+        }],
+        "roles": [{ "mode": "provision", "policies": [{ "managed": "ReadOnlyAccess" }] }],
+    }))
+    .unwrap();
+
+    golden("app-version", &version);
+    assert_eq!(
+        version.digest().unwrap().as_str(),
+        "sha256:50fa2fd799a26baafee88679470a1555910b8e786197a5bc5a1c2e94d95973a4"
+    );
+}
