@@ -253,6 +253,12 @@ impl Attempt<'_> {
             }
             tokio::time::sleep(KEEP_RETRY).await;
         }
+        // Only a machine that keeps its disk sends the spool later. The order stays leased until the queue has the end:
+        // with the machine lost before that, the order comes back and the job is not forgotten.
+        tokio::select! {
+            () = self.agent.reporter.delivered() => {}
+            () = self.hand.signal.lease_lost() => return Message::Leave,
+        }
         let ended = AuditEvent::Ended { job, fence, result: result.to_owned() };
         if let Err(error) = self.agent.audit.announce(ended).await {
             error!("{}", aws::explain(&error));

@@ -88,6 +88,14 @@ impl Stop {
         *self.0.borrow()
     }
 
+    /// Waits until the lease is lost, whatever other reason to stop there is before.
+    pub async fn lease_lost(&self) {
+        let mut receiver = self.0.clone();
+        if receiver.wait_for(|reason| *reason == Some(StopReason::LeaseLost)).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Waits until there is a reason to stop; for ever when the sending end is gone without one.
     pub async fn stopped(&self) -> StopReason {
         let mut receiver = self.0.clone();

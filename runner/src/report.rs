@@ -67,6 +67,11 @@ impl Reporter {
         self.send(ReportBody::Refused(refusal), &[self.identity.key()], Class::Keep, true)
     }
 
+    /// Waits until the reports queue has everything that was said so far.
+    pub async fn delivered(&self) {
+        self.spool.delivered().await;
+    }
+
     fn attempt(&self, report: AttemptReport) -> Result<(), ReportError> {
         let (class, durable) = match &report.event {
             AttemptEvent::Progress { .. } => (Class::Log, false),

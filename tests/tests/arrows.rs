@@ -14,7 +14,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("app", &["domain", "protocol", "template"]),
     ("aws", &["app", "domain", "protocol"]),
     ("functions", &["app", "aws", "domain", "protocol"]),
-    ("model", &["domain", "protocol"]),
+    ("model", &["domain", "protocol", "runner"]),
     ("runner", &["appconfig", "protocol", "template"]),
     ("cli", &["appconfig", "protocol"]),
 ];

@@ -240,13 +240,7 @@ impl AcceptReport {
         self.record(records::job_pk(&job.id), body, Some(runner.clone()), reason.clone()).await?;
         let lost = matches!(rejected, Rejected::Stale { .. } | Rejected::Held { .. } | Rejected::Ended { .. });
         if lost {
-            let cancel = DispatchMessage::Cancel {
-                job: job.id.clone(),
-                dispatch: fence.dispatch,
-                receive: Some(fence.receive),
-                runner: Some(runner.clone()),
-            };
-            self.outbox.dispatch(&[cancel]).await?;
+            self.stop_attempt(&job.id, fence, runner).await?;
         }
         Ok(Accepted::Refused(reason))
     }
@@ -266,7 +260,21 @@ impl AcceptReport {
             ReportBody::Hello(_) | ReportBody::Heartbeat | ReportBody::Refused(_) => records::install_pk(&install.id),
         };
         self.record(pk, body, Some(report.runner.clone()), reason.clone()).await?;
+        if let ReportBody::Attempt(attempt) = &report.body {
+            self.stop_attempt(&attempt.job, attempt.fence, &report.runner).await?;
+        }
         Ok(Accepted::Refused(reason))
+    }
+
+    /// Tells one attempt, and no other, to stop.
+    async fn stop_attempt(&self, job: &JobId, fence: Fence, runner: &KeyId) -> Result<(), AppError> {
+        let cancel = DispatchMessage::Cancel {
+            job: job.clone(),
+            dispatch: fence.dispatch,
+            receive: Some(fence.receive),
+            runner: Some(runner.clone()),
+        };
+        Ok(self.outbox.dispatch(&[cancel]).await?)
     }
 
     async fn record(&self, pk: String, body: &str, runner: Option<KeyId>, reason: String) -> Result<(), AppError> {

@@ -159,7 +159,8 @@ pub const fn build_app(workflow: &Workflow) -> Option<&AppName> {
 /// # Errors
 /// The queue's.
 pub async fn dispatch(outbox: &dyn Outbox, jobs: &[JobId]) -> Result<(), AppError> {
-    let messages: Vec<_> = jobs.iter().map(|job| DispatchMessage::Order { job: job.clone(), dispatch: 1 }).collect();
+    let messages: Vec<_> =
+        jobs.iter().map(|job| DispatchMessage::Order { job: job.clone(), dispatch: 1, resend: false }).collect();
     if !messages.is_empty() {
         outbox.dispatch(&messages).await?;
     }

@@ -22,6 +22,10 @@ use crate::ports::{Clock, OrdersQueue, Signer, Store};
 use crate::records::{self, DeployedRecord, Stored, build_key, install_pk, load, load_all};
 use crate::{advance, context};
 
+/// How old an order may be when its second copy is sent, in seconds: SQS drops a duplicate for five minutes
+/// (Amazon SQS developer guide, "Using the message deduplication ID").
+const RESEND_WORTH_SECS: u64 = 280;
+
 /// What dispatching needs.
 #[derive(Clone)]
 pub struct DispatchJob {
@@ -42,11 +46,16 @@ impl DispatchJob {
     /// Transient when a service or the install's queue is not there yet; Internal for broken records.
     pub async fn perform(&self, message: &DispatchMessage) -> Result<(), AppError> {
         match message {
-            DispatchMessage::Order { job, dispatch } => {
+            DispatchMessage::Order { job, dispatch, resend } => {
                 let job = records::job(&*self.store, job).await?.value;
                 let current = matches!(&job.state, JobState::Queued { dispatch: d } if d == dispatch);
                 if !current || job.cancel_requested.is_some() {
                     tracing::info!(job.id = %job.id, "Job `{}` is {}: no order sent", job.id, job.state.word());
+                    return Ok(());
+                }
+                let queued_at = job.history.last().map_or(job.created_at, |record| record.at);
+                if *resend && self.clock.now().since(queued_at) > RESEND_WORTH_SECS * 1000 {
+                    tracing::info!(job.id = %job.id, "Order of job `{}` is too old to be sent a second time", job.id);
                     return Ok(());
                 }
                 self.send_order(&job, *dispatch).await

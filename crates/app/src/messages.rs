@@ -9,7 +9,13 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "send", rename_all = "snake_case")]
 pub enum DispatchMessage {
     /// The order of a queued job.
-    Order { job: JobId, dispatch: u32 },
+    Order {
+        job: JobId,
+        dispatch: u32,
+        /// Whether this is `sweep`'s second copy, which is worth nothing once SQS no longer recognises duplicates.
+        #[serde(default)]
+        resend: bool,
+    },
     /// A request to stop a job, or one attempt of it.
     Cancel {
         job: JobId,

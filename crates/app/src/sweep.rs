@@ -163,7 +163,9 @@ impl Sweep {
             let age = now.since(since) / 1000;
             if (RESEND_FROM_SECS..RESEND_UNTIL_SECS).contains(&age) {
                 swept.resent += 1;
-                self.outbox.dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch }]).await?;
+                self.outbox
+                    .dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch, resend: true }])
+                    .await?;
             }
         }
         match advance::job_event(&*self.store, id, &JobEvent::Expire, now).await? {

@@ -1,7 +1,6 @@
 //! Whole attempts against a queue in memory that leases as SQS does, with the real journal, spool and audit trail.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
@@ -25,14 +24,14 @@ use crate::drain::Drain;
 use crate::grants::GrantDesk;
 use crate::hands::Hands;
 use crate::identity::Identity;
-use crate::inbox::{Delivery, Inbox, InboxError};
+use crate::inbox::{Delivery, Inbox, InboxError, Outbox, Sent};
 use crate::job::StopReason;
 use crate::journal::Journal;
 use crate::kept_logs::KeptLogs;
 use crate::mode::Roles;
 use crate::poll;
 use crate::report::Reporter;
-use crate::spool::Spool;
+use crate::spool::{self, Spool};
 use crate::testing::{config, job_id, order, root, sealed};
 use crate::turns::Turns;
 use crate::verify::Trust;
@@ -125,6 +124,25 @@ impl Inbox for Queue {
     }
 }
 
+/// The reports queue.
+#[derive(Debug, Default)]
+struct Taken {
+    bodies: Mutex<Vec<String>>,
+    /// While set, it takes nothing.
+    deaf: std::sync::atomic::AtomicBool,
+}
+
+#[async_trait]
+impl Outbox for Taken {
+    async fn send(&self, bodies: &[String]) -> Result<Vec<Sent>, InboxError> {
+        if self.deaf.load(Ordering::Relaxed) {
+            return Err(InboxError::Transient("no answer".into()));
+        }
+        self.bodies.lock().unwrap().extend_from_slice(bodies);
+        Ok(vec![Sent::Taken; bodies.len()])
+    }
+}
+
 /// What the job does.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Play {
@@ -171,6 +189,8 @@ struct World {
     queue: Arc<Queue>,
     stage: Arc<Stage>,
     agent: Arc<Agent>,
+    spool: Arc<Spool>,
+    taken: Arc<Taken>,
     state: tempfile::TempDir,
 }
 
@@ -178,15 +198,15 @@ impl World {
     fn new(play: Play) -> Self {
         let queue = Arc::new(Queue::default());
         let stage = Stage { play: Mutex::new(play), begun: AtomicU32::new(0), stopped: Mutex::default() };
-        Self::over(queue, Arc::new(stage), tempfile::tempdir().unwrap())
+        Self::over(queue, Arc::new(stage), Arc::default(), tempfile::tempdir().unwrap())
     }
 
     /// The same machine after its process was killed.
     fn restarted(self) -> Self {
-        Self::over(self.queue, self.stage, self.state)
+        Self::over(self.queue, self.stage, self.taken, self.state)
     }
 
-    fn over(queue: Arc<Queue>, stage: Arc<Stage>, state: tempfile::TempDir) -> Self {
+    fn over(queue: Arc<Queue>, stage: Arc<Stage>, taken: Arc<Taken>, state: tempfile::TempDir) -> Self {
         let path = state.path();
         // The build role works under the runner's own credentials: no STS is needed here.
         let config = Arc::new(config(path.to_str().unwrap(), Role::Build));
@@ -205,7 +225,7 @@ impl World {
             },
             clock: Arc::new(ServerClock::default()),
             inbox: queue.clone(),
-            reporter: Arc::new(Reporter::new(identity.clone(), tenant.clone(), install.clone(), spool)),
+            reporter: Arc::new(Reporter::new(identity.clone(), tenant.clone(), install.clone(), spool.clone())),
             journal: Mutex::new(Journal::open(path).unwrap()),
             audit: Audit::open(path, identity, tenant, install).unwrap(),
             roles: Roles::new(config.clone(), &sdk),
@@ -218,7 +238,7 @@ impl World {
             fatal: OnceLock::new(),
             config,
         };
-        Self { queue, stage, agent: Arc::new(agent), state }
+        Self { queue, stage, agent: Arc::new(agent), spool, taken, state }
     }
 
     /// Polls until `done`, or an hour of the clock has passed.
@@ -229,8 +249,10 @@ impl World {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
+        let beat = Default::default();
         tokio::select! {
             () = poll => panic!("the poll loop ended"),
+            () = spool::sender::run(&self.spool, self.taken.as_ref(), &beat) => panic!("the sender ended"),
             done = tokio::time::timeout(Duration::from_secs(3_600), watch) => {
                 assert!(done.is_ok(), "{what} did not happen; reports: {:?}", self.said());
             }
@@ -250,8 +272,10 @@ impl World {
         let mut files: Vec<_> =
             std::fs::read_dir(self.state.path().join("spool")).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
-        let open = |path: &Path| Envelope::parse(&std::fs::read(path).unwrap()).unwrap().open::<Report>(&key).unwrap();
-        files.iter().map(|path| open(path).body).collect()
+        let waiting = files.iter().map(|path| std::fs::read_to_string(path).unwrap());
+        let taken = self.taken.bodies.lock().unwrap().clone();
+        let open = |text: String| Envelope::parse(text.as_bytes()).unwrap().open::<Report>(&key).unwrap();
+        taken.into_iter().chain(waiting).map(|text| open(text).body).collect()
     }
 
     /// What was reported, in few words.
@@ -286,6 +310,21 @@ fn cancel(receive: Option<u32>) -> String {
         issued_at: Timestamp::from_millis(2_000_000),
         not_after: Timestamp::from_millis(5_000_000),
     })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_is_kept_until_the_queue_has_the_end_of_its_job() {
+    let world = World::new(Play::Succeed);
+    world.taken.deaf.store(true, Ordering::Relaxed);
+    world.queue.send(sealed(&order(1, 7)));
+
+    world.until("the end of the job", |world| world.said().contains(&"1.1 succeeded".to_owned())).await;
+    let kept = !world.queue.is_empty();
+    world.taken.deaf.store(false, Ordering::Relaxed);
+    world.until_deleted().await;
+
+    assert!(kept, "a machine lost now would have taken the outcome along");
+    assert_eq!((world.begun(), world.spool.len()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -42,7 +42,7 @@ pub struct Spool {
     directory: PathBuf,
     inner: Mutex<Inner>,
     added: Notify,
-    emptied: Notify,
+    removed: Notify,
     max_bytes: u64,
     max_reports: usize,
 }
@@ -99,8 +99,8 @@ impl Spool {
     fn bounded(state_dir: &Path, max_bytes: u64, max_reports: usize) -> Result<Self, SpoolError> {
         let directory = state_dir.join("spool");
         let inner = read(&directory).map_err(|source| SpoolError { path: directory.clone(), source })?;
-        let (added, emptied) = (Notify::new(), Notify::new());
-        Ok(Self { directory, inner: Mutex::new(inner), added, emptied, max_bytes, max_reports })
+        let (added, removed) = (Notify::new(), Notify::new());
+        Ok(Self { directory, inner: Mutex::new(inner), added, removed, max_bytes, max_reports })
     }
 
     /// Adds a report. Survives the end of this process; with `durable`, also a power failure.
@@ -138,12 +138,22 @@ impl Spool {
 
     /// Waits until none waits.
     pub async fn emptied(&self) {
+        self.until(|inner| inner.waiting.is_empty()).await;
+    }
+
+    /// Waits until the queue has every report that was added before this call.
+    pub async fn delivered(&self) {
+        let next = self.lock().next;
+        self.until(|inner| inner.waiting.keys().next().is_none_or(|oldest| *oldest >= next)).await;
+    }
+
+    async fn until(&self, reached: impl Fn(&Inner) -> bool) {
         loop {
-            let emptied = self.emptied.notified();
-            if self.is_empty() {
+            let removed = self.removed.notified();
+            if reached(&self.lock()) {
                 return;
             }
-            emptied.await;
+            removed.await;
         }
     }
 
@@ -195,9 +205,7 @@ impl Spool {
             // A file that stays is sent again after the next start, which is harmless.
             let _ = std::fs::remove_file(self.path(at, waiting.class));
         }
-        if inner.waiting.is_empty() {
-            self.emptied.notify_waiters();
-        }
+        self.removed.notify_waiters();
     }
 
     fn path(&self, at: u64, class: Class) -> PathBuf {

@@ -77,8 +77,8 @@ fn manifest(directory: &Path, descriptor: &Descriptor) -> Result<Manifest, Failu
     }
     let bytes = std::fs::read(path_of(directory, digest))
         .map_err(|error| Failure::because(&format!("image layout lacks manifest `{digest}`"), &error))?;
-    let manifest = Manifest::new(Some(&descriptor.media_type), Bytes::from(bytes))
-        .map_err(|detail| unusable(digest, &detail))?;
+    let manifest =
+        Manifest::new(Some(&descriptor.media_type), Bytes::from(bytes)).map_err(|detail| unusable(digest, &detail))?;
     if manifest.digest != *digest {
         return Err(unusable(digest, &format!("its bytes have digest `{}`", manifest.digest)));
     }
@@ -111,8 +111,7 @@ mod tests {
         let media_type = "application/vnd.oci.image.manifest.v1+json";
         let config = put(directory, "application/vnd.oci.image.config.v1+json", &json!({ "name": name }));
         let layer = put(directory, "application/vnd.oci.image.layer.v1.tar", &json!("shared"));
-        let document =
-            json!({ "schemaVersion": 2, "mediaType": media_type, "config": config, "layers": [layer] });
+        let document = json!({ "schemaVersion": 2, "mediaType": media_type, "config": config, "layers": [layer] });
         put(directory, media_type, &document)
     }
 
@@ -147,6 +146,8 @@ mod tests {
         let changed = format!("{} ", std::fs::read_to_string(path_of(layout.path(), &digest)).unwrap());
         std::fs::write(path_of(layout.path(), &digest), changed).unwrap();
 
-        assert!(matches!(read(layout.path()), Err(Failure::Failed { reason, .. }) if reason.contains("its bytes have digest")));
+        assert!(
+            matches!(read(layout.path()), Err(Failure::Failed { reason, .. }) if reason.contains("its bytes have digest"))
+        );
     }
 }

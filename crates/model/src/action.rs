@@ -1,0 +1,262 @@
+//! What can happen next in a world, and the world after it: the face that the checker sees.
+
+use stateright::{Model, Property};
+
+use crate::bounds::Bounds;
+use crate::bug::seeded;
+use crate::job::{Control, Outcome};
+use crate::report::{RUNNERS, Report};
+use crate::rules::{self, Rule};
+use crate::runner::{Attempt, Redelivery};
+use crate::world::{Place, World};
+
+/// The protocol within bounds.
+#[derive(Debug, Clone, Copy)]
+pub struct Protocol {
+    pub bounds: Bounds,
+    pub control: Control,
+}
+
+/// Something that happens; `j` is a job, `r` a runner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    // The control plane.
+    Dispatch {
+        j: usize,
+    },
+    SendAgain {
+        j: usize,
+    },
+    Deliver {
+        j: usize,
+        report: Report,
+        acknowledged: bool,
+    },
+    /// The report's handler dies before it has committed anything.
+    HandlerDies {
+        j: usize,
+        report: Report,
+    },
+    /// The second runner's hello is accepted; the first one's key is retired.
+    Enrol,
+    Cancel {
+        j: usize,
+    },
+    Retry {
+        j: usize,
+    },
+    Sweep {
+        j: usize,
+    },
+    // Time.
+    OrderExpires {
+        j: usize,
+        dispatch: u8,
+    },
+    GraceEnds {
+        j: usize,
+    },
+    LeaseEnds {
+        j: usize,
+        dispatch: u8,
+    },
+    // Machines.
+    Boot,
+    LoseMachine,
+    Crash {
+        r: usize,
+    },
+    // The runner.
+    Receive {
+        r: usize,
+        j: usize,
+        dispatch: u8,
+    },
+    /// A delivery that one runner has reaches the other one too.
+    Twin {
+        j: usize,
+        dispatch: u8,
+    },
+    /// The same delivery comes a second time.
+    ReceiveTwice {
+        r: usize,
+        j: usize,
+    },
+    Accept {
+        r: usize,
+        j: usize,
+    },
+    Start {
+        r: usize,
+        j: usize,
+    },
+    /// What was accepted can no longer be started.
+    Drop {
+        r: usize,
+        j: usize,
+    },
+    Effect {
+        r: usize,
+        j: usize,
+    },
+    Finish {
+        r: usize,
+        j: usize,
+        outcome: Outcome,
+    },
+    /// The lease cannot be renewed: the runner stops its job before the lease ends.
+    StopForLease {
+        r: usize,
+        j: usize,
+    },
+    Send {
+        r: usize,
+        j: usize,
+    },
+    Delete {
+        r: usize,
+        j: usize,
+    },
+    TakeCancel {
+        r: usize,
+        j: usize,
+    },
+    TakeStop {
+        r: usize,
+        j: usize,
+    },
+}
+
+impl Protocol {
+    /// Returns the protocol within `bounds`.
+    pub const fn new(bounds: Bounds) -> Self {
+        Self { bounds, control: Control { max_dispatches: bounds.dispatches, seed: bounds.seed } }
+    }
+
+    fn control_plane_actions(&self, world: &World, j: usize, actions: &mut Vec<Action>) {
+        let (part, bounds) = (&world.jobs[j], &self.bounds);
+        let dispatch = part.job.dispatch;
+        if world.order(j, dispatch).place == Place::Unsent {
+            actions.push(Action::Dispatch { j });
+        } else if seeded!(bounds.seed, DeduplicationIgnored) {
+            actions.push(Action::SendAgain { j });
+        }
+        for report in part.reports.iter().filter(|report| report.runner <= world.speaker) {
+            actions.push(Action::Deliver { j, report, acknowledged: true });
+            if world.spent.acks < bounds.acks {
+                actions.push(Action::Deliver { j, report, acknowledged: false });
+            }
+            if seeded!(bounds.seed, AcknowledgedBeforeCommit) {
+                actions.push(Action::HandlerDies { j, report });
+            }
+        }
+        if !part.job.has_ended() {
+            actions.push(Action::Sweep { j });
+            if world.spent.cancels < bounds.cancels {
+                actions.push(Action::Cancel { j });
+            }
+        }
+        if part.job.is_retryable() || seeded!(bounds.seed, RetryBeforeEnd) {
+            actions.push(Action::Retry { j });
+        }
+        for dispatch in 1..=dispatch {
+            actions.push(Action::OrderExpires { j, dispatch });
+            actions.push(Action::LeaseEnds { j, dispatch });
+            actions.push(Action::Twin { j, dispatch });
+        }
+        actions.push(Action::GraceEnds { j });
+    }
+
+    fn runner_actions(world: &World, r: usize, j: usize, actions: &mut Vec<Action>) {
+        let runner = &world.runners[r];
+        match runner.attempts[j] {
+            Attempt::Idle => {
+                actions.extend((1..=world.jobs[j].job.dispatch).map(|dispatch| Action::Receive { r, j, dispatch }));
+            }
+            Attempt::Coming { .. } => actions.push(Action::Accept { r, j }),
+            Attempt::Ready { .. } => actions.extend([Action::Start { r, j }, Action::Drop { r, j }]),
+            Attempt::Working { changed, .. } => {
+                actions.push(Action::StopForLease { r, j });
+                actions.push(Action::Finish { r, j, outcome: Outcome::Failed });
+                actions.push(Action::ReceiveTwice { r, j });
+                actions.push(if changed {
+                    Action::Finish { r, j, outcome: Outcome::Succeeded }
+                } else {
+                    Action::Effect { r, j }
+                });
+            }
+            Attempt::Done { .. } => actions.push(Action::Delete { r, j }),
+        }
+        if !runner.spool[j].is_empty() {
+            actions.push(Action::Send { r, j });
+        }
+        if world.jobs[j].cancel != 0 {
+            actions.push(Action::TakeCancel { r, j });
+        }
+        if runner.stop[j] {
+            actions.push(Action::TakeStop { r, j });
+        }
+    }
+}
+
+impl Model for Protocol {
+    type State = World;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<World> {
+        self.bounds.kinds.iter().map(|kinds: &[Redelivery; _]| World::new(*kinds)).collect()
+    }
+
+    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+        if world.broken != 0 {
+            return;
+        }
+        for j in 0..self.bounds.jobs {
+            self.control_plane_actions(world, j, actions);
+            for r in (0..RUNNERS).filter(|r| world.runners[*r].is_up()) {
+                Self::runner_actions(world, r, j, actions);
+            }
+        }
+        actions.extend([Action::Enrol, Action::Boot, Action::LoseMachine]);
+        actions.extend((0..RUNNERS).map(|r| Action::Crash { r }));
+    }
+
+    fn next_state(&self, world: &World, action: Action) -> Option<World> {
+        let mut next = *world;
+        let happened = match action {
+            Action::Dispatch { j } => self.dispatch(&mut next, j),
+            Action::SendAgain { j } => self.send_again(&mut next, j),
+            Action::Deliver { j, report, acknowledged } => self.deliver(&mut next, j, report, acknowledged),
+            Action::HandlerDies { j, report } => self.handler_dies(&mut next, j, report),
+            Action::Enrol => Self::enrol(&mut next),
+            Action::Cancel { j } => self.cancel(&mut next, j),
+            Action::Retry { j } => self.retry(&mut next, j),
+            Action::Sweep { j } => self.sweep(&mut next, j),
+            Action::OrderExpires { j, dispatch } => self.order_expires(&mut next, j, dispatch),
+            Action::GraceEnds { j } => self.grace_ends(&mut next, j),
+            Action::LeaseEnds { j, dispatch } => self.lease_ends(&mut next, j, dispatch),
+            Action::Boot => self.boot(&mut next),
+            Action::LoseMachine => self.lose_machine(&mut next),
+            Action::Crash { r } => self.crash(&mut next, r),
+            Action::Receive { r, j, dispatch } => self.receive(&mut next, r, j, dispatch),
+            Action::Twin { j, dispatch } => self.twin(&mut next, j, dispatch),
+            Action::ReceiveTwice { r, j } => self.receive_twice(&mut next, r, j),
+            Action::Accept { r, j } => self.accept(&mut next, r, j),
+            Action::Start { r, j } => self.start(&mut next, r, j),
+            Action::Drop { r, j } => self.drop_order(&mut next, r, j),
+            Action::Effect { r, j } => self.effect(&mut next, r, j),
+            Action::Finish { r, j, outcome } => self.finish(&mut next, r, j, outcome),
+            Action::StopForLease { r, j } => self.stop_for_lease(&mut next, r, j),
+            Action::Send { r, j } => self.send(&mut next, r, j),
+            Action::Delete { r, j } => self.delete(&mut next, r, j),
+            Action::TakeCancel { r, j } => self.take_cancel(&mut next, r, j),
+            Action::TakeStop { r, j } => self.take_stop(&mut next, r, j),
+        };
+        next.broken &= !Rule::excused(&self.bounds);
+        happened.filter(|()| next != *world).map(|()| next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        rules::properties(&self.bounds)
+    }
+}

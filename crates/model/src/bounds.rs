@@ -1,0 +1,173 @@
+//! How much of everything the model may do: the faults, wishes and repetitions that keep its space finite.
+
+#[cfg(any(test, feature = "mutants"))]
+use crate::bug::Bug;
+use crate::bug::{Seed, seeded};
+use crate::runner::{JOBS, Redelivery};
+
+/// The bounds of one check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    pub name: &'static str,
+    pub jobs: usize,
+    /// The jobs change the same thing: one FIFO group.
+    pub one_thing: bool,
+    /// What the jobs' kinds say of redelivery; one initial state each.
+    pub kinds: &'static [[Redelivery; JOBS]],
+    /// Dispatches of one job.
+    pub dispatches: u8,
+    /// Receives of one order before the dead-letter queue.
+    pub receives: u8,
+    /// Leases that end although their runner lives.
+    pub lapses: u8,
+    /// Times that a runner dies and comes back with its disk.
+    pub crashes: u8,
+    /// Machines lost with their disk.
+    pub losses: u8,
+    /// A second machine may take over, with or without the first one being gone.
+    pub replacement: bool,
+    /// Reports handled whose acknowledgement is lost.
+    pub acks: u8,
+    /// Wishes to cancel.
+    pub cancels: u8,
+    /// Jobs given up while a report of theirs is still on its way.
+    pub lates: u8,
+    /// Deliveries that reach both runners with one receive count, which SQS rules out for FIFO queues.
+    pub twins: u8,
+    /// Attempts also report progress.
+    pub progress: bool,
+    pub seed: Seed,
+}
+
+const RESUME: Redelivery = Redelivery::Resume;
+const INTERRUPTED: Redelivery = Redelivery::Interrupted;
+
+impl Bounds {
+    /// One job of either kind that may be dispatched twice, on one runner, with every fault but the loss of its disk.
+    pub const ONE_JOB: Self = Self {
+        name: "one_job",
+        jobs: 1,
+        one_thing: true,
+        kinds: &[[RESUME, RESUME], [INTERRUPTED, INTERRUPTED]],
+        dispatches: 2,
+        receives: 2,
+        lapses: 1,
+        crashes: 1,
+        losses: 0,
+        replacement: false,
+        acks: 1,
+        cancels: 1,
+        lates: 1,
+        twins: 0,
+        progress: false,
+        seed: NO_BUG,
+    };
+
+    /// One job, dispatched once; a second machine takes over, before or after the first one is gone or beside it.
+    pub const REPLACEMENT: Self =
+        Self { name: "replacement", dispatches: 1, losses: 1, replacement: true, ..Self::ONE_JOB };
+
+    /// One job that may be dispatched twice, and a second machine; nobody cancels, and reports come once and in time.
+    pub const RETRY_ELSEWHERE: Self =
+        Self { name: "retry_elsewhere", dispatches: 2, acks: 0, cancels: 0, lates: 0, ..Self::REPLACEMENT };
+
+    /// One job with a third receive, and progress reports.
+    pub const MANY_RECEIVES: Self = Self {
+        name: "many_receives",
+        dispatches: 1,
+        receives: 3,
+        lapses: 2,
+        crashes: 2,
+        progress: true,
+        ..Self::ONE_JOB
+    };
+
+    /// One job whose delivery may reach both runners with the same fence: what the control plane makes of it. That two
+    /// attempts then work at once cannot be helped, so some rules are excused.
+    pub const TWINS: Self = Self {
+        name: "twins",
+        twins: 1,
+        lapses: 0,
+        crashes: 0,
+        cancels: 0,
+        lates: 0,
+        progress: true,
+        ..Self::REPLACEMENT
+    };
+
+    /// Two jobs that change the same thing.
+    pub const ONE_THING: Self = Self {
+        name: "one_thing",
+        jobs: 2,
+        kinds: &[[RESUME, RESUME], [INTERRUPTED, RESUME]],
+        lapses: 1,
+        crashes: 0,
+        acks: 0,
+        cancels: 0,
+        lates: 0,
+        ..Self::ONE_JOB
+    };
+
+    /// Two jobs that change different things, so that they run beside each other.
+    pub const TWO_THINGS: Self = Self {
+        name: "two_things",
+        one_thing: false,
+        kinds: &[[RESUME, INTERRUPTED]],
+        dispatches: 1,
+        crashes: 1,
+        ..Self::ONE_THING
+    };
+
+    /// Every space that must hold.
+    pub const ALL: [Self; 7] = [
+        Self::ONE_JOB,
+        Self::REPLACEMENT,
+        Self::RETRY_ELSEWHERE,
+        Self::MANY_RECEIVES,
+        Self::TWINS,
+        Self::ONE_THING,
+        Self::TWO_THINGS,
+    ];
+
+    /// Returns a space in which `bug` must break a rule.
+    #[cfg(any(test, feature = "mutants"))]
+    pub fn ground_of(bug: Bug) -> Self {
+        let ground = match bug {
+            Bug::EqualFenceSecondWins => Self::TWINS,
+            Bug::RetiredKeyAccepted | Bug::DeduplicationIgnored => Self::REPLACEMENT,
+            Bug::GroupPerJob | Bug::SerialNotChecked => Self::ONE_THING,
+            Bug::FenceNotCompared
+            | Bug::OldDispatchAccepted
+            | Bug::SequenceIgnored
+            | Bug::EndDoesNotAbsorb
+            | Bug::CancelEndsQueued
+            | Bug::LostBeforeExpiry
+            | Bug::RunningNeverExpires
+            | Bug::RetryBeforeEnd
+            | Bug::RetriesUnbounded
+            | Bug::AcknowledgedBeforeCommit
+            | Bug::LeaseNotStopped
+            | Bug::LateAnswerStarts
+            | Bug::RunsPastExpiry
+            | Bug::ExpiredOrderStarts
+            | Bug::InterruptedStartsAgain
+            | Bug::DuplicateStarts
+            | Bug::FinishedForgotten
+            | Bug::JournalAfterStart
+            | Bug::DeletedBeforeDurable
+            | Bug::SpoolInMemory
+            | Bug::CancelForgotten => Self::ONE_JOB,
+        };
+        Self { seed: bug.into(), ..ground }
+    }
+
+    /// Returns whether two jobs stand in one FIFO group.
+    pub fn same_group(&self, a: usize, b: usize) -> bool {
+        a == b || (self.one_thing && !seeded!(self.seed, GroupPerJob))
+    }
+}
+
+const NO_BUG: Seed = Seed {
+    #[cfg(any(test, feature = "mutants"))]
+    bug: None,
+};

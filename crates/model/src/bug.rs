@@ -1,0 +1,125 @@
+//! Protocol mistakes that the model can be seeded with, to show that its rules would notice them.
+
+/// One mistake; compiled in only for tests and with the feature `mutants`.
+#[cfg(any(test, feature = "mutants"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Bug {
+    /// A report with a lower receive count still changes the job.
+    FenceNotCompared,
+    /// Of two equal fences the second one takes the job over.
+    EqualFenceSecondWins,
+    /// A report of an earlier dispatch changes the job.
+    OldDispatchAccepted,
+    /// A repeated or late sequence number changes the job.
+    SequenceIgnored,
+    /// A report changes a job that has ended.
+    EndDoesNotAbsorb,
+    /// Asking to cancel a queued job ends it at once, though a runner may have started it.
+    CancelEndsQueued,
+    /// A job is called lost before its order has expired.
+    LostBeforeExpiry,
+    /// The sweep forgets jobs that have started.
+    RunningNeverExpires,
+    /// A job that has not ended is dispatched again.
+    RetryBeforeEnd,
+    /// There is no limit to dispatches.
+    RetriesUnbounded,
+    /// Reports of a replaced runner's key are taken.
+    RetiredKeyAccepted,
+    /// A report is acknowledged before its change is committed.
+    AcknowledgedBeforeCommit,
+    /// An order sent twice stands in the queue twice.
+    DeduplicationIgnored,
+    /// The FIFO group is the job, not the thing being changed.
+    GroupPerJob,
+    /// The runner goes on when its lease ends.
+    LeaseNotStopped,
+    /// The lease is counted from the arrival of the answer, not from before the request.
+    LateAnswerStarts,
+    /// An attempt runs on past `not_after`.
+    RunsPastExpiry,
+    /// An order is started after `not_after`.
+    ExpiredOrderStarts,
+    /// A job that must not start a second time is started at redelivery.
+    InterruptedStartsAgain,
+    /// The same delivery received twice starts the job twice.
+    DuplicateStarts,
+    /// A redelivered order whose work is done is started again.
+    FinishedForgotten,
+    /// The journal is written after the start.
+    JournalAfterStart,
+    /// An older order of the group is started after a newer one.
+    SerialNotChecked,
+    /// The order is deleted before the `finished` report is durable.
+    DeletedBeforeDurable,
+    /// The spool does not survive a crash.
+    SpoolInMemory,
+    /// A cancel that came before its order is not remembered.
+    CancelForgotten,
+}
+
+#[cfg(any(test, feature = "mutants"))]
+impl Bug {
+    /// Every mistake.
+    pub const ALL: [Self; 26] = [
+        Self::FenceNotCompared,
+        Self::EqualFenceSecondWins,
+        Self::OldDispatchAccepted,
+        Self::SequenceIgnored,
+        Self::EndDoesNotAbsorb,
+        Self::CancelEndsQueued,
+        Self::LostBeforeExpiry,
+        Self::RunningNeverExpires,
+        Self::RetryBeforeEnd,
+        Self::RetriesUnbounded,
+        Self::RetiredKeyAccepted,
+        Self::AcknowledgedBeforeCommit,
+        Self::DeduplicationIgnored,
+        Self::GroupPerJob,
+        Self::LeaseNotStopped,
+        Self::LateAnswerStarts,
+        Self::RunsPastExpiry,
+        Self::ExpiredOrderStarts,
+        Self::InterruptedStartsAgain,
+        Self::DuplicateStarts,
+        Self::FinishedForgotten,
+        Self::JournalAfterStart,
+        Self::SerialNotChecked,
+        Self::DeletedBeforeDurable,
+        Self::SpoolInMemory,
+        Self::CancelForgotten,
+    ];
+}
+
+/// Whether the model in `$seed` carries the mistake `$bug`; the constant `false` without the feature.
+#[cfg(any(test, feature = "mutants"))]
+macro_rules! seeded {
+    ($seed:expr, $bug:ident) => {
+        $seed.bug == Some($crate::bug::Bug::$bug)
+    };
+}
+
+/// Whether the model in `$seed` carries the mistake `$bug`; the constant `false` without the feature.
+#[cfg(not(any(test, feature = "mutants")))]
+macro_rules! seeded {
+    ($seed:expr, $bug:ident) => {{
+        let _ = &$seed;
+        false
+    }};
+}
+
+pub(crate) use seeded;
+
+/// Which mistake a model carries; nothing at all without the feature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Seed {
+    #[cfg(any(test, feature = "mutants"))]
+    pub bug: Option<Bug>,
+}
+
+#[cfg(any(test, feature = "mutants"))]
+impl From<Bug> for Seed {
+    fn from(bug: Bug) -> Self {
+        Self { bug: Some(bug) }
+    }
+}

@@ -1,0 +1,166 @@
+//! What must hold, whatever crashes: each rule is a property of the model.
+
+use stateright::{Model, Property};
+
+use crate::action::Protocol;
+use crate::bounds::Bounds;
+use crate::job::{Job, JobState};
+use crate::runner::{Attempt, Entry, Phase};
+use crate::world::World;
+
+/// A rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Rule {
+    OneAtATime,
+    NoEffectWithoutLease,
+    NoEffectAfterExpiry,
+    DoneOnce,
+    FinishedIsNotStartedAgain,
+    CancelledIsNotStarted,
+    JournalFirst,
+    NoOlderOrder,
+    NoStaleReport,
+    NoRetiredKey,
+    EndAbsorbs,
+    CancelAsksOnly,
+    GivenUpOnlyAfterExpiry,
+    DispatchFollowsEnd,
+    AttemptsAreBounded,
+    NoOutcomeLost,
+    DeletedWhenDurable,
+    EveryJobEnds,
+}
+
+impl Rule {
+    /// The rules that stand on SQS handing one delivery of a FIFO queue to one receiver only.
+    const NEED_ONE_RECEIVER: [Self; 4] =
+        [Self::OneAtATime, Self::NoEffectWithoutLease, Self::DoneOnce, Self::NoOutcomeLost];
+
+    /// Returns the bits of the rules that cannot hold within `bounds`.
+    pub(crate) fn excused(bounds: &Bounds) -> u32 {
+        if bounds.twins == 0 { 0 } else { Self::NEED_ONE_RECEIVER.into_iter().fold(0, |bits, rule| bits | rule.bit()) }
+    }
+
+    /// Returns the bit that marks the rule as broken.
+    pub const fn bit(self) -> u32 {
+        1 << self as u8
+    }
+}
+
+macro_rules! watched {
+    ($name:literal, $rule:ident) => {
+        Property::always($name, |_, world: &World| world.broken & Rule::$rule.bit() == 0)
+    };
+}
+
+/// Returns every rule, and some things that must be possible, lest a rule holds for want of anything happening.
+pub fn properties(bounds: &Bounds) -> Vec<Property<Protocol>> {
+    let mut properties = vec![
+        Property::always("one attempt works on one thing at a time", one_at_a_time),
+        watched!("no effect without a lease", NoEffectWithoutLease),
+        watched!("no effect after the order has expired", NoEffectAfterExpiry),
+        watched!("what must not start twice has its effect once per dispatch", DoneOnce),
+        watched!("what a journal knows as finished is not started again", FinishedIsNotStartedAgain),
+        watched!("what a runner was told to cancel is not started by it", CancelledIsNotStarted),
+        watched!("what runs stands in the journal", JournalFirst),
+        watched!("no older order after a newer one of its group", NoOlderOrder),
+        watched!("no stale report changes a job", NoStaleReport),
+        watched!("no report of a retired key changes a job", NoRetiredKey),
+        watched!("an end absorbs", EndAbsorbs),
+        watched!("a wish to cancel does not end a job by itself", CancelAsksOnly),
+        watched!("a job is given up only after its order has expired", GivenUpOnlyAfterExpiry),
+        watched!("a dispatch follows an end", DispatchFollowsEnd),
+        watched!("attempts are bounded", AttemptsAreBounded),
+        watched!("no outcome is lost", NoOutcomeLost),
+        watched!("an order is deleted when its outcome is durable", DeletedWhenDurable),
+        Property::always("every job ends", every_job_ends),
+    ];
+    properties.extend(possible(bounds));
+    properties
+}
+
+fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
+    let mut possible = vec![
+        Property::sometimes("a second delivery succeeds", |_, world: &World| {
+            any_state(world, |state| state == JobState::Succeeded { receive: 2 })
+        }),
+        Property::sometimes("a job ends interrupted", |_, world: &World| {
+            any_state(world, |state| matches!(state, JobState::Interrupted { .. }))
+        }),
+        Property::sometimes("a job is lost", |_, world: &World| any_state(world, |state| state == JobState::Lost)),
+        Property::sometimes("a runner waits to delete the order of a job that has ended", |_, world: &World| {
+            world.runners.iter().any(|runner| {
+                runner
+                    .attempts
+                    .iter()
+                    .zip(&world.jobs)
+                    .any(|(attempt, part)| matches!(attempt, Attempt::Done { .. }) && part.job.has_ended())
+            })
+        }),
+    ];
+    if bounds.dispatches > 1 {
+        possible.push(Property::sometimes("a second dispatch succeeds", |_, world: &World| {
+            world.jobs.iter().any(|part| part.job.dispatch == 2 && matches!(part.job.state, JobState::Succeeded { .. }))
+        }));
+    }
+    if bounds.cancels > 0 {
+        possible.push(Property::sometimes("a job is cancelled", |_, world: &World| {
+            any_state(world, |state| state == JobState::Cancelled)
+        }));
+    }
+    if bounds.twins > 0 {
+        possible.push(Property::sometimes("the loser of two equal fences is told to stop", |_, world: &World| {
+            world.runners.iter().any(|runner| runner.stop[0])
+        }));
+    }
+    possible
+}
+
+fn any_state(world: &World, test: fn(JobState) -> bool) -> bool {
+    world.jobs.iter().any(|part| test(part.job.state))
+}
+
+fn one_at_a_time(protocol: &Protocol, world: &World) -> bool {
+    let bounds = &protocol.bounds;
+    bounds.twins > 0 || (0..bounds.jobs).all(|j| world.working_in_group(bounds, j) <= 1)
+}
+
+/// Nothing is left to happen, so every job must have ended. The space has no cycles (a test shows it), so that every
+/// path comes to such a state and this is the same as "every job ends eventually".
+fn every_job_ends(protocol: &Protocol, world: &World) -> bool {
+    if world.broken != 0 || world.jobs.iter().take(protocol.bounds.jobs).all(|part| part.job.has_ended()) {
+        return true;
+    }
+    let mut actions = Vec::new();
+    protocol.actions(world, &mut actions);
+    actions.into_iter().any(|action| protocol.next_state(world, action).is_some())
+}
+
+impl World {
+    /// Watches an attempt being accepted with `entry` in the journal so far.
+    pub(crate) const fn watch_accept(&mut self, entry: Entry, dispatch: u8, newer_accepted: bool) {
+        self.watch(Rule::FinishedIsNotStartedAgain, entry.has_finished(dispatch));
+        self.watch(Rule::CancelledIsNotStarted, entry.cancelled == dispatch);
+        self.watch(Rule::NoOlderOrder, newer_accepted || entry.dispatch > dispatch);
+    }
+
+    /// Watches the job's process being started with `entry` in the journal.
+    pub(crate) const fn watch_start(&mut self, entry: Entry, dispatch: u8) {
+        let journaled = entry.dispatch == dispatch && matches!(entry.phase, Phase::Started);
+        self.watch(Rule::JournalFirst, !journaled);
+    }
+
+    /// Watches the control plane calling off job `j` by itself: nothing may be going on, and no outcome be known.
+    pub(crate) fn watch_given_up(&mut self, j: usize, before: Job) {
+        let part = &self.jobs[j];
+        let told = part.told[usize::from(self.speaker)];
+        let heard = told > 0 && told >= before.receive().unwrap_or(0);
+        let kept = told == 0 && self.runners[usize::from(self.speaker)].journal[j].has_finished(before.dispatch);
+        let expired = self.order(j, before.dispatch).expired;
+        let working = self.is_worked_on(j, before.dispatch);
+        let excused = self.spent.lates > 0;
+        self.watch(Rule::GivenUpOnlyAfterExpiry, !expired || working);
+        self.watch(Rule::NoOutcomeLost, (heard || kept) && !excused);
+    }
+}

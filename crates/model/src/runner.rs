@@ -1,0 +1,183 @@
+//! What a runner knows and decides: its journal, its attempt per job, its spool.
+
+use crate::bug::{Seed, seeded};
+use crate::job::{Fence, Job, Outcome};
+use crate::report::Reports;
+
+/// The most jobs that the model follows.
+pub const JOBS: usize = 2;
+
+/// What a second delivery means after the first attempt's runner died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Redelivery {
+    Resume,
+    Interrupted,
+}
+
+/// Whether the runner's machine is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Machine {
+    NotYet,
+    Up,
+    Gone,
+}
+
+/// A runner with its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Runner {
+    pub machine: Machine,
+    pub attempts: [Attempt; JOBS],
+    pub journal: [Entry; JOBS],
+    pub spool: [Reports; JOBS],
+    /// Attempts that the control plane wants stopped: the loser of two equal fences, or a stale one.
+    pub stop: [bool; JOBS],
+}
+
+/// What a runner does about one job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Attempt {
+    Idle,
+    /// The answer to its receive request is on the way.
+    Coming {
+        fence: Fence,
+    },
+    /// Accepted; nothing is journaled or started yet.
+    Ready {
+        fence: Fence,
+    },
+    /// The job's process runs; `changed` once it has had its effect.
+    Working {
+        fence: Fence,
+        changed: bool,
+    },
+    /// Over and journaled; the order is deleted once the report is durable.
+    Done {
+        fence: Fence,
+    },
+}
+
+impl Attempt {
+    /// Returns the fence of the delivery that it answers.
+    pub const fn fence(&self) -> Option<Fence> {
+        match *self {
+            Self::Idle => None,
+            Self::Coming { fence } | Self::Ready { fence } | Self::Working { fence, .. } | Self::Done { fence } => {
+                Some(fence)
+            }
+        }
+    }
+
+    /// Returns whether the job's process runs.
+    pub const fn is_working(&self) -> bool {
+        matches!(self, Self::Working { .. })
+    }
+}
+
+/// What a journal holds of one job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Entry {
+    /// The newest dispatch that was accepted; 0 for none.
+    pub dispatch: u8,
+    pub phase: Phase,
+    /// The dispatch that the control plane cancelled before it was in hand; 0 for none.
+    pub cancelled: u8,
+}
+
+/// How far the newest dispatch came here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Phase {
+    #[default]
+    Accepted,
+    Started,
+    Finished(Outcome),
+}
+
+impl Entry {
+    /// Returns whether the journal knows how `dispatch` ended.
+    pub const fn has_finished(self, dispatch: u8) -> bool {
+        self.dispatch == dispatch && matches!(self.phase, Phase::Finished(_))
+    }
+}
+
+/// What a runner makes of a delivered order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[must_use]
+pub enum Decision {
+    /// Nobody has begun it.
+    Start,
+    /// An earlier attempt may have begun: start again from refreshed state.
+    Resume,
+    /// An earlier attempt may have begun, and this kind is not started a second time.
+    Interrupted,
+    /// It ended here: report that again.
+    Again(Outcome),
+    /// The control plane cancelled it before it started.
+    Cancelled,
+    /// Refused: worth nothing any more.
+    Expired,
+    /// Refused: a newer order of the group, or a newer dispatch of the job, was accepted before.
+    Replayed,
+}
+
+/// What a delivered order says, beside the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Delivery {
+    pub fence: Fence,
+    pub redelivery: Redelivery,
+    pub expired: bool,
+    /// The journal holds an order of the same group with a higher serial.
+    pub newer_accepted: bool,
+}
+
+/// Returns what a runner with `entry` in its journal makes of `delivery`.
+///
+/// A second receive of an order that must not start twice ends as interrupted even when the journal knows nothing of
+/// a start: another machine, whose journal is lost, may have started it.
+pub fn decide(seed: Seed, entry: Entry, delivery: Delivery) -> Decision {
+    let Delivery { fence: Fence { dispatch, receive }, redelivery, expired, newer_accepted } = delivery;
+    if expired && !seeded!(seed, ExpiredOrderStarts) {
+        return Decision::Expired;
+    }
+    if (newer_accepted || entry.dispatch > dispatch) && !seeded!(seed, SerialNotChecked) {
+        return Decision::Replayed;
+    }
+    let known = (entry.dispatch == dispatch).then_some(entry.phase);
+    match known {
+        Some(Phase::Finished(outcome)) if !seeded!(seed, FinishedForgotten) => return Decision::Again(outcome),
+        Some(Phase::Accepted | Phase::Started | Phase::Finished(_)) | None => {}
+    }
+    if entry.cancelled == dispatch && !seeded!(seed, CancelForgotten) {
+        return Decision::Cancelled;
+    }
+    let may_have_begun = receive > 1 || known == Some(Phase::Started);
+    match (may_have_begun, redelivery) {
+        (false, _) => Decision::Start,
+        (true, Redelivery::Resume) => Decision::Resume,
+        (true, Redelivery::Interrupted) if seeded!(seed, InterruptedStartsAgain) => Decision::Start,
+        (true, Redelivery::Interrupted) => Decision::Interrupted,
+    }
+}
+
+impl Runner {
+    /// A machine that is not there yet.
+    pub const ABSENT: Self = Self {
+        machine: Machine::NotYet,
+        attempts: [Attempt::Idle; JOBS],
+        journal: [Entry { dispatch: 0, phase: Phase::Accepted, cancelled: 0 }; JOBS],
+        spool: [Reports::NONE; JOBS],
+        stop: [false; JOBS],
+    };
+
+    /// A machine that is up, with an empty disk.
+    pub const UP: Self = Self { machine: Machine::Up, ..Self::ABSENT };
+
+    /// Returns whether the machine is there.
+    pub const fn is_up(&self) -> bool {
+        matches!(self.machine, Machine::Up)
+    }
+
+    /// Returns whether a report about the job's current dispatch waits on its disk.
+    pub fn will_speak_of(&self, j: usize, job: &Job) -> bool {
+        self.is_up() && self.spool[j].speaks_of(job.dispatch)
+    }
+}

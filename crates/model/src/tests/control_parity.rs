@@ -1,0 +1,150 @@
+//! The model's job and the real aggregate give the same answers to the same events.
+
+use freehold_domain::job::{self as real, JobEvent, NewJob, Rejected, Step};
+use freehold_protocol::limits::LOST_GRACE_SECS;
+use freehold_protocol::order::Mode;
+use freehold_protocol::report::{self, Block};
+use freehold_protocol::{KeyId, Timestamp, WorkflowId};
+use proptest::prelude::*;
+
+use crate::bug::Seed;
+use crate::job::{Answer, Control, Event, Fence, Job, JobState, Outcome};
+
+const CLAIM_WINDOW_SECS: u64 = 60;
+const CONTROL: Control = Control { max_dispatches: real::MAX_DISPATCHES as u8, seed: Seed { bug: None } };
+
+/// What happens, and how many seconds pass before it.
+fn happenings() -> impl Strategy<Value = Vec<(u64, Event)>> {
+    let fence = || (1..5_u8, 1..4_u8).prop_map(|(dispatch, receive)| Fence { dispatch, receive });
+    let outcome = prop_oneof![
+        1 => Just(Outcome::Succeeded),
+        3 => Just(Outcome::Failed),
+        1 => Just(Outcome::Blocked),
+        2 => Just(Outcome::Interrupted),
+        1 => Just(Outcome::Cancelled),
+    ];
+    let event = prop_oneof![
+        3 => (fence(), 1..4_u8, 0..2_u8).prop_map(|(fence, seq, runner)| Event::Started { fence, seq, runner }),
+        3 => (fence(), 1..6_u8, 0..2_u8).prop_map(|(fence, seq, runner)| Event::Progress { fence, seq, runner }),
+        3 => (fence(), 0..2_u8, outcome).prop_map(|(fence, runner, outcome)| Event::Finished { fence, runner, outcome }),
+        1 => Just(Event::Cancel),
+        2 => Just(Event::Expire),
+        3 => Just(Event::Retry),
+    ];
+    prop::collection::vec((prop_oneof![4 => 0..20_u64, 1 => 100..400_u64], event), 1..40)
+}
+
+fn new_job() -> real::Job {
+    let new = NewJob {
+        install: "globex".parse().unwrap(),
+        workflow: WorkflowId::derive("globex", "model"),
+        node: "web".into(),
+        group: "component:web".parse().unwrap(),
+        serial: 1,
+        mode: Mode::Maintenance,
+        timeout_secs: 60,
+    };
+    real::Job::new(new, CLAIM_WINDOW_SECS, Timestamp::default())
+}
+
+fn key(runner: u8) -> KeyId {
+    serde_json::from_value(["runner-a", "runner-b"][usize::from(runner)].into()).unwrap()
+}
+
+fn runner_of(key: &KeyId) -> u8 {
+    u8::from(*key != self::key(0))
+}
+
+fn real_fence(fence: Fence) -> report::Fence {
+    report::Fence { dispatch: fence.dispatch.into(), receive: fence.receive.into() }
+}
+
+fn real_event(event: Event) -> JobEvent {
+    match event {
+        Event::Started { fence, seq, runner } => {
+            JobEvent::Started { fence: real_fence(fence), seq: seq.into(), runner: key(runner) }
+        }
+        Event::Progress { fence, seq, runner } => {
+            JobEvent::Progress { fence: real_fence(fence), seq: seq.into(), runner: key(runner) }
+        }
+        Event::Finished { fence, runner, outcome } => {
+            JobEvent::Finished { fence: real_fence(fence), runner: key(runner), outcome: real_outcome(outcome) }
+        }
+        Event::Cancel => JobEvent::Cancel,
+        Event::Expire => JobEvent::Expire,
+        Event::Retry => JobEvent::Retry,
+    }
+}
+
+fn real_outcome(outcome: Outcome) -> report::Outcome {
+    let reason = String::new();
+    match outcome {
+        Outcome::Succeeded => report::Outcome::Succeeded { outputs: Default::default(), artifact: None },
+        Outcome::Failed => report::Outcome::Failed { reason, partial: true },
+        Outcome::Blocked => report::Outcome::Blocked { block: Block::Policy, reason },
+        Outcome::Interrupted => report::Outcome::Interrupted { reason },
+        Outcome::Cancelled => report::Outcome::Cancelled,
+    }
+}
+
+fn small(n: u32) -> u8 {
+    u8::try_from(n).unwrap()
+}
+
+/// Returns what of the real job the model has.
+fn abstracted(job: &real::Job) -> Job {
+    let state = match &job.state {
+        real::JobState::Queued { .. } => JobState::Queued,
+        real::JobState::Running { fence, runner, last_seq, .. } => JobState::Running {
+            receive: small(fence.receive),
+            runner: runner_of(runner),
+            seq: u8::try_from(*last_seq).unwrap(),
+        },
+        real::JobState::Succeeded { fence, .. } => JobState::Succeeded { receive: small(fence.receive) },
+        real::JobState::Failed { fence, .. } => JobState::Failed { receive: small(fence.receive) },
+        real::JobState::Blocked { fence, .. } => JobState::Blocked { receive: small(fence.receive) },
+        real::JobState::Interrupted { fence, .. } => JobState::Interrupted { receive: small(fence.receive) },
+        real::JobState::Lost { .. } => JobState::Lost,
+        real::JobState::Cancelled { .. } => JobState::Cancelled,
+    };
+    Job { dispatch: small(job.state.dispatch()), cancel_requested: job.cancel_requested.is_some(), state }
+}
+
+fn answer(result: &Result<Step, Rejected>) -> Answer {
+    match result {
+        Ok(Step::Changed { job, .. }) => Answer::Changed(abstracted(job)),
+        Ok(Step::Already) => Answer::Already,
+        Ok(Step::NotYet) => Answer::NotYet,
+        Err(Rejected::Stale { .. }) => Answer::Stale,
+        Err(Rejected::Held { .. }) => Answer::Held,
+        Err(Rejected::Ended { .. }) => Answer::Ended,
+        Err(Rejected::NeverDispatched { .. }) => Answer::NeverDispatched,
+        Err(Rejected::Exhausted { .. }) => Answer::Exhausted,
+        Err(Rejected::NotRetryable { .. }) => Answer::NotRetryable,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+    #[test]
+    fn the_model_and_the_aggregate_answer_alike(happenings in happenings()) {
+        let mut job = new_job();
+        let mut now = Timestamp::default();
+
+        for (pause, event) in happenings {
+            now = now.plus_secs(pause);
+            let outlived = now >= job.not_after.plus_secs(LOST_GRACE_SECS);
+            let modelled = CONTROL.on(&abstracted(&job), &event, outlived);
+
+            let decided = job.on(&real_event(event), now);
+
+            prop_assert_eq!(answer(&decided), modelled, "{:?} after {:?}", event, job.state);
+            if let Ok(Step::Changed { job: next, .. }) = decided {
+                let silent = matches!(event, Event::Progress { .. }) && next.state.word() == job.state.word();
+                prop_assert_eq!(next.history.len(), job.history.len() + usize::from(!silent));
+                job = *next;
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The model's runner decides about a delivery as the real journal does.
+
+use freehold_protocol::order::{Mode, Order, Redelivery as RealRedelivery, RunAction, Work};
+use freehold_protocol::report::{self, Outcome as RealOutcome};
+use freehold_protocol::{JobId, Timestamp, WorkflowId};
+use freehold_runner::journal::{Decision as RealDecision, Record, State};
+use proptest::prelude::*;
+
+use crate::bug::Seed;
+use crate::job::{Fence, Outcome};
+use crate::runner::{Decision, Delivery, Entry, Phase, Redelivery, decide};
+
+/// What the journal takes in: of two jobs of one group, with serial 0 and 1.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    job: u8,
+    fence: Fence,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum What {
+    Accepted,
+    Started,
+    Finished(Outcome),
+    Cancelled,
+}
+
+fn fences() -> impl Strategy<Value = Fence> {
+    (1..4_u8, 1..4_u8).prop_map(|(dispatch, receive)| Fence { dispatch, receive })
+}
+
+fn taken() -> impl Strategy<Value = Taken> {
+    let outcome = prop_oneof![Just(Outcome::Cancelled), Just(Outcome::Interrupted), Just(Outcome::Failed)];
+    let what =
+        prop_oneof![Just(What::Accepted), Just(What::Started), outcome.prop_map(What::Finished), Just(What::Cancelled)];
+    (0..2_u8, fences(), what).prop_map(|(job, fence, what)| Taken { job, fence, what })
+}
+
+fn job_id(job: u8) -> JobId {
+    format!("job_{job:020x}").parse().unwrap()
+}
+
+fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
+    Order {
+        tenant: "acme".parse().unwrap(),
+        install: "globex".parse().unwrap(),
+        workflow: WorkflowId::derive("globex", "model"),
+        job: job_id(job),
+        dispatch: fence.dispatch.into(),
+        group: "action:check".parse().unwrap(),
+        serial: job.into(),
+        issued_at: Timestamp::default(),
+        not_after: Timestamp::default(),
+        timeout_secs: 60,
+        mode: Mode::Maintenance,
+        redelivery: match redelivery {
+            Redelivery::Resume => RealRedelivery::Resume,
+            Redelivery::Interrupted => RealRedelivery::Interrupted,
+        },
+        work: Work::Action(RunAction {
+            action: "check".parse().unwrap(),
+            steps: Vec::new(),
+            env_vars: Default::default(),
+            idempotent: false,
+        }),
+        context: serde_json::Value::Null,
+    }
+}
+
+fn real_fence(fence: Fence) -> report::Fence {
+    report::Fence { dispatch: fence.dispatch.into(), receive: fence.receive.into() }
+}
+
+fn real_outcome(outcome: Outcome) -> RealOutcome {
+    let reason = String::new();
+    match outcome {
+        Outcome::Succeeded => RealOutcome::Succeeded { outputs: Default::default(), artifact: None },
+        Outcome::Failed | Outcome::Blocked => RealOutcome::Failed { reason, partial: true },
+        Outcome::Interrupted => RealOutcome::Interrupted { reason },
+        Outcome::Cancelled => RealOutcome::Cancelled,
+    }
+}
+
+/// The records in the order in which a runner can write them: accepted first, and never an older dispatch later.
+fn record(state: &mut State, entries: &mut [Entry; 2], taken: Taken) {
+    let Taken { job, fence, what } = taken;
+    let entry = &mut entries[usize::from(job)];
+    match what {
+        What::Cancelled => {
+            entry.cancelled = fence.dispatch;
+            state.apply(Record::Cancelled { job: job_id(job), dispatch: fence.dispatch.into(), receive: None });
+            return;
+        }
+        What::Accepted | What::Started | What::Finished(_) if fence.dispatch < entry.dispatch => return,
+        What::Accepted | What::Started | What::Finished(_) => {}
+    }
+    state.apply(Record::accepted(&order(job, fence, Redelivery::Resume)));
+    if entry.dispatch < fence.dispatch {
+        *entry = Entry { dispatch: fence.dispatch, phase: Phase::Accepted, ..*entry };
+    }
+    match what {
+        What::Accepted | What::Cancelled => {}
+        What::Started => {
+            entry.phase = Phase::Started;
+            state.apply(Record::Started { job: job_id(job), fence: real_fence(fence) });
+        }
+        What::Finished(outcome) => {
+            entry.phase = Phase::Finished(outcome);
+            let outcome = real_outcome(outcome);
+            state.apply(Record::Finished { job: job_id(job), fence: real_fence(fence), outcome });
+        }
+    }
+}
+
+fn alike(modelled: Decision, real: &RealDecision) -> bool {
+    match (modelled, real) {
+        (Decision::Start, RealDecision::Start)
+        | (Decision::Resume, RealDecision::Resume)
+        | (Decision::Interrupted, RealDecision::Interrupted)
+        | (Decision::Cancelled, RealDecision::Cancelled)
+        | (Decision::Replayed, RealDecision::Replayed { .. }) => true,
+        (Decision::Again(outcome), RealDecision::Again(real)) => real_outcome(outcome) == *real,
+        (
+            Decision::Start
+            | Decision::Resume
+            | Decision::Interrupted
+            | Decision::Cancelled
+            | Decision::Replayed
+            | Decision::Again(_)
+            | Decision::Expired,
+            _,
+        ) => false,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+    #[test]
+    fn the_model_and_the_journal_decide_alike(
+        history in prop::collection::vec(taken(), 0..8),
+        job in 0..2_u8,
+        fence in fences(),
+        interrupted in any::<bool>(),
+    ) {
+        let redelivery = if interrupted { Redelivery::Interrupted } else { Redelivery::Resume };
+        let (mut state, mut entries) = (State::default(), [Entry::default(); 2]);
+        for taken in history {
+            // The model remembers one cancelled dispatch, the journal all of them.
+            if matches!(taken.what, What::Cancelled) && entries[usize::from(taken.job)].cancelled > 0 {
+                continue;
+            }
+            record(&mut state, &mut entries, taken);
+        }
+        let newer_accepted = job == 0 && entries[1].dispatch > 0;
+        let delivery = Delivery { fence, redelivery, expired: false, newer_accepted };
+
+        let real = state.decide(&order(job, fence, redelivery), fence.receive.into());
+
+        let modelled = decide(Seed::default(), entries[usize::from(job)], delivery);
+        prop_assert!(alike(modelled, &real), "the model says {:?}, the journal {:?}", modelled, real);
+    }
+}

@@ -1,0 +1,202 @@
+//! A runner's steps with one order: accept, journal, start, work, end, report, delete.
+
+use crate::action::Protocol;
+use crate::bug::seeded;
+use crate::job::{Fence, Outcome};
+use crate::report::{Report, Says};
+use crate::rules::Rule;
+use crate::runner::{Attempt, Decision, Delivery, Entry, Phase, Redelivery, Runner, decide};
+use crate::world::World;
+
+impl Protocol {
+    /// Takes the answer of a receive request: drops it when its lease is over already, else decides.
+    pub(crate) fn accept(&self, world: &mut World, r: usize, j: usize) -> Option<()> {
+        let fence = world.runners[r].attempts[j].fence()?;
+        if !self.believes_lease(world, r, j, fence) {
+            world.runners[r].attempts[j] = Attempt::Idle;
+            return Some(());
+        }
+        let entry = world.runners[r].journal[j];
+        let newer_accepted = self.has_newer(world, r, j);
+        let delivery = Delivery {
+            fence,
+            redelivery: world.jobs[j].redelivery,
+            expired: world.order(j, fence.dispatch).expired,
+            newer_accepted,
+        };
+        let decision = decide(self.bounds.seed, entry, delivery);
+        if let Decision::Start | Decision::Resume = decision {
+            world.watch_accept(entry, fence.dispatch, newer_accepted);
+        }
+        let runner = &mut world.runners[r];
+        match decision {
+            Decision::Start | Decision::Resume => runner.attempts[j] = Attempt::Ready { fence },
+            Decision::Interrupted => runner.end(r, j, fence, Outcome::Interrupted),
+            Decision::Cancelled => runner.end(r, j, fence, Outcome::Cancelled),
+            Decision::Again(outcome) => runner.end(r, j, fence, outcome),
+            Decision::Expired | Decision::Replayed => {
+                runner.attempts[j] = Attempt::Idle;
+                world.order_mut(j, fence.dispatch).leave();
+            }
+        }
+        Some(())
+    }
+
+    /// Journals the start, spools its report, and starts the job's process.
+    pub(crate) fn start(&self, world: &mut World, r: usize, j: usize) -> Option<()> {
+        let Attempt::Ready { fence } = world.runners[r].attempts[j] else { return None };
+        if !self.may_start(world, r, j, fence) {
+            return None;
+        }
+        let runner = &mut world.runners[r];
+        if !seeded!(self.bounds.seed, JournalAfterStart) {
+            runner.accepted(j, fence);
+            runner.journal[j].phase = Phase::Started;
+        }
+        runner.spool[j].add(Report { fence, runner: r as u8, says: Says::Started });
+        runner.attempts[j] = Attempt::Working { fence, changed: false };
+        let entry = runner.journal[j];
+        world.watch_start(entry, fence.dispatch);
+        Some(())
+    }
+
+    /// Lets go of an accepted order whose lease or time is over.
+    pub(crate) fn drop_order(&self, world: &mut World, r: usize, j: usize) -> Option<()> {
+        let Attempt::Ready { fence } = world.runners[r].attempts[j] else { return None };
+        if self.may_start(world, r, j, fence) {
+            return None;
+        }
+        world.runners[r].attempts[j] = Attempt::Idle;
+        if world.holds_lease(r, j, fence) {
+            world.order_mut(j, fence.dispatch).leave();
+        }
+        Some(())
+    }
+
+    /// Lets the job change something in the customer's account.
+    pub(crate) fn effect(&self, world: &mut World, r: usize, j: usize) -> Option<()> {
+        let Attempt::Working { fence, changed: false } = world.runners[r].attempts[j] else { return None };
+        world.runners[r].attempts[j] = Attempt::Working { fence, changed: true };
+        if self.bounds.progress {
+            world.runners[r].spool[j].add(Report { fence, runner: r as u8, says: Says::Progress });
+        }
+        let leased = world.holds_lease(r, j, fence);
+        world.watch(Rule::NoEffectWithoutLease, !leased);
+        let expired = world.order(j, fence.dispatch).expired;
+        world.watch(Rule::NoEffectAfterExpiry, expired);
+        self.count_effect(world, j, fence);
+        Some(())
+    }
+
+    /// Ends an attempt that works.
+    pub(crate) fn finish(&self, world: &mut World, r: usize, j: usize, outcome: Outcome) -> Option<()> {
+        let Attempt::Working { fence, .. } = world.runners[r].attempts[j] else { return None };
+        world.runners[r].end(r, j, fence, outcome);
+        Some(())
+    }
+
+    /// Stops the job because its lease is about to end; what follows is up to whoever gets the order next.
+    pub(crate) fn stop_for_lease(&self, world: &mut World, r: usize, j: usize) -> Option<()> {
+        if world.spent.lapses == self.bounds.lapses {
+            return None;
+        }
+        world.spent.lapses += 1;
+        world.runners[r].let_go(j);
+        Some(())
+    }
+
+    /// Deletes the order once the report of its end is durable; with a lease that is over, SQS refuses.
+    pub(crate) fn delete(&self, world: &mut World, r: usize, j: usize) -> Option<()> {
+        let Attempt::Done { fence } = world.runners[r].attempts[j] else { return None };
+        if world.runners[r].spool[j].ends(fence.dispatch) && !seeded!(self.bounds.seed, DeletedBeforeDurable) {
+            return None;
+        }
+        world.runners[r].attempts[j] = Attempt::Idle;
+        if world.holds_lease(r, j, fence) {
+            let counts = fence.dispatch == world.jobs[j].job.dispatch;
+            let durable = world.jobs[j].told[r] > 0;
+            world.watch(Rule::DeletedWhenDurable, counts && !durable);
+            world.order_mut(j, fence.dispatch).leave();
+        }
+        Some(())
+    }
+
+    /// Takes a cancel message: ends the attempt, or remembers not to start it.
+    pub(crate) fn take_cancel(&self, world: &mut World, r: usize, j: usize) -> Option<()> {
+        let dispatch = std::mem::take(&mut world.jobs[j].cancel);
+        let runner = &mut world.runners[r];
+        match runner.attempts[j] {
+            Attempt::Ready { fence } | Attempt::Working { fence, .. } if fence.dispatch == dispatch => {
+                runner.end(r, j, fence, Outcome::Cancelled);
+            }
+            Attempt::Idle
+            | Attempt::Coming { .. }
+            | Attempt::Ready { .. }
+            | Attempt::Working { .. }
+            | Attempt::Done { .. } => runner.journal[j].cancelled = dispatch,
+        }
+        Some(())
+    }
+
+    /// Stops an attempt that has lost, as a cancel does.
+    pub(crate) fn take_stop(&self, world: &mut World, r: usize, j: usize) -> Option<()> {
+        self.finish(world, r, j, Outcome::Cancelled)
+    }
+
+    /// Takes a delivery a second time; it is in hand, so nothing comes of it.
+    pub(crate) fn receive_twice(&self, world: &mut World, r: usize, j: usize) -> Option<()> {
+        let Attempt::Working { fence, changed: true } = world.runners[r].attempts[j] else { return None };
+        seeded!(self.bounds.seed, DuplicateStarts)
+            .then(|| world.runners[r].attempts[j] = Attempt::Working { fence, changed: false })
+    }
+
+    fn count_effect(&self, world: &mut World, j: usize, fence: Fence) {
+        let part = &mut world.jobs[j];
+        if part.redelivery == Redelivery::Resume {
+            return;
+        }
+        let effects = &mut part.effects[usize::from(fence.dispatch) - 1];
+        *effects = effects.saturating_add(1);
+        let twice = *effects > 1;
+        world.watch(Rule::DoneOnce, twice);
+    }
+
+    fn may_start(&self, world: &World, r: usize, j: usize, fence: Fence) -> bool {
+        let in_time = !world.order(j, fence.dispatch).expired || seeded!(self.bounds.seed, ExpiredOrderStarts);
+        in_time && self.believes_lease(world, r, j, fence)
+    }
+
+    /// Returns whether the runner thinks that it holds the lease: as it counts from before its request was sent, it
+    /// is never wrong in thinking so.
+    fn believes_lease(&self, world: &World, r: usize, j: usize, fence: Fence) -> bool {
+        world.holds_lease(r, j, fence) || seeded!(self.bounds.seed, LateAnswerStarts)
+    }
+
+    /// Returns whether the runner's journal holds a newer order of the job's group; a job's serial is its number.
+    fn has_newer(&self, world: &World, r: usize, j: usize) -> bool {
+        self.bounds.one_thing && (j + 1..self.bounds.jobs).any(|newer| world.runners[r].journal[newer].dispatch > 0)
+    }
+}
+
+impl Runner {
+    fn accepted(&mut self, j: usize, fence: Fence) {
+        let entry = &mut self.journal[j];
+        if entry.dispatch < fence.dispatch {
+            *entry = Entry { dispatch: fence.dispatch, phase: Phase::Accepted, ..*entry };
+        }
+    }
+
+    /// Journals the end, then spools its report.
+    fn end(&mut self, r: usize, j: usize, fence: Fence, outcome: Outcome) {
+        self.accepted(j, fence);
+        self.journal[j].phase = Phase::Finished(outcome);
+        self.spool[j].add(Report { fence, runner: r as u8, says: Says::Finished(outcome) });
+        self.attempts[j] = Attempt::Done { fence };
+        self.stop[j] = false;
+    }
+
+    fn let_go(&mut self, j: usize) {
+        self.attempts[j] = Attempt::Idle;
+        self.stop[j] = false;
+    }
+}

@@ -1,0 +1,197 @@
+//! One state of the whole protocol: jobs, orders and reports on their way, runners, and what the rules watch.
+
+use crate::bounds::Bounds;
+use crate::job::{Fence, Job};
+use crate::report::{DISPATCHES, RUNNERS, Reports};
+use crate::rules::Rule;
+use crate::runner::{Attempt, JOBS, Machine, Redelivery, Runner};
+
+/// One state of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct World {
+    pub jobs: [JobPart; JOBS],
+    pub runners: [Runner; RUNNERS],
+    /// Whose key the control plane listens to; the ones before it are retired.
+    pub speaker: u8,
+    /// How many orders were sent: decides who is first in a FIFO group.
+    pub sent: u8,
+    /// The faults and wishes that are used up.
+    pub spent: Spent,
+    /// Rules that a step has broken, by bit.
+    pub broken: u32,
+}
+
+/// Everything about one job that is not on a runner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct JobPart {
+    pub redelivery: Redelivery,
+    pub job: Job,
+    /// The grace after the current order's expiry is over.
+    pub outlived: bool,
+    pub orders: [Order; DISPATCHES],
+    /// The dispatch that a cancel message on the way means; 0 for none.
+    pub cancel: u8,
+    /// What the reports queue holds.
+    pub reports: Reports,
+    /// Watched: by runner, the last receive of the current dispatch whose end the reports queue took; 0 for none.
+    pub told: [u8; RUNNERS],
+    /// Watched: the job's end came from a report.
+    pub ended_by_report: bool,
+    /// Watched: how often a job that must not start twice has had its effect, by dispatch.
+    pub effects: [u8; DISPATCHES],
+}
+
+/// The order of one dispatch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Order {
+    pub place: Place,
+    /// SQS `ApproximateReceiveCount`.
+    pub receives: u8,
+    /// Its place in its group.
+    pub nth: u8,
+    /// Its `not_after` has passed.
+    pub expired: bool,
+    /// Copies behind it that deduplication should have stopped.
+    pub copies: u8,
+    /// One delivery has reached both runners.
+    pub twins: bool,
+}
+
+/// Where an order is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Place {
+    #[default]
+    Unsent,
+    Waiting,
+    InFlight {
+        runner: u8,
+    },
+    /// Deleted, or in the dead-letter queue.
+    Gone,
+}
+
+/// How much of each bounded thing has happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Spent {
+    pub lapses: u8,
+    pub crashes: u8,
+    pub losses: u8,
+    pub acks: u8,
+    pub cancels: u8,
+    pub lates: u8,
+    pub twins: u8,
+}
+
+impl World {
+    /// Returns the world before anything has happened.
+    pub fn new(redelivery: [Redelivery; JOBS]) -> Self {
+        Self {
+            jobs: redelivery.map(JobPart::new),
+            runners: [Runner::UP, Runner::ABSENT],
+            speaker: 0,
+            sent: 0,
+            spent: Spent::default(),
+            broken: 0,
+        }
+    }
+
+    /// Remembers that a step broke `rule`, when `broken`.
+    pub const fn watch(&mut self, rule: Rule, broken: bool) {
+        if broken {
+            self.broken |= rule.bit();
+        }
+    }
+
+    /// Returns the order of `dispatch` of job `j`.
+    pub const fn order(&self, j: usize, dispatch: u8) -> &Order {
+        &self.jobs[j].orders[dispatch as usize - 1]
+    }
+
+    /// Returns the order of `dispatch` of job `j`.
+    pub const fn order_mut(&mut self, j: usize, dispatch: u8) -> &mut Order {
+        &mut self.jobs[j].orders[dispatch as usize - 1]
+    }
+
+    /// Returns whether runner `r` holds the lease of the delivery that `fence` names.
+    pub fn holds_lease(&self, r: usize, j: usize, fence: Fence) -> bool {
+        let order = self.order(j, fence.dispatch);
+        match order.place {
+            Place::InFlight { runner } => order.receives == fence.receive && (usize::from(runner) == r || order.twins),
+            Place::Unsent | Place::Waiting | Place::Gone => false,
+        }
+    }
+
+    /// Returns the runners whose attempt at job `j` is of `dispatch`, with their attempts.
+    pub fn attempts(&self, j: usize, dispatch: u8) -> impl Iterator<Item = (usize, Attempt)> {
+        self.runners
+            .iter()
+            .map(move |runner| runner.attempts[j])
+            .enumerate()
+            .filter(move |(_, attempt)| attempt.fence().is_some_and(|fence| fence.dispatch == dispatch))
+    }
+
+    /// Returns whether an attempt at `dispatch` of job `j` works.
+    pub fn is_worked_on(&self, j: usize, dispatch: u8) -> bool {
+        self.attempts(j, dispatch).any(|(_, attempt)| attempt.is_working())
+    }
+
+    /// Returns whether SQS may hand out this order: it waits, and nothing before it in its group is there.
+    pub fn is_first_in_group(&self, bounds: &Bounds, j: usize, dispatch: u8) -> bool {
+        let order = self.order(j, dispatch);
+        let before =
+            |other: &Order| matches!(other.place, Place::Waiting | Place::InFlight { .. }) && other.nth < order.nth;
+        order.place == Place::Waiting
+            && (0..bounds.jobs)
+                .filter(|other| bounds.same_group(*other, j))
+                .all(|other| !self.jobs[other].orders.iter().any(before))
+    }
+
+    /// Returns whether any report about the job's current dispatch is still on its way.
+    pub fn will_hear_of(&self, j: usize) -> bool {
+        let part = &self.jobs[j];
+        part.reports.speaks_of(part.job.dispatch)
+            || self.runners.iter().any(|runner| runner.will_speak_of(j, &part.job))
+    }
+
+    /// Returns how many attempts work on the things of job `j`'s group at this moment.
+    pub fn working_in_group(&self, bounds: &Bounds, j: usize) -> usize {
+        (0..bounds.jobs)
+            .filter(|other| *other == j || bounds.one_thing)
+            .map(|other| self.runners.iter().filter(|runner| runner.attempts[other].is_working()).count())
+            .sum()
+    }
+}
+
+impl JobPart {
+    fn new(redelivery: Redelivery) -> Self {
+        Self {
+            redelivery,
+            job: Job::default(),
+            outlived: false,
+            orders: Default::default(),
+            cancel: 0,
+            reports: Reports::NONE,
+            told: [0; RUNNERS],
+            ended_by_report: false,
+            effects: [0; DISPATCHES],
+        }
+    }
+}
+
+impl Order {
+    /// Takes the order out of the queue; a copy that should not be there comes next.
+    pub const fn leave(&mut self) {
+        *self = if self.copies > 0 {
+            Self { place: Place::Waiting, receives: 0, copies: self.copies - 1, twins: false, ..*self }
+        } else {
+            Self { place: Place::Gone, receives: 0, nth: 0, twins: false, copies: 0, expired: self.expired }
+        };
+    }
+}
+
+impl Runner {
+    /// Returns the machine after it was lost with its disk.
+    pub const fn lost() -> Self {
+        Self { machine: Machine::Gone, ..Self::ABSENT }
+    }
+}
