@@ -1,0 +1,62 @@
+//! The app that the tests sync, and changes of it.
+
+use freehold_protocol::app_version::AppVersion;
+use serde_json::{Value, json};
+
+/// The app's document: `info` depends on `storage`, `settings` on nothing.
+pub(crate) fn document() -> AppVersion {
+    serde_json::from_value(json!({
+        "format": 1,
+        "app": "demo",
+        "inputs": [
+            { "name": "days", "type": "number", "default": 7 },
+            { "name": "greeting", "type": "string", "required": true },
+        ],
+        "components": [
+            component("info", &["storage"], &[], json!({
+                "kind": "cloudformation_stack", "stack_name": "info",
+                "parameters": { "Bucket": "{{ .nuon.components.storage.outputs.name }}" },
+            })),
+            component("settings", &[], &["greeting"], json!({ "kind": "container_image" })),
+            component("storage", &[], &["days"], json!({
+                "kind": "terraform_module", "terraform_version": "1.9.0",
+                "vars": { "days": "{{ .nuon.inputs.inputs.days }}" },
+            })),
+        ],
+        "actions": [
+            { "name": "check", "timeout_secs": 60, "triggers": [{ "on": "manual" }], "steps": [{ "name": "one" }] },
+            { "name": "welcome", "timeout_secs": 60, "triggers": [{ "on": "post_provision" }], "steps": [] },
+        ],
+        "roles": [{
+            "mode": "provision",
+            "policies": [
+                { "managed": "PowerUserAccess" },
+                { "inline": { "name": "tables", "document": POLICY } },
+            ],
+        }],
+    }))
+    .unwrap()
+}
+
+/// A policy with a template in it.
+pub(crate) const POLICY: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"dynamodb:*",
+    "Resource":"arn:aws:dynamodb:*:{{ .nuon.install_stack.outputs.account_id }}:table/{{ .nuon.install.id }}-*"}]}"#;
+
+fn component(name: &str, dependencies: &[&str], inputs: &[&str], spec: Value) -> Value {
+    let references: Vec<_> = inputs.iter().map(|name| json!({ "to": "input", "name": name })).collect();
+    json!({
+        "name": name, "dependencies": dependencies, "references": references, "deploy_timeout_secs": 600,
+        "source": { "from": "image", "reference": format!("example/{name}:1") }, "spec": spec,
+    })
+}
+
+/// Returns the document with another source for `name`, so that it is to be built again.
+pub(crate) fn with_source(name: &str, reference: &str) -> AppVersion {
+    let mut document = document();
+    for component in &mut document.components {
+        if component.name.as_str() == name {
+            component.source = freehold_protocol::order::Source::Image { reference: reference.to_owned() };
+        }
+    }
+    document
+}

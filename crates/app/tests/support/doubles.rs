@@ -1,0 +1,173 @@
+//! Doubles of the ports that `memory` leaves out: signer, root key, registry, queue administration, objects. All fail
+//! through the one fault injector of the control plane's memory.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use ed25519_dalek::SigningKey;
+use freehold_app::memory::Memory;
+use freehold_app::ports::{
+    Clock, Committed, DelegateKey, Key, Objects, PortError, QueueAdmin, Registry, RootKey, Row, Signer, Store, Write,
+};
+use freehold_protocol::envelope::{Delegate, PublicKey};
+use freehold_protocol::order::{Artifact, Descriptor};
+use freehold_protocol::{AccountId, Digest, Envelope, InstallId, TenantName, Timestamp};
+
+/// Holds the tenant's root key and certifies a delegate with it.
+pub(crate) struct Keys {
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) tenant: TenantName,
+    pub(crate) root: SigningKey,
+    delegate: Mutex<Option<Arc<DelegateKey>>>,
+}
+
+impl Keys {
+    pub(crate) fn new(memory: Arc<Memory>, tenant: TenantName) -> Self {
+        Self { memory, tenant, root: SigningKey::from_bytes(&[1; 32]), delegate: Mutex::default() }
+    }
+
+    pub(crate) fn public(&self) -> PublicKey {
+        self.root.verifying_key().into()
+    }
+
+    fn certified(&self, until: Timestamp) -> Arc<DelegateKey> {
+        let mut kept = self.delegate.lock().unwrap();
+        if let Some(kept) = kept.as_ref().filter(|kept| kept.not_after >= until) {
+            return Arc::clone(kept);
+        }
+        let key = SigningKey::from_bytes(&[2; 32]);
+        let not_after = until.plus_secs(12 * 3600);
+        let delegate = Delegate {
+            tenant: self.tenant.clone(),
+            public_key: key.verifying_key().into(),
+            not_before: self.memory.now(),
+            not_after,
+        };
+        let certificate = Envelope::seal(&delegate, &[&self.root]).unwrap();
+        let made = Arc::new(DelegateKey { key, certificate, not_after });
+        *kept = Some(Arc::clone(&made));
+        made
+    }
+}
+
+#[async_trait]
+impl Signer for Keys {
+    async fn delegate(&self, until: Timestamp) -> Result<Arc<DelegateKey>, PortError> {
+        self.memory.faults.run("delegate", || self.certified(until))
+    }
+}
+
+#[async_trait]
+impl RootKey for Keys {
+    async fn public_key(&self) -> Result<PublicKey, PortError> {
+        self.memory.faults.run("public_key", || self.public())
+    }
+}
+
+/// A registry that holds what builds pushed.
+pub(crate) struct MemoryRegistry {
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) manifests: Mutex<BTreeMap<Digest, Vec<u8>>>,
+}
+
+impl MemoryRegistry {
+    /// Pushes an artifact of two blobs, whose bytes depend on `source` alone.
+    pub(crate) fn push(&self, source: &str) -> Artifact {
+        let blob = |part: &str| {
+            let bytes = format!("{source} {part}").into_bytes();
+            let size = bytes.len() as u64;
+            Descriptor { media_type: "application/octet-stream".into(), digest: Digest::of(&bytes), size }
+        };
+        let blobs = vec![blob("config"), blob("layer")];
+        let manifest = serde_json::to_vec(&blobs).unwrap();
+        let digest = Digest::of(&manifest);
+        let media_type = "application/vnd.oci.image.manifest.v1+json".to_owned();
+        let descriptor =
+            Descriptor { media_type: media_type.clone(), digest: digest.clone(), size: manifest.len() as u64 };
+        self.manifests.lock().unwrap().insert(digest.clone(), manifest);
+        Artifact { digest, media_type, manifests: vec![descriptor], blobs }
+    }
+}
+
+#[async_trait]
+impl Registry for MemoryRegistry {
+    async fn manifest(&self, manifest: &Descriptor) -> Result<Vec<u8>, PortError> {
+        self.memory.faults.run("manifest", || self.manifests.lock().unwrap()[&manifest.digest].clone())
+    }
+
+    async fn blob_url(&self, blob: &Descriptor) -> Result<String, PortError> {
+        self.memory.faults.run("blob_url", || format!("https://registry.invalid/{}", blob.digest))
+    }
+}
+
+/// What another caller does in between.
+pub(crate) type Meanwhile = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The table, with something that happens right before the next commit.
+pub(crate) struct Racing {
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) meanwhile: Mutex<Option<Meanwhile>>,
+}
+
+#[async_trait]
+impl Store for Racing {
+    async fn get(&self, key: &Key) -> Result<Option<Row>, PortError> {
+        self.memory.get(key).await
+    }
+
+    async fn query(&self, pk: &str, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Row>, PortError> {
+        self.memory.query(pk, prefix, after, limit).await
+    }
+
+    async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError> {
+        let meanwhile = self.meanwhile.lock().unwrap().take();
+        if let Some(meanwhile) = meanwhile {
+            meanwhile.await;
+        }
+        self.memory.commit(writes).await
+    }
+}
+
+/// Orders queues that exist, and who may send reports.
+pub(crate) struct MemoryQueues {
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) created: Mutex<BTreeMap<InstallId, AccountId>>,
+    pub(crate) reporters: Mutex<Vec<(InstallId, AccountId)>>,
+    /// Runs once, before the next policy is written.
+    pub(crate) meanwhile: Mutex<Option<Meanwhile>>,
+}
+
+/// Returns the URL of an install's orders queue.
+pub(crate) fn queue_url(install: &str) -> String {
+    format!("https://sqs.invalid/111111111111/fh-acme-{install}.fifo")
+}
+
+#[async_trait]
+impl QueueAdmin for MemoryQueues {
+    async fn create_orders_queue(&self, install: &InstallId, account: &AccountId) -> Result<String, PortError> {
+        self.memory.faults.run("create_orders_queue", || {
+            self.created.lock().unwrap().insert(install.clone(), account.clone());
+            queue_url(install.as_str())
+        })
+    }
+
+    async fn allow_reporters(&self, runners: &[(InstallId, AccountId)]) -> Result<(), PortError> {
+        let meanwhile = self.meanwhile.lock().unwrap().take();
+        if let Some(meanwhile) = meanwhile {
+            meanwhile.await;
+        }
+        self.memory.faults.run("allow_reporters", || *self.reporters.lock().unwrap() = runners.to_vec())
+    }
+}
+
+/// A bucket that signs anything.
+pub(crate) struct MemoryObjects(pub(crate) Arc<Memory>);
+
+#[async_trait]
+impl Objects for MemoryObjects {
+    async fn presign_source(&self, digest: &Digest, size: u64, valid_secs: u64) -> Result<String, PortError> {
+        self.0.faults.run("presign_source", || format!("https://bucket.invalid/{}?{size}&{valid_secs}", digest.hex()))
+    }
+}

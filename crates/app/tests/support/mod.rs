@@ -1,0 +1,318 @@
+//! A simulated control plane with its runners: memory for AWS, a walker for Step Functions, mail that is delivered again.
+
+pub(crate) mod app;
+pub(crate) mod doubles;
+pub(crate) mod runner;
+pub(crate) mod state;
+pub(crate) mod walk;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use freehold_app::accept_report::AcceptReport;
+use freehold_app::cancel::Cancel;
+use freehold_app::create_install::CreateInstalls;
+use freehold_app::dispatch_job::DispatchJob;
+use freehold_app::finish_workflow::FinishWorkflow;
+use freehold_app::grant_artifact::GrantArtifact;
+use freehold_app::memory::Memory;
+use freehold_app::plan_workflow::PlanWorkflow;
+use freehold_app::ports::Clock;
+use freehold_app::register_install::RegisterInstall;
+use freehold_app::render_stack::RenderStack;
+use freehold_app::start_build::StartBuilds;
+use freehold_app::start_workflow::StartWorkflow;
+use freehold_app::sweep::Sweep;
+use freehold_app::sync_app::SyncApp;
+use freehold_app::{AppError, records};
+use freehold_domain::{Job, Workflow};
+use freehold_protocol::api::{BuildStarted, CreateInstall, EnrolBuildRunner, StartBuild, StartDeploy};
+use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::{InstallId, JobId, TenantName, Timestamp, WorkflowId};
+use serde_json::{Value, json};
+
+use doubles::{Keys, MemoryObjects, MemoryQueues, MemoryRegistry, queue_url};
+use runner::Runner;
+use walk::{Machine, Mail, Rng};
+
+/// How often a client asks again after a transient error.
+const CLIENT_TRIES: u32 = 6;
+
+/// Everything.
+pub(crate) struct World {
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) tenant: TenantName,
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) registry: Arc<MemoryRegistry>,
+    pub(crate) queues: Arc<MemoryQueues>,
+    pub(crate) runners: BTreeMap<String, Runner>,
+    pub(crate) machines: BTreeMap<WorkflowId, Machine>,
+    pub(crate) mail: VecDeque<(Mail, u32)>,
+    /// Messages that were given up, with the last error.
+    pub(crate) dead: Vec<(Mail, AppError)>,
+    /// Delivers in any order and up to three times, when set.
+    pub(crate) chaos: Option<Rng>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let memory = Arc::new(Memory::default());
+        let tenant: TenantName = "acme".parse().unwrap();
+        Self {
+            keys: Arc::new(Keys::new(Arc::clone(&memory), tenant.clone())),
+            registry: Arc::new(MemoryRegistry { memory: Arc::clone(&memory), manifests: Mutex::default() }),
+            queues: Arc::new(MemoryQueues {
+                memory: Arc::clone(&memory),
+                created: Mutex::default(),
+                reporters: Mutex::default(),
+                meanwhile: Mutex::default(),
+            }),
+            memory,
+            tenant,
+            runners: BTreeMap::new(),
+            machines: BTreeMap::new(),
+            mail: VecDeque::new(),
+            dead: Vec::new(),
+            chaos: None,
+        }
+    }
+
+    /// Returns a world of its own in the same state, for trying one thing from many angles.
+    pub(crate) fn copy(&self) -> Self {
+        let mut copy = Self::new();
+        copy.memory.restore(&self.memory);
+        copy.registry.manifests.lock().unwrap().clone_from(&self.registry.manifests.lock().unwrap());
+        copy.queues.created.lock().unwrap().clone_from(&self.queues.created.lock().unwrap());
+        copy.queues.reporters.lock().unwrap().clone_from(&self.queues.reporters.lock().unwrap());
+        copy.runners = self.runners.clone();
+        copy.machines = self.machines.clone();
+        copy.mail = self.mail.clone();
+        copy
+    }
+
+    /// Returns a world whose app is synced and built.
+    pub(crate) async fn with_app() -> Self {
+        let mut world = Self::new();
+        world.sync(&app::document()).await;
+        world.enrol().await;
+        world.hello("build");
+        world.settle().await;
+        world.build("build-1").await;
+        world.settle().await;
+        world
+    }
+
+    /// Returns a world with `globex` provisioned.
+    pub(crate) async fn with_install() -> Self {
+        let mut world = Self::with_app().await;
+        world.create().await;
+        world.run().await;
+        world.hello("globex");
+        world.settle().await;
+        world
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.memory.now()
+    }
+
+    pub(crate) fn sync_app(&self) -> SyncApp {
+        let memory = &self.memory;
+        SyncApp { store: memory.clone(), objects: Arc::new(MemoryObjects(memory.clone())), clock: memory.clone() }
+    }
+
+    pub(crate) fn start_builds(&self) -> StartBuilds {
+        let memory = &self.memory;
+        StartBuilds {
+            account: "111111111111".parse().unwrap(),
+            region: "eu-west-1".into(),
+            build_queue_url: queue_url("build"),
+            store: memory.clone(),
+            machines: memory.clone(),
+            clock: memory.clone(),
+        }
+    }
+
+    pub(crate) fn create_installs(&self) -> CreateInstalls {
+        let memory = &self.memory;
+        CreateInstalls { store: memory.clone(), machines: memory.clone(), clock: memory.clone() }
+    }
+
+    pub(crate) fn start_workflow(&self) -> StartWorkflow {
+        let memory = &self.memory;
+        StartWorkflow { store: memory.clone(), machines: memory.clone(), clock: memory.clone() }
+    }
+
+    pub(crate) fn register_install(&self) -> RegisterInstall {
+        RegisterInstall { store: self.memory.clone(), queues: self.queues.clone() }
+    }
+
+    pub(crate) fn plan_workflow(&self) -> PlanWorkflow {
+        let memory = &self.memory;
+        PlanWorkflow { store: memory.clone(), outbox: memory.clone(), clock: memory.clone() }
+    }
+
+    pub(crate) fn finish_workflow(&self) -> FinishWorkflow {
+        let memory = &self.memory;
+        FinishWorkflow { store: memory.clone(), outbox: memory.clone(), clock: memory.clone() }
+    }
+
+    pub(crate) fn canceller(&self) -> Cancel {
+        Cancel { store: self.memory.clone(), clock: self.memory.clone() }
+    }
+
+    pub(crate) fn accept_report(&self) -> AcceptReport {
+        let memory = &self.memory;
+        AcceptReport {
+            tenant: self.tenant.clone(),
+            store: memory.clone(),
+            outbox: memory.clone(),
+            callbacks: memory.clone(),
+            clock: memory.clone(),
+        }
+    }
+
+    pub(crate) fn dispatch_job(&self) -> DispatchJob {
+        let memory = &self.memory;
+        DispatchJob {
+            tenant: self.tenant.clone(),
+            repository: "fh-acme".into(),
+            store: memory.clone(),
+            orders: memory.clone(),
+            signer: self.keys.clone(),
+            clock: memory.clone(),
+        }
+    }
+
+    pub(crate) fn grant_artifact(&self) -> GrantArtifact {
+        let memory = &self.memory;
+        GrantArtifact {
+            tenant: self.tenant.clone(),
+            store: memory.clone(),
+            registry: self.registry.clone(),
+            orders: memory.clone(),
+            signer: self.keys.clone(),
+            clock: memory.clone(),
+        }
+    }
+
+    pub(crate) fn sweeper(&self) -> Sweep {
+        let memory = &self.memory;
+        Sweep {
+            store: memory.clone(),
+            outbox: memory.clone(),
+            callbacks: memory.clone(),
+            machines: memory.clone(),
+            clock: memory.clone(),
+        }
+    }
+
+    pub(crate) fn render_stack(&self) -> RenderStack {
+        RenderStack {
+            tenant: self.tenant.clone(),
+            account: "111111111111".parse().unwrap(),
+            region: "eu-west-1".into(),
+            reports_queue_url: "https://sqs.invalid/111111111111/fh-acme-reports".into(),
+            store: self.memory.clone(),
+            root: self.keys.clone(),
+        }
+    }
+
+    pub(crate) async fn sync(&self, document: &AppVersion) {
+        client(async || self.sync_app().put_version(&document.app, document).await).await.unwrap();
+    }
+
+    pub(crate) async fn enrol(&mut self) {
+        let request = EnrolBuildRunner { enrolment_key: Runner::enrolment(&self.tenant, "build") };
+        client(async || self.start_builds().enrol(&request).await).await.unwrap();
+        let mut runner = Runner::new(&self.tenant, "build", queue_url("build"), 10);
+        runner.slots = 4;
+        self.runners.entry("build".into()).or_insert(runner);
+    }
+
+    pub(crate) async fn build(&self, cause: &str) -> BuildStarted {
+        let app = "demo".parse().unwrap();
+        client(async || self.start_builds().start(&app, &StartBuild::default(), cause).await).await.unwrap()
+    }
+
+    /// Returns the request that creates `name`.
+    pub(crate) fn creation(&self, name: &str) -> CreateInstall {
+        CreateInstall {
+            install: name.parse().unwrap(),
+            app: "demo".parse().unwrap(),
+            account: "222222222222".parse().unwrap(),
+            region: "eu-west-1".into(),
+            inputs: [("greeting".to_owned(), json!("hi"))].into(),
+            enrolment_key: Runner::enrolment(&self.tenant, name),
+        }
+    }
+
+    /// Creates `globex`.
+    pub(crate) async fn create(&mut self) -> WorkflowId {
+        let request = self.creation("globex");
+        let (_, workflow) = client(async || self.create_installs().create(&request).await).await.unwrap();
+        let runner = Runner::new(&self.tenant, "globex", queue_url("globex"), 20);
+        self.runners.entry("globex".into()).or_insert(runner);
+        workflow
+    }
+
+    pub(crate) async fn deploy(&self, request: &StartDeploy, cause: &str) -> Result<WorkflowId, AppError> {
+        let install = globex();
+        client(async || self.start_workflow().deploy(&install, request, cause).await).await
+    }
+
+    pub(crate) async fn action(&self, action: &str, cause: &str) -> Result<WorkflowId, AppError> {
+        let (install, action) = (globex(), action.parse().unwrap());
+        client(async || self.start_workflow().action(&install, &action, cause).await).await
+    }
+
+    /// The runner of `install` announces itself.
+    pub(crate) fn hello(&mut self, install: &str) {
+        let hello = self.runners[install].hello(self.now());
+        self.post(Mail::Report(hello));
+    }
+
+    pub(crate) fn runner(&mut self, install: &str) -> &mut Runner {
+        self.runners.get_mut(install).unwrap()
+    }
+
+    /// Empties the orders queues, so that what comes next stands alone.
+    pub(crate) fn forget_orders(&mut self) {
+        self.memory.orders.lock().unwrap().clear();
+        self.runners.values_mut().for_each(|runner| runner.seen = 0);
+    }
+
+    pub(crate) async fn workflow(&self, id: &WorkflowId) -> Workflow {
+        records::workflow(&*self.memory, id).await.unwrap().value
+    }
+
+    pub(crate) async fn job(&self, id: &JobId) -> Job {
+        records::job(&*self.memory, id).await.unwrap().value
+    }
+
+    /// Returns the words of a workflow's nodes.
+    pub(crate) async fn words(&self, id: &WorkflowId) -> Vec<String> {
+        let workflow = self.workflow(id).await;
+        workflow.nodes.iter().map(|node| format!("{} {}", node.name, node.state.word())).collect()
+    }
+}
+
+pub(crate) fn globex() -> InstallId {
+    "globex".parse().unwrap()
+}
+
+/// Returns a deploy with one changed input.
+pub(crate) fn with_input(name: &str, value: impl Into<Value>) -> StartDeploy {
+    StartDeploy { inputs: [(name.to_owned(), value.into())].into(), ..StartDeploy::default() }
+}
+
+/// Asks as a client does: again after a transient error.
+pub(crate) async fn client<T>(mut ask: impl AsyncFnMut() -> Result<T, AppError>) -> Result<T, AppError> {
+    for _ in 1..CLIENT_TRIES {
+        match ask().await {
+            Err(error) if error.is_transient() => {}
+            answer => return answer,
+        }
+    }
+    ask().await
+}

@@ -1,0 +1,230 @@
+//! A runner that behaves: it believes only signed orders for itself, asks for what it lacks, and signs what it reports.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ed25519_dalek::SigningKey;
+use freehold_protocol::envelope::{PublicKey, enrolment_key};
+use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
+use freehold_protocol::order::{Cancel, Order, Work};
+use freehold_protocol::report::{
+    AttemptEvent, AttemptReport, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody,
+};
+use freehold_protocol::{Digest, Envelope, GrantId, InstallId, JobId, Payload as _, TenantName, Timestamp};
+use serde_json::json;
+
+use super::doubles::MemoryRegistry;
+
+/// What a runner does with the work of one node.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Behaviour {
+    /// Ends so.
+    Ends(Outcome),
+    /// Starts, and never ends by itself.
+    Hangs,
+    /// Never takes the order.
+    Ignores,
+}
+
+/// An attempt under way.
+#[derive(Debug, Clone)]
+pub(crate) struct Attempt {
+    pub(crate) order: Order,
+    pub(crate) fence: Fence,
+    pub(crate) seq: u64,
+    pub(crate) waits_for: Option<GrantId>,
+}
+
+/// A runner of one install.
+#[derive(Clone)]
+pub(crate) struct Runner {
+    pub(crate) tenant: TenantName,
+    pub(crate) install: InstallId,
+    pub(crate) queue: String,
+    pub(crate) key: SigningKey,
+    pub(crate) secret: String,
+    pub(crate) slots: u32,
+    pub(crate) behaviours: BTreeMap<String, Behaviour>,
+    /// Jobs that it started, one entry each time.
+    pub(crate) started: Vec<String>,
+    pub(crate) attempts: BTreeMap<JobId, Attempt>,
+    /// Blobs that the install registry has.
+    pub(crate) blobs: BTreeSet<Digest>,
+    pub(crate) refused_grants: Vec<String>,
+    cancelled: BTreeSet<(JobId, u32)>,
+    /// How many messages of its queue it has taken.
+    pub(crate) seen: usize,
+}
+
+impl Runner {
+    pub(crate) fn new(tenant: &TenantName, install: &str, queue: String, seed: u8) -> Self {
+        Self {
+            tenant: tenant.clone(),
+            install: install.parse().unwrap(),
+            queue,
+            key: SigningKey::from_bytes(&[seed; 32]),
+            secret: format!("secret of {install}"),
+            slots: 2,
+            behaviours: BTreeMap::new(),
+            started: Vec::new(),
+            attempts: BTreeMap::new(),
+            blobs: BTreeSet::new(),
+            refused_grants: Vec::new(),
+            cancelled: BTreeSet::new(),
+            seen: 0,
+        }
+    }
+
+    /// Returns the public half of the key that the enrolment secret stands for.
+    pub(crate) fn enrolment(tenant: &TenantName, install: &str) -> PublicKey {
+        let install: InstallId = install.parse().unwrap();
+        enrolment_key(tenant, &install, &format!("secret of {install}")).verifying_key().into()
+    }
+
+    pub(crate) fn report(&self, body: ReportBody, at: Timestamp) -> Report {
+        let key: PublicKey = self.key.verifying_key().into();
+        Report { tenant: self.tenant.clone(), install: self.install.clone(), runner: key.key_id(), at, body }
+    }
+
+    pub(crate) fn sign(&self, report: &Report) -> String {
+        Envelope::seal(report, &[&self.key]).unwrap().to_json().unwrap()
+    }
+
+    pub(crate) fn hello(&self, at: Timestamp) -> String {
+        let public_key = self.key.verifying_key().into();
+        let hello = Hello { public_key, version: "0.1.0".into(), slots: self.slots, host: "i-1".into() };
+        let report = self.report(ReportBody::Hello(hello), at);
+        let enrolment = enrolment_key(&self.tenant, &self.install, &self.secret);
+        Envelope::seal(&report, &[&self.key, &enrolment]).unwrap().to_json().unwrap()
+    }
+
+    pub(crate) fn says(&self, job: &JobId, fence: Fence, seq: u64, event: AttemptEvent, at: Timestamp) -> String {
+        let attempt = AttemptReport { job: job.clone(), fence, seq, event };
+        self.sign(&self.report(ReportBody::Attempt(attempt), at))
+    }
+
+    /// Takes what is new in its queue and returns the reports that follow.
+    pub(crate) fn take(
+        &mut self,
+        orders: &[(String, String, String, String)],
+        root: &PublicKey,
+        registry: &MemoryRegistry,
+        now: Timestamp,
+    ) -> Vec<String> {
+        let mine: Vec<String> =
+            orders.iter().filter(|(queue, ..)| *queue == self.queue).map(|(_, _, _, body)| body.clone()).collect();
+        let mut reports = Vec::new();
+        for body in mine.iter().skip(self.seen) {
+            let envelope = Envelope::parse(body.as_bytes()).unwrap();
+            let tenant = self.tenant.clone();
+            if envelope.payload_type == Order::TYPE {
+                let order: Order = envelope.open_delegated(root, &tenant, now).unwrap();
+                assert_eq!(order.install, self.install);
+                reports.extend(self.on_order(order, registry, now));
+            } else if envelope.payload_type == Cancel::TYPE {
+                let cancel: Cancel = envelope.open_delegated(root, &tenant, now).unwrap();
+                reports.extend(self.on_cancel(&cancel, now));
+            } else {
+                let grant: ArtifactGrant = envelope.open_delegated(root, &tenant, now).unwrap();
+                reports.extend(self.on_grant(grant, registry, now));
+            }
+        }
+        self.seen = mine.len();
+        reports
+    }
+
+    fn on_order(&mut self, order: Order, registry: &MemoryRegistry, now: Timestamp) -> Vec<String> {
+        let fence = Fence { dispatch: order.dispatch, receive: 1 };
+        if self.cancelled.contains(&(order.job.clone(), order.dispatch)) {
+            let refusal = Refusal {
+                reason: RefusalReason::Cancelled,
+                detail: "the job was cancelled before it started".into(),
+                message: Digest::of(order.job.as_str().as_bytes()),
+                job: Some((order.job, fence)),
+            };
+            return vec![self.sign(&self.report(ReportBody::Refused(refusal), now))];
+        }
+        let name = subject(&order.work);
+        if self.behaviours.get(&name) == Some(&Behaviour::Ignores) {
+            return Vec::new();
+        }
+        self.started.push(name);
+        let job = order.job.clone();
+        let mut reports = vec![self.says(&job, fence, 1, AttemptEvent::Started, now)];
+        let mut attempt = Attempt { order, fence, seq: 1, waits_for: None };
+        if let Some(artifact) = attempt.order.work.artifact() {
+            let missing: Vec<Digest> =
+                artifact.blobs.iter().map(|b| b.digest.clone()).filter(|b| !self.blobs.contains(b)).collect();
+            if !missing.is_empty() {
+                let grant = GrantId::derive(&job, fence.dispatch, fence.receive, &artifact.digest);
+                let event =
+                    AttemptEvent::GrantRequest { grant: grant.clone(), artifact: artifact.digest.clone(), missing };
+                attempt.seq = 2;
+                attempt.waits_for = Some(grant);
+                reports.push(self.says(&job, fence, 2, event, now));
+            }
+        }
+        let waits = attempt.waits_for.is_some();
+        self.attempts.insert(job.clone(), attempt);
+        assert!(self.attempts.len() <= self.slots as usize, "more jobs than slots");
+        if !waits {
+            reports.extend(self.end(&job, registry, now));
+        }
+        reports
+    }
+
+    fn on_grant(&mut self, grant: ArtifactGrant, registry: &MemoryRegistry, now: Timestamp) -> Vec<String> {
+        match grant.answer {
+            GrantAnswer::Granted { manifests, blobs } => {
+                assert!(!manifests.is_empty());
+                self.blobs.extend(blobs.into_iter().map(|blob| blob.digest));
+            }
+            GrantAnswer::Refused { reason } => self.refused_grants.push(reason),
+        }
+        let waits = self.attempts.get(&grant.job).is_some_and(|a| a.waits_for.as_ref() == Some(&grant.grant));
+        if waits { self.end(&grant.job, registry, now) } else { Vec::new() }
+    }
+
+    fn on_cancel(&mut self, cancel: &Cancel, now: Timestamp) -> Vec<String> {
+        if cancel.receive.is_some() {
+            return Vec::new();
+        }
+        self.cancelled.insert((cancel.job.clone(), cancel.dispatch));
+        self.finish(&cancel.job, Outcome::Cancelled, now)
+    }
+
+    fn end(&mut self, job: &JobId, registry: &MemoryRegistry, now: Timestamp) -> Vec<String> {
+        let work = self.attempts[job].order.work.clone();
+        let outcome = match self.behaviours.get(&subject(&work)) {
+            Some(Behaviour::Ends(outcome)) => outcome.clone(),
+            Some(Behaviour::Hangs | Behaviour::Ignores) => return Vec::new(),
+            None => success(&work, registry),
+        };
+        self.finish(job, outcome, now)
+    }
+
+    /// Ends an attempt that is under way.
+    pub(crate) fn finish(&mut self, job: &JobId, outcome: Outcome, now: Timestamp) -> Vec<String> {
+        let Some(attempt) = self.attempts.remove(job) else { return Vec::new() };
+        let event = AttemptEvent::Finished { outcome, log: "done\n".into() };
+        vec![self.says(job, attempt.fence, attempt.seq + 1, event, now)]
+    }
+}
+
+/// What work is about: a component's, action's or build's name.
+pub(crate) fn subject(work: &Work) -> String {
+    match work {
+        Work::ContainerImage(work) => work.component.to_string(),
+        Work::TerraformModule(work) => work.component.to_string(),
+        Work::CloudformationStack(work) => work.component.to_string(),
+        Work::Action(work) => format!("action:{}", work.action),
+        Work::Build(work) => format!("build:{}", work.component),
+    }
+}
+
+fn success(work: &Work, registry: &MemoryRegistry) -> Outcome {
+    let artifact = match work {
+        Work::Build(build) => Some(registry.push(&format!("{:?}", build.source))),
+        _ => None,
+    };
+    Outcome::Succeeded { outputs: [("name".to_owned(), json!(format!("{}-out", subject(work))))].into(), artifact }
+}

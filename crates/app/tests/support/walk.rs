@@ -1,0 +1,251 @@
+//! Lets time pass: walks the state machines as their definitions say, and delivers mail as SQS does.
+
+use freehold_app::AppError;
+use freehold_app::messages::{DispatchMessage, GrantMessage};
+use freehold_app::plan_workflow::Next;
+use freehold_domain::workflow::WorkflowKind;
+use freehold_protocol::WorkflowId;
+
+use super::World;
+
+/// How often Step Functions tries a state again.
+const RETRIES: u32 = 6;
+/// How often a queue delivers before it gives a message up.
+const RECEIVES: u32 = 5;
+/// How often `settle` sweeps.
+const SWEEPS: u32 = 8;
+
+/// A message of one of the tenant's queues.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Mail {
+    Dispatch(DispatchMessage),
+    Grant(GrantMessage),
+    Report(String),
+}
+
+/// A small generator (SplitMix64): a test's seed decides everything.
+#[derive(Debug, Clone)]
+pub(crate) struct Rng(pub(crate) u64);
+
+impl Rng {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % end as u64) as usize
+    }
+}
+
+/// The state in which an execution is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum At {
+    Register,
+    /// With the token of the try that waits, if one does.
+    AwaitRunner(Option<String>),
+    Plan,
+    Run(Option<String>),
+    Finish,
+    FinishFailed(String),
+    Ended(&'static str),
+    /// `finish-workflow` itself failed.
+    Unfinished,
+}
+
+/// One execution.
+#[derive(Debug, Clone)]
+pub(crate) struct Machine {
+    pub(crate) at: At,
+    tries: u32,
+    tokens: u32,
+}
+
+impl Machine {
+    fn new(kind: WorkflowKind) -> Self {
+        let at = match kind {
+            WorkflowKind::ProvisionInstall => At::Register,
+            WorkflowKind::DeployComponents | WorkflowKind::BuildComponent | WorkflowKind::RunAction => At::Plan,
+        };
+        Self { at, tries: 0, tokens: 0 }
+    }
+
+    fn go(&mut self, at: At) {
+        self.at = at;
+        self.tries = 0;
+    }
+
+    /// A state failed: again, or on to the catch.
+    fn failed(&mut self, error: &AppError) {
+        self.tries += 1;
+        if error.is_transient() && self.tries <= RETRIES {
+            match &mut self.at {
+                At::AwaitRunner(token) | At::Run(token) => *token = None,
+                At::Register | At::Plan | At::Finish | At::FinishFailed(_) | At::Ended(_) | At::Unfinished => {}
+            }
+            return;
+        }
+        let next =
+            if matches!(self.at, At::FinishFailed(_)) { At::Unfinished } else { At::FinishFailed(error.to_string()) };
+        self.go(next);
+    }
+}
+
+impl World {
+    /// Puts a message into its queue, with chaos up to three times.
+    pub(crate) fn post(&mut self, mail: Mail) {
+        let copies = self.chaos.as_mut().map_or(1, |rng| 1 + rng.below(3));
+        for _ in 0..copies {
+            self.mail.push_back((mail.clone(), 0));
+        }
+    }
+
+    /// Lets everything happen that happens by itself, without time passing.
+    pub(crate) async fn run(&mut self) {
+        loop {
+            let walked = self.walk().await;
+            self.collect();
+            let delivered = self.deliver().await;
+            if !walked && !delivered && self.mail.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Lets everything happen, with a sweep a minute while workflows are open.
+    pub(crate) async fn settle(&mut self) {
+        self.run().await;
+        for _ in 0..SWEEPS {
+            if self.open().is_empty() {
+                return;
+            }
+            self.memory.advance_secs(60);
+            // A sweep that fails is made up for by the next one.
+            let _ = self.sweeper().sweep().await;
+            self.run().await;
+        }
+    }
+
+    /// Ends a waiting state as its time limit does.
+    pub(crate) async fn time_out(&mut self, id: &WorkflowId) {
+        self.machines.get_mut(id).unwrap().go(At::FinishFailed("States.Timeout".into()));
+        self.run().await;
+    }
+
+    /// Gathers what was sent, and lets runners answer.
+    fn collect(&mut self) {
+        for message in self.memory.take_dispatched() {
+            self.post(Mail::Dispatch(message));
+        }
+        let grants = std::mem::take(&mut *self.memory.grants.lock().unwrap());
+        for message in grants {
+            self.post(Mail::Grant(message));
+        }
+        let orders = self.memory.orders.lock().unwrap().clone();
+        let (root, now) = (self.keys.public(), self.now());
+        let mut reports = Vec::new();
+        for runner in self.runners.values_mut() {
+            reports.extend(runner.take(&orders, &root, &self.registry, now));
+        }
+        for report in reports {
+            self.post(Mail::Report(report));
+        }
+    }
+
+    async fn deliver(&mut self) -> bool {
+        let at = match &mut self.chaos {
+            Some(rng) if !self.mail.is_empty() => rng.below(self.mail.len()),
+            _ => 0,
+        };
+        let Some((mail, receives)) = self.mail.remove(at) else { return false };
+        let result = match &mail {
+            Mail::Dispatch(message) => self.dispatch_job().perform(message).await,
+            Mail::Grant(message) => self.grant_artifact().answer(message).await,
+            Mail::Report(body) => self.accept_report().accept(body).await.map(|_| ()),
+        };
+        match result {
+            Ok(()) => {}
+            Err(error) if receives + 1 >= RECEIVES => self.dead.push((mail, error)),
+            Err(_) => self.mail.push_back((mail, receives + 1)),
+        }
+        true
+    }
+
+    /// Takes every execution as far as it goes; true when one moved.
+    pub(crate) async fn walk(&mut self) -> bool {
+        let started = self.memory.started.lock().unwrap().clone();
+        for (kind, id) in started {
+            self.machines.entry(id).or_insert_with(|| Machine::new(kind));
+        }
+        let ids: Vec<_> = self.machines.keys().cloned().collect();
+        let mut moved = false;
+        for id in ids {
+            while self.step(&id).await {
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    async fn step(&mut self, id: &WorkflowId) -> bool {
+        let mut machine = self.machines[id].clone();
+        match machine.at.clone() {
+            At::Register => match self.register_install().register(id).await {
+                Ok(()) => machine.go(At::AwaitRunner(None)),
+                Err(error) => machine.failed(&error),
+            },
+            At::AwaitRunner(Some(token)) => {
+                if !self.is_resumed(&token) {
+                    return false;
+                }
+                machine.go(At::Plan);
+            }
+            At::Run(Some(token)) => {
+                if !self.is_resumed(&token) {
+                    return false;
+                }
+                machine.go(At::Finish);
+            }
+            At::AwaitRunner(None) => {
+                let token = machine.token(id);
+                machine.at = At::AwaitRunner(Some(token.clone()));
+                if let Err(error) = self.plan_workflow().await_runner(id, token).await {
+                    machine.failed(&error);
+                }
+            }
+            At::Plan => match self.plan_workflow().plan(id).await {
+                Ok(Next::Run) => machine.go(At::Run(None)),
+                Ok(Next::Finish) => machine.go(At::Finish),
+                Err(error) => machine.failed(&error),
+            },
+            At::Run(None) => {
+                let token = machine.token(id);
+                machine.at = At::Run(Some(token.clone()));
+                if let Err(error) = self.plan_workflow().run(id, token).await {
+                    machine.failed(&error);
+                }
+            }
+            At::Finish => match self.finish_workflow().finish(id, None).await {
+                Ok(word) => machine.go(At::Ended(word)),
+                Err(error) => machine.failed(&error),
+            },
+            At::FinishFailed(error) => match self.finish_workflow().finish(id, Some(&error)).await {
+                Ok(word) => machine.go(At::Ended(word)),
+                Err(error) => machine.failed(&error),
+            },
+            At::Ended(_) | At::Unfinished => return false,
+        }
+        self.machines.insert(id.clone(), machine);
+        true
+    }
+
+    fn is_resumed(&self, token: &str) -> bool {
+        self.memory.resumed.lock().unwrap().iter().any(|(resumed, _)| resumed == token)
+    }
+}
+
+impl Machine {
+    fn token(&mut self, id: &WorkflowId) -> String {
+        self.tokens += 1;
+        format!("{id}/{}", self.tokens)
+    }
+}

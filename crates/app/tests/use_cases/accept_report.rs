@@ -1,0 +1,300 @@
+//! Reports: which are believed, what they change, and what is said to those that come too late.
+
+use freehold_app::accept_report::Accepted;
+use freehold_app::messages::DispatchMessage;
+use freehold_app::{AppError, Kind};
+use freehold_domain::JobState;
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::limits::MAX_ENVELOPE_BYTES;
+use freehold_protocol::order::Cancel;
+use freehold_protocol::report::{AttemptEvent, Fence, Outcome, ReportBody};
+use freehold_protocol::{Envelope, JobId, WorkflowId};
+use proptest::prelude::*;
+
+use crate::support::doubles::queue_url;
+use crate::support::runner::{Behaviour, Runner};
+use crate::support::walk::At;
+use crate::support::{World, with_input};
+
+const FIRST: Fence = Fence { dispatch: 1, receive: 1 };
+const SECOND: Fence = Fence { dispatch: 1, receive: 2 };
+
+/// Returns a world in which `globex` is deploying, with the job of `storage` under way.
+async fn deploying(behaviour: Behaviour) -> (World, WorkflowId, JobId) {
+    let mut world = World::with_install().await;
+    world.runner("globex").behaviours.insert("storage".into(), behaviour);
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.run().await;
+    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+    (world, workflow, job)
+}
+
+async fn accept(world: &World, body: &str) -> Result<Accepted, AppError> {
+    world.accept_report().accept(body).await
+}
+
+fn progress(log: &str) -> AttemptEvent {
+    AttemptEvent::Progress { log: log.to_owned() }
+}
+
+fn finished(outcome: Outcome) -> AttemptEvent {
+    AttemptEvent::Finished { outcome, log: String::new() }
+}
+
+fn success() -> Outcome {
+    Outcome::Succeeded { outputs: [("name".to_owned(), "x".into())].into(), artifact: None }
+}
+
+#[tokio::test]
+async fn a_report_that_cannot_be_believed_is_invalid_and_changes_nothing() {
+    let (mut world, _, job) = deploying(Behaviour::Hangs).await;
+    world.runners.insert("initech".into(), Runner::new(&world.tenant, "initech", queue_url("initech"), 30));
+    world.create_installs().create(&world.creation("initech")).await.unwrap();
+    let hello = world.runners["initech"].hello(world.now());
+    accept(&world, &hello).await.unwrap();
+    let now = world.now();
+    let globex = &world.runners["globex"];
+    let good = globex.says(&job, FIRST, 9, finished(success()), now);
+    let mut envelope = Envelope::parse(good.as_bytes()).unwrap();
+    let mut claimed = globex.clone();
+    claimed.key = ed25519_dalek::SigningKey::from_bytes(&[99; 32]);
+    let mut forged = envelope.clone();
+    forged.signatures[0].sig =
+        Envelope::parse(claimed.says(&job, FIRST, 9, finished(success()), now).as_bytes()).unwrap().signatures[0]
+            .sig
+            .clone();
+    envelope.signatures.clear();
+    let mut other_tenant = globex.clone();
+    other_tenant.tenant = "umbrella".parse().unwrap();
+    let mut unknown_install = globex.clone();
+    unknown_install.install = "nobody".parse().unwrap();
+    let cancel = Cancel {
+        tenant: world.tenant.clone(),
+        install: globex.install.clone(),
+        job: job.clone(),
+        dispatch: 1,
+        receive: None,
+        runner: None,
+        issued_at: now,
+        not_after: now,
+    };
+    let unknown_job = JobId::derive(&WorkflowId::derive("x", "y"), "z");
+    let says = |runner: &Runner| runner.says(&job, FIRST, 9, finished(success()), now);
+    let bad = [
+        ("of a key that nobody enrolled", says(&claimed)),
+        ("with the signature of another key", forged.to_json().unwrap()),
+        ("without signature", envelope.to_json().unwrap()),
+        ("of another tenant", says(&other_tenant)),
+        ("of an unknown install", says(&unknown_install)),
+        ("of another install about this job", says(&world.runners["initech"])),
+        ("about an unknown job", globex.says(&unknown_job, FIRST, 1, progress(""), now)),
+        ("of another kind", Envelope::seal(&cancel, &[&globex.key]).unwrap().to_json().unwrap()),
+        ("that is too large", "x".repeat(MAX_ENVELOPE_BYTES + 1)),
+        ("that is not JSON", "{".into()),
+        ("that is empty", String::new()),
+    ];
+    let before = world.believed();
+
+    for (what, body) in bad {
+        let error = accept(&world, &body).await.expect_err(what);
+
+        assert_eq!(error.kind, Kind::Invalid, "a report {what}");
+        assert_eq!(world.believed(), before, "a report {what}");
+        assert!(world.memory.take_dispatched().is_empty(), "a report {what}");
+    }
+    assert_eq!(accept(&world, &good).await.unwrap(), Accepted::Taken);
+}
+
+#[tokio::test]
+async fn a_hello_needs_its_own_key_and_the_enrolment_key() {
+    let world = World::with_install().await;
+    let mut thief = Runner::new(&world.tenant, "globex", queue_url("globex"), 40);
+    let good = Envelope::parse(thief.hello(world.now()).as_bytes()).unwrap();
+    thief.secret = "guessed".into();
+    let wrong_secret = thief.hello(world.now());
+    let with = |range: std::ops::Range<usize>| {
+        let signatures = good.signatures[range].to_vec();
+        Envelope { signatures, ..good.clone() }.to_json().unwrap()
+    };
+    let before = world.memory.rows();
+
+    for body in [wrong_secret, with(0..1), with(1..2)] {
+        assert_eq!(accept(&world, &body).await.unwrap_err().kind, Kind::Invalid);
+    }
+
+    assert_eq!(world.memory.rows(), before);
+}
+
+#[tokio::test]
+async fn a_stale_attempt_is_put_on_record_and_told_to_stop() {
+    let (mut world, _, job) = deploying(Behaviour::Hangs).await;
+    let (now, runner) = (world.now(), world.runners["globex"].clone());
+    accept(&world, &runner.says(&job, SECOND, 1, AttemptEvent::Started, now)).await.unwrap();
+    let before = world.believed();
+
+    let answer = accept(&world, &runner.says(&job, FIRST, 5, finished(success()), now)).await.unwrap();
+
+    let reason = format!("attempt 1.1 of job `{job}` is stale; attempt 1.2 has replaced it");
+    assert_eq!(answer, Accepted::Refused(reason.clone()));
+    assert_eq!(world.refusals(), [reason]);
+    assert_eq!(world.believed(), before);
+    let key: PublicKey = runner.key.verifying_key().into();
+    let told = DispatchMessage::Cancel { job: job.clone(), dispatch: 1, receive: Some(1), runner: Some(key.key_id()) };
+    assert_eq!(world.memory.take_dispatched(), std::slice::from_ref(&told));
+    world.dispatch_job().perform(&told).await.unwrap();
+    world.run().await;
+    assert!(matches!(world.job(&job).await.state, JobState::Running { fence: SECOND, .. }));
+}
+
+#[tokio::test]
+async fn an_attempt_that_was_never_dispatched_is_refused() {
+    let (world, _, job) = deploying(Behaviour::Hangs).await;
+    let fence = Fence { dispatch: 2, receive: 1 };
+    let before = world.believed();
+
+    let answer =
+        accept(&world, &world.runners["globex"].says(&job, fence, 1, finished(success()), world.now())).await.unwrap();
+
+    assert!(matches!(answer, Accepted::Refused(_)));
+    assert_eq!((world.believed(), world.refusals().len()), (before, 1));
+}
+
+#[tokio::test]
+async fn a_replaced_runner_never_speaks_again() {
+    let (world, _, job) = deploying(Behaviour::Hangs).await;
+    let old = world.runners["globex"].clone();
+    let new = Runner::new(&world.tenant, "globex", queue_url("globex"), 21);
+    accept(&world, &new.hello(world.now())).await.unwrap();
+    let before = world.believed();
+
+    let late = accept(&world, &old.says(&job, FIRST, 9, finished(success()), world.now())).await.unwrap();
+    let back = accept(&world, &old.hello(world.now())).await.unwrap();
+
+    assert!(matches!((late, back), (Accepted::Refused(_), Accepted::Refused(_))));
+    assert_eq!(world.believed(), before);
+    assert_eq!(world.refusals().len(), 2);
+    world.memory.take_dispatched();
+    accept(&world, &new.says(&job, SECOND, 1, finished(success()), world.now())).await.unwrap();
+    assert!(matches!(world.job(&job).await.state, JobState::Succeeded { fence: SECOND, .. }));
+}
+
+#[tokio::test]
+async fn frequent_progress_is_written_down_once_a_minute() {
+    let (world, _, job) = deploying(Behaviour::Hangs).await;
+    let runner = &world.runners["globex"];
+    let (rows, beats) = (world.memory.rows(), world.memory.beats.lock().unwrap().len());
+
+    accept(&world, &runner.says(&job, FIRST, 2, progress(""), world.now())).await.unwrap();
+    let quiet = (world.memory.rows(), world.memory.beats.lock().unwrap().len());
+    world.memory.advance_secs(60);
+    accept(&world, &runner.says(&job, FIRST, 3, progress(""), world.now())).await.unwrap();
+
+    assert_eq!(quiet, (rows, beats));
+    let JobState::Running { last_contact, last_seq, .. } = world.job(&job).await.state else { panic!("not running") };
+    assert_eq!((last_contact, last_seq), (world.now(), 3));
+    assert_eq!(world.memory.beats.lock().unwrap().len(), beats + 1);
+}
+
+#[tokio::test]
+async fn the_end_of_a_job_is_told_again_when_the_callback_was_lost() {
+    let outcomes = [success(), Outcome::Failed { reason: "no".into(), partial: true }, Outcome::Cancelled];
+    for outcome in outcomes {
+        let (mut world, workflow, job) = deploying(Behaviour::Hangs).await;
+        world.runner("globex").behaviours.insert("info".into(), Behaviour::Hangs);
+        world.runner("globex").started.clear();
+        let end = world.runners["globex"].says(&job, FIRST, 2, finished(outcome.clone()), world.now());
+        world
+            .memory
+            .faults
+            .set(|what| ["succeed", "dispatch"].contains(&what).then_some(freehold_app::memory::Fault::Before));
+        let lost = accept(&world, &end).await.unwrap_err();
+        world.memory.faults.set(|_| None);
+
+        let again = accept(&world, &end).await.unwrap();
+        world.run().await;
+
+        assert!(lost.is_transient());
+        assert_eq!(again, Accepted::Taken);
+        match outcome {
+            Outcome::Succeeded { .. } => assert_eq!(world.runners["globex"].started.last().unwrap(), "info"),
+            _ => assert!(matches!(world.machines[&workflow].at, At::Ended("failed")), "{outcome:?}"),
+        }
+        assert!(world.refusals().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_refused_order_is_put_on_record_and_ends_nothing() {
+    use freehold_protocol::report::{Refusal, RefusalReason};
+    let (world, _, job) = deploying(Behaviour::Ignores).await;
+    let before = world.believed();
+    let refusal = Refusal {
+        reason: RefusalReason::Cancelled,
+        detail: "attempt was replaced".into(),
+        message: freehold_protocol::Digest::of(b"order"),
+        job: Some((job.clone(), FIRST)),
+    };
+    let runner = &world.runners["globex"];
+    let report = runner.sign(&runner.report(ReportBody::Refused(refusal), world.now()));
+
+    accept(&world, &report).await.unwrap();
+
+    // Nobody asked to cancel the job itself.
+    assert_eq!(world.believed(), before);
+    assert_eq!(world.refusals(), ["order refused as cancelled: attempt was replaced"]);
+}
+
+fn outcomes() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        Just(success()),
+        Just(Outcome::Failed { reason: "no".into(), partial: false }),
+        Just(Outcome::Interrupted { reason: "died".into() }),
+        Just(Outcome::Cancelled),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    #[test]
+    fn reports_in_any_order_end_in_the_same_state(
+        outcome in outcomes(),
+        order in Just(vec![0, 0, 1, 1, 2, 2, 3, 3]).prop_shuffle(),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let (mut world, workflow, job) = deploying(Behaviour::Ignores).await;
+            let runner = world.runners["globex"].clone();
+            let events = [
+                AttemptEvent::Started,
+                progress("one\n"),
+                progress("two\n"),
+                AttemptEvent::Finished { outcome: outcome.clone(), log: "three\n".into() },
+            ];
+            let reports: Vec<_> = events
+                .into_iter()
+                .zip(1..)
+                .map(|(event, seq)| runner.says(&job, FIRST, seq, event, world.now()))
+                .collect();
+
+            for at in order {
+                accept(&world, &reports[at]).await.unwrap();
+            }
+            world.run().await;
+
+            let state = world.job(&job).await.state;
+            let expected = match &outcome {
+                Outcome::Succeeded { .. } => "succeeded",
+                Outcome::Failed { .. } => "failed",
+                Outcome::Interrupted { .. } => "interrupted",
+                Outcome::Blocked { .. } => "blocked",
+                Outcome::Cancelled => "cancelled",
+            };
+            assert_eq!(state.word(), expected);
+            assert!(world.workflow(&workflow).await.state.is_terminal());
+            let logs = freehold_app::read::logs(&*world.memory, &job, None).await.unwrap();
+            let text: String = logs.chunks.into_iter().map(|chunk| chunk.text).collect();
+            assert_eq!((text.as_str(), logs.ended), ("one\ntwo\nthree\n", true));
+        });
+    }
+}

@@ -1,0 +1,142 @@
+//! Cancelling: nothing more starts, what runs is asked to stop, and the workflow ends.
+
+use freehold_app::messages::DispatchMessage;
+use freehold_app::records;
+use freehold_protocol::WorkflowId;
+use freehold_protocol::report::{AttemptEvent, Fence};
+
+use crate::support::runner::Behaviour;
+use crate::support::walk::At;
+use crate::support::{World, globex, with_input};
+
+async fn deploying(behaviour: Behaviour) -> (World, WorkflowId) {
+    let mut world = World::with_install().await;
+    world.runner("globex").behaviours.insert("storage".into(), behaviour);
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.run().await;
+    (world, workflow)
+}
+
+#[tokio::test]
+async fn a_running_workflow_stops_and_ends_as_cancelled() {
+    let (mut world, workflow) = deploying(Behaviour::Hangs).await;
+
+    world.canceller().workflow(&workflow).await.unwrap();
+    world.settle().await;
+
+    assert_eq!(world.words(&workflow).await, ["info skipped", "storage cancelled"]);
+    assert_eq!(world.machines[&workflow].at, At::Ended("cancelled"));
+    assert_eq!(world.runners["globex"].started.iter().filter(|name| *name == "info").count(), 1, "of provisioning");
+    assert!(world.refusals().is_empty());
+}
+
+#[tokio::test]
+async fn cancelling_twice_sends_one_message() {
+    let (mut world, workflow) = deploying(Behaviour::Ignores).await;
+
+    for _ in 0..2 {
+        world.canceller().workflow(&workflow).await.unwrap();
+        world.settle().await;
+    }
+
+    let orders = world.memory.orders.lock().unwrap().clone();
+    assert_eq!(orders.iter().filter(|(_, group, ..)| group == "control").count(), 1);
+}
+
+#[tokio::test]
+async fn a_workflow_that_waits_for_its_runner_ends_with_the_next_sweep() {
+    let mut world = World::with_app().await;
+    let workflow = world.create().await;
+    world.run().await;
+
+    world.canceller().workflow(&workflow).await.unwrap();
+    world.settle().await;
+
+    assert_eq!(world.machines[&workflow].at, At::Ended("cancelled"));
+    assert_eq!(records::install(&*world.memory, &globex()).await.unwrap().value.live, None);
+}
+
+#[tokio::test]
+async fn a_workflow_that_was_planned_and_not_started_starts_nothing() {
+    let world = World::with_install().await;
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.plan_workflow().plan(&workflow).await.unwrap();
+
+    world.canceller().workflow(&workflow).await.unwrap();
+    world.plan_workflow().run(&workflow, "token".into()).await.unwrap();
+    world.sweeper().sweep().await.unwrap();
+
+    assert!(world.memory.take_dispatched().is_empty());
+    assert!(world.memory.resumed.lock().unwrap().iter().any(|(token, _)| token == "token"));
+    assert_eq!(world.finish_workflow().finish(&workflow, None).await.unwrap(), "cancelled");
+}
+
+#[tokio::test]
+async fn a_job_whose_cancel_overtakes_its_order_ends_when_the_runner_refuses_to_start_it() {
+    let mut world = World::with_install().await;
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.walk().await;
+    let order = world.memory.take_dispatched();
+    world.dispatch_job().perform(&order[0]).await.unwrap();
+    world.canceller().workflow(&workflow).await.unwrap();
+    world.sweeper().sweep().await.unwrap();
+    let told = world.memory.take_dispatched();
+    world.dispatch_job().perform(&told[0]).await.unwrap();
+    let last = world.memory.orders.lock().unwrap().len() - 1;
+    // Two groups of a FIFO queue have no order between them.
+    world.memory.orders.lock().unwrap().swap(last - 1, last);
+    world.runner("globex").started.clear();
+
+    world.run().await;
+
+    assert!(world.runners["globex"].started.is_empty());
+    assert_eq!(world.words(&workflow).await, ["info skipped", "storage cancelled"]);
+    assert_eq!(world.machines[&workflow].at, At::Ended("cancelled"));
+}
+
+#[tokio::test]
+async fn a_report_of_a_cancelled_job_is_answered_with_the_cancel() {
+    let (world, workflow) = deploying(Behaviour::Hangs).await;
+    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+    world.canceller().workflow(&workflow).await.unwrap();
+    let event = AttemptEvent::Progress { log: String::new() };
+    let fence = Fence { dispatch: 1, receive: 1 };
+    let progress = world.runners["globex"].says(&job, fence, 2, event, world.now());
+
+    world.accept_report().accept(&progress).await.unwrap();
+
+    let told = DispatchMessage::Cancel { job, dispatch: 1, receive: None, runner: None };
+    assert_eq!(world.memory.take_dispatched(), [told]);
+}
+
+#[tokio::test]
+async fn a_job_that_ends_by_itself_before_it_hears_of_the_cancel_has_ended_so() {
+    let (mut world, workflow) = deploying(Behaviour::Hangs).await;
+    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+    world.canceller().job(&job).await.unwrap();
+    let now = world.now();
+    let outcome = freehold_protocol::report::Outcome::Succeeded { outputs: Default::default(), artifact: None };
+    let end = world.runner("globex").finish(&job, outcome, now);
+
+    world.accept_report().accept(&end[0]).await.unwrap();
+    world.run().await;
+
+    assert_eq!(world.job(&job).await.state.word(), "succeeded");
+    assert_eq!(world.words(&workflow).await, ["info succeeded", "storage succeeded"]);
+}
+
+#[tokio::test]
+async fn what_has_ended_stays_as_it_is() {
+    let mut world = World::with_install().await;
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.settle().await;
+    let before = world.memory.rows();
+    let job = world.workflow(&workflow).await.nodes[0].state.clone();
+    let freehold_domain::workflow::NodeState::Succeeded { job } = job else { panic!("not succeeded") };
+
+    world.canceller().workflow(&workflow).await.unwrap();
+    world.canceller().job(&job).await.unwrap();
+
+    assert_eq!(world.memory.rows(), before);
+    assert!(world.memory.take_dispatched().is_empty());
+}

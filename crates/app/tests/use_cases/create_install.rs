@@ -1,0 +1,126 @@
+//! Creating installs: names that cannot collide, even when two come at once.
+
+use std::sync::{Arc, Mutex};
+
+use freehold_app::create_install::CreateInstalls;
+use freehold_app::{AppError, Kind};
+use freehold_protocol::AccountId;
+use freehold_protocol::api::CreateInstall;
+use serde_json::json;
+
+use crate::support::World;
+use crate::support::doubles::{Meanwhile, Racing};
+
+async fn create(world: &World, request: &CreateInstall) -> Result<(), AppError> {
+    world.create_installs().create(request).await.map(|_| ())
+}
+
+/// Creates `second`, while `first` is created right before the commit.
+async fn race(world: &World, first: &str, second: &str) -> Result<(), AppError> {
+    let (installs, request) = (world.create_installs(), world.creation(first));
+    let meanwhile: Meanwhile = Box::pin(async move {
+        installs.create(&request).await.unwrap();
+    });
+    let store = Racing { memory: Arc::clone(&world.memory), meanwhile: Mutex::new(Some(meanwhile)) };
+    let racing = CreateInstalls { store: Arc::new(store), ..world.create_installs() };
+    racing.create(&world.creation(second)).await.map(|_| ())
+}
+
+#[test]
+fn an_account_is_twelve_digits_or_nothing() {
+    for bad in ["", "22222222222", "2222222222222", "22222222222a", "arn:aws:iam::222222222222:root"] {
+        assert!(bad.parse::<AccountId>().is_err(), "{bad}");
+    }
+    assert!("222222222222".parse::<AccountId>().is_ok());
+}
+
+#[tokio::test]
+async fn a_name_is_given_once() {
+    let world = World::with_app().await;
+    create(&world, &world.creation("globex")).await.unwrap();
+    let before = world.memory.rows();
+
+    let other = CreateInstall { account: "333333333333".parse().unwrap(), ..world.creation("globex") };
+    let error = create(&world, &other).await.unwrap_err();
+    create(&world, &world.creation("globex")).await.unwrap();
+
+    assert_eq!(error.kind, Kind::Conflict);
+    assert_eq!(error.message, "install `globex` exists already; choose another name");
+    assert_eq!(world.memory.rows(), before);
+    assert_eq!(world.memory.started.lock().unwrap().len(), 2, "one build, one provisioning");
+}
+
+#[tokio::test]
+async fn names_that_begin_alike_are_refused_both_ways() {
+    let world = World::with_app().await;
+    create(&world, &world.creation("prod")).await.unwrap();
+    create(&world, &world.creation("stage-eu")).await.unwrap();
+    let before = world.memory.rows();
+
+    for bad in ["prod-2", "product", "pro", "pr", "stage", "stage-eu-1"] {
+        let error = create(&world, &world.creation(bad)).await.unwrap_err();
+
+        assert_eq!(error.kind, Kind::Conflict, "{bad}");
+        assert!(error.message.contains("begin alike"), "{}", error.message);
+    }
+    assert_eq!(world.memory.rows(), before);
+}
+
+#[tokio::test]
+async fn names_that_begin_alike_are_refused_when_they_come_at_once() {
+    for (first, second) in [("prod", "prod-2"), ("prod-2", "prod")] {
+        let world = World::with_app().await;
+
+        let error = race(&world, first, second).await.unwrap_err();
+
+        assert_eq!(error.kind, Kind::Conflict, "{second} while {first}");
+        let names: Vec<_> =
+            world.memory.rows().into_iter().filter(|row| row.key.pk == "installs").map(|row| row.key.sk).collect();
+        assert_eq!(names, [first]);
+    }
+}
+
+#[tokio::test]
+async fn the_same_request_twice_at_once_creates_one_install() {
+    let world = World::with_app().await;
+
+    race(&world, "globex", "globex").await.unwrap();
+
+    assert_eq!(world.memory.started.lock().unwrap().len(), 2, "one build, one provisioning");
+}
+
+#[tokio::test]
+async fn reserved_names_are_refused() {
+    let world = World::with_app().await;
+    for name in ["dead", "dispatch", "grants", "reports", "build"] {
+        assert_eq!(create(&world, &world.creation(name)).await.unwrap_err().kind, Kind::Conflict, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_makes_no_sense_is_refused_by_name() {
+    let world = World::with_app().await;
+    let good = world.creation("globex");
+    let mut unknown_input = good.clone();
+    unknown_input.inputs.insert("greting".into(), json!("x"));
+    let mut wrong_type = good.clone();
+    wrong_type.inputs.insert("days".into(), json!("many"));
+    let cases = [
+        (CreateInstall { app: "demos".parse().unwrap(), ..good.clone() }, Kind::NotFound, "app `demos` does not exist"),
+        (CreateInstall { inputs: [].into(), ..good.clone() }, Kind::Invalid, "input `greeting` is required"),
+        (unknown_input, Kind::Invalid, "did you mean `greeting`?"),
+        (wrong_type, Kind::Invalid, "input `days` must be a number"),
+        (CreateInstall { region: "Ireland".into(), ..good.clone() }, Kind::Invalid, "is not an AWS region"),
+        (CreateInstall { region: "eu-west".into(), ..good.clone() }, Kind::Invalid, "is not an AWS region"),
+        (CreateInstall { region: String::new(), ..good }, Kind::Invalid, "is not an AWS region"),
+    ];
+    let before = world.memory.rows();
+
+    for (request, kind, words) in cases {
+        let error = create(&world, &request).await.unwrap_err();
+
+        assert_eq!(error.kind, kind, "{error}");
+        assert!(error.message.contains(words), "{error}");
+    }
+    assert_eq!(world.memory.rows(), before);
+}

@@ -1,0 +1,97 @@
+//! Orders: signed, complete, the same when they are sent again, and none for a job that wants none.
+
+use freehold_app::Kind;
+use freehold_app::messages::DispatchMessage;
+use freehold_app::ports::{Expect, Store as _};
+use freehold_app::records::{self, put};
+use freehold_domain::JobState;
+use freehold_protocol::order::{Mode, Order, Redelivery, Work};
+use freehold_protocol::{Envelope, JobId};
+use serde_json::json;
+
+use crate::support::{World, globex, with_input};
+
+/// Returns a world in which the order of `storage` is due.
+async fn due() -> (World, JobId, DispatchMessage) {
+    let mut world = World::with_install().await;
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.walk().await;
+    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+    let message = world.memory.take_dispatched().remove(0);
+    world.forget_orders();
+    (world, job, message)
+}
+
+#[tokio::test]
+async fn an_order_carries_all_that_its_job_needs() {
+    let (world, job, message) = due().await;
+
+    world.dispatch_job().perform(&message).await.unwrap();
+
+    let (queue, group, dedup, body) = world.memory.orders.lock().unwrap()[0].clone();
+    let envelope = Envelope::parse(body.as_bytes()).unwrap();
+    let order: Order = envelope.open_delegated(&world.keys.public(), &world.tenant, world.now()).unwrap();
+    assert_eq!((queue.ends_with("fh-acme-globex.fifo"), group.as_str()), (true, "component:storage"));
+    assert_eq!(dedup, format!("{job}.1"));
+    assert_eq!((order.install, &order.job, order.dispatch, order.mode), (globex(), &job, 1, Mode::Maintenance));
+    assert_eq!((order.redelivery, order.timeout_secs), (Redelivery::Resume, 600));
+    assert_eq!(order.not_after, world.now().plus_secs(3600 + 600));
+    let Work::TerraformModule(work) = order.work else { panic!("{:?}", order.work) };
+    assert_eq!(work.vars["days"], json!("{{ .nuon.inputs.inputs.days }}"));
+    assert_eq!(order.context["nuon"]["inputs"]["inputs"], json!({ "days": 8, "greeting": "hi" }));
+    assert_eq!(order.context["nuon"]["components"]["settings"]["outputs"]["name"], json!("settings-out"));
+}
+
+#[tokio::test]
+async fn an_order_that_is_sent_again_is_the_same() {
+    let (world, _, message) = due().await;
+    world.dispatch_job().perform(&message).await.unwrap();
+    let first = std::mem::take(&mut *world.memory.orders.lock().unwrap());
+    world.memory.advance_secs(120);
+
+    world.dispatch_job().perform(&message).await.unwrap();
+
+    let second = world.memory.orders.lock().unwrap().clone();
+    assert_eq!(second, first);
+}
+
+#[tokio::test]
+async fn a_job_that_runs_or_was_cancelled_gets_no_order() {
+    let (mut world, job, message) = due().await;
+    let wrong = DispatchMessage::Order { job: job.clone(), dispatch: 2, resend: false };
+    world.dispatch_job().perform(&wrong).await.unwrap();
+    let none = world.memory.orders.lock().unwrap().len();
+    world.dispatch_job().perform(&message).await.unwrap();
+    world.run().await;
+    world.forget_orders();
+
+    world.dispatch_job().perform(&message).await.unwrap();
+
+    assert!(matches!(world.job(&job).await.state, JobState::Succeeded { .. }));
+    assert_eq!((none, world.memory.orders.lock().unwrap().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn without_the_installs_queue_the_message_stays() {
+    let (world, _, message) = due().await;
+    let stored = records::install(&*world.memory, &globex()).await.unwrap();
+    let mut install = stored.value;
+    install.orders_queue_url = None;
+    let _ = world.memory.commit(vec![put(&install, Expect::Rev(stored.rev)).unwrap()]).await.unwrap();
+
+    assert!(world.dispatch_job().perform(&message).await.unwrap_err().is_transient());
+}
+
+#[tokio::test]
+async fn an_order_that_is_too_large_for_a_message_is_refused_with_its_size() {
+    let (world, _, message) = due().await;
+    let stored = records::install(&*world.memory, &globex()).await.unwrap();
+    let mut install = stored.value;
+    install.inputs.insert("greeting".into(), json!("x".repeat(200 * 1024)));
+    let _ = world.memory.commit(vec![put(&install, Expect::Rev(stored.rev)).unwrap()]).await.unwrap();
+
+    let error = world.dispatch_job().perform(&message).await.unwrap_err();
+
+    assert_eq!(error.kind, Kind::Invalid);
+    assert!(error.message.contains("more than the 204800 that fit a message"), "{error}");
+}

@@ -1,0 +1,198 @@
+//! Every port call fails once, before its effect or after it; every message comes up to three times, in any order. The
+//! end is the same.
+
+use std::sync::{Arc, Mutex};
+
+use freehold_app::memory::Fault;
+use freehold_protocol::api::StartDeploy;
+use proptest::prelude::*;
+
+use crate::support::state::effects;
+use crate::support::walk::Rng;
+use crate::support::{World, app, with_input};
+
+/// Calls without effect: a lost answer is the same as no answer.
+const READS: [&str; 6] = ["get", "query", "delegate", "manifest", "blob_url", "public_key"];
+
+/// What is there to pick up what fell between two steps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Rescue {
+    /// Queues, Step Functions and clients that try again.
+    Redelivery,
+    /// And `sweep`, a minute later.
+    Sweep,
+}
+
+impl Rescue {
+    async fn rest(self, world: &mut World) {
+        match self {
+            Self::Redelivery => world.run().await,
+            Self::Sweep => world.settle().await,
+        }
+    }
+}
+
+/// A part of an install's life.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Part {
+    SyncAndBuild,
+    Provision,
+    Deploy,
+    Action,
+    NewVersion,
+}
+
+impl Part {
+    async fn before(self) -> World {
+        match self {
+            Self::SyncAndBuild => World::new(),
+            Self::Provision => World::with_app().await,
+            Self::Deploy | Self::Action | Self::NewVersion => World::with_install().await,
+        }
+    }
+
+    async fn happen(self, world: &mut World, rescue: Rescue) {
+        match self {
+            Self::SyncAndBuild => {
+                world.sync(&app::document()).await;
+                world.enrol().await;
+                world.hello("build");
+                rescue.rest(world).await;
+                world.build("build-1").await;
+            }
+            Self::Provision => {
+                world.create().await;
+                rescue.rest(world).await;
+                world.hello("globex");
+            }
+            Self::Deploy => {
+                world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+            }
+            Self::Action => {
+                world.action("check", "run-1").await.unwrap();
+            }
+            Self::NewVersion => {
+                world.sync(&app::with_source("storage", "example/storage:2")).await;
+                world.build("build-2").await;
+                rescue.rest(world).await;
+                world.deploy(&StartDeploy::default(), "deploy-2").await.unwrap();
+            }
+        }
+        rescue.rest(world).await;
+    }
+}
+
+/// Lets each call of `part` fail once, in each way, and compares the ends.
+async fn each_call_fails_once(part: Part) {
+    let start = part.before().await;
+    let calls: Arc<Mutex<Vec<&'static str>>> = Arc::default();
+    let mut world = start.copy();
+    let seen = Arc::clone(&calls);
+    world.memory.faults.set(move |what| {
+        seen.lock().unwrap().push(what);
+        None
+    });
+    part.happen(&mut world, Rescue::Redelivery).await;
+    let expected = world.outcome();
+    assert!(world.open().is_empty());
+    assert!(world.dead.is_empty());
+    assert!(world.refusals().is_empty());
+
+    let calls = calls.lock().unwrap().clone();
+    for (at, what) in calls.iter().enumerate() {
+        for fault in [Fault::Before, Fault::AnswerLost] {
+            if fault == Fault::AnswerLost && READS.contains(what) {
+                continue;
+            }
+            println!("{part:?}: call {at} of {}, `{what}`, fails: {fault:?}", calls.len());
+            let mut world = start.copy();
+            let mut left = at;
+            world.memory.faults.set(move |_| {
+                let now = left == 0;
+                left = left.wrapping_sub(1);
+                now.then_some(fault)
+            });
+            part.happen(&mut world, Rescue::Redelivery).await;
+            similar_asserts(&world.outcome(), &expected);
+        }
+    }
+}
+
+/// Fails with the lines that differ.
+fn similar_asserts(found: &str, expected: &str) {
+    if found == expected {
+        return;
+    }
+    let only =
+        |a: &str, b: &str| a.lines().filter(|line| !b.lines().any(|l| l == *line)).collect::<Vec<_>>().join("\n");
+    panic!("only without the fault:\n{}\nonly with it:\n{}", only(expected, found), only(found, expected));
+}
+
+#[tokio::test]
+async fn a_build_ends_the_same_whichever_call_fails() {
+    each_call_fails_once(Part::SyncAndBuild).await;
+}
+
+#[tokio::test]
+async fn provisioning_ends_the_same_whichever_call_fails() {
+    each_call_fails_once(Part::Provision).await;
+}
+
+#[tokio::test]
+async fn a_deploy_ends_the_same_whichever_call_fails() {
+    each_call_fails_once(Part::Deploy).await;
+}
+
+#[tokio::test]
+async fn an_action_ends_the_same_whichever_call_fails() {
+    each_call_fails_once(Part::Action).await;
+}
+
+#[tokio::test]
+async fn a_new_version_ends_the_same_whichever_call_fails() {
+    each_call_fails_once(Part::NewVersion).await;
+}
+
+/// Runs the whole life with mail in any order, and with calls failing one time in `one_in`.
+async fn life(seed: Option<u64>, one_in: Option<usize>) -> String {
+    let mut world = World::new();
+    world.chaos = seed.map(Rng);
+    if let (Some(seed), Some(one_in)) = (seed, one_in) {
+        let mut rng = Rng(seed ^ 0x5eed);
+        world.memory.faults.set(move |_| match rng.below(one_in) {
+            0 if rng.below(2) == 0 => Some(Fault::Before),
+            0 => Some(Fault::AnswerLost),
+            _ => None,
+        });
+    }
+    for part in [Part::SyncAndBuild, Part::Provision, Part::Deploy, Part::NewVersion, Part::Action] {
+        part.happen(&mut world, Rescue::Sweep).await;
+    }
+    world.outcome()
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    #[test]
+    fn mail_that_comes_up_to_three_times_in_any_order_changes_nothing(seed in any::<u64>()) {
+        let expected = block_on(life(None, None));
+
+        let found = block_on(life(Some(seed), None));
+
+        similar_asserts(&effects(&found), &effects(&expected));
+    }
+
+    #[test]
+    fn neither_do_calls_that_fail_on_top_of_that(seed in any::<u64>()) {
+        let expected = block_on(life(None, None));
+
+        let found = block_on(life(Some(seed), Some(60)));
+
+        similar_asserts(&effects(&found), &effects(&expected));
+    }
+}

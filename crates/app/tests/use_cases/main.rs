@@ -1,0 +1,20 @@
+//! The use cases against a simulated control plane, one file each.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod accept_report;
+mod cancel;
+mod create_install;
+mod dispatch_job;
+mod faults;
+mod finish_workflow;
+mod grant_artifact;
+mod plan_workflow;
+mod register_install;
+mod render_stack;
+mod start_build;
+mod start_workflow;
+mod sweep;
+mod sync_app;
+mod whole_path;

@@ -1,0 +1,135 @@
+//! Builds: each source once, and again when it was not made.
+
+use freehold_app::Kind;
+use freehold_app::memory::Fault;
+use freehold_protocol::api::{BuildStarted, StartBuild};
+use freehold_protocol::report::Outcome;
+
+use crate::support::runner::Behaviour;
+use crate::support::walk::At;
+use crate::support::{World, app};
+
+/// Returns a world with an app and a build runner, where nothing is built.
+async fn unbuilt() -> World {
+    let mut world = World::new();
+    world.sync(&app::document()).await;
+    world.enrol().await;
+    world.hello("build");
+    world.run().await;
+    world
+}
+
+fn words(started: &BuildStarted) -> Vec<&str> {
+    started.builds.iter().map(|build| build.state.as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_changed_source_alone_is_built_again() {
+    let mut world = World::with_app().await;
+    world.runner("build").started.clear();
+    world.sync(&app::with_source("storage", "example/storage:2")).await;
+
+    let started = world.build("build-2").await;
+    world.settle().await;
+
+    assert_eq!(words(&started), ["built", "built", "building"]);
+    assert_eq!(world.runners["build"].started, ["build:storage"]);
+}
+
+#[tokio::test]
+async fn a_failed_build_says_why_and_is_made_again_on_request() {
+    let mut world = unbuilt().await;
+    let outcome = Outcome::Failed { reason: "no such image".into(), partial: false };
+    world.runner("build").behaviours.insert("build:storage".into(), Behaviour::Ends(outcome));
+    let first = world.build("build-1").await.workflow.unwrap();
+    world.settle().await;
+    assert_eq!(world.machines[&first].at, At::Ended("failed"));
+
+    let failed = world.build("build-1").await;
+    world.runner("build").behaviours.clear();
+    world.runner("build").started.clear();
+    let second = world.build("build-2").await;
+    world.settle().await;
+
+    assert_eq!(words(&failed), ["built", "built", "failed"]);
+    assert_eq!(failed.builds[2].reason, "no such image");
+    assert_ne!(second.workflow, Some(first));
+    assert_eq!(world.runners["build"].started, ["build:storage"]);
+    assert_eq!(words(&world.build("build-3").await), ["built", "built", "built"]);
+}
+
+#[tokio::test]
+async fn a_build_without_artifact_has_failed() {
+    let mut world = unbuilt().await;
+    let outcome = Outcome::Succeeded { outputs: Default::default(), artifact: None };
+    world.runner("build").behaviours.insert("build:storage".into(), Behaviour::Ends(outcome));
+
+    world.build("build-1").await;
+    world.settle().await;
+
+    let again = world.build("build-1").await;
+    assert_eq!(again.builds[2].reason, "the build reported no artifact");
+}
+
+#[tokio::test]
+async fn a_build_that_is_under_way_is_not_started_twice() {
+    let mut world = unbuilt().await;
+    world.runner("build").behaviours.insert("build:storage".into(), Behaviour::Hangs);
+    let first = world.build("build-1").await;
+    world.run().await;
+
+    let second = world.build("build-2").await;
+
+    assert_eq!(second.workflow, first.workflow);
+    assert_eq!(world.memory.started.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn builds_that_an_ended_workflow_left_behind_are_made_by_the_next() {
+    let mut world = unbuilt().await;
+    for name in ["info", "settings", "storage"] {
+        world.runner("build").behaviours.insert(format!("build:{name}"), Behaviour::Ignores);
+    }
+    let first = world.build("build-1").await.workflow.unwrap();
+    world.run().await;
+    world.time_out(&first).await;
+    world.runner("build").behaviours.clear();
+
+    let second = world.build("build-2").await.workflow.unwrap();
+    world.settle().await;
+
+    assert_eq!(world.machines[&second].at, At::Ended("succeeded"));
+    // The orders of the first expire; its end must not undo what the second built.
+    world.memory.advance_secs(2 * 3600);
+    world.sweeper().sweep().await.unwrap();
+    assert_eq!(words(&world.build("build-3").await), ["built", "built", "built"]);
+    assert!(world.open().is_empty());
+}
+
+#[tokio::test]
+async fn the_same_request_again_starts_an_execution_that_was_not_started() {
+    let mut world = unbuilt().await;
+    let app = "demo".parse().unwrap();
+    world.memory.faults.set(|what| (what == "start").then_some(Fault::Before));
+    world.start_builds().start(&app, &StartBuild::default(), "build-1").await.unwrap_err();
+    world.memory.faults.set(|_| None);
+
+    let again = world.build("build-1").await;
+    world.run().await;
+
+    assert_eq!(world.machines[&again.workflow.unwrap()].at, At::Ended("succeeded"));
+}
+
+#[tokio::test]
+async fn without_a_runner_that_announced_itself_nothing_is_built() {
+    let mut world = World::new();
+    world.sync(&app::document()).await;
+    let app = "demo".parse().unwrap();
+    let none = world.start_builds().start(&app, &StartBuild::default(), "build-1").await.unwrap_err();
+    world.enrol().await;
+
+    let silent = world.start_builds().start(&app, &StartBuild::default(), "build-1").await.unwrap_err();
+
+    assert_eq!((none.kind, silent.kind), (Kind::Conflict, Kind::Conflict));
+    assert!(world.open().is_empty());
+}

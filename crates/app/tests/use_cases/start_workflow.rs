@@ -1,0 +1,74 @@
+//! Starting deploys and actions: what is refused, and by which words.
+
+use freehold_app::Kind;
+use freehold_protocol::api::StartDeploy;
+
+use crate::support::runner::Behaviour;
+use crate::support::{World, with_input};
+
+#[tokio::test]
+async fn a_second_deploy_waits_for_the_first_and_an_action_does_not() {
+    let mut world = World::with_install().await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
+    let live = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.run().await;
+
+    let error = world.deploy(&with_input("days", 9), "deploy-2").await.unwrap_err();
+    let action = world.action("check", "run-1").await.unwrap();
+    world.run().await;
+
+    assert_eq!(error.kind, Kind::Conflict);
+    assert_eq!(error.message, format!("install `globex` is being worked on by `{live}`; wait for it or cancel it"));
+    assert_eq!(world.workflow(&action).await.state.word(), "succeeded");
+}
+
+#[tokio::test]
+async fn a_key_that_was_used_for_another_request_is_refused() {
+    let mut world = World::with_install().await;
+    world.deploy(&with_input("days", 8), "key").await.unwrap();
+    world.settle().await;
+
+    let error = world.action("check", "key").await.unwrap_err();
+
+    assert_eq!(error.kind, Kind::Conflict);
+    assert_eq!(error.message, "idempotency key was used for another request; use a new one");
+}
+
+#[tokio::test]
+async fn a_deploy_of_what_does_not_exist_is_refused_by_name() {
+    let world = World::with_install().await;
+    let only = |name: &str| StartDeploy { components: vec![name.parse().unwrap()], ..StartDeploy::default() };
+    let before = world.memory.rows();
+
+    let typo = world.deploy(&only("storag"), "1").await.unwrap_err();
+    let version = freehold_protocol::Digest::of(b"x");
+    let unknown = world.deploy(&StartDeploy { version: Some(version), ..Default::default() }, "2").await.unwrap_err();
+    let action = world.action("chek", "3").await.unwrap_err();
+
+    assert_eq!(typo.message, "app `demo` has no component `storag`; did you mean `storage`?");
+    assert_eq!((typo.kind, unknown.kind, action.kind), (Kind::Invalid, Kind::NotFound, Kind::NotFound));
+    assert_eq!(world.memory.rows(), before);
+}
+
+#[tokio::test]
+async fn without_a_runner_nothing_is_started() {
+    let mut world = World::with_app().await;
+    world.create().await;
+    world.run().await;
+
+    let action = world.action("check", "run-1").await.unwrap_err();
+
+    assert_eq!(action.kind, Kind::Conflict);
+    assert_eq!(action.message, "install `globex` has no runner yet; launch its install stack and start the runner");
+}
+
+#[tokio::test]
+async fn chosen_components_take_those_that_depend_on_them_along() {
+    let mut world = World::with_install().await;
+    let request = StartDeploy { components: vec!["storage".parse().unwrap()], ..StartDeploy::default() };
+
+    let workflow = world.deploy(&request, "deploy-1").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(world.words(&workflow).await, ["info succeeded", "storage succeeded"]);
+}

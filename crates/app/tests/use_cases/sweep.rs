@@ -1,0 +1,228 @@
+//! Sweeping: whatever fell between two steps is picked up, and nothing is done twice by it.
+
+use freehold_app::memory::Fault;
+use freehold_app::ports::{Expect, Store as _};
+use freehold_app::records::{OpenWorkflow, put};
+use freehold_app::sweep::Swept;
+use freehold_domain::JobState;
+use freehold_protocol::WorkflowId;
+
+use crate::support::runner::Behaviour;
+use crate::support::walk::At;
+use crate::support::{World, with_input};
+
+/// Returns a world in which `globex` deploys `storage` with this behaviour of its runner.
+async fn deploying(behaviour: Behaviour) -> (World, WorkflowId) {
+    let mut world = World::with_install().await;
+    world.runner("globex").behaviours.insert("storage".into(), behaviour);
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.run().await;
+    (world, workflow)
+}
+
+async fn sweep_after(world: &World, secs: u64) -> Swept {
+    world.memory.advance_secs(secs);
+    world.sweeper().sweep().await.unwrap()
+}
+
+#[tokio::test]
+async fn an_unclaimed_order_is_sent_again_only_while_sqs_knows_its_deduplication_id() {
+    let (mut world, _) = deploying(Behaviour::Ignores).await;
+    let orders = world.memory.orders.lock().unwrap().len();
+
+    let mut resent = Vec::new();
+    for _ in 0..10 {
+        resent.push(sweep_after(&world, 30).await.resent);
+        world.run().await;
+    }
+
+    // 30, 60, ... 300 seconds old.
+    assert_eq!(resent, [0, 0, 1, 1, 1, 1, 1, 1, 0, 0]);
+    assert_eq!(world.memory.orders.lock().unwrap().len(), orders);
+}
+
+#[tokio::test]
+async fn an_order_that_was_never_sent_is_sent_by_the_sweep() {
+    let mut world = World::with_install().await;
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.walk().await;
+    assert_eq!(world.memory.take_dispatched().len(), 1);
+    world.run().await;
+    assert_eq!(world.words(&workflow).await, ["info waiting", "storage active"]);
+
+    sweep_after(&world, 90).await;
+    world.run().await;
+
+    assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
+}
+
+#[tokio::test]
+async fn a_job_that_outlived_its_order_is_lost_and_its_dependents_never_start() {
+    for behaviour in [Behaviour::Ignores, Behaviour::Hangs] {
+        let (mut world, workflow) = deploying(behaviour).await;
+        let early = sweep_after(&world, 3600 + 600 + 119).await;
+        assert_eq!((early.lost, early.stuck), (0, 0));
+
+        let swept = sweep_after(&world, 1).await;
+        world.run().await;
+
+        assert_eq!((swept.lost, swept.stuck), (1, 0));
+        assert_eq!(world.words(&workflow).await, ["info skipped", "storage lost"]);
+        assert_eq!(world.machines[&workflow].at, At::Ended("failed"));
+        assert!(world.open().is_empty());
+        assert!(world.deploy(&with_input("days", 9), "deploy-2").await.is_ok(), "install is free again");
+    }
+}
+
+#[tokio::test]
+async fn a_settled_workflow_that_was_not_resumed_is_resumed() {
+    let mut world = World::with_install().await;
+    world.memory.faults.set(|what| (what == "succeed").then_some(Fault::Before));
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.run().await;
+    assert_eq!(world.dead.len(), 1, "the last report was given up");
+    assert!(matches!(world.machines[&workflow].at, At::Run(Some(_))));
+    world.memory.faults.set(|_| None);
+
+    let swept = sweep_after(&world, 60).await;
+    world.run().await;
+
+    assert_eq!((swept.open, swept.stuck), (1, 0));
+    assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
+}
+
+#[tokio::test]
+async fn a_settled_workflow_whose_machine_is_gone_is_finished() {
+    let mut world = World::with_install().await;
+    world.memory.faults.set(|what| (what == "succeed").then_some(Fault::Before));
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.run().await;
+    world.memory.faults.set(|_| None);
+    world.machines.get_mut(&workflow).unwrap().at = At::Unfinished;
+
+    let early = sweep_after(&world, 600).await;
+    let late = sweep_after(&world, 1).await;
+
+    assert_eq!((early.stuck, late.stuck), (0, 1));
+    assert_eq!(world.workflow(&workflow).await.state.word(), "succeeded");
+    assert!(world.open().is_empty());
+}
+
+#[tokio::test]
+async fn an_execution_that_was_never_started_is_started_once() {
+    let mut world = World::with_install().await;
+    world.memory.faults.set(|what| (what == "start").then_some(Fault::Before));
+    let install = crate::support::globex();
+    let lost = world.start_workflow().deploy(&install, &with_input("days", 8), "deploy-1").await;
+    assert!(lost.unwrap_err().is_transient());
+    world.memory.faults.set(|_| None);
+    let before = world.memory.started.lock().unwrap().len();
+
+    sweep_after(&world, 59).await;
+    let early = world.memory.started.lock().unwrap().len();
+    sweep_after(&world, 1).await;
+    sweep_after(&world, 1).await;
+    let late = world.memory.started.lock().unwrap().len();
+    world.run().await;
+
+    assert_eq!((early, late), (before, before + 1));
+    assert!(world.open().is_empty());
+}
+
+#[tokio::test]
+async fn a_workflow_that_waits_for_a_runner_which_is_there_already_is_resumed() {
+    let mut world = World::with_app().await;
+    let workflow = world.create().await;
+    let hello = world.runners["globex"].hello(world.now());
+    world.accept_report().accept(&hello).await.unwrap();
+    world.run().await;
+    assert!(matches!(world.machines[&workflow].at, At::AwaitRunner(Some(_))));
+
+    sweep_after(&world, 60).await;
+    world.run().await;
+
+    assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
+}
+
+#[tokio::test]
+async fn a_workflow_that_waits_for_its_customer_is_left_alone() {
+    let mut world = World::with_app().await;
+    let workflow = world.create().await;
+    world.run().await;
+    let resumed = world.memory.resumed.lock().unwrap().len();
+
+    let swept = sweep_after(&world, 3 * 24 * 3600).await;
+
+    assert_eq!(swept, Swept { open: 1, ..Swept::default() });
+    assert_eq!(world.memory.resumed.lock().unwrap().len(), resumed);
+    // Announced, and not planned yet: late, but not stuck.
+    let hello = world.runners["globex"].hello(world.now());
+    world.accept_report().accept(&hello).await.unwrap();
+    assert_eq!(world.sweeper().sweep().await.unwrap().stuck, 0);
+    world.run().await;
+    assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
+}
+
+#[tokio::test]
+async fn a_waiting_phase_hears_a_heartbeat_while_its_jobs_wait() {
+    let (world, workflow) = deploying(Behaviour::Ignores).await;
+
+    sweep_after(&world, 60).await;
+    sweep_after(&world, 60).await;
+
+    let At::Run(Some(token)) = &world.machines[&workflow].at else { panic!("not waiting") };
+    let beats = world.memory.beats.lock().unwrap().clone();
+    assert_eq!(beats.iter().filter(|beat| *beat == token).count(), 2);
+}
+
+#[tokio::test]
+async fn a_job_whose_workflow_ended_before_it_still_ends() {
+    let (mut world, workflow) = deploying(Behaviour::Ignores).await;
+    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+    world.time_out(&workflow).await;
+    assert_eq!(world.machines[&workflow].at, At::Ended("failed"));
+    sweep_after(&world, 60).await;
+    assert_eq!(world.open(), [workflow.to_string()]);
+
+    sweep_after(&world, 3600 + 600 + 120).await;
+    let last = sweep_after(&world, 60).await;
+
+    assert!(matches!(world.job(&job).await.state, JobState::Cancelled { .. }));
+    assert_eq!(last.open, 0);
+    assert_eq!(world.workflow(&workflow).await.state.word(), "failed");
+}
+
+#[tokio::test]
+async fn a_pending_workflow_whose_machine_is_gone_lets_go_of_its_install_in_the_end() {
+    let mut world = World::with_install().await;
+    world.memory.faults.set(|what| (what == "start").then_some(Fault::AnswerLost));
+    let install = crate::support::globex();
+    let _ = world.start_workflow().deploy(&install, &with_input("days", 8), "deploy-1").await;
+    world.memory.faults.set(|_| None);
+    let workflow = WorkflowId::derive("globex", "deploy-1");
+    // Its execution exists and has died.
+    let warned = sweep_after(&world, 601).await;
+
+    sweep_after(&world, 4 * 11 * 3600).await;
+
+    assert_eq!(warned.stuck, 1);
+    assert_eq!(world.workflow(&workflow).await.state.word(), "failed");
+    assert!(world.deploy(&with_input("days", 9), "deploy-2").await.is_ok());
+    world.run().await;
+}
+
+#[tokio::test]
+async fn one_workflow_that_cannot_be_looked_at_keeps_no_other_waiting() {
+    let (mut world, workflow) = deploying(Behaviour::Ignores).await;
+    for cause in ["a", "b"] {
+        let missing = WorkflowId::derive("gone", cause);
+        let open = OpenWorkflow { workflow: missing, install: crate::support::globex(), since: world.now() };
+        let _ = world.memory.commit(vec![put(&open, Expect::Any).unwrap()]).await.unwrap();
+    }
+
+    let swept = sweep_after(&world, 3600 + 600 + 120).await;
+    world.run().await;
+
+    assert_eq!((swept.open, swept.failed, swept.lost), (3, 2, 1));
+    assert!(world.workflow(&workflow).await.state.is_terminal());
+}
