@@ -42,7 +42,10 @@ impl FinishWorkflow {
             }
             let install = records::install(&*self.store, &workflow.install).await?;
             let deployed = match (&workflow.state, &workflow.request) {
-                (WorkflowState::Succeeded { .. }, Request::Deploy { .. }) => workflow.version.as_ref(),
+                // A deploy of some components leaves the others at their version.
+                (WorkflowState::Succeeded { .. }, Request::Deploy { only, .. }) if only.is_empty() => {
+                    workflow.version.as_ref()
+                }
                 _ => None,
             };
             let released = install.value.release(id, deployed);

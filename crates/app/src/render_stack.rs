@@ -32,7 +32,7 @@ pub struct RenderStack {
 }
 
 impl RenderStack {
-    /// Returns the install's stack, for the version that is deployed or, before that, the app's latest.
+    /// Returns the install's stack, with the roles that the app's latest version asks for.
     ///
     /// # Errors
     /// NotFound, Conflict before the orders queue is made, Invalid for a role that cannot be rendered, or a port's.

@@ -173,7 +173,9 @@ async fn a_replaced_runner_never_speaks_again() {
     assert!(matches!((late, back), (Accepted::Refused(_), Accepted::Refused(_))));
     assert_eq!(world.believed(), before);
     assert_eq!(world.refusals().len(), 2);
-    world.memory.take_dispatched();
+    let key: PublicKey = old.key.verifying_key().into();
+    let told = DispatchMessage::Cancel { job: job.clone(), dispatch: 1, receive: Some(1), runner: Some(key.key_id()) };
+    assert_eq!(world.memory.take_dispatched(), [told]);
     accept(&world, &new.says(&job, SECOND, 1, finished(success()), world.now())).await.unwrap();
     assert!(matches!(world.job(&job).await.state, JobState::Succeeded { fence: SECOND, .. }));
 }

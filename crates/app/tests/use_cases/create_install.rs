@@ -18,7 +18,9 @@ async fn create(world: &World, request: &CreateInstall) -> Result<(), AppError> 
 /// Creates `second`, while `first` is created right before the commit.
 async fn race(world: &World, first: &str, second: &str) -> Result<(), AppError> {
     let (installs, request) = (world.create_installs(), world.creation(first));
+    let memory = Arc::clone(&world.memory);
     let meanwhile: Meanwhile = Box::pin(async move {
+        memory.advance_secs(1);
         installs.create(&request).await.unwrap();
     });
     let store = Racing { memory: Arc::clone(&world.memory), meanwhile: Mutex::new(Some(meanwhile)) };

@@ -56,6 +56,24 @@ async fn an_order_that_is_sent_again_is_the_same() {
 }
 
 #[tokio::test]
+async fn a_second_copy_of_an_order_is_sent_only_while_sqs_would_drop_it() {
+    let (mut world, job, message) = due().await;
+    let copy = DispatchMessage::Order { job, dispatch: 1, resend: true };
+    world.memory.advance_secs(280);
+    world.dispatch_job().perform(&copy).await.unwrap();
+    let early = world.memory.orders.lock().unwrap().len();
+    world.forget_orders();
+    world.memory.advance_secs(1);
+
+    world.dispatch_job().perform(&copy).await.unwrap();
+    let late = world.memory.orders.lock().unwrap().len();
+    world.dispatch_job().perform(&message).await.unwrap();
+
+    // The first copy is sent however late it comes: there is no other.
+    assert_eq!((early, late, world.memory.orders.lock().unwrap().len()), (1, 0, 1));
+}
+
+#[tokio::test]
 async fn a_job_that_runs_or_was_cancelled_gets_no_order() {
     let (mut world, job, message) = due().await;
     let wrong = DispatchMessage::Order { job: job.clone(), dispatch: 2, resend: false };
