@@ -310,6 +310,26 @@ class Tables(Contract):
 
 
 class Templates(Contract):
+    def test_role_of_a_template_has_its_boundary(self):
+        limit = {"Version": "2012-10-17", "Statement": [allow("sqs:ListQueues")]}
+        trust = {"Version": "2012-10-17", "Statement": [
+            {"Effect": "Allow", "Principal": {"AWS": self.account.id}, "Action": "sts:AssumeRole"}]}
+        wide = {"PolicyName": "wide", "PolicyDocument": {"Version": "2012-10-17", "Statement": [allow("*")]}}
+        self.account.stack(
+            "bounded",
+            Limit={"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": limit}},
+            Role={"Type": "AWS::IAM::Role", "Properties": {
+                "RoleName": "bounded", "AssumeRolePolicyDocument": trust, "Policies": [wide],
+                "PermissionsBoundary": {"Ref": "Limit"}}})
+        session = self.account.client("sts").assume_role(
+            RoleArn=f"arn:aws:iam::{self.account.id}:role/bounded", RoleSessionName="contract")["Credentials"]
+        role = Principal(self.account.instance, self.account.id, session["AccessKeyId"], session["SecretAccessKey"],
+                         session["SessionToken"])
+
+        role.client("sqs").list_queues()
+
+        self.refused("AccessDenied", role.client("sqs").create_queue, QueueName="more")
+
     def test_deviation_ttl_pitr_and_reserved_concurrency_are_ignored(self):
         key = [{"AttributeName": "pk", "KeyType": "HASH"}]
         self.account.client("s3").create_bucket(

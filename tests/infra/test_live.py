@@ -369,13 +369,7 @@ class Live(unittest.TestCase):
         secret = self.cloud.client("secretsmanager", credentials=runner).get_secret_value(SecretId=self.install_out["EnrolmentSecretArn"])
         self.assertEqual(secret["SecretString"], ENROLMENT)
 
-    def bound(self, mode):
-        # The local cloud's CloudFormation drops a role's boundary; IAM itself enforces it.
-        boundary = f"arn:aws:iam::{ACCOUNT}:policy/fh-{INSTALL}-boundary"
-        self.cloud.client("iam", ACCOUNT).put_role_permissions_boundary(RoleName=f"fh-{INSTALL}-{mode}", PermissionsBoundary=boundary)
-
     def test_a_mode_keeps_state_and_leaves_the_rest_of_the_stack_alone(self):
-        self.bound("provision")
         runner = self.cloud.assume(f"fh-{INSTALL}-runner")
         mode = self.cloud.assume(f"fh-{INSTALL}-provision", credentials=runner)
         s3, bucket = self.cloud.client("s3", credentials=mode), self.install_out["BucketName"]
