@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use aws_config::SdkConfig;
 use freehold_app::ports::{Clock, Store};
-use freehold_aws::config::{SystemClock, sdk_config};
+use freehold_aws::config::{SdkConfig, SystemClock, sdk_config};
 use freehold_aws::queue::SqsOutbox;
 use freehold_aws::registry::EcrRegistry;
 use freehold_aws::signer::KmsSigner;

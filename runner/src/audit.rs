@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aws_sdk_s3::primitives::ByteStream;
@@ -73,6 +73,8 @@ struct Chain {
     file: File,
     seq: u64,
     head: Digest,
+    /// What the bucket does not have yet, with its place in the chain.
+    pending: Vec<(u64, Vec<u8>)>,
 }
 
 #[derive(Debug)]
@@ -121,23 +123,27 @@ impl Audit {
                 (record.map_err(|_| AuditError::Damaged { path: path.clone() })?.seq, Digest::of(&line))
             }
         };
-        let chain = Mutex::new(Chain { file, seq, head });
+        let chain = Mutex::new(Chain { file, seq, head, pending: Vec::new() });
         Ok(Self { identity, tenant, install, path, chain, bucket: None })
     }
 
-    /// Puts each record of [`Audit::announce`] into the bucket `name` as well.
+    /// Puts each record into the bucket `name` as well, at the latest with the next one of [`Audit::announce`].
     #[must_use]
     pub fn with_bucket(mut self, client: aws_sdk_s3::Client, name: &str) -> Self {
         self.bucket = Some(Bucket { client, name: name.to_owned() });
         self
     }
 
-    /// Records what has happened.
+    /// Records what has happened; the bucket gets it together with what is announced next.
     ///
     /// # Errors
     /// An [`AuditError`].
     pub fn record(&self, event: AuditEvent) -> Result<(), AuditError> {
-        self.append(event).map(drop)
+        let record = self.append(event)?;
+        if self.bucket.is_some() {
+            self.chain().pending.push(record);
+        }
+        Ok(())
     }
 
     /// Records what is about to happen, in the customer's bucket too; what it announces must not happen on an error.
@@ -145,12 +151,23 @@ impl Audit {
     /// # Errors
     /// An [`AuditError`].
     pub async fn announce(&self, event: AuditEvent) -> Result<(), AuditError> {
-        let (seq, line) = self.append(event)?;
-        self.put(seq, line).await
+        let announced = self.append(event)?;
+        // Without what came before it, the chain in the bucket would have a gap.
+        let mut due = self.chain().pending.clone();
+        due.push(announced);
+        for (seq, line) in due {
+            self.put(seq, line).await?;
+            self.chain().pending.retain(|(pending, _)| *pending != seq);
+        }
+        Ok(())
+    }
+
+    fn chain(&self) -> MutexGuard<'_, Chain> {
+        self.chain.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn append(&self, event: AuditEvent) -> Result<(u64, Vec<u8>), AuditError> {
-        let mut chain = self.chain.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chain = self.chain();
         let record = AuditRecord {
             tenant: self.tenant.clone(),
             install: self.install.clone(),

@@ -15,12 +15,8 @@ const NO_PANIC: [&str; 6] = [
     "crates/app/src/lib.rs",
     "runner/src/lib.rs",
 ];
-const NO_PANIC_LINTS: [&str; 4] = [
-    "clippy::expect_used",
-    "clippy::indexing_slicing",
-    "clippy::panic",
-    "clippy::unwrap_used",
-];
+const NO_PANIC_LINTS: [&str; 4] =
+    ["clippy::expect_used", "clippy::indexing_slicing", "clippy::panic", "clippy::unwrap_used"];
 
 #[test]
 fn every_file_opens_with_what_it_holds() {
@@ -36,16 +32,10 @@ fn every_file_opens_with_what_it_holds() {
 #[test]
 fn no_file_is_too_long_to_read() {
     let wrong = offences(|file, text| {
-        let only_tests =
-            file.components().any(|part| part.as_os_str() == "tests") || file.ends_with("tests.rs");
-        let code = if only_tests {
-            0
-        } else {
-            text.lines().take_while(|line| *line != "#[cfg(test)]").count()
-        };
+        let only_tests = file.components().any(|part| part.as_os_str() == "tests") || file.ends_with("tests.rs");
+        let code = if only_tests { 0 } else { text.lines().take_while(|line| *line != "#[cfg(test)]").count() };
         let size = code + (text.lines().count() - code) / 2;
-        (size > LINES)
-            .then(|| format!("counts {size} lines; split it at {LINES} (tests below the code count half)"))
+        (size > LINES).then(|| format!("counts {size} lines; split it at {LINES} (tests below the code count half)"))
     });
 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -57,8 +47,7 @@ fn no_test_is_ignored() {
     let ignored = concat!("#[", "ignore");
 
     let wrong = offences(|_, text| {
-        text.contains(ignored)
-            .then(|| "ignores a test; skip by name, with a reason, or remove it".into())
+        text.contains(ignored).then(|| "ignores a test; skip by name, with a reason, or remove it".into())
     });
 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -70,9 +59,7 @@ fn the_crates_that_must_not_panic_say_so_at_their_root() {
         .into_iter()
         .flat_map(|root| {
             let text = read(&top().join(root));
-            let missing = NO_PANIC_LINTS
-                .into_iter()
-                .filter(move |lint| !text.contains(lint));
+            let missing = NO_PANIC_LINTS.into_iter().filter(move |lint| !text.contains(lint));
             missing.map(move |lint| format!("{root} does not warn of `{lint}`; add it to `#![warn(...)]`"))
         })
         .collect();
@@ -86,11 +73,7 @@ fn offences(check: impl Fn(&Path, &str) -> Option<String>) -> Vec<String> {
     for folder in ["crates", "functions", "runner", "cli", "tests"] {
         collect(&top().join(folder), &mut files);
     }
-    assert!(
-        files.len() > 50,
-        "found only {} source files; the folders have moved",
-        files.len()
-    );
+    assert!(files.len() > 50, "found only {} source files; the folders have moved", files.len());
     files
         .iter()
         .filter_map(|file| {
@@ -101,10 +84,7 @@ fn offences(check: impl Fn(&Path, &str) -> Option<String>) -> Vec<String> {
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
     for entry in entries {
         if entry.is_dir() {

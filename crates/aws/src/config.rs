@@ -3,8 +3,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub use aws_config::SdkConfig;
 use aws_config::environment::credentials::EnvironmentVariableCredentialsProvider;
-use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_config::{BehaviorVersion, Region};
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;

@@ -141,9 +141,8 @@ async fn a_stopped_apply_keeps_its_state_and_gives_its_lock_back() {
     eventually("no process is left", || processes("sleep 31536021").is_empty()).await;
 }
 
-/// Not a test by itself: the runner that the next test kills.
+/// Not a test by itself, and nothing without its variables: the runner that the next test kills.
 #[tokio::test]
-#[ignore = "run by `the_next_attempt_breaks_the_lock_of_a_killed_one_and_plans_anew`"]
 async fn a_runner_that_applies() {
     let Ok(artifact) = std::env::var("FREEHOLD_TEST_ARTIFACT") else { return };
     let artifact: Artifact = serde_json::from_str(&artifact).unwrap();
@@ -163,7 +162,7 @@ async fn the_next_attempt_breaks_the_lock_of_a_killed_one_and_plans_anew() {
         freehold_protocol::order::SyncImage { component: "x".parse().unwrap(), artifact: artifact_slow.clone() };
     outputs(execute(&cloud.bench(Work::ContainerImage(image), &artifact_slow).job).await);
     let mut runner = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "terraform_module::a_runner_that_applies", "--ignored"])
+        .args(["--exact", "terraform_module::a_runner_that_applies"])
         .env("FREEHOLD_TEST_ARTIFACT", serde_json::to_string(&artifact_slow).unwrap())
         .stdout(std::process::Stdio::null())
         .spawn()

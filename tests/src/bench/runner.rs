@@ -1,0 +1,176 @@
+//! The real runner on a fast queue: orders signed as the control plane signs them, reports read as they come.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use ed25519_dalek::SigningKey;
+use freehold_protocol::envelope::{Delegate, PublicKey};
+use freehold_protocol::order::{Mode, Order, Work};
+use freehold_protocol::report::{AttemptEvent, Report, ReportBody};
+use freehold_protocol::{Envelope, JobId, Timestamp, WorkflowId};
+use tokio::process::{Child, Command};
+use tokio::time::Instant;
+
+use crate::fast_sqs::FastSqs;
+
+const TENANT: &str = "acme";
+const ORDERS: &str = "orders.fifo";
+const REPORTS: &str = "reports";
+/// The longest that one report may be waited for.
+const LIMIT: Duration = Duration::from_secs(120);
+/// The root key of the tenant that exists for measurements only.
+const ROOT: [u8; 32] = [7; 32];
+const DELEGATE: [u8; 32] = [8; 32];
+
+/// A running runner and its queues; it is killed when it is dropped.
+#[derive(Debug)]
+pub struct Measured {
+    pub sqs: FastSqs,
+    child: Child,
+    install: &'static str,
+    serial: u64,
+    _state: tempfile::TempDir,
+}
+
+impl Measured {
+    /// Starts `program` as an install runner, or as a build runner that pushes to the registry at `target`.
+    ///
+    /// # Errors
+    /// When it cannot be started, or does not announce itself.
+    pub async fn start(program: &Path, sandbox: &str, target: Option<&str>) -> anyhow::Result<Self> {
+        let sqs = FastSqs::start("127.0.0.1:0").await?;
+        answer_sts_and_ecr(&sqs, target);
+        let state = tempfile::Builder::new().prefix("freehold-bench-").tempdir()?;
+        let install = if target.is_some() { "build" } else { "globex" };
+        let secret = state.path().join("secret");
+        std::fs::write(&secret, "a secret for measurements only")?;
+        let config = state.path().join("runner.toml");
+        let key = String::from(PublicKey::from(SigningKey::from_bytes(&ROOT).verifying_key()));
+        let text = format!(
+            "tenant = \"{TENANT}\"\ninstall = \"{install}\"\nregion = \"eu-west-1\"\norders_queue_url = \"{}\"\n\
+             reports_queue_url = \"{}\"\ntenant_key = \"{key}\"\nenrolment_secret_file = \"{}\"\nstate_dir = \"{}\"\n\
+             repository = \"app\"\nsandbox = \"{sandbox}\"\n{}\n[modes]\nmaintenance = \"arn:aws:iam::222222222222:role/m\"\n",
+            sqs.queue_url(ORDERS),
+            sqs.queue_url(REPORTS),
+            secret.display(),
+            state.path().join("state").display(),
+            if target.is_some() { "bucket = \"none\"" } else { "" },
+        );
+        std::fs::write(&config, text)?;
+        let log = std::fs::File::create(state.path().join("log"))?;
+        let mut command = Command::new(program);
+        let role = if target.is_some() { "build" } else { "install" };
+        command.args(["run", "--role", role, "--config"]).arg(&config).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("AWS_ENDPOINT_URL", sqs.url());
+        command
+            .env("AWS_ACCESS_KEY_ID", "222222222222")
+            .env("AWS_SECRET_ACCESS_KEY", "local")
+            .env("AWS_REGION", "eu-west-1");
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).kill_on_drop(true);
+        let child = command.spawn().with_context(|| format!("starting `{}`", program.display()))?;
+        let measured = Self { sqs, child, install, serial: 0, _state: state };
+        match measured.report().await?.body {
+            ReportBody::Hello(_) => Ok(measured),
+            other => bail!("the runner began with {other:?}"),
+        }
+    }
+
+    /// Returns its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id().unwrap_or_default()
+    }
+
+    /// Sends an order for `work`; returns the job.
+    ///
+    /// # Errors
+    /// When it cannot be signed.
+    pub fn order(&mut self, group: &str, work: Work) -> anyhow::Result<JobId> {
+        self.serial += 1;
+        let now = now();
+        let workflow = WorkflowId::derive(self.install, &self.serial.to_string());
+        let job = JobId::derive(&workflow, group);
+        let order = Order {
+            tenant: TENANT.parse()?,
+            install: self.install.parse()?,
+            workflow,
+            job: job.clone(),
+            dispatch: 1,
+            group: group.parse()?,
+            serial: self.serial,
+            issued_at: now,
+            not_after: now.plus_secs(3600),
+            timeout_secs: 600,
+            mode: Mode::Maintenance,
+            redelivery: work.redelivery(),
+            work,
+            context: serde_json::json!({"nuon": {}}),
+        };
+        let delegate = SigningKey::from_bytes(&DELEGATE);
+        let certificate = Delegate {
+            tenant: TENANT.parse()?,
+            public_key: delegate.verifying_key().into(),
+            not_before: Timestamp::from_millis(0),
+            not_after: now.plus_secs(7200),
+        };
+        let certificate = Envelope::seal(&certificate, &[&SigningKey::from_bytes(&ROOT)])?;
+        let body = Envelope::seal_delegated(&order, &delegate, &certificate)?.to_json()?;
+        self.sqs.send(ORDERS, &body, Some(group), Some(&format!("{job}.1")));
+        Ok(job)
+    }
+
+    /// Waits until `job` has ended; returns all that was reported of it.
+    ///
+    /// # Errors
+    /// When no report comes.
+    pub async fn ended(&self, job: &JobId) -> anyhow::Result<Vec<AttemptEvent>> {
+        let mut events = Vec::new();
+        while !matches!(events.last(), Some(AttemptEvent::Finished { .. })) {
+            match self.report().await?.body {
+                ReportBody::Attempt(attempt) if attempt.job == *job => events.push(attempt.event),
+                ReportBody::Refused(refusal) => bail!("the order was refused: {}", refusal.detail),
+                ReportBody::Attempt(_) | ReportBody::Hello(_) | ReportBody::Heartbeat => {}
+            }
+        }
+        Ok(events)
+    }
+
+    /// Waits until no order is left in the queue.
+    ///
+    /// # Errors
+    /// When that takes too long.
+    pub async fn idle(&self) -> anyhow::Result<()> {
+        let deadline = Instant::now() + LIMIT;
+        while !self.sqs.is_empty(ORDERS) {
+            if Instant::now() > deadline {
+                bail!("orders are left in the queue");
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        Ok(())
+    }
+
+    async fn report(&self) -> anyhow::Result<Report> {
+        let body = self.sqs.take(REPORTS, Instant::now() + LIMIT).await.context("no report came")?;
+        Ok(Envelope::parse(body.as_bytes())?.peek()?)
+    }
+}
+
+/// Returns the time of this machine.
+pub fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn answer_sts_and_ecr(sqs: &FastSqs, registry: Option<&str>) {
+    let role = "<AssumeRoleResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><AssumeRoleResult><Credentials>\
+        <AccessKeyId>ASIAMEASURED</AccessKeyId><SecretAccessKey>none</SecretAccessKey><SessionToken>none</SessionToken>\
+        <Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>";
+    sqs.answer_also("AssumeRole", "text/xml", role);
+    if let Some(address) = registry {
+        // `AWS:none`, as base64.
+        let login = serde_json::json!({"authorizationData": [{"authorizationToken": "QVdTOm5vbmU=", "proxyEndpoint": address}]});
+        sqs.answer_also("GetAuthorizationToken", "application/x-amz-json-1.1", &login.to_string());
+    }
+}

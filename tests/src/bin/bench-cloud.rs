@@ -1,0 +1,191 @@
+//! Counts what a deploy costs, through proxies before a local cloud with the real functions; then keeps the cloud up for
+//! measurements of functions, when asked to.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context as _, bail};
+use aws_sdk_sfn::types::HistoryEventType;
+use clap::Parser;
+use freehold_tests::bench::{http_event, row};
+use freehold_tests::stage::{REGION, Stage, TENANT, TENANT_ACCOUNT};
+use tokio::process::Command;
+
+const INSTALL: &str = "globex";
+const APP: &str = "ten";
+const COMPONENTS: u32 = 10;
+
+// List prices in USD of one, us-east-1, without free tiers: AWS price lists of DynamoDB on demand, Step Functions
+// Standard, SQS (FIFO), Lambda (arm64, 128 MB, 20 ms).
+const WRITE_PRICE: f64 = 0.625e-6;
+const READ_PRICE: f64 = 0.125e-6;
+const TRANSITION_PRICE: f64 = 25.0e-6;
+const SQS_PRICE: f64 = 0.5e-6;
+const INVOKE_PRICE: f64 = 0.2e-6 + 0.125 * 0.02 * 0.000_013_333_4;
+
+/// Deploys ten components and counts; prints JSON lines.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// The zips of the functions.
+    #[arg(long)]
+    functions: PathBuf,
+    /// Then runs this with the environment of the function `api` and `EVENT`, a file with an event; for `lambda-rapi`.
+    #[arg(trailing_var_arg = true)]
+    then: Vec<String>,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let stage = Stage::start(1, &arguments.functions).await?;
+    let app = stage.path(APP);
+    write_app(&app)?;
+    let builder = stage.build_runner().await?;
+    stage.sync_and_build(&app).await?;
+    drop(builder);
+    let _runner = stage.install(INSTALL, APP, &["round:=1"]).await?;
+    stage.settled(INSTALL).await?;
+    deploy(&stage).await?;
+    if !arguments.then.is_empty() {
+        then(&stage, &arguments.then).await?;
+    }
+    Ok(())
+}
+
+/// Counts one deploy of ten components, all of which change.
+#[expect(clippy::cast_precision_loss, reason = "small counts")]
+async fn deploy(stage: &Stage) -> anyhow::Result<()> {
+    stage.functions.reset_counts();
+    stage.runners.reset_counts();
+    let before = invokes(stage).await?;
+    let view = stage.vendor(&["deploy", INSTALL, "--input", "round:=2"]).await?;
+    let done = view["nodes"].as_array().into_iter().flatten().filter(|node| node["state"] == "succeeded").count();
+    if done != COMPONENTS as usize {
+        bail!("{done} of {COMPONENTS} components were deployed: {view}");
+    }
+    let (functions, runners) = (stage.functions.counts(), stage.runners.counts());
+    eprintln!("write units by kind of row: {:?}", functions.write_units_by_row);
+    let after = invokes(stage).await?;
+    let others = after.iter().zip(&before).filter(|((name, _), _)| !["api", "accept-report", "sweep"].contains(name));
+    let beside: u64 = others.map(|((_, after), (_, before))| after - before).sum();
+    let reports: u64 =
+        after.iter().zip(&before).filter(|((name, _), _)| *name == "accept-report").map(|(a, b)| a.1 - b.1).sum();
+    let transitions = transitions(stage).await? as f64;
+    // A runner's polls go on when nothing happens; they are in the idle rows.
+    let polls = runners.forwarded("sqs.ReceiveMessage");
+    let requests = (functions.sqs_billed + runners.sqs_billed - polls) as f64;
+    let each = |count: f64| count / f64::from(COMPONENTS);
+    row("deploy.write_units", each(functions.units.write), "");
+    row("deploy.read_units", each(functions.units.read), "");
+    row("deploy.transitions", each(transitions), "");
+    row("deploy.invokes", each(beside as f64), "");
+    row("deploy.report_invokes", each(reports as f64), "");
+    row("deploy.queue_requests", each(requests), "");
+    row("deploy.callbacks", each(functions.forwarded("states.SendTask*") as f64), "");
+    row("deploy.kms_calls", each(functions.forwarded("kms.*") as f64), "");
+    let cost = functions.units.write * WRITE_PRICE
+        + functions.units.read * READ_PRICE
+        + transitions * TRANSITION_PRICE
+        + requests * SQS_PRICE
+        + (beside + reports) as f64 * INVOKE_PRICE;
+    row("deploy.cost", each(cost), "USD");
+    Ok(())
+}
+
+/// Returns how many states the newest execution of the deploy machine entered.
+async fn transitions(stage: &Stage) -> anyhow::Result<usize> {
+    let states = aws_sdk_sfn::Client::new(&stage.sdk(TENANT_ACCOUNT));
+    let machine = format!("arn:aws:states:{REGION}:{TENANT_ACCOUNT}:stateMachine:fh-{TENANT}-deploy-components");
+    let all = states.list_executions().state_machine_arn(machine).send().await?;
+    let newest = all.executions().iter().max_by_key(|execution| execution.start_date().as_nanos());
+    let arn = newest.context("nothing was executed")?.execution_arn();
+    let history = states.get_execution_history().execution_arn(arn).max_results(1000).send().await?;
+    let entered = |kind: &HistoryEventType| kind.as_str().ends_with("StateEntered");
+    Ok(history.events().iter().filter(|event| entered(event.r#type())).count())
+}
+
+/// Returns how often each function has been invoked: the lines that begin an invoke in its log.
+async fn invokes(stage: &Stage) -> anyhow::Result<Vec<(&'static str, u64)>> {
+    let logs = aws_sdk_cloudwatchlogs::Client::new(&stage.sdk(TENANT_ACCOUNT));
+    let mut counts = Vec::new();
+    for name in FUNCTIONS {
+        let group = format!("/aws/lambda/fh-{TENANT}-{name}");
+        let mut pages = logs.filter_log_events().log_group_name(group).into_paginator().send();
+        let mut count = 0;
+        while let Some(page) = pages.next().await {
+            // A function that was never invoked may have no group.
+            let Ok(page) = page else { break };
+            let starts =
+                page.events().iter().filter(|event| event.message().is_some_and(|m| m.starts_with("START RequestId")));
+            count += starts.count() as u64;
+        }
+        counts.push((name, count));
+    }
+    Ok(counts)
+}
+
+const FUNCTIONS: [&str; 8] = [
+    "api",
+    "register-install",
+    "plan-workflow",
+    "dispatch-job",
+    "accept-report",
+    "grant-artifact",
+    "finish-workflow",
+    "sweep",
+];
+
+async fn then(stage: &Stage, words: &[String]) -> anyhow::Result<()> {
+    let event = stage.path("event.json");
+    std::fs::write(&event, http_event("/v1/apps").to_string())?;
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).stdin(Stdio::null());
+    let bucket = format!("fh-{TENANT}-{TENANT_ACCOUNT}-{REGION}");
+    let (table, queue) =
+        (format!("fh-{TENANT}"), |name: &str| format!("{}/{TENANT_ACCOUNT}/fh-{TENANT}-{name}", stage.endpoint));
+    command.env("EVENT", &event).env("RUST_LOG", "info").env("FREEHOLD_TENANT", TENANT).env("FREEHOLD_TABLE", &table);
+    command.env("FREEHOLD_BUCKET", bucket).env("FREEHOLD_ACCOUNT", TENANT_ACCOUNT);
+    command
+        .env("FREEHOLD_MACHINE_PREFIX", format!("arn:aws:states:{REGION}:{TENANT_ACCOUNT}:stateMachine:fh-{TENANT}-"));
+    command.env("FREEHOLD_SIGNING_KEY_ID", format!("arn:aws:kms:{REGION}:{TENANT_ACCOUNT}:alias/fh-{TENANT}-orders"));
+    command.env("FREEHOLD_REPORTS_QUEUE_URL", queue("reports")).env("FREEHOLD_BUILD_QUEUE_URL", queue("build.fifo"));
+    command.env("FREEHOLD_DISPATCH_QUEUE_URL", queue("dispatch"));
+    command.env("AWS_ENDPOINT_URL", &stage.endpoint).env("AWS_REGION", REGION).env("AWS_DEFAULT_REGION", REGION);
+    command.env("AWS_ACCESS_KEY_ID", TENANT_ACCOUNT).env("AWS_SECRET_ACCESS_KEY", "local");
+    if !command.status().await?.success() {
+        bail!("`{}` failed", words.join(" "));
+    }
+    Ok(())
+}
+
+/// Writes an app of ten stacks that do not depend on each other.
+fn write_app(directory: &Path) -> anyhow::Result<()> {
+    let write = |path: String, text: &str| -> anyhow::Result<()> {
+        let path = directory.join(path);
+        std::fs::create_dir_all(path.parent().context("a file without a directory")?)?;
+        Ok(std::fs::write(path, text)?)
+    };
+    write("metadata.toml".to_owned(), "version = \"v2\"\ndisplay_name = \"Ten\"\ndescription = \"Ten stacks\"\n")?;
+    let inputs = "[[group]]\nname = \"g\"\ndescription = \"g\"\ndisplay_name = \"G\"\n\n[[input]]\nname = \"round\"\ndisplay_name \
+        = \"Round\"\ndescription = \"Number of the deploy\"\ngroup = \"g\"\ntype = \"number\"\ndefault = 1\n";
+    write("inputs.toml".to_owned(), inputs)?;
+    let template = include_str!("../../figures/ledger/templates/queue.yaml");
+    write("templates/queue.yaml".to_owned(), template)?;
+    for number in 1..=COMPONENTS {
+        let text = format!(
+            "name = \"c{number}\"\ntype = \"cloudformation_stack\"\ntemplate = \"./templates/queue.yaml\"\nstack_name = \
+             \"{{{{ .nuon.install.id }}}}-c{number}\"\n\n[parameters]\nName = \"{{{{ .nuon.install.id }}}}-c{number}\"\n\
+             Round = \"{{{{ .nuon.inputs.inputs.round }}}}\"\n"
+        );
+        write(format!("components/c{number}.toml"), &text)?;
+    }
+    write("permissions/queues.json".to_owned(), include_str!("../../figures/ledger/permissions/queues.json"))?;
+    for role in ["provision", "maintenance"] {
+        let text = format!(
+            "type = \"{role}\"\nname = \"{{{{ .nuon.install.id }}}}-{role}\"\ndisplay_name = \"{role}\"\ndescription = \
+             \"makes ten queues\"\n\n[[policies]]\nname = \"queues\"\ncontents = \"./queues.json\"\n"
+        );
+        write(format!("permissions/{role}.toml"), &text)?;
+    }
+    Ok(())
+}

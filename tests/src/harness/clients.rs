@@ -1,0 +1,43 @@
+//! SDK clients that ask the cloud directly, as whoever the credentials are of.
+
+use anyhow::Context as _;
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_smithy_http_client::tls::{self, rustls_provider::CryptoMode};
+use aws_types::SdkConfig;
+use aws_types::region::Region;
+
+/// Where everything is.
+pub const REGION: &str = "eu-west-1";
+
+/// Returns the settings of SDK clients for `endpoint`, or for AWS itself.
+///
+/// # Errors
+/// None so far; whoever calls it can fail anyway.
+pub fn config(endpoint: Option<&str>, credentials: Credentials) -> anyhow::Result<SdkConfig> {
+    let builder = aws_smithy_http_client::Builder::new();
+    let http = match endpoint {
+        Some(_) => builder.build_http(),
+        None => builder.tls_provider(tls::Provider::Rustls(CryptoMode::Ring)).build_https(),
+    };
+    let mut config = SdkConfig::builder()
+        .behavior_version(aws_config::BehaviorVersion::latest())
+        .region(Region::new(REGION))
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .http_client(http);
+    config.set_endpoint_url(endpoint.map(str::to_owned));
+    Ok(config.build())
+}
+
+/// Returns the credentials of `role`, taken by whoever `as_whom` lets.
+///
+/// # Errors
+/// When the role may not be taken.
+pub async fn assume(as_whom: &SdkConfig, role: &str) -> anyhow::Result<Credentials> {
+    let sts = aws_sdk_sts::Client::new(as_whom);
+    let session = sts.assume_role().role_arn(role).role_session_name("test").send().await;
+    let session = session.with_context(|| format!("taking the role {role}"))?;
+    let keys = session.credentials().context("a session without credentials")?;
+    let token = Some(keys.session_token().to_owned());
+    Ok(Credentials::new(keys.access_key_id(), keys.secret_access_key(), token, None, "role"))
+}

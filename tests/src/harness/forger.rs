@@ -1,0 +1,116 @@
+//! Messages of whoever got hold of the tenant's queues, and even of its signing key.
+
+use anyhow::Context as _;
+use aws_sdk_kms::primitives::Blob;
+use aws_sdk_kms::types::{MessageType, SigningAlgorithmSpec};
+use ed25519_dalek::SigningKey;
+use freehold_protocol::envelope::{Delegate, PublicKey, signed_bytes};
+use freehold_protocol::order::{ActionStep, Mode, Order, Redelivery, RunAction, Work};
+use freehold_protocol::{Envelope, JobId, Timestamp, WorkflowId};
+
+use super::world::World;
+
+/// A key that the tenant's root key has certified, as the control plane's own functions have one.
+#[derive(Debug)]
+pub struct Forger {
+    key: SigningKey,
+    certificate: Envelope,
+}
+
+/// Returns the time now.
+///
+/// # Errors
+/// When the clock is before 1970.
+pub fn now() -> anyhow::Result<Timestamp> {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+    Ok(Timestamp::from_millis(since.as_millis().try_into()?))
+}
+
+impl Forger {
+    /// Has a key certified by the tenant's KMS key.
+    ///
+    /// # Errors
+    /// KMS's.
+    pub async fn certified(world: &World) -> anyhow::Result<Self> {
+        let kms = aws_sdk_kms::Client::new(&world.administrator(world.tenant_account())?);
+        let root = format!("alias/fh-{}-orders", world.tenant());
+        let public = kms.get_public_key().key_id(&root).send().await?;
+        let public = PublicKey::from_spki_der(public.public_key().context("no public key")?.as_ref())?;
+        let key = SigningKey::from_bytes(&[7; 32]);
+        let delegate = delegate(world, &key)?;
+        let signed = kms
+            .sign()
+            .key_id(&root)
+            .message(Blob::new(signed_bytes(&delegate)?))
+            .message_type(MessageType::Raw)
+            .signing_algorithm(SigningAlgorithmSpec::Ed25519Sha512)
+            .send()
+            .await?;
+        let signature = signed.signature().context("no signature")?;
+        let certificate = Envelope::with_signature(&delegate, &public, signature.as_ref())?;
+        Ok(Self { key, certificate })
+    }
+
+    /// Certifies a key with another key than the tenant's.
+    ///
+    /// # Errors
+    /// When the tenant's name is none.
+    pub fn stranger(world: &World) -> anyhow::Result<Self> {
+        let key = SigningKey::from_bytes(&[8; 32]);
+        let certificate = Envelope::seal(&delegate(world, &key)?, &[&SigningKey::from_bytes(&[9; 32])])?;
+        Ok(Self { key, certificate })
+    }
+
+    /// Returns `order` signed.
+    ///
+    /// # Errors
+    /// None for an order.
+    pub fn sign(&self, order: &Order) -> anyhow::Result<Envelope> {
+        Ok(Envelope::seal_delegated(order, &self.key, &self.certificate)?)
+    }
+}
+
+fn delegate(world: &World, key: &SigningKey) -> anyhow::Result<Delegate> {
+    let now = now()?;
+    Ok(Delegate {
+        tenant: world.tenant().parse()?,
+        public_key: key.verifying_key().into(),
+        not_before: Timestamp::from_millis(now.as_millis() - 60_000),
+        not_after: now.plus_secs(3600),
+    })
+}
+
+/// Returns an order of the action `say` that a runner of `install` would do: newer than any before, with an hour left.
+///
+/// # Errors
+/// When `install` is no install's name.
+pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order> {
+    let workflow = WorkflowId::derive(install, cause);
+    let step = ActionStep {
+        name: "say".to_owned(),
+        command: "echo forged".to_owned(),
+        inline_contents: String::new(),
+        env_vars: Default::default(),
+    };
+    Ok(Order {
+        tenant: world.tenant().parse()?,
+        install: install.parse()?,
+        job: JobId::derive(&workflow, "action:say"),
+        workflow,
+        dispatch: 1,
+        group: "action:say".parse()?,
+        serial: 1_000_000,
+        issued_at: now()?,
+        not_after: now()?.plus_secs(3600),
+        timeout_secs: 60,
+        mode: Mode::Maintenance,
+        redelivery: Redelivery::Resume,
+        work: Work::Action(RunAction {
+            action: "say".parse()?,
+            steps: vec![step],
+            env_vars: Default::default(),
+            idempotent: true,
+        }),
+        context: serde_json::json!({}),
+    })
+}

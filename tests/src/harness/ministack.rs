@@ -1,0 +1,66 @@
+//! The default cloud: an instance of `localstack/cloud` for this process alone.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use anyhow::{Context as _, ensure};
+use aws_credential_types::Credentials;
+use tokio::process::Command;
+
+use super::cloud::{Capability, Cloud};
+use crate::stage::workspace_root;
+
+/// A running local cloud.
+#[derive(Debug)]
+pub(super) struct MiniStack {
+    name: String,
+    endpoint: String,
+}
+
+impl MiniStack {
+    /// Starts an instance that keeps its files in `state` and ends with this process.
+    ///
+    /// # Errors
+    /// What it said, when it does not start.
+    pub(super) async fn start(state: &Path) -> anyhow::Result<Self> {
+        let up = Command::new(workspace_root()?.join("localstack/cloud"))
+            .args(["up", "--detach", "--port", "0", "--until-pid", &std::process::id().to_string(), "--state"])
+            .arg(state)
+            .stdin(Stdio::null())
+            .output()
+            .await
+            .context("starting `localstack/cloud`")?;
+        let said = String::from_utf8_lossy(&up.stdout);
+        ensure!(up.status.success(), "the local cloud did not start: {said}{}", String::from_utf8_lossy(&up.stderr));
+        let endpoint = std::fs::read_to_string(state.join("endpoint")).context("the local cloud names no endpoint")?;
+        let name = said.split("local cloud: ").nth(1).and_then(|rest| rest.split(" at ").next());
+        Ok(Self { name: name.unwrap_or("MiniStack").to_owned(), endpoint: endpoint.trim().to_owned() })
+    }
+}
+
+impl Cloud for MiniStack {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn endpoint(&self) -> Option<&str> {
+        Some(&self.endpoint)
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        use Capability::{AnyAccount, EmptyAccounts, HttpApi, IamEnforced, Registry};
+        &[HttpApi, Registry, IamEnforced, AnyAccount, EmptyAccounts]
+    }
+
+    fn tenant_account(&self) -> &str {
+        "111111111111"
+    }
+
+    fn customer_account(&self, number: u32) -> anyhow::Result<String> {
+        Ok(format!("{:012}", 222_222_222_222_u64 + u64::from(number)))
+    }
+
+    fn administrator(&self, account: &str) -> anyhow::Result<Credentials> {
+        Ok(Credentials::new(account, "local", None, None, "administrator"))
+    }
+}

@@ -1,0 +1,25 @@
+//! What tests of whole programs stand on: a cloud with a tenant in it, real commands, runners and customers.
+//!
+//! The cloud is one of three forms behind [`cloud::Cloud`], chosen by `FREEHOLD_CLOUD`; a test names the capabilities
+//! that it needs and skips aloud where they are missing. Each test has a cloud and a tenant of its own.
+
+pub mod app;
+mod aws;
+pub mod clients;
+pub mod cloud;
+pub mod command;
+pub mod forger;
+#[cfg(feature = "localstack")]
+mod localstack;
+mod ministack;
+mod programs;
+pub mod runner;
+pub mod wait;
+pub mod web;
+mod world;
+
+pub use cloud::Capability;
+pub use command::Said;
+pub use programs::lacking_on_path;
+pub use runner::Runner;
+pub use world::{Install, Needs, World};

@@ -1,0 +1,95 @@
+//! The programs under test: built before, never by a test, and not older than what they are made of.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context as _, ensure};
+
+use crate::stage::workspace_root;
+
+const BUILD: &str = "run `cargo build --workspace --bins && infra/package --local`";
+
+/// The functions of a tenant.
+const FUNCTIONS: [&str; 8] = [
+    "accept-report",
+    "api",
+    "dispatch-job",
+    "finish-workflow",
+    "grant-artifact",
+    "plan-workflow",
+    "register-install",
+    "sweep",
+];
+
+/// Where the programs are.
+#[derive(Debug, Clone)]
+pub(super) struct Programs {
+    pub(super) freehold: PathBuf,
+    pub(super) runner: PathBuf,
+    /// The folder with one zip per function.
+    pub(super) functions: PathBuf,
+}
+
+impl Programs {
+    /// Finds the programs beside this test's own binary.
+    ///
+    /// # Errors
+    /// Which one is missing or old, and how to make it.
+    pub(super) fn find() -> anyhow::Result<Self> {
+        let own = std::env::current_exe()?;
+        let profile = own.ancestors().nth(2).context("this test is not in a target folder")?;
+        let target = profile.parent().context("this test is not in a target folder")?;
+        let found = Self {
+            freehold: profile.join("freehold"),
+            runner: profile.join("freehold-runner"),
+            functions: target.join("lambda/local"),
+        };
+        let zips = FUNCTIONS.map(|name| found.functions.join(format!("{name}.zip")));
+        let newest_source = newest_source(&workspace_root()?)?;
+        for program in [&found.freehold, &found.runner].into_iter().chain(&zips) {
+            let made = std::fs::metadata(program).and_then(|metadata| metadata.modified());
+            let made = made.with_context(|| format!("`{}` is not there; {BUILD}", program.display()))?;
+            // A zip is as old as the program in it, which is not built again when a change elsewhere leaves it the same.
+            let old = program.extension().is_none() && cargo_would_build(program, made, newest_source);
+            ensure!(!old, "`{}` is older than its sources; {BUILD}", program.display());
+        }
+        Ok(found)
+    }
+}
+
+/// Cargo lists beside each program what it is made of.
+fn cargo_would_build(program: &Path, made: SystemTime, newest_source: SystemTime) -> bool {
+    if newest_source <= made {
+        return false;
+    }
+    let list = std::fs::read_to_string(program.with_extension("d")).unwrap_or_default();
+    let sources = list.split_once(": ").map(|(_, sources)| sources).unwrap_or_default();
+    sources.split_whitespace().filter_map(|path| modified(Path::new(path))).any(|changed| changed > made)
+}
+
+fn newest_source(root: &Path) -> anyhow::Result<SystemTime> {
+    let mut folders: Vec<PathBuf> = ["cli", "runner", "functions", "crates"].map(|name| root.join(name)).into();
+    let mut newest = SystemTime::UNIX_EPOCH;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "rs") {
+                newest = newest.max(modified(&path).unwrap_or(newest));
+            }
+        }
+    }
+    Ok(newest)
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
+}
+
+/// Returns the first of `wanted` that is not on `PATH`; of words with `|` between them any one will do.
+pub fn lacking_on_path<'a>(wanted: &[&'a str]) -> Option<&'a str> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    wanted.iter().copied().find(|names| !names.split('|').any(is_there))
+}

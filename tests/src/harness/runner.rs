@@ -1,0 +1,98 @@
+//! The real `freehold-runner` as a process with the credentials of its role.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tokio::process::{Child, Command};
+
+use super::wait::until;
+
+/// A running runner; it is killed when it is dropped.
+#[derive(Debug)]
+pub struct Runner {
+    child: Child,
+    how: How,
+}
+
+/// What it takes to start a runner.
+#[derive(Debug, Clone)]
+pub struct How {
+    pub program: PathBuf,
+    /// `install` or `build`.
+    pub role: &'static str,
+    pub config: PathBuf,
+    pub log: PathBuf,
+    pub environment: Vec<(&'static str, String)>,
+}
+
+impl Runner {
+    /// Starts a runner.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(how: How) -> anyhow::Result<Self> {
+        let log = File::options().create(true).append(true).open(&how.log)?;
+        let mut command = Command::new(&how.program);
+        command.args(["run", "--role", how.role, "--config"]).arg(&how.config).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.envs(how.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).kill_on_drop(true);
+        let child = command.spawn().context("starting the runner")?;
+        Ok(Self { child, how })
+    }
+
+    /// Kills it (-9), and returns when it is gone.
+    ///
+    /// # Errors
+    /// When it cannot be killed.
+    pub async fn kill(&mut self) -> anyhow::Result<()> {
+        self.child.kill().await.context("killing the runner")
+    }
+
+    /// Starts it again on the state that it left, after [`Runner::kill`].
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_again(&mut self) -> anyhow::Result<()> {
+        *self = Self::start(self.how.clone())?;
+        Ok(())
+    }
+
+    /// Starts a runner with another config in its place, as on a machine that replaces a lost one.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn replace(&mut self, config: &Path) -> anyhow::Result<()> {
+        self.how.config = config.to_owned();
+        self.start_again()
+    }
+
+    /// Returns all that it has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.how.log).unwrap_or_default()
+    }
+
+    /// Waits until its log says `text`.
+    ///
+    /// # Errors
+    /// When it ends before, or does not say so in time.
+    pub async fn says(&mut self, text: &str, limit: Duration) -> anyhow::Result<()> {
+        let what = format!("the runner's log says `{text}`");
+        let (child, how) = (&mut self.child, &self.how);
+        until(&what, limit, || {
+            let ended = child.try_wait();
+            let log = std::fs::read_to_string(&how.log).unwrap_or_default();
+            async move {
+                match (log.contains(text), ended?) {
+                    (true, _) => Ok(Some(())),
+                    (false, Some(status)) => bail!("the runner ended with {status}: {log}"),
+                    (false, None) => Ok(None),
+                }
+            }
+        })
+        .await
+    }
+}

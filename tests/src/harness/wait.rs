@@ -1,0 +1,29 @@
+//! Waiting for a condition with a deadline, in place of sleeping.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use tokio::time::Instant;
+
+/// The pause between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Returns what `look` finds, as soon as it finds something.
+///
+/// # Errors
+/// What `look` fails with, or that `what` did not come about within `limit`.
+pub async fn until<T, F>(what: &str, limit: Duration, mut look: impl FnMut() -> F) -> anyhow::Result<T>
+where
+    F: Future<Output = anyhow::Result<Option<T>>>,
+{
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(found) = look().await? {
+            return Ok(found);
+        }
+        if Instant::now() >= deadline {
+            bail!("{what}: not within {} s", limit.as_secs());
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,328 @@
+//! A tenant on a cloud, its build runner, and the installs of its customers.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use aws_credential_types::Credentials;
+use aws_types::SdkConfig;
+use serde_json::Value;
+
+use super::clients::{self, REGION};
+use super::cloud::{self, Capability, Cloud, Started, skip};
+use super::command::{Said, environment, run};
+use super::programs::{Programs, lacking_on_path};
+use super::runner::{How, Runner};
+use super::wait::until;
+
+/// How long to wait for what needs no human, in tests that are not about waiting.
+const SOON: Duration = Duration::from_secs(60);
+
+/// The exit code of a command that the state of things forbids.
+const CONFLICT: i32 = 4;
+
+/// What a test needs to run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Needs {
+    pub cloud: &'static [Capability],
+    /// Programs on `PATH`; of words with `|` between them any one will do.
+    pub programs: &'static [&'static str],
+}
+
+/// A tenant on a cloud of its own. It ends with this value.
+#[derive(Debug)]
+pub struct World {
+    cloud: Box<dyn Cloud>,
+    programs: Programs,
+    directory: tempfile::TempDir,
+    tenant: String,
+    customers: AtomicU32,
+}
+
+/// An install whose stack is launched; its runner is not started yet.
+#[derive(Debug, Clone)]
+pub struct Install {
+    pub name: String,
+    pub account: String,
+    pub config: PathBuf,
+    /// What `install create` answered.
+    pub created: Value,
+}
+
+impl World {
+    /// Starts a cloud and deploys a tenant there; nothing when `needs` are not met, which is said aloud.
+    ///
+    /// # Errors
+    /// What does not start.
+    pub async fn start(test: &str, needs: Needs) -> anyhow::Result<Option<Self>> {
+        let Some(world) = Self::without_tenant(test, needs).await? else {
+            return Ok(None);
+        };
+        world.deploy_tenant().await?.json()?;
+        Ok(Some(world))
+    }
+
+    /// Starts a cloud only.
+    ///
+    /// # Errors
+    /// What does not start.
+    pub async fn without_tenant(test: &str, needs: Needs) -> anyhow::Result<Option<Self>> {
+        let programs = Programs::find()?;
+        if let Some(name) = lacking_on_path(needs.programs) {
+            skip(test, &format!("there is no `{name}` on PATH"))?;
+            return Ok(None);
+        }
+        let directory = tempfile::Builder::new().prefix("freehold-test-").tempdir()?;
+        let cloud = match cloud::start(&directory.path().join("cloud")).await? {
+            Started::Cloud(cloud) => cloud,
+            Started::Skip(reason) => {
+                skip(test, &reason)?;
+                return Ok(None);
+            }
+        };
+        if let Some(lacking) = needs.cloud.iter().find(|needed| !cloud.capabilities().contains(needed)) {
+            skip(test, &format!("{} has no {lacking}", cloud.name()))?;
+            return Ok(None);
+        }
+        eprintln!("{test} runs on {}", cloud.name());
+        let shared = !cloud.capabilities().contains(&Capability::EmptyAccounts);
+        let tenant = if shared { format!("t{:08x}", std::process::id()) } else { "acme".to_owned() };
+        Ok(Some(Self { cloud, programs, directory, tenant, customers: AtomicU32::new(0) }))
+    }
+
+    /// Runs `freehold tenant deploy`.
+    ///
+    /// # Errors
+    /// When the command cannot be run.
+    pub async fn deploy_tenant(&self) -> anyhow::Result<Said> {
+        let functions = self.programs.functions.display().to_string();
+        let principal = format!("arn:aws:iam::{}:root", self.tenant_account());
+        let words = ["tenant", "deploy", "--functions", &functions, "--build-runner-principal", &principal, "--json"];
+        self.command(self.tenant_account(), &words).await
+    }
+
+    pub fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
+    pub fn tenant_account(&self) -> &str {
+        self.cloud.tenant_account()
+    }
+
+    /// Returns the account of a customer who was not there before.
+    ///
+    /// # Errors
+    /// When the cloud has no more accounts.
+    pub fn new_customer(&self) -> anyhow::Result<String> {
+        self.cloud.customer_account(self.customers.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Returns where the cloud answers; nothing for AWS itself.
+    pub fn endpoint(&self) -> Option<&str> {
+        self.cloud.endpoint()
+    }
+
+    /// Returns a directory that goes with this value.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    // Who acts
+
+    /// Returns the settings of clients with all rights in `account`.
+    ///
+    /// # Errors
+    /// When the account is not of this cloud.
+    pub fn administrator(&self, account: &str) -> anyhow::Result<SdkConfig> {
+        clients::config(self.endpoint(), self.cloud.administrator(account)?)
+    }
+
+    /// Returns the settings of clients with `credentials`.
+    ///
+    /// # Errors
+    /// As [`clients::config`].
+    pub fn acting_as(&self, credentials: Credentials) -> anyhow::Result<SdkConfig> {
+        clients::config(self.endpoint(), credentials)
+    }
+
+    /// Returns the credentials of the role `name` of `account`, taken by the account's administrator.
+    ///
+    /// # Errors
+    /// When it may not be taken.
+    pub async fn role(&self, account: &str, name: &str) -> anyhow::Result<Credentials> {
+        let role = format!("arn:aws:iam::{account}:role/{name}");
+        clients::assume(&self.administrator(account)?, &role).await
+    }
+
+    // What is said
+
+    /// Runs `freehold` as the administrator of `account`.
+    ///
+    /// # Errors
+    /// When it cannot be run.
+    pub async fn command(&self, account: &str, arguments: &[&str]) -> anyhow::Result<Said> {
+        let mut variables = environment(self.endpoint(), &self.cloud.administrator(account)?);
+        variables.push(("FREEHOLD_TENANT", self.tenant.clone()));
+        run(&self.programs.freehold, self.directory(), &variables, arguments).await
+    }
+
+    /// Runs `freehold` as the vendor, as a person would.
+    ///
+    /// # Errors
+    /// When it cannot be run.
+    pub async fn say(&self, arguments: &[&str]) -> anyhow::Result<Said> {
+        self.command(self.tenant_account(), arguments).await
+    }
+
+    /// Runs `freehold --json` as the vendor; returns what it answered.
+    ///
+    /// # Errors
+    /// What it said, when it failed.
+    pub async fn vendor(&self, arguments: &[&str]) -> anyhow::Result<Value> {
+        let words: Vec<&str> = arguments.iter().copied().chain(["--json"]).collect();
+        self.say(&words).await?.json()
+    }
+
+    /// Runs `freehold` as the vendor until there is no conflict, which ends when `what` comes about.
+    async fn patiently(&self, what: &str, arguments: &[&str]) -> anyhow::Result<Said> {
+        let look = || async {
+            let said = self.say(arguments).await?;
+            Ok((said.code != CONFLICT).then_some(said))
+        };
+        let said = until(what, SOON, look).await?;
+        said.ended_with(0)?;
+        Ok(said)
+    }
+
+    /// Returns the address of the tenant API.
+    ///
+    /// # Errors
+    /// When the tenant is not deployed.
+    pub async fn api_url(&self) -> anyhow::Result<String> {
+        let client = aws_sdk_cloudformation::Client::new(&self.administrator(self.tenant_account())?);
+        let stacks = client.describe_stacks().stack_name(format!("freehold-{}", self.tenant)).send().await?;
+        let outputs = stacks.stacks().first().context("the tenant has no stack")?.outputs();
+        let found = outputs.iter().find(|output| output.output_key() == Some("ApiUrl"));
+        Ok(found.and_then(|output| output.output_value()).context("the tenant's stack has no ApiUrl")?.to_owned())
+    }
+
+    // What happens
+
+    /// Starts the tenant's build runner.
+    ///
+    /// # Errors
+    /// What failed.
+    pub async fn build_runner(&self) -> anyhow::Result<Runner> {
+        let config = self.file("build.toml");
+        let (out, state) = (config.display().to_string(), self.file("build-state").display().to_string());
+        self.vendor(&["tenant", "build-runner", "--out", &out, "--state-dir", &state]).await?;
+        let role = format!("fh-{}-build-runner", self.tenant);
+        self.start_runner("build", self.tenant_account(), &role, &config).await
+    }
+
+    /// Syncs the app in `directory`, and builds it with a build runner that ends afterwards; returns what was built.
+    ///
+    /// # Errors
+    /// What failed.
+    pub async fn ship(&self, directory: &Path) -> anyhow::Result<Value> {
+        let app = directory.file_name().and_then(|name| name.to_str()).context("the app's directory has no name")?;
+        self.vendor(&["app", "sync", &directory.display().to_string()]).await?;
+        let _builder = self.build_runner().await?;
+        self.patiently("the build runner is known", &["build", app, "--json"]).await?.json()
+    }
+
+    /// Creates an install of `app` for a new customer, who launches its stack.
+    ///
+    /// # Errors
+    /// What failed.
+    pub async fn install(&self, name: &str, app: &str) -> anyhow::Result<Install> {
+        let account = self.new_customer()?;
+        let file = |suffix: &str| self.file(&format!("{name}{suffix}")).display().to_string();
+        let (secret, template, config, state) = (file(".enrolment"), file(".yaml"), file(".toml"), file("-state"));
+        let create = ["install", "create", name, "--app", app, "--account", &account, "--region", REGION];
+        let created = self.vendor(&[&create[..], &["--secret-file", &secret]].concat()).await?;
+        self.patiently("the install's queue is made", &["install", "stack", name, "-o", &template]).await?;
+        let principal = format!("RunnerPrincipal=arn:aws:iam::{account}:root");
+        let launch = ["install", "launch", name, "--template", &template, "--secret-file", &secret];
+        self.command(&account, &[&launch[..], &["--parameter", &principal, "--json"]].concat()).await?.json()?;
+        let configure = ["install", "runner-config", name, "--out", &config, "--state-dir", &state, "--json"];
+        self.command(&account, &configure).await?.json()?;
+        Ok(Install { name: name.to_owned(), account, config: config.into(), created })
+    }
+
+    /// Starts the runner of an install.
+    ///
+    /// # Errors
+    /// What failed.
+    pub async fn runner(&self, install: &Install) -> anyhow::Result<Runner> {
+        let role = format!("fh-{}-runner", install.name);
+        self.start_runner(&install.name, &install.account, &role, &install.config).await
+    }
+
+    async fn start_runner(&self, name: &str, account: &str, role: &str, config: &Path) -> anyhow::Result<Runner> {
+        let credentials = self.role(account, role).await?;
+        Runner::start(How {
+            program: self.programs.runner.clone(),
+            role: if name == "build" { "build" } else { "install" },
+            config: config.to_owned(),
+            log: self.file(&format!("{name}-runner.log")),
+            environment: environment(self.endpoint(), &credentials),
+        })
+    }
+
+    /// Waits until the provisioning of `install` has ended well; returns its workflow.
+    ///
+    /// # Errors
+    /// How it failed.
+    pub async fn provisioned(&self, install: &Install) -> anyhow::Result<Value> {
+        let workflow = install.created["workflow"].as_str().context("an install without a workflow")?;
+        self.vendor(&["workflow", "watch", workflow]).await
+    }
+
+    /// Returns the newest workflow of an install, with its nodes.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub async fn newest_workflow(&self, install: &str) -> anyhow::Result<Value> {
+        let all = self.vendor(&["workflow", "list", install]).await?;
+        let newest = all[0]["workflow"].as_str().context("the install has no workflow")?.to_owned();
+        self.vendor(&["workflow", "show", &newest]).await
+    }
+
+    /// Returns the rows of one partition of the tenant's table: sort key and body.
+    ///
+    /// # Errors
+    /// The table's.
+    pub async fn rows(&self, partition: &str, prefix: &str) -> anyhow::Result<Vec<(String, Value)>> {
+        use aws_sdk_dynamodb::types::AttributeValue;
+        let client = aws_sdk_dynamodb::Client::new(&self.administrator(self.tenant_account())?);
+        let found = client
+            .query()
+            .table_name(format!("fh-{}", self.tenant))
+            .key_condition_expression("pk = :pk AND begins_with(sk, :sk)")
+            .expression_attribute_values(":pk", AttributeValue::S(partition.to_owned()))
+            .expression_attribute_values(":sk", AttributeValue::S(prefix.to_owned()))
+            .consistent_read(true)
+            .send()
+            .await?;
+        let text = |row: &std::collections::HashMap<String, AttributeValue>, name: &str| {
+            row.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default()
+        };
+        let rows = found.items().iter();
+        rows.map(|row| Ok((text(row, "sk"), serde_json::from_str(&text(row, "body"))?))).collect()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() || std::env::var_os("FREEHOLD_KEEP").is_some() {
+            self.directory.disable_cleanup(true);
+            eprintln!("logs: {}", self.directory.path().display());
+        }
+    }
+}

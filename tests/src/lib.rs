@@ -1,0 +1,8 @@
+//! What the tests of whole programs share: a proxy that makes calls fail, a fast queue, and what starts real binaries.
+
+pub mod bench;
+pub mod fast_sqs;
+pub mod harness;
+pub mod http;
+pub mod proxy;
+pub mod stage;

@@ -1,0 +1,313 @@
+//! What goes wrong, and when: rules read from words, and decisions that depend on a seed alone.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// One thing that can happen to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The request waits before it goes on.
+    Delay(Duration),
+    /// The request waits until the next one of the same operation has been answered (at most 2 s).
+    Reorder,
+    /// The connection ends; the service never sees the request.
+    DropRequest,
+    /// The service does it; the connection ends before the answer.
+    DropAnswer,
+    /// The service gets the request twice; the first answer comes back.
+    Duplicate,
+    /// The service's own throttling error.
+    Throttle,
+    /// The service's own internal error, status 500.
+    Error,
+    /// DynamoDB's error for a write that met another transaction; for other services as `Throttle`.
+    Conflict,
+    /// Half of the answer, then the connection ends.
+    Truncate,
+    /// No answer for so long, then the connection ends; the service never sees the request.
+    BlackHole(Duration),
+    /// The answer to an earlier request of the same operation, if there was one that was not empty; the service never
+    /// sees the request. For `sqs.ReceiveMessage`, a message that is handed out twice.
+    RepeatAnswer,
+}
+
+/// What `any` chooses from.
+const ANY: [Fault; 8] = [
+    Fault::Delay(Duration::from_millis(300)),
+    Fault::DropRequest,
+    Fault::DropAnswer,
+    Fault::DropAnswer,
+    Fault::Duplicate,
+    Fault::Throttle,
+    Fault::Error,
+    Fault::Truncate,
+];
+
+impl Fault {
+    /// Returns the word that rules and counts use.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Delay(_) => "delay",
+            Self::Reorder => "reorder",
+            Self::DropRequest => "drop-request",
+            Self::DropAnswer => "drop-answer",
+            Self::Duplicate => "duplicate",
+            Self::Throttle => "throttle",
+            Self::Error => "error",
+            Self::Conflict => "conflict",
+            Self::Truncate => "truncate",
+            Self::BlackHole(_) => "black-hole",
+            Self::RepeatAnswer => "repeat-answer",
+        }
+    }
+}
+
+/// When something goes wrong: `OPERATION PROBABILITY FAULT [by=KEY] [skip=N] [times=N] [stubborn]`.
+///
+/// `OPERATION` and `KEY` (the caller, see the counts) may hold `*`. `FAULT` is a word of [`Fault`], with milliseconds
+/// for `delay:300` and seconds for `black-hole:5`, or `any`. `skip` lets the first N pass, `times` stops after N.
+/// `stubborn`: every try of the same SDK call meets the same fate, so that the SDK's own retries do not hide it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    pub operation: String,
+    pub probability: f64,
+    /// None: any.
+    pub fault: Option<Fault>,
+    pub by: Option<String>,
+    pub skip: u64,
+    pub times: u64,
+    pub stubborn: bool,
+}
+
+impl FromStr for Rule {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let mut words = text.split_whitespace();
+        let (Some(operation), Some(probability), Some(fault)) = (words.next(), words.next(), words.next()) else {
+            anyhow::bail!(
+                "`{text}` is not a rule; write OPERATION PROBABILITY FAULT, such as `dynamodb.* 0.1 throttle`"
+            );
+        };
+        let probability = probability.parse().ok().filter(|p| (0.0..=1.0).contains(p));
+        let mut rule = Self {
+            operation: operation.to_owned(),
+            probability: probability
+                .ok_or_else(|| anyhow::anyhow!("`{text}`: the probability is not between 0 and 1"))?,
+            fault: parse_fault(fault)?,
+            by: None,
+            skip: 0,
+            times: u64::MAX,
+            stubborn: false,
+        };
+        for word in words {
+            match word.split_once('=') {
+                Some(("by", key)) => rule.by = Some(key.to_owned()),
+                Some(("skip", count)) => rule.skip = count.parse()?,
+                Some(("times", count)) => rule.times = count.parse()?,
+                None if word == "stubborn" => rule.stubborn = true,
+                Some(_) | None => {
+                    anyhow::bail!("`{text}`: there is no option `{word}`; there are by, skip, times, stubborn")
+                }
+            }
+        }
+        Ok(rule)
+    }
+}
+
+fn parse_fault(word: &str) -> anyhow::Result<Option<Fault>> {
+    let (name, number) = word.split_once(':').unwrap_or((word, ""));
+    let number = |default| if number.is_empty() { Ok(default) } else { number.parse::<u64>() };
+    Ok(Some(match name {
+        "any" => return Ok(None),
+        "delay" => Fault::Delay(Duration::from_millis(number(300)?)),
+        "black-hole" => Fault::BlackHole(Duration::from_secs(number(30)?)),
+        "reorder" => Fault::Reorder,
+        "drop-request" => Fault::DropRequest,
+        "drop-answer" => Fault::DropAnswer,
+        "duplicate" => Fault::Duplicate,
+        "throttle" => Fault::Throttle,
+        "error" => Fault::Error,
+        "conflict" => Fault::Conflict,
+        "truncate" => Fault::Truncate,
+        "repeat-answer" => Fault::RepeatAnswer,
+        _ => anyhow::bail!("there is no fault `{word}`"),
+    }))
+}
+
+/// Reads rules from lines or from text with `;` between them; `#` begins a comment.
+///
+/// # Errors
+/// The first line that is not a rule.
+pub fn parse_rules(text: &str) -> anyhow::Result<Vec<Rule>> {
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    lines.flat_map(|line| line.split(';')).map(str::trim).filter(|rule| !rule.is_empty()).map(str::parse).collect()
+}
+
+/// Decides the fate of every request. The n-th request that a rule looks at meets the same fate in every run with the
+/// same seed, however the requests of different operations interleave.
+#[derive(Debug)]
+pub(crate) struct Fates {
+    pub(crate) seed: u64,
+    rules: Vec<Counted>,
+}
+
+#[derive(Debug)]
+struct Counted {
+    rule: Rule,
+    seen: u64,
+    fired: u64,
+    /// Fates of calls that may be tried again.
+    calls: HashMap<String, Option<Fault>>,
+}
+
+impl Fates {
+    pub(crate) fn new(seed: u64, rules: Vec<Rule>) -> Self {
+        let rules = rules.into_iter().map(|rule| Counted { rule, seen: 0, fired: 0, calls: HashMap::new() }).collect();
+        Self { seed, rules }
+    }
+
+    /// Returns what happens to a request of `operation` by `caller`; `call` is the same for all tries of one SDK call.
+    pub(crate) fn decide(&mut self, operation: &str, caller: &str, call: Option<&str>) -> Option<Fault> {
+        let seed = self.seed;
+        let mut rules = self.rules.iter_mut().enumerate();
+        rules.find_map(|(at, counted)| {
+            let rule = &counted.rule;
+            let asked = matches(&rule.operation, operation) && rule.by.as_deref().is_none_or(|by| matches(by, caller));
+            asked.then(|| counted.fate(seed ^ (at as u64) << 56, operation, call)).flatten()
+        })
+    }
+}
+
+impl Counted {
+    fn fate(&mut self, seed: u64, operation: &str, call: Option<&str>) -> Option<Fault> {
+        let call = call.filter(|_| self.rule.stubborn);
+        if let Some(fate) = call.and_then(|call| self.calls.get(call)) {
+            return *fate;
+        }
+        let mut draws = Draws(operation.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte))) ^ self.seen);
+        self.seen += 1;
+        let fires = draws.unit() < self.rule.probability && self.seen > self.rule.skip && self.fired < self.rule.times;
+        let fate = fires.then(|| self.rule.fault.unwrap_or_else(|| draws.pick(&ANY)));
+        self.fired += u64::from(fires);
+        if let Some(call) = call {
+            self.calls.insert(call.to_owned(), fate);
+        }
+        fate
+    }
+}
+
+/// The generator `splitmix64`: small, and the same on every machine.
+struct Draws(u64);
+
+impl Draws {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "53 bits are what a fraction holds")]
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn pick(&mut self, faults: &[Fault]) -> Fault {
+        let at = self.next() % faults.len() as u64;
+        faults[usize::try_from(at).unwrap_or(0)]
+    }
+}
+
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+/// Returns whether `text` is what `pattern` says, where `*` stands for anything.
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+    let Some((before, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(mut text) = text.strip_prefix(before) else {
+        return false;
+    };
+    loop {
+        if matches(rest, text) {
+            return true;
+        }
+        let mut left = text.chars();
+        if left.next().is_none() {
+            return false;
+        }
+        text = left.as_str();
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.operation, self.probability, self.fault.map_or("any", Fault::word))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fates(seed: u64, rules: &str) -> Fates {
+        Fates::new(seed, parse_rules(rules).unwrap())
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_fates_however_operations_interleave() {
+        let (mut one, mut two) = (fates(7, "* 0.3 any"), fates(7, "* 0.3 any"));
+        let ask = |fates: &mut Fates| (0..200).map(|_| fates.decide("sqs.SendMessage", "", None)).collect::<Vec<_>>();
+
+        let (first, second) = (ask(&mut one), ask(&mut two));
+
+        assert_eq!(first, second);
+        let hit = first.iter().flatten().count();
+        assert!((35..90).contains(&hit), "{hit} of 200");
+    }
+
+    #[test]
+    fn skip_and_times_bound_a_rule() {
+        let mut fates = fates(1, "kms.* 1 error skip=2 times=3");
+
+        let fired: Vec<bool> = (0..8).map(|_| fates.decide("kms.Sign", "", None).is_some()).collect();
+
+        assert_eq!(fired, [false, false, true, true, true, false, false, false]);
+    }
+
+    #[test]
+    fn a_stubborn_rule_gives_every_try_of_one_call_the_same_fate() {
+        let mut fates = fates(3, "* 0.5 drop-answer stubborn");
+
+        for call in ["a", "b", "c", "d", "e", "f"] {
+            let fate = fates.decide("dynamodb.PutItem", "", Some(call));
+
+            assert_eq!(fates.decide("dynamodb.PutItem", "", Some(call)), fate);
+        }
+    }
+
+    #[test]
+    fn a_rule_asks_for_operation_and_caller() {
+        let mut fates = fates(1, "dynamodb.*Item 1 delay:5 by=ASIA*");
+
+        assert_eq!(fates.decide("dynamodb.PutItem", "ASIA1", None), Some(Fault::Delay(Duration::from_millis(5))));
+        assert_eq!(fates.decide("dynamodb.PutItem", "AKIA1", None), None);
+        assert_eq!(fates.decide("dynamodb.Query", "ASIA1", None), None);
+    }
+
+    #[test]
+    fn a_wrong_rule_is_refused_with_what_is_wrong() {
+        for (text, word) in
+            [("a", "OPERATION"), ("a 2 any", "between"), ("a 1 explode", "explode"), ("a 1 any x=1", "x=1")]
+        {
+            let error = parse_rules(text).unwrap_err().to_string();
+
+            assert!(error.contains(word), "{error}");
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Who may do what, with policies enforced: the two queues, the tenant registry, the modes' roles, the API.
+
+use anyhow::{Context as _, ensure};
+use aws_credential_types::Credentials;
+use aws_sdk_sqs::error::ProvideErrorMetadata;
+use freehold_tests::harness::web::{Answer, send, send_signed};
+use freehold_tests::harness::{Capability, Install, Needs, World, app};
+
+const NEEDS: Needs = Needs {
+    cloud: &[Capability::HttpApi, Capability::Registry, Capability::IamEnforced, Capability::AnyAccount],
+    programs: &[],
+};
+
+/// The roles of the tenant's functions, and of its machines.
+const VENDOR_ROLES: [&str; 13] = [
+    "api",
+    "register-install",
+    "plan-workflow",
+    "dispatch-job",
+    "accept-report",
+    "grant-artifact",
+    "finish-workflow",
+    "sweep",
+    "machine-provision-install",
+    "machine-deploy-components",
+    "machine-build-component",
+    "machine-run-action",
+    "build-runner",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_installs_orders_are_its_own_runners_alone() -> anyhow::Result<()> {
+    let Some(world) = World::start("cloud_iam.orders", NEEDS).await? else { return Ok(()) };
+    world.vendor(&["app", "sync", &app::small(world.directory())?.display().to_string()]).await?;
+    let (a, b) = (world.install("globex", "small").await?, world.install("initech", "small").await?);
+    let (queue_a, queue_b) = (queue(&world, "globex.fifo").await?, queue(&world, "initech.fifo").await?);
+    let reports = queue(&world, "reports").await?;
+    for url in [&queue_a, &queue_b] {
+        put_message(&world, url).await?;
+    }
+    let runner_a = Client::of_role(&world, &a.account, "fh-globex-runner").await?;
+    let runner_b = Client::of_role(&world, &b.account, "fh-initech-runner").await?;
+    let handle_b = runner_b.take(&queue_b).await.context("initech's own runner")?;
+
+    for url in [&queue_b, &reports] {
+        runner_a.is_denied_everything(url, &handle_b).await?;
+    }
+    for other in others_in_the_account(&world, &a).await? {
+        other.is_denied_everything(&queue_a, &handle_b).await?;
+    }
+    for name in VENDOR_ROLES {
+        let name = format!("fh-{}-{name}", world.tenant());
+        let vendor = Client::of_service_role(&world, &name).await?;
+        vendor.is_denied_everything(&queue_a, &handle_b).await?;
+    }
+
+    let handle_a = runner_a.take(&queue_a).await.context("globex's own runner")?;
+    runner_a.hide(&queue_a, &handle_a).await.context("globex's own runner")?;
+    runner_a.delete(&queue_a, &handle_a).await.context("globex's own runner")?;
+    runner_b.delete(&queue_b, &handle_b).await.context("the message of initech is there still")?;
+    runner_a.sqs.send_message().queue_url(&reports).message_body("x").send().await.context("a runner's report")?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_build_role_pushes_to_the_tenant_registry() -> anyhow::Result<()> {
+    let Some(world) = World::start("cloud_iam.registry", NEEDS).await? else { return Ok(()) };
+    world.vendor(&["app", "sync", &app::small(world.directory())?.display().to_string()]).await?;
+    let install = world.install("globex", "small").await?;
+    let registry = registry(&world).await?;
+    let tenant = world.tenant_account().to_owned();
+    let build = world.role(&tenant, &format!("fh-{}-build-runner", world.tenant())).await?;
+
+    let pushed = start_push(&world, &registry, build).await?;
+    assert_eq!(pushed.status, 202, "the build role itself: {}", pushed.body);
+    for name in VENDOR_ROLES.iter().filter(|name| **name != "build-runner") {
+        let name = format!("fh-{}-{name}", world.tenant());
+        let answer = start_push(&world, &registry, Client::service_credentials(&world, &name).await?).await;
+        is_refused(&name, answer)?;
+    }
+    for name in ["fh-globex-runner", "fh-globex-provision", "fh-globex-maintenance"] {
+        let credentials = mode_or_runner(&world, &install, name).await?;
+        is_refused(name, start_push(&world, &registry, credentials.clone()).await)?;
+        is_refused(name, read(&world, &registry, credentials).await)?;
+    }
+
+    let repository = format!("arn:aws:ecr:eu-west-1:{tenant}:repository/fh-{}", world.tenant());
+    let push = ["ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload", "ecr:PutImage"];
+    for name in VENDOR_ROLES {
+        let role = format!("arn:aws:iam::{tenant}:role/fh-{}-{name}", world.tenant());
+        let allowed = allowed(&world, &tenant, &role, &push, &repository).await?;
+        let wanted = if name == "build-runner" { push.len() } else { 0 };
+        assert_eq!(allowed.len(), wanted, "{name} may {allowed:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mode_stays_below_its_ceiling_and_strangers_stay_out_of_the_api() -> anyhow::Result<()> {
+    let Some(world) = World::start("cloud_iam.modes", NEEDS).await? else { return Ok(()) };
+    world.vendor(&["app", "sync", &app::demo(world.directory(), &[1000])?.display().to_string()]).await?;
+    let install = world.install("globex", "demo").await?;
+    let role = format!("arn:aws:iam::{}:role/fh-globex-provision", install.account);
+    let arn = |what: &str| format!("arn:aws:iam::{}:{what}", install.account);
+    let writes = ["iam:CreateRole", "iam:PutRolePolicy", "iam:AttachRolePolicy", "iam:DeleteRole"];
+
+    for outside in ["role/admin", "role/fh-globex-runner", "role/fh-globex-provision", "role/globex"] {
+        let may = allowed(&world, &install.account, &role, &writes, &arn(outside)).await?;
+        assert_eq!(may, Vec::<String>::new(), "{outside}");
+    }
+    let bucket = "arn:aws:s3:::globex-demo-anything";
+    let may = allowed(&world, &install.account, &role, &["s3:CreateBucket"], bucket).await?;
+    assert_eq!(may, ["s3:CreateBucket"], "what the app's own policy lists");
+    let others = "arn:aws:s3:::somebody-elses";
+    assert!(allowed(&world, &install.account, &role, &["s3:CreateBucket"], others).await?.is_empty());
+    let straight = world.role(&install.account, "fh-globex-provision").await;
+    assert!(straight.is_err(), "somebody but the runner took the mode's role");
+
+    let api = format!("{}/v1/tenant", world.api_url().await?);
+    let anonymous = send("GET", &api, &[], b"").await?;
+    let runner = send_signed(&world.role(&install.account, "fh-globex-runner").await?, "GET", &api, &[], b"").await?;
+    let build = world.role(world.tenant_account(), &format!("fh-{}-build-runner", world.tenant())).await?;
+    let build = send_signed(&build, "GET", &api, &[], b"").await?;
+    assert_eq!((anonymous.status, runner.status, build.status), (403, 403, 403));
+    Ok(())
+}
+
+/// A queue client of one principal.
+struct Client {
+    who: String,
+    sqs: aws_sdk_sqs::Client,
+}
+
+impl Client {
+    async fn of_role(world: &World, account: &str, role: &str) -> anyhow::Result<Self> {
+        Self::with(world, role, world.role(account, role).await?)
+    }
+
+    async fn of_service_role(world: &World, role: &str) -> anyhow::Result<Self> {
+        Self::with(world, role, Self::service_credentials(world, role).await?)
+    }
+
+    fn with(world: &World, who: &str, credentials: Credentials) -> anyhow::Result<Self> {
+        Ok(Self { who: who.to_owned(), sqs: aws_sdk_sqs::Client::new(&world.acting_as(credentials)?) })
+    }
+
+    /// Takes a role of the tenant that only a service may take: its trust policy is opened for the test, its
+    /// permissions stay as they are.
+    async fn service_credentials(world: &World, role: &str) -> anyhow::Result<Credentials> {
+        let account = world.tenant_account();
+        let iam = aws_sdk_iam::Client::new(&world.administrator(account)?);
+        let trust = format!(
+            r#"{{"Version": "2012-10-17", "Statement": [{{"Effect": "Allow", "Action": "sts:AssumeRole",
+            "Principal": {{"AWS": "arn:aws:iam::{account}:root"}}}}]}}"#
+        );
+        iam.update_assume_role_policy().role_name(role).policy_document(trust).send().await.context("the trust")?;
+        world.role(account, role).await
+    }
+
+    /// Receives a message; returns its handle.
+    async fn take(&self, queue: &str) -> anyhow::Result<String> {
+        let taken = self.sqs.receive_message().queue_url(queue).wait_time_seconds(5).visibility_timeout(300);
+        let taken = taken.send().await?;
+        let message = taken.messages().first().context("no message")?;
+        Ok(message.receipt_handle().context("no handle")?.to_owned())
+    }
+
+    async fn hide(&self, queue: &str, handle: &str) -> anyhow::Result<()> {
+        let hide = self.sqs.change_message_visibility().queue_url(queue).receipt_handle(handle).visibility_timeout(600);
+        hide.send().await?;
+        Ok(())
+    }
+
+    async fn delete(&self, queue: &str, handle: &str) -> anyhow::Result<()> {
+        self.sqs.delete_message().queue_url(queue).receipt_handle(handle).send().await?;
+        Ok(())
+    }
+
+    async fn is_denied_everything(&self, queue: &str, handle: &str) -> anyhow::Result<()> {
+        let sqs = &self.sqs;
+        let receive = sqs.receive_message().queue_url(queue).wait_time_seconds(0).send().await;
+        let delete = sqs.delete_message().queue_url(queue).receipt_handle(handle).send().await;
+        let hide = sqs.change_message_visibility().queue_url(queue).receipt_handle(handle).visibility_timeout(600);
+        self.denied("receive from", queue, receive.err().map(|error| code(&error)))?;
+        self.denied("delete from", queue, delete.err().map(|error| code(&error)))?;
+        self.denied("hide in", queue, hide.send().await.err().map(|error| code(&error)))
+    }
+
+    fn denied(&self, what: &str, queue: &str, code: Option<String>) -> anyhow::Result<()> {
+        let code = code.with_context(|| format!("`{}` could {what} {queue}", self.who))?;
+        ensure!(code.contains("AccessDenied"), "`{}` may not {what} {queue}, but for {code}", self.who);
+        Ok(())
+    }
+}
+
+fn code(error: &(impl ProvideErrorMetadata + std::fmt::Debug)) -> String {
+    error.code().map_or_else(|| format!("{error:?}"), str::to_owned)
+}
+
+/// Returns other principals of a customer's account: a role with every right in it, and the modes' roles.
+async fn others_in_the_account(world: &World, install: &Install) -> anyhow::Result<Vec<Client>> {
+    let iam = aws_sdk_iam::Client::new(&world.administrator(&install.account)?);
+    let trust = format!(
+        r#"{{"Version": "2012-10-17", "Statement": [{{"Effect": "Allow", "Action": "sts:AssumeRole",
+        "Principal": {{"AWS": "arn:aws:iam::{}:root"}}}}]}}"#,
+        install.account
+    );
+    let all = r#"{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}"#;
+    let mut others = Vec::new();
+    for name in ["admin", "fh-globex-runner-2"] {
+        iam.create_role().role_name(name).assume_role_policy_document(&trust).send().await?;
+        iam.put_role_policy().role_name(name).policy_name("all").policy_document(all).send().await?;
+        others.push(Client::of_role(world, &install.account, name).await?);
+    }
+    for name in ["fh-globex-provision", "fh-globex-maintenance"] {
+        others.push(Client::with(world, name, mode_or_runner(world, install, name).await?)?);
+    }
+    Ok(others)
+}
+
+/// Returns the runner's credentials, or those of a mode's role, which only the runner may take.
+async fn mode_or_runner(world: &World, install: &Install, name: &str) -> anyhow::Result<Credentials> {
+    let runner = world.role(&install.account, "fh-globex-runner").await?;
+    if name == "fh-globex-runner" {
+        return Ok(runner);
+    }
+    let role = format!("arn:aws:iam::{}:role/{name}", install.account);
+    freehold_tests::harness::clients::assume(&world.acting_as(runner)?, &role).await
+}
+
+async fn queue(world: &World, name: &str) -> anyhow::Result<String> {
+    let sqs = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
+    let found = sqs.get_queue_url().queue_name(format!("fh-{}-{name}", world.tenant())).send().await?;
+    Ok(found.queue_url().context("no such queue")?.to_owned())
+}
+
+async fn put_message(world: &World, url: &str) -> anyhow::Result<()> {
+    let sqs = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
+    sqs.send_message()
+        .queue_url(url)
+        .message_body("x")
+        .message_group_id("g")
+        .message_deduplication_id("d")
+        .send()
+        .await?;
+    Ok(())
+}
+
+/// Returns the address of the tenant registry's repository, `http://.../v2/<repository>`.
+async fn registry(world: &World) -> anyhow::Result<String> {
+    let ecr = aws_sdk_ecr::Client::new(&world.administrator(world.tenant_account())?);
+    let login = ecr.get_authorization_token().send().await?;
+    let data = login.authorization_data().first().context("no login")?;
+    Ok(format!("{}/v2/fh-{}", data.proxy_endpoint().context("no address")?, world.tenant()))
+}
+
+async fn start_push(world: &World, registry: &str, who: Credentials) -> anyhow::Result<Answer> {
+    let login = login(world, who).await?;
+    send("POST", &format!("{registry}/blobs/uploads/"), &[("authorization", &login)], b"").await
+}
+
+async fn read(world: &World, registry: &str, who: Credentials) -> anyhow::Result<Answer> {
+    let login = login(world, who).await?;
+    let digest = format!("sha256:{}", "0".repeat(64));
+    send("GET", &format!("{registry}/manifests/{digest}"), &[("authorization", &login)], b"").await
+}
+
+async fn login(world: &World, who: Credentials) -> anyhow::Result<String> {
+    let ecr = aws_sdk_ecr::Client::new(&world.acting_as(who)?);
+    let token = ecr.get_authorization_token().send().await.map_err(|error| anyhow::anyhow!("{}", code(&error)))?;
+    let data = token.authorization_data().first().context("no login")?;
+    Ok(format!("Basic {}", data.authorization_token().context("no token")?))
+}
+
+/// Refused at the registry, or without a login to begin with.
+fn is_refused(who: &str, answer: anyhow::Result<Answer>) -> anyhow::Result<()> {
+    match answer {
+        Ok(answer) => ensure!(matches!(answer.status, 401 | 403), "`{who}`: {} {}", answer.status, answer.body),
+        Err(error) => ensure!(format!("{error:#}").contains("AccessDenied"), "`{who}`: {error:#}"),
+    }
+    Ok(())
+}
+
+/// Returns which of `actions` on `resource` the policy simulator lets `role` do.
+async fn allowed(
+    world: &World,
+    account: &str,
+    role: &str,
+    actions: &[&str],
+    resource: &str,
+) -> anyhow::Result<Vec<String>> {
+    let iam = aws_sdk_iam::Client::new(&world.administrator(account)?);
+    let actions = actions.iter().map(|action| (*action).to_owned()).collect();
+    let ask = iam.simulate_principal_policy().policy_source_arn(role).set_action_names(Some(actions));
+    let said = ask.resource_arns(resource).send().await.context("the policy simulator")?;
+    let results = said.evaluation_results().iter();
+    Ok(results
+        .filter(|one| one.eval_decision().as_str() == "allowed")
+        .map(|one| one.eval_action_name().to_owned())
+        .collect())
+}

@@ -1,0 +1,155 @@
+//! The fault proxy in front of a real server, asked by a real SDK client: what each fault does to a caller.
+
+use std::time::Duration;
+
+use aws_sdk_sqs::config::retry::RetryConfig;
+use aws_sdk_sqs::config::timeout::TimeoutConfig;
+use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_sqs::error::ProvideErrorMetadata;
+use freehold_tests::fast_sqs::FastSqs;
+use freehold_tests::proxy::{Proxy, parse_rules};
+use tokio::time::Instant;
+
+struct Bench {
+    sqs: FastSqs,
+    proxy: Proxy,
+}
+
+impl Bench {
+    async fn new(rules: &str) -> Self {
+        let sqs = FastSqs::start("127.0.0.1:0").await.unwrap();
+        let proxy = Proxy::start("127.0.0.1:0", &sqs.url(), 7, parse_rules(rules).unwrap()).await.unwrap();
+        Self { sqs, proxy }
+    }
+
+    /// Returns a client that tries each call `attempts` times.
+    fn client(&self, attempts: u32) -> aws_sdk_sqs::Client {
+        let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(5));
+        let config = aws_sdk_sqs::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("eu-west-1"))
+            .credentials_provider(Credentials::new("111111111111", "local", None, None, "test"))
+            .endpoint_url(self.proxy.url())
+            .retry_config(
+                RetryConfig::standard().with_max_attempts(attempts).with_initial_backoff(Duration::from_millis(5)),
+            )
+            .timeout_config(timeouts.build())
+            .http_client(aws_smithy_http_client::Builder::new().build_http());
+        aws_sdk_sqs::Client::from_conf(config.build())
+    }
+
+    async fn send(&self, attempts: u32) -> Result<(), aws_sdk_sqs::Error> {
+        let call = self.client(attempts).send_message().queue_url(self.sqs.queue_url("q")).message_body("hello");
+        call.send().await.map(drop).map_err(Into::into)
+    }
+
+    async fn waiting(&self) -> usize {
+        let mut count = 0;
+        while self.sqs.take("q", Instant::now()).await.is_some() {
+            count += 1;
+        }
+        count
+    }
+}
+
+#[tokio::test]
+async fn without_rules_calls_pass_and_are_counted() {
+    let bench = Bench::new("").await;
+
+    bench.send(1).await.unwrap();
+
+    assert_eq!(bench.waiting().await, 1);
+    let counts = bench.proxy.counts();
+    assert_eq!((counts.forwarded("sqs.SendMessage"), counts.messages_sent, counts.injected("*")), (1, 1, 0));
+    assert_eq!(counts.callers.keys().collect::<Vec<_>>(), ["111111111111"]);
+}
+
+#[tokio::test]
+async fn each_fault_fails_the_call_and_does_to_the_service_what_it_says() {
+    let cases =
+        [("drop-request", 0), ("drop-answer", 1), ("throttle", 0), ("error", 0), ("truncate", 1), ("black-hole:1", 0)];
+    for (fault, arrived) in cases {
+        let bench = Bench::new(&format!("sqs.SendMessage 1 {fault}")).await;
+
+        let result = bench.send(1).await;
+
+        assert!(result.is_err(), "{fault}");
+        assert_eq!(bench.waiting().await, arrived, "{fault}");
+        assert_eq!(bench.proxy.counts().injected("sqs.*"), 1, "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_throttle_is_worded_as_the_service_words_it() {
+    let bench = Bench::new("sqs.SendMessage 1 throttle").await;
+
+    let error = bench.send(1).await.unwrap_err();
+
+    assert_eq!(error.code(), Some("RequestThrottled"));
+}
+
+#[tokio::test]
+async fn the_sdk_tries_again_unless_the_rule_is_stubborn() {
+    let mild = Bench::new("sqs.SendMessage 1 drop-answer times=1").await;
+    let stubborn = Bench::new("sqs.SendMessage 1 drop-answer times=1 stubborn").await;
+
+    let results = (mild.send(3).await, stubborn.send(3).await);
+
+    assert!(results.0.is_ok(), "{results:?}");
+    assert!(results.1.is_err(), "{results:?}");
+    assert_eq!((mild.waiting().await, stubborn.waiting().await), (2, 3));
+}
+
+#[tokio::test]
+async fn a_duplicated_request_is_done_twice_and_answered_once() {
+    let bench = Bench::new("sqs.SendMessage 1 duplicate").await;
+
+    bench.send(1).await.unwrap();
+
+    assert_eq!(bench.waiting().await, 2);
+}
+
+#[tokio::test]
+async fn a_repeated_answer_hands_a_message_out_twice() {
+    let bench = Bench::new("sqs.ReceiveMessage 1 repeat-answer skip=1").await;
+    bench.sqs.send("q", "once", None, None);
+    let receive = || async {
+        let call = bench.client(1).receive_message().queue_url(bench.sqs.queue_url("q"));
+        call.send().await.unwrap().messages.unwrap_or_default().pop().and_then(|message| message.receipt_handle)
+    };
+
+    let (first, second) = (receive().await, receive().await);
+
+    assert!(first.is_some());
+    assert_eq!(first, second);
+}
+
+#[tokio::test]
+async fn a_long_poll_passes_and_wakes() {
+    let bench = Bench::new("").await;
+    let call = bench.client(1).receive_message().queue_url(bench.sqs.queue_url("q")).wait_time_seconds(4);
+    let poll = tokio::spawn(call.send());
+    while bench.proxy.counts().operations.is_empty() {
+        tokio::task::yield_now().await;
+    }
+
+    bench.sqs.send("q", "late", None, None);
+
+    let messages = poll.await.unwrap().unwrap().messages.unwrap_or_default();
+    assert_eq!(messages.len(), 1);
+}
+
+#[tokio::test]
+async fn fifo_groups_wait_for_their_first_message_and_duplicates_are_dropped() {
+    let sqs = FastSqs::start("127.0.0.1:0").await.unwrap();
+    for (body, group, id) in [("a1", "a", "1"), ("a2", "a", "2"), ("a1 again", "a", "1"), ("b1", "b", "3")] {
+        sqs.send("q.fifo", body, Some(group), Some(id));
+    }
+
+    let mut bodies = Vec::new();
+    while let Some(body) = sqs.take("q.fifo", Instant::now()).await {
+        bodies.push(body);
+    }
+
+    assert_eq!(bodies, ["a1", "a2", "b1"]);
+}
