@@ -15,6 +15,11 @@ const NEEDS: Needs = Needs { cloud: &[Capability::HttpApi, Capability::EmptyAcco
 /// A 32-byte Ed25519 public key, the first of RFC 8032's test vectors.
 const KEY: &str = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 
+/// Names and values.
+type Headers<'a> = &'a [(&'a str, &'a str)];
+/// In a file, an old text and the one in its place.
+type Edit<'a> = (&'a str, &'a str, &'a str);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_and_the_api_refuse_what_is_wrong() -> anyhow::Result<()> {
     let Some(world) = World::start("cloud_refusals", NEEDS).await? else { return Ok(()) };
@@ -102,7 +107,7 @@ async fn the_api_refuses_broken_requests(world: &World) -> anyhow::Result<()> {
 
     let unsigned = send("POST", &installs, key, body.as_bytes()).await?;
     assert_eq!(unsigned.status, 403, "an anonymous request: {}", unsigned.body);
-    let cases: [(&str, &str, &[(&str, &str)], &str, u16, &str); 8] = [
+    let cases: [(&str, &str, Headers<'_>, &str, u16, &str); 8] = [
         ("POST", &installs, &[], &body, 400, "every POST needs the header `idempotency-key`"),
         ("POST", &installs, long, &body, 400, "every POST needs the header `idempotency-key`"),
         ("POST", &installs, key, "{", 400, "request body is not what this route takes"),
@@ -135,7 +140,7 @@ async fn broken_app_configs_name_file_and_line(world: &World) -> anyhow::Result<
     let web = "{{ .nuon.components.web.outputs.digest }}";
     let back = "{{ .nuon.components.settings.outputs.message }}";
     let settings = "components/settings.toml";
-    let cases: [(&[(&str, &str, &str)], &str, &str); 4] = [
+    let cases: [(&[Edit<'_>], &str, &str); 4] = [
         (&[(settings, "\"settings\"", "\"settings")], "not TOML", "settings.toml:4:"),
         (&[(settings, install, "{{ .nuon.install.id")], "template", "settings.toml:11:"),
         (&[(settings, install, unknown)], "`nowhere`", "settings.toml:11:"),

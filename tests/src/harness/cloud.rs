@@ -35,7 +35,6 @@ impl fmt::Display for Capability {
 }
 
 /// A running cloud. It ends, where it was started by us, when it is dropped or when this process ends.
-
 pub trait Cloud: Send + Sync + fmt::Debug {
     /// Returns name and version, as results name it.
     fn name(&self) -> String;
