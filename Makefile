@@ -17,7 +17,7 @@ check: ## format, lints, templates and state machines
 bench: ## measure the budgets of the design against their gates
 	@tests/bench/run
 
-figures: ## count what a deploy costs: requests, write units, transitions
+figures: ## count what the model and the faulty deploys show; writes docs/figures.md
 	@tests/figures/run
 
 up: ## start the local cloud on 127.0.0.1:4566
