@@ -1,6 +1,8 @@
-//! The tenant's table on DynamoDB. A row: `pk`, `sk`, `rev` (number), `body` (JSON text), `ttl` (seconds, optional).
+//! The tenant's table on DynamoDB. A row: `pk`, `sk`, `rev` (number), `body` (JSON text; deflated binary when that makes it
+//! smaller than a write unit allows), `ttl` (seconds, optional).
 
 use std::collections::HashMap;
+use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,6 +10,7 @@ use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{
     AttributeValue, CancellationReason, ConditionCheck, Delete, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
     Update,
@@ -19,6 +22,11 @@ use crate::error::port_error;
 
 /// How often a transaction that met another one is tried again before the caller decides anew.
 const CONFLICT_TRIES: u32 = 6;
+
+/// Bodies longer than this are deflated; what is shorter fits one write unit with its keys.
+const PACK_FROM_BYTES: usize = 900;
+/// No body is longer than this; an item of 400 KB cannot hold more that compresses like JSON.
+const MAX_BODY_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The table.
 #[derive(Debug, Clone)]
@@ -227,7 +235,7 @@ impl UpdateParts {
             return Self { expression: String::new(), condition: None, names: None, values: Item::new() };
         };
         let number = |n: u64| AttributeValue::N(n.to_string());
-        let mut values = Item::from([(":body".to_owned(), AttributeValue::S(body.clone()))]);
+        let mut values = Item::from([(":body".to_owned(), packed(body))]);
         let (rev, condition) = match expect {
             Expect::Absent => {
                 values.insert(":rev".into(), number(1));
@@ -264,8 +272,36 @@ fn item_key(key: &Key) -> Item {
 
 fn row_of(item: &Item) -> Option<Row> {
     let text = |name: &str| item.get(name)?.as_s().ok().cloned();
+    let body = unpacked(item.get("body")?)?;
     let rev = item.get("rev")?.as_n().ok()?.parse().ok()?;
-    Some(Row { key: Key { pk: text("pk")?, sk: text("sk")? }, rev, body: text("body")? })
+    Some(Row { key: Key { pk: text("pk")?, sk: text("sk")? }, rev, body })
+}
+
+/// Returns a body as it is kept. DynamoDB bills a write by the whole KiB, and a transaction's twice.
+fn packed(body: &str) -> AttributeValue {
+    if body.len() > PACK_FROM_BYTES {
+        let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+        if deflate.write_all(body.as_bytes()).is_ok()
+            && let Ok(packed) = deflate.finish()
+            && packed.len() < body.len()
+        {
+            return AttributeValue::B(Blob::new(packed));
+        }
+    }
+    AttributeValue::S(body.to_owned())
+}
+
+fn unpacked(body: &AttributeValue) -> Option<String> {
+    match body {
+        AttributeValue::S(text) => Some(text.clone()),
+        AttributeValue::B(packed) => {
+            let mut text = String::new();
+            let inflate = flate2::read::DeflateDecoder::new(packed.as_ref());
+            inflate.take(MAX_BODY_BYTES).read_to_string(&mut text).ok()?;
+            Some(text)
+        }
+        _ => None,
+    }
 }
 
 /// Whether `current` is what `write` would have made: then its answer was lost, not the write.
@@ -308,4 +344,32 @@ fn jitter(attempt: u32) -> Duration {
 
 fn unreadable(key: &Key) -> PortError {
     PortError::Failed { what: "table".into(), reason: format!("row `{}` `{}` has no body", key.pk, key.sk) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_body_is_kept_small_and_read_as_it_was() {
+        let nodes: Vec<_> =
+            (0..40).map(|at| format!(r#"{{"name":"n{at}","state":"waiting","dependencies":[]}}"#)).collect();
+        let body = format!("[{}]", nodes.join(","));
+
+        let kept = packed(&body);
+
+        assert!(kept.as_b().is_ok_and(|packed| packed.as_ref().len() * 4 < body.len()));
+        assert_eq!(unpacked(&kept), Some(body));
+    }
+
+    #[test]
+    fn a_short_body_stays_readable() {
+        assert_eq!(packed("{}"), AttributeValue::S("{}".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_body_is_not_read_as_one() {
+        assert_eq!(unpacked(&AttributeValue::B(Blob::new(*b"\xff\xff\xff"))), None);
+        assert_eq!(unpacked(&AttributeValue::Bool(true)), None);
+    }
 }
