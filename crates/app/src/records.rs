@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::AppError;
-use crate::ports::{Expect, Key, PortError, Row, Store, Write};
+use crate::ports::{Expect, Key, Row, Store, Write};
 
 /// How long log lines are kept, in seconds.
 pub const LOG_TTL_SECS: u64 = 30 * 24 * 3600;
@@ -456,10 +456,4 @@ pub async fn store_refusal(store: &dyn Store, refused: &Refused) -> Result<(), A
     let write = put_until(refused, Expect::Any, refused.at.plus_secs(TRACE_TTL_SECS))?;
     let _ = store.commit(vec![write]).await.map_err(AppError::from)?;
     Ok(())
-}
-
-impl From<PortError> for Box<AppError> {
-    fn from(error: PortError) -> Self {
-        Self::new(error.into())
-    }
 }

@@ -12,7 +12,7 @@ use freehold_protocol::{AccountId, AppName, BuildId, ComponentName, InstallId, W
 use crate::AppError;
 use crate::plan_workflow::build_ids;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
-use crate::records::{self, InstallEntry, Stored, build_key, install_key, load, put, workflow_key};
+use crate::records::{self, Stored, build_key, install_key, load, put, workflow_key};
 use crate::start_workflow::{NewWorkflow, start};
 
 /// What starting builds needs.
@@ -182,9 +182,4 @@ pub fn view(build: &Build) -> BuildView {
         size,
         reason,
     }
-}
-
-/// Returns the directory row of an install.
-pub fn entry(install: &Install) -> InstallEntry {
-    InstallEntry { install: install.id.clone(), account: install.account.clone() }
 }

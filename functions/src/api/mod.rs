@@ -18,7 +18,7 @@ use freehold_app::start_build::StartBuilds;
 use freehold_app::start_workflow::StartWorkflow;
 use freehold_app::sync_app::SyncApp;
 use freehold_aws::objects::S3Objects;
-use freehold_protocol::api::{ErrorBody, ErrorDetail, ErrorKind, IDEMPOTENCY_KEY};
+use freehold_protocol::api::{ErrorBody, ErrorDetail, IDEMPOTENCY_KEY};
 use freehold_protocol::limits::MAX_REQUEST_BYTES;
 use freehold_protocol::{AccountId, TenantName};
 use http::{HeaderMap, HeaderValue};
@@ -198,9 +198,4 @@ fn response(status: u16, body: String) -> ApiGatewayV2httpResponse {
     response.headers.insert("content-type", HeaderValue::from_static("application/json"));
     response.body = Some(Body::Text(body));
     response
-}
-
-/// Returns the HTTP status of an error kind; here for the OpenAPI document.
-pub const fn status_of(kind: ErrorKind) -> u16 {
-    kind.status()
 }
