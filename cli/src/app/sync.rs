@@ -1,7 +1,5 @@
 //! `freehold app sync`: read, resolve branches, upload what is new, make the version.
 
-use std::collections::BTreeMap;
-
 use freehold_appconfig::Loaded;
 use freehold_protocol::api::{AppView, PutSource, PutVersion, SourceUpload, VersionView};
 use freehold_protocol::{AppName, Digest};
@@ -61,20 +59,12 @@ fn said(context: &Context, app: &AppName, number: u64, version: &Digest, changed
     })
 }
 
-/// Puts commits where branches are; one repository's branch is asked for once.
+/// Puts commits where branches are; each branch is asked for once.
 async fn resolve(loaded: &mut Loaded, progress: &Progress) -> Result<()> {
-    let mut known: BTreeMap<(String, String), String> = BTreeMap::new();
-    for source in loaded.unresolved.clone() {
-        let place = (source.url, source.branch);
-        let commit = match known.get(&place) {
-            Some(commit) => commit.clone(),
-            None => {
-                progress.now(format!("asking {} for `{}`", place.0, place.1));
-                git::commit_of(&place.0, &place.1).await?
-            }
-        };
-        loaded.resolve(&source.component, &commit).map_err(|e| Error::invalid(e.to_string()))?;
-        known.insert(place, commit);
+    for git in loaded.unresolved.clone() {
+        progress.now(format!("asking {} for `{}`", git.url, git.branch));
+        let commit = git::commit_of(&git.url, &git.branch).await?;
+        loaded.resolve(&git.url, &git.branch, &commit).map_err(|e| Error::invalid(e.to_string()))?;
     }
     Ok(())
 }
@@ -95,13 +85,13 @@ async fn upload(api: &Api, app: &AppName, loaded: &Loaded, progress: &Progress) 
             continue;
         }
         let size = source.archive.len() as u64;
-        progress.now(format!("uploading the source of `{}` ({})", source.component, bytes(size)));
+        progress.now(format!("uploading the source of {} ({})", source.owner, bytes(size)));
         let ask = PutSource { digest: source.digest.clone(), size };
         let part: String = source.digest.hex().chars().take(16).collect();
         let path = ["v1", "apps", app.as_str(), "sources"];
         let place: SourceUpload = api.post_part(&path, &ask, &part).await?;
         let sent = api.upload(&place.url, &source.archive).await;
-        sent.map_err(|e| e.within(format!("source of component `{}`", source.component)))?;
+        sent.map_err(|e| e.within(format!("source of {}", source.owner)))?;
         done.push(&source.digest);
     }
     Ok(done.len())

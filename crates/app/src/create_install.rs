@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use freehold_domain::install::{Install, InstallError, Serves, check_name};
-use freehold_domain::plan::resolve_inputs;
+use freehold_domain::plan::{check_deployable, resolve_inputs};
 use freehold_domain::workflow::{Request, WorkflowKind};
 use freehold_protocol::api::CreateInstall;
 use freehold_protocol::order::Mode;
@@ -38,6 +38,7 @@ impl CreateInstalls {
         }
         self.check_names(id).await?;
         let version = records::version(&*self.store, &request.app, None).await?;
+        check_deployable(&version.document)?;
         resolve_inputs(&version.document, &request.inputs)?;
         let now = self.clock.now();
         let fresh = Install {

@@ -200,7 +200,7 @@ fn component_work(version: &AppVersion, name: &ComponentName, artifact: Artifact
         version.component(name).ok_or_else(|| AppError::internal(format!("version has no component `{name}`")))?;
     let component_name = name.clone();
     Ok(match component.spec.clone() {
-        ComponentSpec::ContainerImage => Work::ContainerImage(SyncImage { component: component_name, artifact }),
+        ComponentSpec::ContainerImage { .. } => Work::ContainerImage(SyncImage { component: component_name, artifact }),
         ComponentSpec::TerraformModule { terraform_version, vars, env_vars, var_files } => {
             Work::TerraformModule(ApplyTerraform {
                 component: component_name,
@@ -219,6 +219,14 @@ fn component_work(version: &AppVersion, name: &ComponentName, artifact: Artifact
                 parameters,
                 capabilities,
             })
+        }
+        ComponentSpec::HelmChart { .. }
+        | ComponentSpec::KubernetesManifest { .. }
+        | ComponentSpec::DockerBuild { .. }
+        | ComponentSpec::Job { .. }
+        | ComponentSpec::Pulumi { .. } => {
+            // INVARIANT: a version with such a component is never planned.
+            return Err(AppError::internal(format!("component `{name}` cannot be deployed here yet")));
         }
     })
 }

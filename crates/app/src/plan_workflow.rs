@@ -161,7 +161,7 @@ impl PlanWorkflow {
     }
 }
 
-/// Returns the id of the build of each component of `version`.
+/// Returns the id of the build of each component of `version` that has one.
 ///
 /// # Errors
 /// Internal when a source cannot be written as JSON.
@@ -169,10 +169,13 @@ pub fn build_ids(version: &AppVersion) -> Result<Vec<(ComponentName, BuildId, Di
     version
         .components
         .iter()
-        .map(|component| {
-            let source = component.source_digest()?;
-            let build = BuildId::derive(&version.app, &source, &component.name);
-            Ok((component.name.clone(), build, source))
+        .filter_map(|component| match component.source_digest() {
+            Ok(source) => {
+                let source = source?;
+                let build = BuildId::derive(&version.app, &source, &component.name);
+                Some(Ok((component.name.clone(), build, source)))
+            }
+            Err(error) => Some(Err(error.into())),
         })
         .collect()
 }

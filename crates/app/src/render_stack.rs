@@ -105,6 +105,10 @@ fn role(version: &AppVersion, mode: Mode, install: &Install) -> Result<(Value, V
                 "PolicyName": policy_name(name, at),
                 "PolicyDocument": document_of(document, mode, version, install)?,
             })),
+            // INVARIANT: an app with such a role cannot be installed (`deployable`).
+            RolePolicy::GcpPredefined(role) => {
+                return Err(AppError::internal(format!("role `{role}` of Google Cloud cannot be rendered")));
+            }
         }
     }
     Ok((Value::Array(inline), Value::Array(managed)))

@@ -96,11 +96,12 @@ impl StartBuilds {
             };
             let spec = record.document.component(&component);
             let (Some(spec), true) = (spec, due) else { continue };
+            let Some(package) = spec.spec.package() else { continue };
             let fresh = Build {
                 id: build.clone(),
                 app: app.clone(),
                 component: component.clone(),
-                package: spec.spec.package(),
+                package,
                 source: spec.source.clone(),
                 source_digest,
                 created_at: self.clock.now(),

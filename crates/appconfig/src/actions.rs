@@ -1,6 +1,6 @@
 //! The actions of an app: `actions/`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::app_version::{Action, Trigger};
 use freehold_protocol::order::ActionStep;
@@ -74,6 +74,14 @@ fn action(checked: &Checked, index: &Index, purpose: Purpose, drafts: &mut Vec<D
             references: references(checked, index),
             env_vars: scalars(root.get("env_vars")),
             steps,
+            description: String::new(),
+            dependencies: BTreeSet::new(),
+            step_repos: Vec::new(),
+            role: String::new(),
+            break_glass_role: String::new(),
+            enable_kube_config: false,
+            image: None,
+            labels: BTreeMap::new(),
         }),
         Err(error) => {
             drafts.push(Draft::error(checked.place_of(root, "name"), format!("{error}")));

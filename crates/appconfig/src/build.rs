@@ -12,8 +12,9 @@ use crate::diagnostic::{Diagnostics, Draft, Severity};
 use crate::document;
 use crate::files::{Files, Place, reason};
 use crate::kinds::{FOLDERS, Kind, ROOT};
+use crate::sources::Sources;
 use crate::validate::{Checked, validate};
-use crate::{Loaded, actions, components, cycles, inputs, links, roles};
+use crate::{Fetched, Loaded, actions, components, cycles, inputs, links, roles};
 
 /// What a directory is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub(crate) struct App {
     pub(crate) broken: Vec<Kind>,
     pub(crate) drafts: Vec<Draft>,
     pub(crate) purpose: Purpose,
+    /// Texts behind addresses, fetched before.
+    pub(crate) fetched: Fetched,
 }
 
 impl App {
@@ -53,9 +56,16 @@ impl App {
 }
 
 /// Reads `dir`; the result is there when a version could be made, which errors may still forbid to use.
-pub(crate) fn read(dir: &Path, purpose: Purpose) -> (Option<Loaded>, Diagnostics) {
+pub(crate) fn read(dir: &Path, purpose: Purpose, fetched: &Fetched) -> (Option<Loaded>, Diagnostics) {
     let dir = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
-    let mut app = App { files: Files::new(&dir), checked: Vec::new(), broken: Vec::new(), drafts: Vec::new(), purpose };
+    let mut app = App {
+        files: Files::new(&dir),
+        checked: Vec::new(),
+        broken: Vec::new(),
+        drafts: Vec::new(),
+        purpose,
+        fetched: fetched.clone(),
+    };
     let name = app_name(&dir, &mut app);
     read_files(&mut app);
     let built = version(&mut app, name);
@@ -137,7 +147,8 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     let index = links::index(app);
     let edges = links::check(app, &index);
     cycles::check(app, &edges);
-    let mut built = components::build(app, &index, &edges);
+    let mut sources = Sources::new(app.purpose.unsupported());
+    let components = components::build(app, &index, &edges, &mut sources);
     let actions = actions::build(app, &index);
     let roles = roles::build(app);
     let metadata: BTreeMap<&str, String> = app
@@ -146,21 +157,18 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
             ["display_name", "description"].map(|key| (key, checked.root.text(key).unwrap_or_default().to_owned()))
         })
         .collect();
-    built.components.sort_by(|a, b| a.name.cmp(&b.name));
     let version = AppVersion {
-        format: 1,
-        app: name?,
         display_name: metadata.get("display_name").cloned().unwrap_or_default(),
         description: metadata.get("description").cloned().unwrap_or_default(),
         inputs,
-        components: built.components,
+        components,
         actions,
         roles,
+        ..AppVersion::empty(name?)
     };
     refuse_too_large(app, &version);
-    built.sources.sort_by(|a, b| a.component.cmp(&b.component));
-    built.unresolved.sort_by(|a, b| a.component.cmp(&b.component));
-    Some(Loaded { version, sources: built.sources, unresolved: built.unresolved, warnings: Diagnostics::default() })
+    let (sources, unresolved) = sources.finish(app);
+    Some(Loaded { version, sources, unresolved, addresses: Vec::new(), warnings: Diagnostics::default() })
 }
 
 fn refuse_too_large(app: &mut App, version: &AppVersion) {

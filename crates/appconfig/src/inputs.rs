@@ -41,6 +41,8 @@ fn input(node: &Node) -> Option<Input> {
         kind: kind(node),
         required: node.flag("required"),
         sensitive: node.flag("sensitive"),
+        customer: node.flag("user_configurable"),
+        internal: node.flag("internal"),
         default: node.get("default").map(Node::to_json),
     })
 }

@@ -17,34 +17,41 @@ mod json;
 mod kinds;
 mod links;
 mod roles;
+mod sources;
 mod spec;
 mod validate;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use freehold_protocol::Digest;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Source;
-use freehold_protocol::{ComponentName, Digest};
 
 pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity};
+
+/// The texts behind addresses that a config names (`https://...`, `git::...//path?ref=...`), by address.
+pub type Fetched = BTreeMap<String, String>;
 
 /// What a directory was read as.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The app version. While `unresolved` is not empty, the git sources named there hold a branch where a commit
-    /// belongs, and the version has no meaningful digest yet.
+    /// The app version. It has a meaningful digest when `unresolved` and `addresses` are empty.
     pub version: AppVersion,
-    /// Local sources, packed, sorted by component.
+    /// Local sources, packed, sorted by owner.
     pub sources: Vec<LocalSource>,
-    /// Git sources whose branch must become a commit, sorted by component.
+    /// Repositories and branches that must become commits.
     pub unresolved: Vec<UnresolvedGit>,
+    /// Addresses whose text the version needs, sorted: fetch them and call [`load_with`].
+    pub addresses: Vec<String>,
     pub warnings: Diagnostics,
 }
 
 /// A directory or file of the vendor's machine, packed for upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalSource {
-    pub component: ComponentName,
+    /// What needs it, such as ``component `web` ``.
+    pub owner: String,
     pub path: PathBuf,
     /// The digest of `archive`.
     pub digest: Digest,
@@ -52,41 +59,53 @@ pub struct LocalSource {
     pub archive: Vec<u8>,
 }
 
-/// A git source that names a branch or tag.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A branch or tag of a repository, which the version names by commit.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnresolvedGit {
-    pub component: ComponentName,
     pub url: String,
     /// What to ask `git ls-remote` for.
     pub branch: String,
 }
 
-/// A commit was given that is none, or for a component that needs none.
+/// A commit was given that is none, or for a branch that nothing needs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{commit}` is not a commit for component `{component}`; expected 40 hex digits for a git source")]
+#[error("`{commit}` is not a commit for `{branch}` of {url}; expected 40 hex digits for a branch that the app needs")]
 pub struct NotACommit {
-    pub component: ComponentName,
+    pub url: String,
+    pub branch: String,
     pub commit: String,
 }
 
 impl Loaded {
-    /// Puts `commit` where the git source of `component` holds a branch.
+    /// Puts `commit` wherever the version needs `branch` of the repository at `url`.
     ///
     /// # Errors
-    /// When `commit` is not 40 hex digits, or `component` has no unresolved git source.
-    pub fn resolve(&mut self, component: &ComponentName, commit: &str) -> Result<(), NotACommit> {
-        let refused = || NotACommit { component: component.clone(), commit: commit.chars().take(80).collect() };
-        if !components::is_commit(commit) || !self.unresolved.iter().any(|git| git.component == *component) {
-            return Err(refused());
+    /// When `commit` is not 40 hex digits, or nothing needs the branch.
+    pub fn resolve(&mut self, url: &str, branch: &str, commit: &str) -> Result<(), NotACommit> {
+        let wanted = |git: &UnresolvedGit| git.url == url && git.branch == branch;
+        if !sources::is_commit(commit) || !self.unresolved.iter().any(wanted) {
+            let commit = commit.chars().take(80).collect();
+            return Err(NotACommit { url: url.to_owned(), branch: branch.to_owned(), commit });
         }
-        let found = self.version.components.iter_mut().find(|known| known.name == *component);
-        match found.map(|known| &mut known.source) {
-            Some(Source::Git { commit: slot, .. }) => commit.clone_into(slot),
-            Some(Source::Directory { .. } | Source::Image { .. }) | None => return Err(refused()),
+        for source in sources_of(&mut self.version) {
+            if let Source::Git { url: at, commit: slot, branch: name, .. } = source
+                && at == url
+                && name == branch
+            {
+                commit.clone_into(slot);
+            }
         }
-        self.unresolved.retain(|git| git.component != *component);
+        self.unresolved.retain(|git| !wanted(git));
         Ok(())
     }
+}
+
+/// Returns every source of a version.
+fn sources_of(version: &mut AppVersion) -> impl Iterator<Item = &mut Source> {
+    let components = version.components.iter_mut().map(|component| &mut component.source);
+    let sandbox = version.sandbox.iter_mut().map(|sandbox| &mut sandbox.source);
+    let steps = version.actions.iter_mut().flat_map(|action| &mut action.step_repos).map(|repo| &mut repo.source);
+    components.chain(sandbox).chain(steps)
 }
 
 /// Reads the app config in `dir`, whose name is the app's, for a sync.
@@ -94,14 +113,22 @@ impl Loaded {
 /// # Errors
 /// With every mistake in the directory, ordered by file and line; warnings stand among them.
 pub fn load(dir: &Path) -> Result<Loaded, Diagnostics> {
-    let (built, diagnostics) = build::read(dir, build::Purpose::Sync);
+    load_with(dir, &Fetched::new())
+}
+
+/// Reads the app config in `dir` with the texts behind the addresses that it names.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with(dir: &Path, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
+    let (built, diagnostics) = build::read(dir, build::Purpose::Sync, fetched);
     match built {
         Some(built) if !diagnostics.has_errors() => Ok(Loaded { warnings: diagnostics, ..built }),
         _ => Err(diagnostics),
     }
 }
 
-/// Reads the app config in `dir` and says all that is wrong with it; what cannot be deployed yet is a warning.
+/// Reads the app config in `dir` and says all that is wrong with it.
 pub fn check(dir: &Path) -> Diagnostics {
-    build::read(dir, build::Purpose::Check).1
+    build::read(dir, build::Purpose::Check, &Fetched::new()).1
 }

@@ -87,7 +87,13 @@ impl Reader<'_> {
             self.drafts.push(draft.help("give its policies to the role of a mode"));
         }
         let description = node.text("description").unwrap_or_default().to_owned();
-        Some(ModeRole { mode: mode?, description, policies, boundary })
+        Some(ModeRole {
+            mode: mode?,
+            name: node.text("name").unwrap_or_default().to_owned(),
+            description,
+            policies,
+            boundary,
+        })
     }
 
     fn policy(&mut self, checked: &Checked, node: &Node) -> Option<RolePolicy> {

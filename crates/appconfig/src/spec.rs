@@ -6,6 +6,15 @@ pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) must: bool,
     pub(crate) holds: Holds,
+    /// What an editor and the reference say of it, in one line of Markdown; empty only until it is written.
+    pub(crate) doc: &'static str,
+}
+
+impl Key {
+    /// Adds the line that editors and the reference show.
+    pub(crate) const fn doc(self, doc: &'static str) -> Self {
+        Self { doc, ..self }
+    }
 }
 
 /// What a key's value has to be.
@@ -75,12 +84,12 @@ impl Holds {
 
 /// A key that has to be there.
 pub(crate) const fn must(name: &'static str, holds: Holds) -> Key {
-    Key { name, must: true, holds }
+    Key { name, must: true, holds, doc: "" }
 }
 
 /// A key that may be there.
 pub(crate) const fn may(name: &'static str, holds: Holds) -> Key {
-    Key { name, must: false, holds }
+    Key { name, must: false, holds, doc: "" }
 }
 
 /// Returns the seconds of a length of time such as `1h30m` (hours, minutes, seconds, in this order or any).

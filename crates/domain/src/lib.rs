@@ -5,6 +5,7 @@
 
 pub mod audit;
 pub mod build;
+pub mod deployable;
 pub mod install;
 pub mod job;
 pub mod plan;

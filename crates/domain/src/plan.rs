@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::build::{Build, BuildState};
+use crate::deployable::{Undeployable, undeployable};
 use crate::workflow::{Node, NodeState, Target};
 
 /// The longest that one build may take, in seconds.
@@ -41,12 +42,32 @@ pub enum PlanError {
     MissingInput(String),
     #[error("input `{input}` must be a {expected}, found {found}")]
     WrongType { input: String, expected: &'static str, found: String },
+    #[error("app `{app}` cannot be deployed here yet: {}", listed(.found))]
+    NotDeployable { app: String, found: Vec<Undeployable> },
     #[error("value cannot be written as JSON: {0}")]
     Unwritable(String),
 }
 
 fn hint(nearest: &Option<String>) -> String {
     nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+fn listed(found: &[Undeployable]) -> String {
+    const SHOWN: usize = 5;
+    let mut shown: Vec<String> = found.iter().take(SHOWN).map(ToString::to_string).collect();
+    if found.len() > SHOWN {
+        shown.push(format!("and {} more", found.len() - SHOWN));
+    }
+    shown.join(", ")
+}
+
+/// Refuses a version that holds what cannot be deployed here yet.
+///
+/// # Errors
+/// [`PlanError::NotDeployable`].
+pub fn check_deployable(version: &AppVersion) -> Result<(), PlanError> {
+    let found = undeployable(version);
+    if found.is_empty() { Ok(()) } else { Err(PlanError::NotDeployable { app: version.app.to_string(), found }) }
 }
 
 /// Returns the value of every input: given, else its default.
@@ -136,7 +157,11 @@ pub fn fingerprint(
         .iter()
         .filter_map(|reference| match reference {
             Reference::Input(name) => Some((name.as_str(), inputs.get(name))),
-            Reference::Component(_) | Reference::Action(_) | Reference::Secret(_) => None,
+            Reference::Component(_)
+            | Reference::Action(_)
+            | Reference::Secret(_)
+            | Reference::Sandbox(_)
+            | Reference::InstallStack(_) => None,
         })
         .collect();
     canonical::digest(&(artifact, &component.spec, used)).map_err(|e| PlanError::Unwritable(e.to_string()))
@@ -250,7 +275,9 @@ fn triggered_actions(version: &AppVersion, touched: &BTreeSet<ComponentName>, pr
             Trigger::Manual
             | Trigger::PostProvision
             | Trigger::PostDeployAllComponents
-            | Trigger::PostDeployComponent { .. } => None,
+            | Trigger::PostDeployComponent { .. }
+            | Trigger::Cron { .. }
+            | Trigger::Event { .. } => None,
         })
     };
     version.actions.iter().filter_map(|action| Some(action_node(action, after(action)?, 0))).collect()

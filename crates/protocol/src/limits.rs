@@ -10,8 +10,13 @@ pub const MAX_INLINE_PAYLOAD_BYTES: usize = 200 * 1024;
 /// The largest API request body, in bytes. The HTTP API itself takes 10 MiB.
 pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
 
-/// The largest canonical app version kept in the table, in bytes; a DynamoDB item holds 400 KB.
-pub const MAX_APP_VERSION_BYTES: usize = 300 * 1024;
+/// The largest canonical app version, in bytes; an answer of a function holds 6 MB (AWS Lambda quotas, "Invocation
+/// payload").
+pub const MAX_APP_VERSION_BYTES: usize = 4 * 1024 * 1024;
+
+/// The largest canonical app version kept in the table, in bytes; a DynamoDB item holds 400 KB. A larger one lives in
+/// the tenant's bucket, by digest.
+pub const MAX_TABLE_VERSION_BYTES: usize = 300 * 1024;
 
 /// The most log bytes that one report carries.
 pub const MAX_LOG_BYTES_PER_REPORT: usize = 16 * 1024;

@@ -234,6 +234,17 @@ pub enum Package {
     CloudformationTemplate,
 }
 
+impl Package {
+    /// Returns what it is, as messages say it.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Image => "an image",
+            Self::TerraformModule => "a Terraform module",
+            Self::CloudformationTemplate => "a CloudFormation template",
+        }
+    }
+}
+
 /// Media type of a module layer: a gzipped tar with sorted entries, zero times and owners.
 pub const MODULE_LAYER: &str = "application/vnd.freehold.terraform.module.v1.tar+gzip";
 /// Media type of a template layer.
@@ -256,9 +267,43 @@ pub enum Source {
         commit: String,
         #[serde(default)]
         directory: String,
+        /// The branch or tag that was the commit's name at sync; empty when the config names the commit.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        branch: String,
     },
     /// An image in any OCI registry: `host/name:tag` or `host/name@sha256:...`.
     Image { reference: String },
+    /// An image in a private ECR registry of the vendor, read with a role.
+    EcrImage { reference: String, region: String, role_arn: String },
+    /// A chart of a Helm chart repository; an empty version means the newest at build.
+    Chart { repo_url: String, chart: String, version: String },
+    /// Nothing but the app version itself, which holds all of it.
+    Version,
+}
+
+impl Source {
+    /// Returns what it is, as messages say it.
+    pub const fn words(&self) -> &'static str {
+        match self {
+            Self::Directory { .. } => "a directory",
+            Self::Git { .. } => "a git repository",
+            Self::Image { .. } => "an image",
+            Self::EcrImage { .. } => "an image of a private registry",
+            Self::Chart { .. } => "a chart repository",
+            Self::Version => "the app version itself",
+        }
+    }
+
+    /// Returns the source without what its commit was called: the same input has the same pinned source.
+    #[must_use]
+    pub fn pinned(&self) -> Self {
+        match self.clone() {
+            Self::Git { url, commit, directory, branch: _ } => {
+                Self::Git { url, commit, directory, branch: String::new() }
+            }
+            other => other,
+        }
+    }
 }
 
 /// An OCI object in the tenant registry, with all that a runner needs to know what it lacks.

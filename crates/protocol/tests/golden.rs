@@ -153,6 +153,7 @@ fn orders() {
             component: name("net"),
             package: Package::TerraformModule,
             source: Source::Git {
+                branch: String::new(),
                 url: "https://example.com/x.git".into(),
                 commit: "0".repeat(40),
                 directory: "net".into(),

@@ -83,6 +83,7 @@ async fn a_commit_is_built_from_its_directory() {
     }
     let Some(_cloud) = Cloud::here("build::a_commit_is_built_from_its_directory").await else { return };
     let source = |commit: &str| Source::Git {
+        branch: String::new(),
         url: "/workspace/upstream".into(),
         commit: commit.into(),
         directory: "infra".into(),

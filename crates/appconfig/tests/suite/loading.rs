@@ -107,19 +107,21 @@ fn a_branch_waits_for_its_commit_and_a_commit_does_not() {
     assert_eq!(loaded.unresolved[0].url, "https://github.com/acme/modules");
     assert_eq!(loaded.unresolved[0].branch, "main");
 
-    let moving = loaded.unresolved[0].component.clone();
-    assert!(loaded.resolve(&moving, "main").is_err());
-    loaded.resolve(&moving, commit).unwrap();
+    let url = "https://github.com/acme/modules";
+    assert!(loaded.resolve(url, "main", "main").is_err());
+    assert!(loaded.resolve(url, "other", commit).is_err());
+    loaded.resolve(url, "main", commit).unwrap();
 
     assert!(loaded.unresolved.is_empty());
     let source = |name: &str| loaded.version.component(&name.parse().unwrap()).unwrap().source.clone();
-    let expected = |directory: &str| Source::Git {
+    let expected = |directory: &str, branch: &str| Source::Git {
         url: "https://github.com/acme/modules".to_owned(),
         commit: commit.to_owned(),
         directory: directory.to_owned(),
+        branch: branch.to_owned(),
     };
-    assert_eq!(source("moving"), expected("moving"));
-    assert_eq!(source("pinned"), expected("pinned"));
+    assert_eq!(source("moving"), expected("moving", "main"));
+    assert_eq!(source("pinned"), expected("pinned", ""));
 }
 
 #[test]

@@ -28,11 +28,6 @@ pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure
             })
             .await?
         }
-        (Package::TerraformModule | Package::CloudformationTemplate, Source::Image { .. }) => {
-            return Err(Failure::new(
-                "a module or template is built from a directory or a git repository, not from an image",
-            ));
-        }
         (Package::TerraformModule, Source::Directory { .. } | Source::Git { .. }) => {
             let directory = source::fetch(job, &work.source).await?;
             let layer = module_layer(job, directory).await?;
@@ -42,6 +37,13 @@ pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure
             let directory = source::fetch(job, &work.source).await?;
             let template = package::find_template(&directory).map_err(Failure::new)?;
             until_stopped(job, push(job, work, &template, TEMPLATE_LAYER, TEMPLATE_ARTIFACT)).await?
+        }
+        (
+            package,
+            source @ (Source::Image { .. } | Source::EcrImage { .. } | Source::Chart { .. } | Source::Version),
+        ) => {
+            let (package, source) = (package.words(), source.words());
+            return Err(Failure::new(format!("{package} is not built from {source}")));
         }
     };
     job.log.line(&format!("built `{}` as {}", work.component, artifact.digest));

@@ -21,8 +21,10 @@ const GIT: &str = r#"git init -q source && cd source && git fetch -q --depth 1 -
 pub(super) async fn fetch(job: &Job, source: &Source) -> Result<PathBuf, Failure> {
     match source {
         Source::Directory { digest } => until_stopped(job, directory(job, digest)).await,
-        Source::Git { url, commit, directory } => git(job, url, commit, directory).await,
-        Source::Image { reference } => Err(Failure::new(format!("image `{reference}` is not a directory"))),
+        Source::Git { url, commit, directory, branch: _ } => git(job, url, commit, directory).await,
+        Source::Image { .. } | Source::EcrImage { .. } | Source::Chart { .. } | Source::Version => {
+            Err(Failure::new(format!("{} is not a directory", source.words())))
+        }
     }
 }
 

@@ -1,0 +1,110 @@
+//! What each kind of file of an app config may say: tables of keys, which checking and the JSON Schemas both read.
+
+mod actions;
+mod app;
+mod components;
+mod permissions;
+mod settings;
+
+pub(crate) use components::{COMPONENT_TYPES, component_keys};
+
+use crate::spec::Key;
+
+/// The longest build or deploy of a component, in seconds.
+pub(crate) const MAX_COMPONENT_SECS: u32 = 60 * 60;
+/// The longest run of an action, in seconds.
+pub(crate) const MAX_ACTION_SECS: u32 = 30 * 60;
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Metadata,
+    /// `inputs.toml`: groups and inputs.
+    Inputs,
+    /// A file of `inputs/`: one input, or groups and inputs.
+    Input,
+    InputGroup,
+    Secrets,
+    Secret,
+    /// `permissions.toml`: a role for each mode.
+    Permissions,
+    /// A file of `permissions/`: one role.
+    Role,
+    BreakGlass,
+    OperationRoles,
+    Sandbox,
+    Runner,
+    Stack,
+    Policies,
+    Installer,
+    Branch,
+    Triggers,
+    Component,
+    Action,
+    Install,
+    Runbook,
+}
+
+/// Root files by name.
+pub(crate) const ROOT: [(&str, Kind); 14] = [
+    ("metadata.toml", Kind::Metadata),
+    ("inputs.toml", Kind::Inputs),
+    ("secrets.toml", Kind::Secrets),
+    ("permissions.toml", Kind::Permissions),
+    ("break_glass.toml", Kind::BreakGlass),
+    ("operation_roles.toml", Kind::OperationRoles),
+    ("sandbox.toml", Kind::Sandbox),
+    ("runner.toml", Kind::Runner),
+    ("stack.toml", Kind::Stack),
+    ("policies.toml", Kind::Policies),
+    ("installer.toml", Kind::Installer),
+    ("branch.toml", Kind::Branch),
+    ("triggers.toml", Kind::Triggers),
+    ("runbooks.toml", Kind::Runbook),
+];
+
+/// Folders whose TOML files are read, at any depth.
+pub(crate) const FOLDERS: [(&str, Kind); 10] = [
+    ("components", Kind::Component),
+    ("actions", Kind::Action),
+    ("installs", Kind::Install),
+    ("permissions", Kind::Role),
+    ("inputs", Kind::Input),
+    ("input_groups", Kind::InputGroup),
+    ("secrets", Kind::Secret),
+    ("policies", Kind::Policies),
+    ("break_glass", Kind::BreakGlass),
+    ("runbooks", Kind::Runbook),
+];
+
+impl Kind {
+    /// Returns the keys of a file of this kind; a component's depend on its `type` too.
+    pub(crate) const fn keys(self) -> &'static [Key] {
+        match self {
+            Self::Metadata => app::METADATA,
+            Self::Inputs => app::INPUTS,
+            Self::Input => app::INPUT,
+            Self::InputGroup => app::GROUP,
+            Self::Secrets => app::SECRETS,
+            Self::Secret => app::SECRET,
+            Self::Permissions => permissions::PERMISSIONS,
+            Self::Role => permissions::ROLE_FILE,
+            Self::BreakGlass => permissions::BREAK_GLASS,
+            Self::OperationRoles => permissions::OPERATION_ROLES,
+            Self::Sandbox => settings::SANDBOX,
+            Self::Runner => settings::RUNNER,
+            Self::Stack => settings::STACK,
+            Self::Policies => permissions::POLICIES,
+            Self::Installer | Self::Branch | Self::Triggers => &[],
+            Self::Component => components::COMPONENT,
+            Self::Action => actions::ACTION,
+            Self::Install => app::INSTALL,
+            Self::Runbook => actions::RUNBOOK,
+        }
+    }
+
+    /// Whether keys beyond those of the table are accepted without a word.
+    pub(crate) const fn is_open(self) -> bool {
+        matches!(self, Self::Installer | Self::Branch | Self::Triggers)
+    }
+}

@@ -1,0 +1,250 @@
+//! Components: what each kind is made of, and what it refers to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::is_false;
+use crate::order::{Package, Source};
+use crate::{ActionName, ComponentName, Digest, canonical};
+
+/// One component.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Component {
+    pub name: ComponentName,
+    /// What templates call it, where that is not its name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub var_name: String,
+    /// Components that must be deployed before: declared and found in templates, sorted.
+    #[serde(default)]
+    pub dependencies: BTreeSet<ComponentName>,
+    /// What its templates refer to, sorted.
+    #[serde(default)]
+    pub references: BTreeSet<Reference>,
+    /// The longest that one deploy of it may take, in seconds.
+    pub deploy_timeout_secs: u32,
+    /// The longest that one build of it may take, in seconds; absent: the kind's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_timeout_secs: Option<u32>,
+    pub source: Source,
+    pub spec: ComponentSpec,
+    #[serde(default, skip_serializing_if = "ComponentSettings::is_default")]
+    pub settings: ComponentSettings,
+}
+
+impl Component {
+    /// Returns the digest that changes when what is built changes, and only then; nothing for a kind that has no
+    /// build.
+    ///
+    /// # Errors
+    /// As [`canonical::digest`].
+    pub fn source_digest(&self) -> Result<Option<Digest>, serde_json::Error> {
+        self.spec.package().map(|package| canonical::digest(&(self.source.pinned(), package))).transpose()
+    }
+}
+
+/// What a component says of its operation, whatever its kind.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ComponentSettings {
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Roles by operation, each a template.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub operation_roles: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kubernetes_context: String,
+    /// Whether an install may leave it out; and, where it says nothing, whether it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toggle: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_auto_retries: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub skip_noops: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub auto_approve_on_policies_passing: bool,
+    /// Cron expression of drift checks; empty for none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub drift_schedule: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<ComponentHealth>,
+}
+
+impl ComponentSettings {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// When a component counts as healthy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ComponentHealth {
+    #[serde(default)]
+    pub block_deploy: bool,
+    pub stabilization_window_secs: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub required_checks: Vec<String>,
+    /// Probes, as the config says them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<Value>,
+}
+
+/// What a template refers to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "to", content = "name", rename_all = "snake_case")]
+pub enum Reference {
+    /// `.nuon.inputs.inputs.<name>` or `.nuon.install.inputs.<name>`.
+    Input(String),
+    /// `.nuon.components.<name>.outputs`.
+    Component(ComponentName),
+    /// `.nuon.actions.workflows.<name>.outputs`.
+    Action(ActionName),
+    /// `.nuon.secrets.<name>`: resolved on the runner only.
+    Secret(String),
+    /// `.nuon.sandbox.outputs.<name>` or `.nuon.install.sandbox.outputs.<name>`; empty for all of them.
+    Sandbox(String),
+    /// `.nuon.install_stack.outputs.<name>`; empty for all of them.
+    InstallStack(String),
+}
+
+/// What is special to one kind of component. String values are templates.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ComponentSpec {
+    ContainerImage {
+        /// Who must have signed the image; checked at build.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        verification: Option<Verification>,
+    },
+    TerraformModule {
+        terraform_version: String,
+        #[serde(default)]
+        vars: BTreeMap<String, Value>,
+        #[serde(default)]
+        env_vars: BTreeMap<String, String>,
+        #[serde(default)]
+        var_files: Vec<String>,
+    },
+    CloudformationStack {
+        stack_name: String,
+        #[serde(default)]
+        parameters: BTreeMap<String, String>,
+        #[serde(default)]
+        capabilities: Vec<String>,
+    },
+    HelmChart {
+        /// The release's name.
+        chart_name: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        namespace: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        storage_driver: String,
+        #[serde(default, skip_serializing_if = "is_false")]
+        take_ownership: bool,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        values: BTreeMap<String, Value>,
+        /// Contents of values files, in order; a later one wins.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        values_files: Vec<String>,
+    },
+    KubernetesManifest {
+        namespace: String,
+        /// The manifest's text; empty when it comes from Kustomize.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        manifest: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kustomize: Option<Kustomize>,
+    },
+    DockerBuild {
+        /// Relative to the source's directory.
+        dockerfile: String,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        env_vars: BTreeMap<String, String>,
+        /// Ours.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        build_args: BTreeMap<String, String>,
+        /// Ours: a stage of the Dockerfile; empty for the last.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        target: String,
+    },
+    Job {
+        image_url: String,
+        tag: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        cmd: Vec<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        args: Vec<String>,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        env_vars: BTreeMap<String, String>,
+    },
+    Pulumi {
+        /// `go`, `nodejs` or `python`.
+        runtime: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pulumi_version: String,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        config: BTreeMap<String, Value>,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        env_vars: BTreeMap<String, String>,
+    },
+}
+
+/// Signatures that an image must have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Verification {
+    #[serde(default)]
+    pub require_signature: bool,
+    /// Any one of them is enough; as the config says them.
+    #[serde(default)]
+    pub authorities: Vec<Value>,
+}
+
+/// A directory of the source that Kustomize turns into a manifest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Kustomize {
+    /// What the config says beside the source, such as patches.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, Value>,
+}
+
+impl ComponentSpec {
+    /// Returns the word that configs use for the kind.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::ContainerImage { .. } => "container_image",
+            Self::TerraformModule { .. } => "terraform_module",
+            Self::CloudformationStack { .. } => "cloudformation_stack",
+            Self::HelmChart { .. } => "helm_chart",
+            Self::KubernetesManifest { .. } => "kubernetes_manifest",
+            Self::DockerBuild { .. } => "docker_build",
+            Self::Job { .. } => "job",
+            Self::Pulumi { .. } => "pulumi",
+        }
+    }
+
+    /// Returns the form that a build gives the component's source; nothing for a kind that is not built yet.
+    pub const fn package(&self) -> Option<Package> {
+        match self {
+            Self::ContainerImage { .. } => Some(Package::Image),
+            Self::TerraformModule { .. } => Some(Package::TerraformModule),
+            Self::CloudformationStack { .. } => Some(Package::CloudformationTemplate),
+            Self::HelmChart { .. }
+            | Self::KubernetesManifest { .. }
+            | Self::DockerBuild { .. }
+            | Self::Job { .. }
+            | Self::Pulumi { .. } => None,
+        }
+    }
+}

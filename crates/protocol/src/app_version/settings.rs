@@ -1,0 +1,131 @@
+//! Where an app lives: sandbox, runner and install stack.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Reference, is_false};
+use crate::ComponentName;
+use crate::order::Source;
+
+/// The module that makes the network and cluster an app lives in. String values are templates.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Sandbox {
+    pub tool: SandboxTool,
+    pub source: Source,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub vars: BTreeMap<String, Value>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env_vars: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub var_files: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub references: BTreeSet<Reference>,
+    /// Cron expression of drift checks; empty for none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub drift_schedule: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub operation_roles: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_auto_retries: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub skip_noops: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub auto_approve_on_policies_passing: bool,
+}
+
+/// What runs a sandbox's module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "tool", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SandboxTool {
+    Terraform { version: String },
+    Pulumi { runtime: String, version: String },
+}
+
+/// What the config says of the machine that does the work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RunnerSettings {
+    /// The config's word, such as `aws`.
+    pub runner_type: String,
+    /// Values are templates.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env_vars: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub helm_driver: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub instance_type: String,
+    /// A script of another system's runner; kept, and never run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub init_script_url: String,
+}
+
+/// What the config says of the install stack.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct StackSettings {
+    pub platform: Platform,
+    /// A template.
+    pub name: String,
+    /// A template.
+    pub description: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub vpc_nested_template_url: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub runner_nested_template_url: String,
+    /// By index, then name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub custom_nested_stacks: Vec<NestedStack>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub deployment_scope: String,
+}
+
+/// The cloud that an app is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Platform {
+    AwsCloudformation,
+    AzureBicep,
+    GcpTerraform,
+}
+
+impl Platform {
+    /// Returns the word that configs use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AwsCloudformation => "aws-cloudformation",
+            Self::AzureBicep => "azure-bicep",
+            Self::GcpTerraform => "gcp-terraform",
+        }
+    }
+}
+
+/// A stack that the install stack contains.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NestedStack {
+    pub name: String,
+    pub template_url: String,
+    #[serde(default)]
+    pub index: u32,
+    /// Strings are templates.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, Value>,
+}
+
+/// A cluster that a component makes and that others deploy into by this name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct KubernetesContext {
+    pub name: String,
+    pub component: ComponentName,
+}
