@@ -5,7 +5,7 @@ use freehold_protocol::AppName;
 use freehold_protocol::api::{BuildStarted, BuildView, StartBuild};
 use serde::Serialize;
 
-use crate::api::{Api, has_ended, verdict, watch};
+use crate::api::{Api, has_ended, patiently, verdict, watch};
 use crate::app::VersionName;
 use crate::context::Context;
 use crate::error::Result;
@@ -49,9 +49,18 @@ impl Build {
             None => None,
         };
         let path = ["v1", "apps", self.app.as_str(), "builds"];
-        let mut started: BuildStarted = api.post(&path, &StartBuild { version }).await?;
+        let progress = Progress::start();
+        let request = StartBuild { version };
+        let mut started: BuildStarted = patiently(&progress, async || api.post(&path, &request).await).await?;
+        for one in &started.left_out {
+            progress.say(&format!("left out: component `{}` {}, which is not built here yet", one.component, one.why));
+        }
         let Some(workflow) = started.workflow.clone().filter(|_| !self.no_wait) else {
+            drop(progress);
             let said = match &started.workflow {
+                None if !started.left_out.is_empty() => {
+                    format!("app `{}` has an artifact for every component that can be built here", self.app)
+                }
                 None => format!("app `{}` has an artifact for every component", self.app),
                 Some(workflow) => {
                     format!("build started ({workflow}); follow it with `freehold workflow watch {workflow}`")
@@ -60,7 +69,6 @@ impl Build {
             let built = Built { started, state: None };
             return context.out.show(&built, |built| format!("{}\n{said}", render(&built.started.builds, context.out)));
         };
-        let progress = Progress::start();
         let view = watch(&api, &workflow, &progress).await?;
         drop(progress);
         started.builds = refreshed(&api, &path, started.builds).await?;

@@ -10,7 +10,8 @@ use freehold_protocol::api::{ErrorBody, ErrorKind};
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0   done
-  1   what was asked for failed (a workflow that ended failed, leftovers after `tenant destroy`)
+  1   what was asked for failed (a workflow that ended failed, leftovers after `tenant destroy`,
+      differences with `app diff --exit-code`)
   2   wrong usage, input or config
   3   not found
   4   conflict: the state of things forbids it now
@@ -59,6 +60,7 @@ impl Kind {
 pub(crate) struct Error {
     kind: Kind,
     message: String,
+    soon: bool,
 }
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
@@ -66,7 +68,7 @@ pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 macro_rules! constructors {
     ($($name:ident => $kind:ident),+) => {
         $(pub(crate) fn $name(message: impl Into<String>) -> Self {
-            Self { kind: Kind::$kind, message: message.into() }
+            Self { kind: Kind::$kind, message: message.into(), soon: false }
         })+
     };
 }
@@ -82,10 +84,15 @@ impl Error {
         self.kind
     }
 
+    /// Returns whether it passes by itself within a minute or so, as the API says.
+    pub(crate) const fn passes_soon(&self) -> bool {
+        self.soon
+    }
+
     /// Returns the error that an API answer with `status` and `body` stands for.
     pub(crate) fn from_api(status: u16, body: &[u8]) -> Self {
         if let Ok(ErrorBody { error }) = serde_json::from_slice::<ErrorBody>(body) {
-            return Self { kind: kind_of_api(error.kind), message: error.message };
+            return Self { kind: kind_of_api(error.kind), message: error.message, soon: error.soon };
         }
         let said = said_by_gateway(body);
         match status {
@@ -105,7 +112,7 @@ impl Error {
 
     /// Returns this error with `context` in front of its sentence.
     pub(crate) fn within(self, context: impl fmt::Display) -> Self {
-        Self { kind: self.kind, message: format!("{context}: {}", self.message) }
+        Self { message: format!("{context}: {}", self.message), ..self }
     }
 }
 
@@ -169,7 +176,7 @@ where
         SdkError::ServiceError(service) => {
             let code = service.err().code().unwrap_or("unknown error");
             let message = service.err().message().unwrap_or_default();
-            Error { kind: kind_of_code(code), message: format!("{code}: {}", first_line(message)) }
+            Error { kind: kind_of_code(code), message: format!("{code}: {}", first_line(message)), soon: false }
         }
         SdkError::ConstructionFailure(failure) => Error::internal(format!("{failure:?}")),
         SdkError::TimeoutError(_) => Error::transient("AWS did not answer in time; try again"),

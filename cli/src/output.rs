@@ -26,6 +26,11 @@ impl Output {
         self.json
     }
 
+    /// Returns whether text may have colours.
+    pub(crate) const fn colours(self) -> bool {
+        self.colours
+    }
+
     /// Prints a result: its JSON, or what `for_people` makes of it.
     pub(crate) fn show<T: Serialize + ?Sized>(self, value: &T, for_people: impl FnOnce(&T) -> String) -> Result<()> {
         if !self.json {

@@ -56,6 +56,8 @@ pub(crate) struct RunnerConfig {
     pub(crate) bucket: String,
     /// Role ARNs of the modes that are switched on.
     pub(crate) modes: BTreeMap<String, String>,
+    /// The customer's answers, by parameter of the install stack.
+    pub(crate) inputs: BTreeMap<String, String>,
 }
 
 impl RunnerConfig {
@@ -87,12 +89,11 @@ impl RunnerConfig {
             Sandbox::Bubblewrap => "bubblewrap",
             Sandbox::None => "none",
         });
-        if !self.modes.is_empty() {
-            let mut modes = Table::new();
-            for (mode, role) in &self.modes {
-                modes.insert(mode, value(role));
+        for (name, pairs) in [("modes", &self.modes), ("inputs", &self.inputs)] {
+            if !pairs.is_empty() {
+                let pairs = pairs.iter().map(|(key, text)| (key.as_str(), value(text)));
+                file.insert(name, pairs.collect::<Table>().into());
             }
-            file.insert("modes", modes.into());
         }
         let role = if self.install.as_str() == "build" { "build" } else { "install" };
         let mut text = String::new();
@@ -127,6 +128,7 @@ mod tests {
             repository: "fh-globex".into(),
             bucket: "fh-globex-222222222222-eu-west-1".into(),
             modes: [("provision".to_owned(), "arn:aws:iam::222222222222:role/fh-globex-provision".to_owned())].into(),
+            inputs: [("InputDomain".to_owned(), "say \"hi\"".to_owned())].into(),
         };
         let machine =
             Machine { state_dir: "/var/lib/freehold".into(), slots: 2, terraform: None, sandbox: Sandbox::Bubblewrap };
@@ -150,6 +152,9 @@ mod tests {
 
         [modes]
         provision = "arn:aws:iam::222222222222:role/fh-globex-provision"
+
+        [inputs]
+        InputDomain = 'say "hi"'
         "#);
     }
 }

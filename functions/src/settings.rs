@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use freehold_app::ports::{Clock, Store};
+use freehold_app::versions::Versions;
 use freehold_aws::config::{SdkConfig, SystemClock, sdk_config};
+use freehold_aws::objects::S3Objects;
 use freehold_aws::queue::SqsOutbox;
 use freehold_aws::registry::EcrRegistry;
 use freehold_aws::signer::KmsSigner;
@@ -34,6 +36,15 @@ impl Settings {
     /// When its name is not set.
     pub fn store(&self) -> Result<Arc<dyn Store>, Error> {
         Ok(Arc::new(DynamoStore::new(&self.sdk, variable("FREEHOLD_TABLE")?)))
+    }
+
+    /// Returns the app versions in `store` and in the tenant's bucket.
+    ///
+    /// # Errors
+    /// When the bucket's name is not set.
+    pub fn versions(&self, store: &Arc<dyn Store>) -> Result<Versions, Error> {
+        let objects = S3Objects::new(&self.sdk, variable("FREEHOLD_BUCKET")?);
+        Ok(Versions::new(Arc::clone(store), Arc::new(objects)))
     }
 
     /// Returns the machine's clock.

@@ -8,6 +8,7 @@ use freehold_protocol::report::{Outcome, Refusal};
 use tokio::time::Instant;
 use tracing::{error, warn};
 
+use crate::answers::Answers;
 use crate::audit::{Audit, AuditEvent};
 use crate::aws;
 use crate::clock::ServerClock;
@@ -54,6 +55,7 @@ pub struct Agent {
     pub journal: Mutex<Journal>,
     pub audit: Audit,
     pub roles: Roles,
+    pub answers: Answers,
     pub grants: Arc<GrantDesk>,
     pub hands: Hands,
     pub turns: Turns,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use freehold_protocol::limits;
+use freehold_protocol::order::Order;
 use freehold_protocol::report::{AttemptEvent, Outcome, RefusalReason};
 use tracing::{error, info, warn};
 
@@ -174,10 +175,10 @@ impl Attempt<'_> {
         }
         info!(job.id = %order.job, fence = %hand.fence, resume, "Started job `{}` ({})", order.job, order.work.kind());
         let log = self.log();
-        let ended = match self.workspace() {
-            Ok(workspace) => {
+        let ended = match self.prepared(&log).await {
+            Ok((workspace, order)) => {
                 let job = Job {
-                    order: order.clone(),
+                    order,
                     fence: hand.fence,
                     workspace: workspace.0.clone(),
                     log: log.clone(),
@@ -188,10 +189,7 @@ impl Attempt<'_> {
                 };
                 running::run(agent.kinds.clone(), job, hand, &reporter, self.limits()).await
             }
-            Err(error) => Ended::Finished(Outcome::Failed {
-                reason: format!("cannot make a workspace in `state_dir`: {error}"),
-                partial: false,
-            }),
+            Err(reason) => Ended::Finished(Outcome::Failed { reason, partial: false }),
         };
         match ended {
             Ended::Finished(outcome) => {
@@ -288,6 +286,13 @@ impl Attempt<'_> {
             warn!("The full log is not kept: {error}");
             JobLog::default()
         })
+    }
+
+    /// Returns a fresh workspace, and the order with the values that only this account has.
+    async fn prepared(&self, log: &JobLog) -> Result<(Workspace, Arc<Order>), String> {
+        let workspace = self.workspace().map_err(|error| format!("cannot make a workspace in `state_dir`: {error}"))?;
+        let order = self.agent.answers.added(&self.hand.order, log).await.map_err(|error| error.to_string())?;
+        Ok((workspace, Arc::new(order)))
     }
 
     fn workspace(&self) -> std::io::Result<Workspace> {

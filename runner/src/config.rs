@@ -1,10 +1,12 @@
 //! The runner's config file: read once at start, every value parsed, every error named with its key and the way out.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::limits::{MAX_ANSWERS, MAX_ANSWERS_BYTES};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{InstallId, TenantName};
 use serde::Deserialize;
@@ -40,6 +42,8 @@ pub struct Config {
     /// The bucket for Terraform state, plans, logs and audit records.
     pub bucket: Option<String>,
     pub modes: Modes,
+    /// The customer's answers to the app's inputs, by parameter of the install stack; the runner announces them.
+    pub inputs: BTreeMap<String, String>,
     /// The `terraform` or `tofu` to run; without it the first of both on `PATH`.
     pub terraform: Option<PathBuf>,
     pub sandbox: SandboxKind,
@@ -131,6 +135,8 @@ struct Raw {
     #[serde(default)]
     modes: Modes,
     #[serde(default)]
+    inputs: BTreeMap<String, String>,
+    #[serde(default)]
     terraform: String,
     #[serde(default)]
     sandbox: SandboxKind,
@@ -183,6 +189,7 @@ impl Config {
             repository: raw.repository,
             bucket: Some(raw.bucket).filter(|bucket| !bucket.is_empty()),
             modes: raw.modes,
+            inputs: reader.inputs(raw.inputs)?,
             terraform: Some(raw.terraform).filter(|path| !path.is_empty()).map(PathBuf::from),
             sandbox: raw.sandbox,
             drain_secs: raw.drain_secs,
@@ -264,6 +271,21 @@ impl Reader<'_> {
         ))
     }
 
+    fn inputs(&self, inputs: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ConfigError> {
+        let bytes: usize = inputs.iter().map(|(name, value)| name.len() + value.len()).sum();
+        if inputs.len() <= MAX_ANSWERS && bytes <= MAX_ANSWERS_BYTES {
+            return Ok(inputs);
+        }
+        Err(self.wrong(
+            "inputs",
+            format!(
+                "{} answers with {bytes} bytes are more than the {MAX_ANSWERS} and {MAX_ANSWERS_BYTES} bytes that can be \
+                 told; make them shorter",
+                inputs.len()
+            ),
+        ))
+    }
+
     fn slots(&self, slots: u32) -> Result<u32, ConfigError> {
         if (1..=64).contains(&slots) {
             return Ok(slots);
@@ -325,6 +347,16 @@ provision = "arn:aws:iam::222222222222:role/fh-globex-prod-provision"
 
             assert!(message.contains("runner.toml") && message.contains(key) && message.contains(way_out), "{message}");
         }
+    }
+
+    #[test]
+    fn answers_of_the_install_stack_are_read_up_to_what_can_be_told() {
+        let with = |value: &str| format!("{GOOD}\n[inputs]\nInputDomain = \"{value}\"\n");
+
+        let config = Config::parse(&with("globex.example"), "runner.toml", Role::Install).unwrap();
+
+        assert_eq!(config.inputs, BTreeMap::from([("InputDomain".to_owned(), "globex.example".to_owned())]));
+        assert!(problem(&with(&"x".repeat(MAX_ANSWERS_BYTES))).contains("key `inputs`: 1 answers with"));
     }
 
     #[test]

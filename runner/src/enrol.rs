@@ -89,6 +89,7 @@ fn hello(agent: &Agent, key: &PublicKey, enrolment: Option<&SigningKey>) -> bool
         version: env!("CARGO_PKG_VERSION").to_owned(),
         slots: agent.config.slots,
         host: host(),
+        inputs: agent.config.inputs.clone(),
     };
     match agent.reporter.hello(hello, enrolment) {
         Ok(()) => {

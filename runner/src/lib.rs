@@ -3,6 +3,7 @@
 #![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 pub mod agent;
+pub mod answers;
 pub mod attempt;
 pub mod audit;
 pub mod aws;

@@ -9,6 +9,7 @@ use freehold_protocol::envelope::PublicKey;
 use tracing::{info, warn};
 
 use crate::agent::{Agent, Kinds};
+use crate::answers::Answers;
 use crate::audit::{Audit, AuditError};
 use crate::aws;
 use crate::clock::ServerClock;
@@ -124,6 +125,7 @@ fn assemble(
         journal: Mutex::new(Journal::open(&config.state_dir)?),
         audit,
         roles: Roles::new(config.clone(), sdk),
+        answers: Answers::new(sdk, config.install.clone()),
         grants: Arc::new(GrantDesk::default()),
         hands: Hands::default(),
         turns: Turns::new(config.slots),

@@ -40,6 +40,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
             idempotent: true,
         }),
         context: serde_json::Value::Null,
+        sensitive_inputs: Vec::new(),
     }
 }
 

@@ -33,6 +33,9 @@ SAMPLE = {
     "PROVISION_POLICIES": json.dumps([{"PolicyName": "tables", "PolicyDocument": {"Version": "2012-10-17", "Statement": [
         {"Effect": "Allow", "Action": ["dynamodb:CreateTable", "iam:CreateRole", "iam:GetRole"], "Resource": "*"}]}}]),
     "MAINTENANCE_POLICIES": "[]", "DEPROVISION_POLICIES": "[]",
+    # An app that asks the customer nothing; `rendered` is one that does.
+    **dict.fromkeys(("INPUT_GROUPS", "INPUT_LABELS", "INPUT_PARAMETERS", "INPUT_CONDITIONS", "INPUT_SECRETS_READ",
+                     "INPUT_SECRETS", "INPUT_OUTPUTS"), ""),
 }
 
 
@@ -78,6 +81,11 @@ def install_text(**changes):
 
 def install():
     return parse(install_text())
+
+
+def rendered():
+    """Returns an install stack as the renderer makes it of inputs of every kind, with hostile texts."""
+    return (ROOT / "crates" / "app" / "golden" / "install-with-inputs.yaml").read_text()
 
 
 def deploy_policy(tenant=TENANT, account=TENANT_ACCOUNT):

@@ -17,7 +17,11 @@ PLACEHOLDERS = {
     "TENANT", "INSTALL", "APP", "ACCOUNT", "TENANT_ACCOUNT", "REGION", "TENANT_KEY", "VERSION", "ORDERS_QUEUE_ARN",
     "ORDERS_QUEUE_URL", "REPORTS_QUEUE_ARN", "REPORTS_QUEUE_URL", "PROVISION_POLICIES", "PROVISION_MANAGED",
     "MAINTENANCE_POLICIES", "MAINTENANCE_MANAGED", "DEPROVISION_POLICIES", "DEPROVISION_MANAGED",
+    "INPUT_GROUPS", "INPUT_LABELS", "INPUT_PARAMETERS", "INPUT_CONDITIONS", "INPUT_SECRETS_READ", "INPUT_SECRETS",
+    "INPUT_OUTPUTS",
 }
+# What the golden template's texts say (crates/app/tests/use_cases/render_stack.rs).
+HOSTILE = '%{TENANT_KEY} " }, Evil: {Type: String}\n  Evil: !Sub "${AWS::AccountId}" \\ # \u2028é…'
 
 
 class Install(unittest.TestCase):
@@ -139,3 +143,73 @@ class Install(unittest.TestCase):
             "KeyArn", "EnrolmentSecretArn", "OrdersQueueUrl", "ReportsQueueUrl", "TenantKey", "TenantName", "InstallName"})
         for mode in MODES:
             self.assertEqual(outputs[f"{mode}RoleArn"]["Condition"], f"{mode}Enabled")
+
+
+class Inputs(unittest.TestCase):
+    """The install stack of an app that asks the customer, as the renderer made it."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.text = templates.rendered()
+        cls.template = templates.parse(cls.text)
+        cls.asked = {name: parameter for name, parameter in cls.template["Parameters"].items() if name.startswith("Input")}
+
+    def test_cfn_lint_finds_only_a_default_that_looks_like_a_substitution(self):
+        [found] = linting.lint(self.text)
+
+        self.assertRegex(found, "^E1029 .*at Parameters/InputColour/Default$")
+
+    def test_a_vendors_text_adds_nothing_to_the_template(self):
+        plain = templates.install()
+
+        self.assertEqual(set(self.template), set(plain))
+        added = set(self.template["Resources"]) - set(plain["Resources"])
+        self.assertEqual(added, {"SecretInputApiToken", "SecretInputOtpSeed"})
+        self.assertEqual({name for name in self.template["Parameters"] if name not in plain["Parameters"]}, set(self.asked))
+        keys = {"Type", "Description", "Default", "NoEcho", "AllowedValues", "AllowedPattern", "MinLength", "ConstraintDescription"}
+        for name, parameter in self.asked.items():
+            self.assertLessEqual(set(parameter), keys, name)
+            self.assertLessEqual(len(parameter["Description"]), 600, name)
+        labels = self.template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterLabels"]
+        self.assertEqual(self.asked["InputColour"]["Default"], HOSTILE)
+        for text in (labels["InputColour"]["default"], self.asked["InputColour"]["Description"]):
+            self.assertTrue(text.startswith("%{TENANT_KEY} \" }, Evil: {Type: String} Evil: !Sub"), text)
+
+    def test_each_type_has_its_parameter(self):
+        def shape(name):
+            return {key: value for key, value in self.asked[name].items() if key not in ("Description", "ConstraintDescription")}
+
+        self.assertEqual(shape("InputDays"), {"Type": "Number", "Default": "7"})
+        self.assertEqual(shape("InputReplicas"), {"Type": "Number"})
+        self.assertEqual((shape("InputLimit")["Type"], shape("InputLimit")["Default"]), ("String", ""))
+        self.assertEqual(shape("InputDebug"), {"Type": "String", "AllowedValues": ["true", "false"], "Default": "true"})
+        self.assertEqual(shape("InputOpen"), {"Type": "String", "AllowedValues": ["true", "false", ""], "Default": ""})
+        self.assertEqual(shape("InputZones"), {"Type": "String", "Default": "a,b"})
+        self.assertEqual(json.loads(shape("InputExtra")["Default"]), {"a": [1, "b"]})
+        self.assertEqual(shape("InputModules"), {"Type": "String", "Default": "a = 1\n"})
+        self.assertEqual(shape("InputApiToken"), {"Type": "String", "NoEcho": True, "MinLength": 1})
+        for good in ("", "3", "-0.5", "1e3"):
+            self.assertRegex(good, shape("InputLimit")["AllowedPattern"])
+        self.assertNotRegex("soon", shape("InputLimit")["AllowedPattern"])
+
+    def test_every_question_is_in_one_group_and_the_apps_groups_come_in_its_order(self):
+        groups = self.template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+        members = [name for group in groups for name in group["Parameters"]]
+
+        self.assertEqual(sorted(members), sorted(self.template["Parameters"]))
+        self.assertEqual([group["Parameters"][0] for group in groups[1:3]], ["InputColour", "InputApiToken"])
+
+    def test_a_sensitive_answer_stays_in_a_secret_that_the_runner_alone_reads(self):
+        resources = self.template["Resources"]
+        [read] = [s for s in statements(resources["RunnerRole"]) if s["Sid"] == "ReadSensitiveAnswers"]
+        [denied] = [s for s in statements(resources["Boundary"]) if s["Sid"] == "NotTheSecretsOfThisStack"]
+
+        self.assertEqual([arn["Fn::Sub"].rpartition(":")[2] for arn in read["Resource"]],
+                         ["fh-globex/input/api_token-??????", "fh-globex/input/otp_seed-??????"])
+        self.assertEqual(denied["Resource"][1]["Fn::Sub"].rpartition(":")[2], "fh-globex/input/*")
+        self.assertNotIn("Condition", resources["SecretInputApiToken"])
+        self.assertEqual(resources["SecretInputOtpSeed"]["Condition"], "HasInputOtpSeed")
+        self.assertEqual(properties(self.template, "SecretInputApiToken")["SecretString"], {"Ref": "InputApiToken"})
+        self.assertNotIn("InputApiToken", str(self.template["Outputs"]))
+        tags = {"freehold:tenant": "acme", "freehold:app": "demo", "freehold:install": "globex"}
+        self.assertEqual(linting.untagged(self.template, tags), [])

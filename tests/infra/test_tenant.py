@@ -16,6 +16,7 @@ LOOK = {f"states:DescribeExecution states:execution:fh-T-{name}:*" for name in t
 RESUME = {f"states:SendTask{what} *" for what in ("Failure", "Heartbeat", "Success")}
 SIGN = {"kms:Sign SigningKey.Arn", "kms:GetPublicKey SigningKey.Arn"}
 ORDERS = {"sqs:SendMessage sqs:fh-T-*.fifo"}
+VERSIONS = {"s3:GetObject s3:B/versions/*"}
 
 
 def consume(queue):
@@ -34,9 +35,9 @@ ALLOWED = {
         f"sqs:{action} sqs:fh-T-*.fifo" for action in (
             "CreateQueue", "DeleteQueue", "GetQueueAttributes", "GetQueueUrl", "SetQueueAttributes", "TagQueue")} | {
         f"sqs:{action} ReportsQueue.Arn" for action in ("GetQueueAttributes", "GetQueueUrl", "SetQueueAttributes")},
-    "PlanWorkflow": TABLE | send("DispatchQueue"),
+    "PlanWorkflow": TABLE | send("DispatchQueue") | VERSIONS,
     "FinishWorkflow": TABLE | send("DispatchQueue"),
-    "DispatchJob": TABLE | consume("DispatchQueue") | SIGN | ORDERS,
+    "DispatchJob": TABLE | consume("DispatchQueue") | SIGN | ORDERS | VERSIONS,
     "AcceptReport": TABLE | consume("ReportsQueue") | send("DispatchQueue", "GrantsQueue") | RESUME,
     "GrantArtifact": {f"dynamodb:{action} Table.Arn" for action in ("ConditionCheckItem", "GetItem", "PutItem", "UpdateItem")}
     | consume("GrantsQueue") | SIGN | ORDERS

@@ -16,7 +16,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("functions", &["app", "aws", "domain", "protocol"]),
     ("model", &["domain", "protocol", "runner"]),
     ("runner", &["appconfig", "protocol", "template"]),
-    ("cli", &["appconfig", "protocol"]),
+    ("cli", &["appconfig", "domain", "protocol"]),
 ];
 
 /// The crates that speak to AWS themselves.

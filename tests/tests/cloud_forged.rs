@@ -160,6 +160,7 @@ fn reports(world: &World, install: &Value, job: &str) -> anyhow::Result<Vec<Stri
         version: "9.9.9".to_owned(),
         slots: 64,
         host: "forged".to_owned(),
+        inputs: std::collections::BTreeMap::new(),
     });
     let seal = |report: &Report| Envelope::seal(report, &[&stranger]);
     let mut unsigned = seal(&report(world.tenant(), failed.clone())?)?;

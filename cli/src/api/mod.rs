@@ -1,6 +1,7 @@
 //! The tenant API as the command uses it: signed requests, retries of what is transient, errors as sentences.
 
 mod discover;
+mod patience;
 mod sign;
 mod watch;
 
@@ -14,6 +15,7 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 pub(crate) use discover::{Profile, stack_name};
+pub(crate) use patience::patiently;
 pub(crate) use watch::{follow, has_ended, verdict, watch};
 
 use crate::error::{Error, Result, chain};
@@ -214,21 +216,26 @@ fn is_transient(status: StatusCode, body: &[u8]) -> bool {
 }
 
 /// Waits for a random part of `pause` and returns the next, longer one (full jitter).
-async fn rest(pause: Duration) -> Duration {
+pub(crate) async fn rest(pause: Duration) -> Duration {
     let millis = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
     let random = getrandom::u64().unwrap_or(millis);
     tokio::time::sleep(Duration::from_millis(random % millis.max(1))).await;
     pause * 2
 }
 
-fn http_client() -> Result<reqwest::Client> {
+/// Returns what the HTTP clients of the command have in common.
+pub(crate) fn http_builder() -> reqwest::ClientBuilder {
     let provider = rustls::crypto::ring::default_provider();
     let _ = provider.install_default();
     reqwest::Client::builder()
         .connect_timeout(CONNECT)
-        .timeout(ANSWER)
         .user_agent(concat!("freehold/", env!("CARGO_PKG_VERSION")))
         .dns_resolver(std::sync::Arc::new(crate::aws::Resolver))
+}
+
+fn http_client() -> Result<reqwest::Client> {
+    http_builder()
+        .timeout(ANSWER)
         .build()
         .map_err(|e| Error::internal(format!("cannot make an HTTP client: {}", chain(&e))))
 }

@@ -1,8 +1,14 @@
 //! `freehold app`: config directories, checked and synced, and the versions that came of them.
 
 mod check;
+mod diff;
+mod fetch;
 mod git;
+mod graph;
+mod init;
+mod inputs;
 mod show;
+mod stored;
 mod sync;
 mod version;
 
@@ -18,12 +24,16 @@ pub(crate) use version::VersionName;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AppCommand {
+    Init(Init),
     Check(Check),
+    Graph(Graph),
+    Diff(Diff),
     Sync(Sync),
     /// List the apps.
     List,
     Show(Show),
     Versions(Versions),
+    Inputs(inputs::Inputs),
 }
 
 /// Read an app config and show every mistake in it.
@@ -35,6 +45,83 @@ pub(crate) struct Check {
     /// The config's directory; its name is the app's.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
+}
+
+/// Write a small app that works, to begin with.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold app init my-app
+  cd my-app && freehold app init .
+
+The app has a Terraform module, a CloudFormation stack that reads its output, an action, inputs and permissions, each file
+with comments. It passes `freehold app check` and deploys as it is. Exit code 4 when the directory holds something.")]
+pub(crate) struct Init {
+    /// The new directory; its name is the app's.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+/// Show what of an app is deployed after what, and why.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold app graph ./my-app
+  freehold app graph ./my-app --format dot | dot -Tsvg > graph.svg
+  freehold app graph --app my-app --version 3 --format mermaid
+
+Components of one step are deployed side by side. `(template)` means that a template reads the other component's outputs,
+`(declared)` that the config's `dependencies` say so. A directory needs no account and no network. Exit code 2 when the
+config has errors.")]
+pub(crate) struct Graph {
+    /// The config's directory.
+    #[arg(value_name = "DIR", required_unless_present = "app", conflicts_with = "app")]
+    dir: Option<PathBuf>,
+    /// An app of the tenant, instead of a directory.
+    #[arg(long, value_name = "NAME")]
+    app: Option<AppName>,
+    /// Number, digest or the beginning of a digest; the latest version when absent.
+    #[arg(long, value_name = "VERSION", conflicts_with = "dir")]
+    version: Option<VersionName>,
+    #[arg(long, value_enum, default_value = "text", help = "What the graph is written as")]
+    format: graph::Format,
+}
+
+/// Show what differs between two versions, or a directory and a version, and what a deploy would run.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "freehold app diff [OPTIONS] DIR\n       freehold app diff [OPTIONS] --app NAME FROM TO",
+    after_help = "\
+Examples:
+  freehold app diff ./my-app                  the directory against the app's latest version
+  freehold app diff ./my-app --version 3      against another one
+  freehold app diff --app my-app 3 4          two versions that the tenant has
+
+Told are the keys that differ; inputs and secrets that need an answer; roles that may do more (+) or less (-); hosts that
+the customer's side newly contacts, as far as URLs and image names of the config say; and what a deploy runs where the
+first version is deployed: changed components, what depends on them, and the actions that they trigger. A permission whose
+change cannot be decided counts as more, and says so. Defaults of sensitive inputs are never shown."
+)]
+pub(crate) struct Diff {
+    /// The config's directory, or with `--app` the version to start from.
+    #[arg(value_name = "DIR|FROM")]
+    from_or_dir: String,
+    /// With `--app`: the version to compare with.
+    #[arg(value_name = "TO", requires = "app")]
+    to: Option<String>,
+    /// An app of the tenant, of which two versions are compared.
+    #[arg(long, value_name = "NAME", requires = "to", conflicts_with_all = ["version", "offline"])]
+    app: Option<AppName>,
+    /// The version that the directory is compared with: number, digest or the beginning of a digest; the latest when
+    /// absent.
+    #[arg(long, value_name = "VERSION")]
+    version: Option<VersionName>,
+    /// Do not ask git hosts what branches are, nor fetch texts: such sources show as `(branch)` and count as changed.
+    #[arg(long)]
+    offline: bool,
+    /// End with exit code 1 when the two differ.
+    #[arg(long)]
+    exit_code: bool,
 }
 
 /// Make an app version of a config directory.
@@ -69,11 +156,15 @@ pub(crate) struct Versions {
 impl AppCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
         match self {
+            Self::Init(args) => args.run(context),
             Self::Check(args) => args.run(context),
+            Self::Graph(args) => args.run(context).await,
+            Self::Diff(args) => args.run(context).await,
             Self::Sync(args) => args.run(context).await,
             Self::List => show::list(context).await,
             Self::Show(args) => args.run(context).await,
             Self::Versions(args) => args.run(context).await,
+            Self::Inputs(args) => args.run(context).await,
         }
     }
 }

@@ -56,6 +56,12 @@ fn render(shown: &VersionDocument, out: Output) -> String {
         let after: Vec<&str> = one.dependencies.iter().map(|name| name.as_str()).collect();
         components.row([one.name.to_string(), one.spec.kind().to_owned(), after.join(", ")]);
     }
+    let mut sources = Table::new(&["COMPONENT", "SOURCE", "RESOLVED", "BUILD"]);
+    for one in &shown.resolved {
+        let resolved = one.resolved.clone().unwrap_or_else(|| "not built yet".to_owned());
+        let build = one.build.as_ref().map(ToString::to_string).unwrap_or_default();
+        sources.row([one.component.to_string(), one.asked.clone(), resolved, build]);
+    }
     let mut inputs = Table::new(&["INPUT", "TYPE", "REQUIRED", "DEFAULT"]);
     for one in &document.inputs {
         let kind = serde_json::to_value(one.kind).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
@@ -75,8 +81,12 @@ fn render(shown: &VersionDocument, out: Output) -> String {
     }
     let mut parts =
         vec![format!("app {}  version {}  synced {}\n{}", view.app, view.number, time(view.created_at), view.version)];
-    let tables =
-        [(components, document.components.len()), (inputs, document.inputs.len()), (actions, document.actions.len())];
+    let tables = [
+        (components, document.components.len()),
+        (sources, shown.resolved.len()),
+        (inputs, document.inputs.len()),
+        (actions, document.actions.len()),
+    ];
     parts.extend(tables.iter().filter(|(_, rows)| *rows > 0).map(|(table, _)| out.table(table)));
     parts.join("\n\n")
 }

@@ -2,34 +2,38 @@
 
 use freehold_appconfig::Loaded;
 use freehold_protocol::api::{AppView, PutSource, PutVersion, SourceUpload, VersionView};
-use freehold_protocol::{AppName, Digest};
+use freehold_protocol::app_version::check_size;
+use freehold_protocol::limits::MAX_TABLE_VERSION_BYTES;
+use freehold_protocol::{AppName, Digest, canonical};
 use serde_json::json;
 
-use super::check::{checked_dir, has_errors};
-use super::{Sync, git};
+use super::check::checked_dir;
+use super::{Sync, fetch, git};
 use crate::api::Api;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
-use crate::output::{bytes, note};
+use crate::output::bytes as size_of;
 use crate::progress::Progress;
 
 impl Sync {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let dir = checked_dir(&self.dir)?;
-        let mut loaded = freehold_appconfig::load(dir).map_err(|found| {
-            note(&found.to_string());
-            has_errors(dir, &found)
-        })?;
-        if !loaded.warnings.is_empty() {
-            note(&loaded.warnings.to_string());
-        }
         let progress = Progress::start();
+        let mut loaded = fetch::load(dir, &progress).await?;
+        if !loaded.warnings.is_empty() {
+            progress.say(&loaded.warnings.to_string());
+        }
         resolve(&mut loaded, &progress).await?;
-        let digest = loaded.version.digest().map_err(|e| Error::internal(format!("the version has no digest: {e}")))?;
+        let bytes = canonical::to_vec(&loaded.version)
+            .map_err(|e| Error::internal(format!("the version cannot be written: {e}")))?;
+        let digest = Digest::of(&bytes);
+        check_size(&bytes).map_err(|e| Error::invalid(format!("app `{}` is too large: {e}", loaded.version.app)))?;
         let api = context.api().await?;
         let app = loaded.version.app.clone();
         let before = latest(&api, &app).await?;
-        if let Some(before) = before.as_ref().filter(|view| view.latest == digest) {
+        let unchanged = before.as_ref().filter(|view| view.latest == digest);
+        // A large one is sent again, which puts its object back where somebody lost it.
+        if let Some(before) = unchanged.filter(|_| bytes.len() <= MAX_TABLE_VERSION_BYTES) {
             drop(progress);
             return said(context, &app, before.number, &digest, false, 0);
         }
@@ -44,7 +48,7 @@ impl Sync {
                 view.version
             )));
         }
-        said(context, &app, view.number, &view.version, true, uploaded)
+        said(context, &app, view.number, &view.version, unchanged.is_none(), uploaded)
     }
 }
 
@@ -60,7 +64,7 @@ fn said(context: &Context, app: &AppName, number: u64, version: &Digest, changed
 }
 
 /// Puts commits where branches are; each branch is asked for once.
-async fn resolve(loaded: &mut Loaded, progress: &Progress) -> Result<()> {
+pub(super) async fn resolve(loaded: &mut Loaded, progress: &Progress) -> Result<()> {
     for git in loaded.unresolved.clone() {
         progress.now(format!("asking {} for `{}`", git.url, git.branch));
         let commit = git::commit_of(&git.url, &git.branch).await?;
@@ -85,7 +89,7 @@ async fn upload(api: &Api, app: &AppName, loaded: &Loaded, progress: &Progress) 
             continue;
         }
         let size = source.archive.len() as u64;
-        progress.now(format!("uploading the source of {} ({})", source.owner, bytes(size)));
+        progress.now(format!("uploading the source of {} ({})", source.owner, size_of(size)));
         let ask = PutSource { digest: source.digest.clone(), size };
         let part: String = source.digest.hex().chars().take(16).collect();
         let path = ["v1", "apps", app.as_str(), "sources"];

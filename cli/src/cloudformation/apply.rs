@@ -22,6 +22,16 @@ pub(crate) enum Template {
     Url(String),
 }
 
+impl Template {
+    /// Returns whether a parameter of the stack may be one of the template still: one that is not must not be given.
+    fn may_have_parameter(&self, name: &str) -> bool {
+        match self {
+            Self::Body(body) => body.lines().any(|line| line.trim_start().starts_with(&format!("{name}:"))),
+            Self::Url(_) => true,
+        }
+    }
+}
+
 /// What a stack should be.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
@@ -198,7 +208,7 @@ fn parameters(change: &Change, existing: Option<&Stack>) -> Vec<Parameter> {
         .iter()
         .map(|(key, value)| Parameter::builder().parameter_key(key).parameter_value(value).build());
     let kept = existing.into_iter().flat_map(|stack| stack.parameters.keys());
-    let kept = kept.filter(|key| !change.parameters.contains_key(*key));
+    let kept = kept.filter(|key| !change.parameters.contains_key(*key) && change.template.may_have_parameter(key));
     let kept = kept.map(|key| Parameter::builder().parameter_key(key).use_previous_value(true).build());
     given.chain(kept).collect()
 }
@@ -213,19 +223,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_that_are_not_given_keep_their_value() {
+    fn parameters_that_are_not_given_keep_their_value_while_the_template_has_them() {
         let stack = Stack {
             id: "arn".into(),
             name: "s".into(),
             status: StackStatus::CreateComplete,
             reason: String::new(),
-            parameters: [("A".to_owned(), "1".to_owned()), ("B".to_owned(), "****".to_owned())].into(),
+            parameters: [("A", "1"), ("B", "****"), ("Gone", "3")].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
             outputs: BTreeMap::new(),
             changed_at: String::new(),
         };
         let change = Change {
             stack: "s".into(),
-            template: Template::Body(String::new()),
+            template: Template::Body("Parameters:\n  A: {Type: String}\n  B: {Type: String}\n".into()),
             parameters: [("A".to_owned(), "2".to_owned())].into(),
             tags: BTreeMap::new(),
         };

@@ -1,6 +1,7 @@
 //! `freehold install`: the vendor's side (create, list, show, stack) and the customer's (launch, runner-config).
 
 mod create;
+mod inputs;
 mod launch;
 mod runner_config;
 mod show;
@@ -24,6 +25,7 @@ pub(crate) enum InstallCommand {
     Show {
         install: InstallId,
     },
+    Inputs(Inputs),
     Stack(Stack),
     Launch(Launch),
     RunnerConfig(RunnerConfig),
@@ -54,6 +56,22 @@ pub(crate) struct Create {
     /// Where the enrolment secret is, or goes; `<install>.enrolment` when absent.
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
+}
+
+/// Show the inputs of an install, or change the vendor's.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold install inputs globex
+  freehold install inputs globex --input replicas=3 --input zones=a,b
+  freehold install inputs globex --input replicas:=null    back to the default
+
+The next deploy uses changed values. What the customer answers is changed in the install stack.")]
+pub(crate) struct Inputs {
+    install: InstallId,
+    /// An input to change: `name=text`, `name:=JSON` or `name=@FILE`.
+    #[arg(long = "input", value_name = "NAME=VALUE")]
+    inputs: Vec<Input>,
 }
 
 /// Print the CloudFormation template that the customer launches.
@@ -125,6 +143,7 @@ impl InstallCommand {
             Self::Create(args) => args.run(context).await,
             Self::List => show::list(context).await,
             Self::Show { install } => show::show(context, &install).await,
+            Self::Inputs(args) => args.run(context).await,
             Self::Stack(args) => args.run(context).await,
             Self::Launch(args) => args.run(context).await,
             Self::RunnerConfig(args) => args.run(context).await,

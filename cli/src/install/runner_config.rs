@@ -41,6 +41,7 @@ impl Command {
             repository: stack.output("RepositoryName")?.to_owned(),
             bucket: stack.output("BucketName")?.to_owned(),
             modes: modes(&stack),
+            inputs: answers(&stack),
         };
         runner.write(&self.machine, &self.out)?;
         let role = stack.output("RunnerRoleArn")?;
@@ -54,6 +55,12 @@ impl Command {
 fn modes(stack: &Stack) -> BTreeMap<String, String> {
     let role = |output: &str| stack.outputs.get(output).filter(|arn| !arn.is_empty()).cloned();
     MODES.iter().filter_map(|(mode, output)| Some(((*mode).to_owned(), role(output)?))).collect()
+}
+
+/// Returns the customer's answers: the outputs that are called like the parameter they show.
+fn answers(stack: &Stack) -> BTreeMap<String, String> {
+    let asked = |name: &String| name.starts_with("Input") && stack.parameters.contains_key(name);
+    stack.outputs.iter().filter(|(name, _)| asked(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 fn parsed<T: FromStr<Err: Display>>(stack: &Stack, key: &str) -> Result<T> {

@@ -67,6 +67,9 @@ fn render(view: &InstallView, out: Output) -> String {
     for (name, value) in &view.inputs {
         fact(&format!("input {name}"), plain(value));
     }
+    for problem in &view.problems {
+        fact("problem", problem.clone());
+    }
     let mut text = out.table(&facts);
     if !view.components.is_empty() {
         let mut table = Table::new(&["COMPONENT", "VERSION", "ARTIFACT", "DEPLOYED", "JOB"]);

@@ -8,10 +8,11 @@ use serde::Serialize;
 use url::Url;
 
 use super::Stack;
-use crate::api::Api;
+use crate::api::{Api, patiently};
 use crate::context::Context;
 use crate::error::{Doing, Error, Result};
 use crate::output::{note, print_raw};
+use crate::progress::Progress;
 use crate::tenant::{Bucket, bucket_name};
 
 /// How long a link works. Credentials of a session end it earlier.
@@ -28,7 +29,10 @@ struct Published {
 impl Stack {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let api = context.api().await?;
-        let stack: InstallStack = api.get(&["v1", "installs", self.install.as_str(), "stack"]).await?;
+        let progress = Progress::start();
+        let path = ["v1", "installs", self.install.as_str(), "stack"];
+        let stack: InstallStack = patiently(&progress, async || api.get(&path).await).await?;
+        drop(progress);
         let found = Digest::of(stack.template.as_bytes());
         if found != stack.digest {
             return Err(Error::internal(format!(

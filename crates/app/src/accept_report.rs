@@ -6,6 +6,7 @@ use freehold_domain::install::{HelloStep, Install, InstallError};
 use freehold_domain::job::{Job, JobEvent, JobState, Rejected};
 use freehold_domain::workflow::Workflow;
 use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::limits::{MAX_ANSWERS, MAX_ANSWERS_BYTES};
 use freehold_protocol::report::{
     AttemptEvent, AttemptReport, Fence, Hello, Outcome, RefusalReason, Report, ReportBody,
 };
@@ -123,9 +124,19 @@ impl AcceptReport {
     ) -> Result<Accepted, AppError> {
         envelope.open::<Report>(&hello.public_key).map_err(unbelievable)?;
         envelope.open::<Report>(&install.enrolment_key).map_err(unbelievable)?;
+        let too_much = too_much(hello);
+        if let Some(reason) = &too_much {
+            tracing::warn!(install.id = %install.id, "Refused what a hello tells of the install stack: {reason}");
+            let runner = Some(hello.public_key.key_id());
+            self.record(records::install_pk(&install.id), body, runner, reason.clone()).await?;
+        }
         for _ in 0..TRIES {
             let current = records::install(&*self.store, &install.id).await?;
-            let next = match current.value.on_hello(hello, self.clock.now()) {
+            let mut hello = hello.clone();
+            if too_much.is_some() {
+                hello.inputs.clone_from(&current.value.answers);
+            }
+            let next = match current.value.on_hello(&hello, self.clock.now()) {
                 Ok(HelloStep::Changed(next)) => *next,
                 Ok(HelloStep::Already) => return self.after_hello(&current.value).await,
                 Err(error @ InstallError::Retired { .. }) => {
@@ -328,6 +339,19 @@ pub async fn resume_run(store: &dyn Store, callbacks: &dyn Callbacks, workflow: 
         callbacks.succeed(&token.value.token, &json!({ "result": "settled" })).await?;
     }
     Ok(())
+}
+
+/// Returns why the answers in a hello are not taken: more than a stack can have. Whether each fits its input is decided
+/// where it is used, by the version that is deployed then.
+fn too_much(hello: &Hello) -> Option<String> {
+    let bytes: usize = hello.inputs.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let count = hello.inputs.len();
+    (count > MAX_ANSWERS || bytes > MAX_ANSWERS_BYTES).then(|| {
+        format!(
+            "{count} answers of the install stack with {bytes} bytes are more than the {MAX_ANSWERS} and the \
+             {MAX_ANSWERS_BYTES} bytes that are taken; the former ones stay"
+        )
+    })
 }
 
 fn unbelievable(error: freehold_protocol::EnvelopeError) -> AppError {

@@ -1,10 +1,11 @@
 //! Creates an install and starts its provisioning, which waits for the runner.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use freehold_domain::inputs::{check_given, merged};
 use freehold_domain::install::{Install, InstallError, Serves, check_name};
-use freehold_domain::plan::{check_deployable, resolve_inputs};
+use freehold_domain::plan::check_deployable;
 use freehold_domain::workflow::{Request, WorkflowKind};
 use freehold_protocol::api::CreateInstall;
 use freehold_protocol::order::Mode;
@@ -14,11 +15,13 @@ use crate::AppError;
 use crate::ports::{Clock, Committed, Expect, Key, Machines, Store, Write};
 use crate::records::{self, InstallEntry, Stored, install_key, load, put};
 use crate::start_workflow::{NewWorkflow, workflow_of, workflow_writes};
+use crate::versions::Versions;
 
 /// What creating needs.
 #[derive(Clone)]
 pub struct CreateInstalls {
     pub store: Arc<dyn Store>,
+    pub versions: Versions,
     pub machines: Arc<dyn Machines>,
     pub clock: Arc<dyn Clock>,
 }
@@ -37,9 +40,10 @@ impl CreateInstalls {
             return self.existing(known.value, request, workflow_id).await;
         }
         self.check_names(id).await?;
-        let version = records::version(&*self.store, &request.app, None).await?;
+        let version = self.versions.load(&request.app, None).await?;
         check_deployable(&version.document)?;
-        resolve_inputs(&version.document, &request.inputs)?;
+        check_given(&version.document, &request.inputs)?;
+        crate::stack_inputs::check(&version.document)?;
         let now = self.clock.now();
         let fresh = Install {
             id: id.clone(),
@@ -48,7 +52,8 @@ impl CreateInstalls {
             region: request.region.clone(),
             created_at: now,
             enrolment_key: request.enrolment_key.clone(),
-            inputs: request.inputs.clone(),
+            inputs: merged(&BTreeMap::new(), &request.inputs),
+            answers: BTreeMap::new(),
             orders_queue_url: None,
             runner: None,
             retired: BTreeSet::new(),

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
+use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
 use freehold_domain::job::{Job, JobState};
-use freehold_domain::plan::{Deployed, known_inputs, resolve_inputs};
+use freehold_domain::plan::Deployed;
 use freehold_domain::workflow::{Node, Target, Workflow};
-use freehold_protocol::app_version::{AppVersion, ComponentSpec};
+use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input};
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
 use freehold_protocol::order::{
     ApplyTerraform, Artifact, BuildArtifact, Cancel, DeployStack, Order, RunAction, SyncImage, Work,
@@ -20,6 +21,7 @@ use crate::AppError;
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, OrdersQueue, Signer, Store};
 use crate::records::{self, DeployedRecord, Stored, build_key, install_pk, load, load_all};
+use crate::versions::Versions;
 use crate::{advance, context};
 
 /// How old an order may be when its second copy is sent, in seconds: SQS drops a duplicate for five minutes
@@ -33,6 +35,7 @@ pub struct DispatchJob {
     /// The tenant registry's repository, for builds.
     pub repository: String,
     pub store: Arc<dyn Store>,
+    pub versions: Versions,
     pub orders: Arc<dyn OrdersQueue>,
     pub signer: Arc<dyn Signer>,
     pub clock: Arc<dyn Clock>,
@@ -115,7 +118,7 @@ impl DispatchJob {
             // INVARIANT: a job is made for a node of its workflow, and nodes are never removed.
             AppError::internal(format!("workflow `{}` has no node `{}`", workflow.id, job.node))
         })?;
-        let (work, context) = self.work(&workflow, node, install).await?;
+        let Task { work, context, sensitive_inputs } = self.work(&workflow, node, install).await?;
         Ok(Order {
             tenant: self.tenant.clone(),
             install: install.id.clone(),
@@ -131,15 +134,11 @@ impl DispatchJob {
             redelivery: work.redelivery(),
             work,
             context,
+            sensitive_inputs,
         })
     }
 
-    async fn work(
-        &self,
-        workflow: &Workflow,
-        node: &Node,
-        install: &Install,
-    ) -> Result<(Work, serde_json::Value), AppError> {
+    async fn work(&self, workflow: &Workflow, node: &Node, install: &Install) -> Result<Task, AppError> {
         if let Target::Build { component, build } = &node.target {
             let app = advance::build_app(workflow)
                 .ok_or_else(|| AppError::internal(format!("workflow `{}` builds no app", workflow.id)))?;
@@ -151,10 +150,11 @@ impl DispatchJob {
                 source: record.source,
                 repository: self.repository.clone(),
             };
-            return Ok((Work::Build(work), json!({ "nuon": {} })));
+            let (work, context) = (Work::Build(work), json!({ "nuon": {} }));
+            return Ok(Task { work, context, sensitive_inputs: Vec::new() });
         }
         let app = install.app().ok_or_else(|| AppError::internal(format!("install `{}` runs no app", install.id)))?;
-        let version = records::version(&*self.store, app, workflow.version.as_ref()).await?.document;
+        let version = self.versions.load(app, workflow.version.as_ref()).await?.document;
         let work = match &node.target {
             Target::Component { component, build, .. } => {
                 let record = self.build(app, build).await?;
@@ -179,9 +179,10 @@ impl DispatchJob {
                 return Err(AppError::internal(format!("build `{build}` in a deploy")));
             }
         };
-        let inputs = resolve_inputs(&version, &known_inputs(&version, &install.inputs))?;
+        let inputs = resolve_inputs(&version, &known_inputs(&version, &install.inputs), &install.answers)?;
         let deployed = self.deployed(install).await?;
-        Ok((work, context::tree(&self.tenant, install, &version, &inputs, &deployed)))
+        let context = context::tree(&self.tenant, install, &version, &inputs, &deployed);
+        Ok(Task { work, context, sensitive_inputs: sensitive_inputs(&version) })
     }
 
     async fn build(&self, app: &freehold_protocol::AppName, build: &BuildId) -> Result<Build, AppError> {
@@ -193,6 +194,26 @@ impl DispatchJob {
         let records: Vec<DeployedRecord> = load_all(&*self.store, &install_pk(&install.id), "component#").await?;
         Ok(records.into_iter().map(|record| (record.deployed.component.clone(), record.deployed)).collect())
     }
+}
+
+/// What an order asks for, and what it is rendered over.
+struct Task {
+    work: Work,
+    context: serde_json::Value,
+    sensitive_inputs: Vec<Input>,
+}
+
+/// Returns the sensitive inputs as the runner needs them: orders are small.
+fn sensitive_inputs(version: &AppVersion) -> Vec<Input> {
+    let sensitive = version.inputs.iter().filter(|input| input.sensitive);
+    sensitive
+        .map(|input| Input {
+            display_name: String::new(),
+            description: String::new(),
+            group: String::new(),
+            ..input.clone()
+        })
+        .collect()
 }
 
 fn component_work(version: &AppVersion, name: &ComponentName, artifact: Artifact) -> Result<Work, AppError> {

@@ -15,6 +15,8 @@ pub type Kind = ErrorKind;
 pub struct AppError {
     pub kind: Kind,
     pub message: String,
+    /// Whether it passes by itself within a minute or so, so that a client may wait for it.
+    pub soon: bool,
     #[source]
     pub source: Option<Box<dyn Error + Send + Sync>>,
 }
@@ -22,7 +24,7 @@ pub struct AppError {
 impl AppError {
     /// Returns an error of `kind` without a cause.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self { kind, message: message.into(), soon: false, source: None }
     }
 
     /// The request itself is wrong.
@@ -38,6 +40,11 @@ impl AppError {
     /// The state of things forbids it.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(Kind::Conflict, message)
+    }
+
+    /// The state of things forbids it for a moment: what it lacks is being made.
+    pub fn not_yet(message: impl Into<String>) -> Self {
+        Self { soon: true, ..Self::conflict(message) }
     }
 
     /// A defect.
@@ -58,12 +65,18 @@ impl From<PortError> for AppError {
             PortError::Denied { what, .. } => (Kind::Internal, format!("{what} is not permitted to this function")),
             PortError::Failed { what, .. } => (Kind::Internal, format!("{what} failed")),
         };
-        Self { kind, message, source: Some(Box::new(error)) }
+        Self { kind, message, soon: false, source: Some(Box::new(error)) }
     }
 }
 
 impl From<freehold_domain::plan::PlanError> for AppError {
     fn from(error: freehold_domain::plan::PlanError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+impl From<freehold_domain::inputs::InputsError> for AppError {
+    fn from(error: freehold_domain::inputs::InputsError) -> Self {
         Self::invalid(error.to_string())
     }
 }
@@ -82,12 +95,22 @@ impl From<freehold_domain::install::InstallError> for AppError {
 
 impl From<serde_json::Error> for AppError {
     fn from(error: serde_json::Error) -> Self {
-        Self { kind: Kind::Internal, message: "a record is not readable".into(), source: Some(Box::new(error)) }
+        Self {
+            kind: Kind::Internal,
+            message: "a record is not readable".into(),
+            soon: false,
+            source: Some(Box::new(error)),
+        }
     }
 }
 
 impl From<freehold_protocol::EnvelopeError> for AppError {
     fn from(error: freehold_protocol::EnvelopeError) -> Self {
-        Self { kind: Kind::Internal, message: "a message cannot be signed".into(), source: Some(Box::new(error)) }
+        Self {
+            kind: Kind::Internal,
+            message: "a message cannot be signed".into(),
+            soon: false,
+            source: Some(Box::new(error)),
+        }
     }
 }

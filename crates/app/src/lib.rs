@@ -20,9 +20,14 @@ pub mod read;
 pub mod records;
 pub mod register_install;
 pub mod render_stack;
+pub mod set_inputs;
+pub mod show_inputs;
+pub mod show_version;
+pub mod stack_inputs;
 pub mod start_build;
 pub mod start_workflow;
 pub mod sweep;
 pub mod sync_app;
+pub mod versions;
 
 pub use error::{AppError, Kind};

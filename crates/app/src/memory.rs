@@ -6,13 +6,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use freehold_domain::workflow::WorkflowKind;
-use freehold_protocol::{InstallId, Timestamp, WorkflowId};
+use freehold_protocol::{Digest, InstallId, Timestamp, WorkflowId};
 use serde_json::Value;
 
 use crate::messages::{DispatchMessage, GrantMessage};
 use crate::ports::{
-    Callbacks, Clock, Committed, Expect, Key, Machines, OrdersQueue, Outbox, PortError, Row, Store, Write,
+    Callbacks, Clock, Committed, Expect, Key, Machines, Objects, OrdersQueue, Outbox, PortError, Row, Store, Write,
 };
+
+/// The most writes of one commit (DynamoDB API reference, `TransactWriteItems`).
+const COMMIT_WRITES: usize = 100;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -69,6 +72,8 @@ impl Faults {
 #[derive(Debug, Default)]
 pub struct Memory {
     rows: Mutex<BTreeMap<Key, Row>>,
+    /// Objects of the bucket that hold app versions, by digest.
+    pub versions: Mutex<BTreeMap<Digest, Vec<u8>>>,
     /// Messages for `dispatch-job`, oldest first.
     pub dispatched: Mutex<Vec<DispatchMessage>>,
     /// Messages for `grant-artifact`.
@@ -99,6 +104,7 @@ impl Memory {
     /// Becomes a copy of `other`, but for its faults.
     pub fn restore(&self, other: &Self) {
         lock(&self.rows).clone_from(&lock(&other.rows));
+        lock(&self.versions).clone_from(&lock(&other.versions));
         lock(&self.dispatched).clone_from(&lock(&other.dispatched));
         lock(&self.grants).clone_from(&lock(&other.grants));
         lock(&self.orders).clone_from(&lock(&other.orders));
@@ -167,6 +173,10 @@ impl Store for Memory {
     }
 
     async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError> {
+        if writes.len() > COMMIT_WRITES {
+            let reason = format!("{} writes are more than the {COMMIT_WRITES} of one transaction", writes.len());
+            return Err(PortError::Failed { what: "commit".to_owned(), reason });
+        }
         self.faults.run("commit", || {
             let mut rows = lock(&self.rows);
             if let Some(key) = first_conflict(&rows, &writes) {
@@ -186,6 +196,24 @@ impl Store for Memory {
             }
             Committed::Done
         })
+    }
+}
+
+#[async_trait]
+impl Objects for Memory {
+    async fn presign_source(&self, digest: &Digest, size: u64, valid_secs: u64) -> Result<String, PortError> {
+        let url = || format!("https://bucket.invalid/{}?{size}&{valid_secs}", digest.hex());
+        self.faults.run("presign_source", url)
+    }
+
+    async fn put_version(&self, digest: &Digest, bytes: &[u8]) -> Result<(), PortError> {
+        self.faults.run("put_version", || {
+            lock(&self.versions).insert(digest.clone(), bytes.to_vec());
+        })
+    }
+
+    async fn get_version(&self, digest: &Digest) -> Result<Option<Vec<u8>>, PortError> {
+        self.faults.run("get_version", || lock(&self.versions).get(digest).cloned())
     }
 }
 

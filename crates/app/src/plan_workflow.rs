@@ -4,24 +4,28 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freehold_domain::build::Build;
+use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::{Install, InstallError};
 use freehold_domain::plan::{
-    DeployInput, DeployScope, Deployed, action_nodes, build_nodes, deploy_nodes, known_inputs, resolve_inputs,
+    DeployInput, DeployScope, Deployed, action_nodes, build_nodes, check_deployable, deploy_nodes,
 };
 use freehold_domain::workflow::{Advance, Node, Request, Workflow, WorkflowKind, WorkflowState};
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{BuildId, ComponentName, Digest, WorkflowId};
+use futures_util::future::try_join_all;
 use serde::Serialize;
 
 use crate::AppError;
 use crate::advance;
 use crate::ports::{Clock, Committed, Expect, Outbox, Store};
 use crate::records::{self, DeployedRecord, Phase, Stored, TaskToken, install_pk, load_all, put};
+use crate::versions::{Version, Versions};
 
 /// What planning needs.
 #[derive(Clone)]
 pub struct PlanWorkflow {
     pub store: Arc<dyn Store>,
+    pub versions: Versions,
     pub outbox: Arc<dyn Outbox>,
     pub clock: Arc<dyn Clock>,
 }
@@ -126,13 +130,18 @@ impl PlanWorkflow {
             }
             Request::Deploy { version, only, all } => {
                 let record = self.version_of(install, version.as_ref()).await?;
+                check_deployable(&record.document)?;
                 let scope = DeployScope {
                     only: only.clone(),
                     all: *all,
                     provision: workflow.kind == WorkflowKind::ProvisionInstall,
                 };
                 let builds = builds_of(&*self.store, &record.document).await?;
-                let inputs = resolve_inputs(&record.document, &known_inputs(&record.document, &install.inputs))?;
+                let inputs = resolve_inputs(
+                    &record.document,
+                    &known_inputs(&record.document, &install.inputs),
+                    &install.answers,
+                )?;
                 let deployed = self.deployed(install).await?;
                 let input = DeployInput {
                     version: &record.document,
@@ -146,13 +155,9 @@ impl PlanWorkflow {
         }
     }
 
-    async fn version_of(
-        &self,
-        install: &Install,
-        version: Option<&Digest>,
-    ) -> Result<records::VersionRecord, AppError> {
+    async fn version_of(&self, install: &Install, version: Option<&Digest>) -> Result<Version, AppError> {
         let app = install.app().ok_or_else(|| AppError::invalid(format!("install `{}` runs no app", install.id)))?;
-        records::version(&*self.store, app, version).await
+        self.versions.load(app, version).await
     }
 
     async fn deployed(&self, install: &Install) -> Result<BTreeMap<ComponentName, Deployed>, AppError> {
@@ -161,38 +166,49 @@ impl PlanWorkflow {
     }
 }
 
-/// Returns the id of the build of each component of `version` that has one.
+/// How many rows are asked for at once.
+const AT_ONCE: usize = 16;
+
+/// Where a component's build is kept, and the build, if there is one.
+#[derive(Debug)]
+pub struct SourceBuild {
+    pub component: ComponentName,
+    pub id: BuildId,
+    pub source_digest: Digest,
+    pub known: Option<Stored<Build>>,
+}
+
+/// Returns the build of each component of `version` that has something to build.
 ///
 /// # Errors
-/// Internal when a source cannot be written as JSON.
-pub fn build_ids(version: &AppVersion) -> Result<Vec<(ComponentName, BuildId, Digest)>, AppError> {
-    version
-        .components
-        .iter()
-        .filter_map(|component| match component.source_digest() {
-            Ok(source) => {
-                let source = source?;
-                let build = BuildId::derive(&version.app, &source, &component.name);
-                Some(Ok((component.name.clone(), build, source)))
-            }
-            Err(error) => Some(Err(error.into())),
-        })
-        .collect()
+/// The store's, or Internal when a source cannot be written as JSON.
+pub async fn source_builds(store: &dyn Store, version: &AppVersion) -> Result<Vec<SourceBuild>, AppError> {
+    let mut wanted = Vec::new();
+    for component in &version.components {
+        if let Some(source_digest) = component.source_digest()? {
+            let id = BuildId::derive(&version.app, &source_digest, &component.name);
+            wanted.push((component.name.clone(), id, source_digest));
+        }
+    }
+    let mut builds = Vec::with_capacity(wanted.len());
+    for some in wanted.chunks(AT_ONCE) {
+        let found = try_join_all(some.iter().map(async |(component, id, source_digest)| {
+            let known = records::load(store, &records::build_key(&version.app, id)).await?;
+            let (component, id, source_digest) = (component.clone(), id.clone(), source_digest.clone());
+            Ok::<_, AppError>(SourceBuild { component, id, source_digest, known })
+        }));
+        builds.extend(found.await?);
+    }
+    Ok(builds)
 }
 
 /// Returns the build of each component of `version` that has one.
 ///
 /// # Errors
-/// The store's.
+/// As [`source_builds`].
 pub async fn builds_of(store: &dyn Store, version: &AppVersion) -> Result<BTreeMap<ComponentName, Build>, AppError> {
-    let mut builds = BTreeMap::new();
-    for (component, build, _) in build_ids(version)? {
-        let record: Option<Stored<Build>> = records::load(store, &records::build_key(&version.app, &build)).await?;
-        if let Some(record) = record {
-            builds.insert(component, record.value);
-        }
-    }
-    Ok(builds)
+    let builds = source_builds(store, version).await?;
+    Ok(builds.into_iter().filter_map(|build| Some((build.component, build.known?.value))).collect())
 }
 
 fn changed(id: &WorkflowId) -> AppError {

@@ -191,4 +191,12 @@ pub trait Registry: Send + Sync {
 pub trait Objects: Send + Sync {
     /// Returns a pre-signed PUT of `sources/<hex>.tar.gz` for exactly these bytes, valid for `valid_secs`.
     async fn presign_source(&self, digest: &Digest, size: u64, valid_secs: u64) -> Result<String, PortError>;
+
+    /// Puts the canonical bytes of the app version called `digest` at `versions/<hex>.json`; the same bytes again change
+    /// nothing.
+    async fn put_version(&self, digest: &Digest, bytes: &[u8]) -> Result<(), PortError>;
+
+    /// Returns what is at `versions/<hex>.json`, whatever it is, if something is. Nothing larger than an app version may
+    /// be is read.
+    async fn get_version(&self, digest: &Digest) -> Result<Option<Vec<u8>>, PortError>;
 }

@@ -9,12 +9,13 @@ use freehold_protocol::api::{
 use freehold_protocol::{InstallId, JobId};
 use serde::de::DeserializeOwned;
 
-use crate::AppError;
 use crate::ports::Store;
 use crate::records::{
     self, Contact, DeployedRecord, InstallEntry, LogRecord, Stored, WorkflowEntry, contact_key, install_pk, job_pk,
     load, load_all, parse,
 };
+use crate::versions::Versions;
+use crate::{AppError, show_inputs};
 
 /// How many items one page of a list holds.
 pub const PAGE_ITEMS: u32 = 50;
@@ -35,19 +36,29 @@ pub async fn page<T: DeserializeOwned>(
     Ok(Page { items, next })
 }
 
-/// Returns an install with its runner and what is deployed.
+/// Returns an install with its runner, its inputs and what is deployed.
 ///
 /// # Errors
 /// NotFound, or the store's.
-pub async fn install(store: &dyn Store, id: &InstallId) -> Result<InstallView, AppError> {
+pub async fn install(versions: &Versions, id: &InstallId) -> Result<InstallView, AppError> {
+    let store = &*versions.store;
     let install = records::install(store, id).await?.value;
     let components: Vec<DeployedRecord> = load_all(store, &install_pk(id), "component#").await?;
+    let shown = match install.app() {
+        Some(_) => show_inputs::show(versions, &install).await?.inputs,
+        None => Vec::new(),
+    };
     let mut view = install_view(store, install).await?;
+    // Before a runner there cannot be answers, and that is no problem yet.
+    if view.runner.is_some() {
+        view.problems = shown.iter().filter_map(|input| input.problem.clone()).collect();
+    }
+    view.inputs = show_inputs::by_name(&shown);
     view.components = components.into_iter().map(deployed_view).collect();
     Ok(view)
 }
 
-/// Returns one page of installs, without what is deployed.
+/// Returns one page of installs, without inputs and what is deployed.
 ///
 /// # Errors
 /// The store's.
@@ -94,7 +105,8 @@ async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView
             since: runner.since,
             last_contact: contact.map(|contact| contact.value.at),
         }),
-        inputs: install.inputs,
+        inputs: std::collections::BTreeMap::new(),
+        problems: Vec::new(),
         components: Vec::new(),
         orders_queue_url: install.orders_queue_url,
     })

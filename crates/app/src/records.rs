@@ -56,13 +56,26 @@ pub struct AppRecord {
     pub updated_at: Timestamp,
 }
 
-/// An app version with its document.
+/// An app version; `versions` loads its document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VersionRecord {
+    pub app: AppName,
     pub version: Digest,
     pub number: u64,
     pub created_at: Timestamp,
-    pub document: AppVersion,
+    /// How many components it has.
+    pub components: u32,
+    pub document: Document,
+}
+
+/// Where the document of an app version is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Document {
+    /// Here.
+    Inline(Box<AppVersion>),
+    /// In the tenant's bucket, by the version's digest: this many canonical bytes.
+    Bucket { bytes: u64 },
 }
 
 /// An install's directory entry.
@@ -247,7 +260,7 @@ impl Record for AppRecord {
 
 impl Record for VersionRecord {
     fn key(&self) -> Key {
-        version_key(&self.document.app, &self.version)
+        version_key(&self.app, &self.version)
     }
 }
 
@@ -348,6 +361,7 @@ pub fn parse<T: DeserializeOwned>(row: &Row) -> Result<Stored<T>, AppError> {
     let value = serde_json::from_str(&row.body).map_err(|e| AppError {
         kind: crate::Kind::Internal,
         message: format!("row `{}` `{}` is not readable", row.key.pk, row.key.sk),
+        soon: false,
         source: Some(Box::new(e)),
     })?;
     Ok(Stored { value, rev: row.rev })
@@ -423,24 +437,6 @@ pub async fn workflow(store: &dyn Store, id: &WorkflowId) -> Result<Stored<Workf
 /// NotFound, or as [`load`].
 pub async fn job(store: &dyn Store, id: &JobId) -> Result<Stored<Job>, AppError> {
     load(store, &job_key(id)).await?.ok_or_else(|| AppError::not_found(format!("job `{id}` does not exist")))
-}
-
-/// Loads an app version: the given one, or the app's latest.
-///
-/// # Errors
-/// NotFound, or as [`load`].
-pub async fn version(store: &dyn Store, app: &AppName, version: Option<&Digest>) -> Result<VersionRecord, AppError> {
-    let version = match version {
-        Some(version) => version.clone(),
-        None => {
-            let record: Option<Stored<AppRecord>> = load(store, &app_key(app)).await?;
-            record.ok_or_else(|| unknown_app(app))?.value.latest
-        }
-    };
-    let record: Option<Stored<VersionRecord>> = load(store, &version_key(app, &version)).await?;
-    record
-        .map(|stored| stored.value)
-        .ok_or_else(|| AppError::not_found(format!("app `{app}` has no version `{version}`; sync it first")))
 }
 
 /// The error for an app that was never synced.

@@ -11,12 +11,13 @@ use freehold_protocol::{AccountId, Digest, InstallId, TenantName};
 use freehold_template::Limits;
 use serde_json::{Value, json};
 
-use crate::AppError;
 use crate::ports::{RootKey, Store};
 use crate::records;
+use crate::versions::Versions;
+use crate::{AppError, stack_inputs};
 
 /// The template, with `%{...}` placeholders.
-const TEMPLATE: &str = include_str!("../../../infra/install.yaml");
+pub(crate) const TEMPLATE: &str = include_str!("../../../infra/install.yaml");
 
 /// What rendering needs.
 #[derive(Clone)]
@@ -28,21 +29,23 @@ pub struct RenderStack {
     pub region: String,
     pub reports_queue_url: String,
     pub store: Arc<dyn Store>,
+    pub versions: Versions,
     pub root: Arc<dyn RootKey>,
 }
 
 impl RenderStack {
-    /// Returns the install's stack, with the roles that the app's latest version asks for.
+    /// Returns the install's stack, with the roles and the customer's inputs that the app's latest version asks for.
     ///
     /// # Errors
-    /// NotFound, Conflict before the orders queue is made, Invalid for a role that cannot be rendered, or a port's.
+    /// NotFound, Conflict before the orders queue is made, Invalid for a role or an input that cannot be rendered, or a
+    /// port's.
     pub async fn render(&self, id: &InstallId) -> Result<InstallStack, AppError> {
         let install = records::install(&*self.store, id).await?.value;
         let app = install.app().ok_or_else(|| AppError::invalid(format!("install `{id}` runs no app")))?;
         let queue = install.orders_queue_url.clone().ok_or_else(|| {
-            AppError::conflict(format!("orders queue of install `{id}` is being made; try again in a moment"))
+            AppError::not_yet(format!("orders queue of install `{id}` is being made; try again in a moment"))
         })?;
-        let record = records::version(&*self.store, app, None).await?;
+        let record = self.versions.load(app, None).await?;
         let key = self.root.public_key().await?;
         let arn = |name: String| format!("arn:aws:sqs:{}:{}:{name}", self.region, self.account);
         let short = record.version.hex().get(..12).unwrap_or_default().to_owned();
@@ -67,7 +70,9 @@ impl RenderStack {
             words.insert(format!("{word}_POLICIES"), policies.to_string());
             words.insert(format!("{word}_MANAGED"), managed.to_string());
         }
+        words.extend(stack_inputs::words(&record.document, &self.tenant, id)?);
         let template = fill(TEMPLATE, &words)?;
+        stack_inputs::check_size(&record.document, template.len())?;
         Ok(InstallStack {
             install: id.clone(),
             stack_name: format!("freehold-{id}"),

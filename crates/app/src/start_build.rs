@@ -4,16 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
+use freehold_domain::deployable::is_deployable;
 use freehold_domain::install::{BUILD_INSTALL, Install, Serves};
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
-use freehold_protocol::api::{BuildStarted, BuildView, EnrolBuildRunner, StartBuild};
-use freehold_protocol::{AccountId, AppName, BuildId, ComponentName, InstallId, WorkflowId};
+use freehold_protocol::api::{BuildStarted, BuildView, EnrolBuildRunner, LeftOut, StartBuild};
+use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::{AccountId, AppName, ComponentName, InstallId, WorkflowId};
 
 use crate::AppError;
-use crate::plan_workflow::build_ids;
+use crate::plan_workflow::{SourceBuild, source_builds};
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
-use crate::records::{self, Stored, build_key, install_key, load, put, workflow_key};
-use crate::start_workflow::{NewWorkflow, start};
+use crate::records::{Stored, install_key, load, put, workflow_key};
+use crate::start_workflow::{NewWorkflow, start, used_before};
+use crate::versions::{Version, Versions};
+
+/// How many builds one commit takes beside a workflow's own rows: a DynamoDB transaction holds 100 writes.
+const BUILDS_PER_COMMIT: usize = 90;
 
 /// What starting builds needs.
 #[derive(Clone)]
@@ -23,6 +29,7 @@ pub struct StartBuilds {
     /// The URL of the build runner's orders queue, which the tenant stack makes.
     pub build_queue_url: String,
     pub store: Arc<dyn Store>,
+    pub versions: Versions,
     pub machines: Arc<dyn Machines>,
     pub clock: Arc<dyn Clock>,
 }
@@ -54,6 +61,7 @@ impl StartBuilds {
                     created_at: self.clock.now(),
                     enrolment_key: request.enrolment_key.clone(),
                     inputs: BTreeMap::new(),
+                    answers: BTreeMap::new(),
                     orders_queue_url: None,
                     runner: None,
                     retired: BTreeSet::new(),
@@ -73,97 +81,129 @@ impl StartBuilds {
         }
     }
 
-    /// Starts one workflow for everything that is not built and not being built.
+    /// Starts one workflow for everything that is not built and not being built; what cannot be built here yet is left
+    /// out, and said.
     ///
     /// # Errors
-    /// NotFound for an unknown app or version, Conflict without a build runner, or the store's.
+    /// NotFound for an unknown app or version, Conflict without a build runner, or the ports'.
     pub async fn start(&self, app: &AppName, request: &StartBuild, cause: &str) -> Result<BuildStarted, AppError> {
-        let record = records::version(&*self.store, app, request.version.as_ref()).await?;
+        let version = self.versions.load(app, request.version.as_ref()).await?;
         let id = build_install()?;
         let install: Option<Stored<Install>> = load(&*self.store, &install_key(&id)).await?;
         let install = install.ok_or_else(|| {
             AppError::conflict("tenant has no build runner yet; register one with `freehold tenant build-runner`")
         })?;
         let workflow = WorkflowId::derive(app.as_str(), cause);
-        let mut wanted: Vec<(ComponentName, BuildId)> = Vec::new();
-        let mut writes: Vec<Write> = Vec::new();
-        for (component, build, source_digest) in build_ids(&record.document)? {
-            let known: Option<Stored<Build>> = load(&*self.store, &build_key(app, &build)).await?;
-            let due = match known.as_ref().map(|known| &known.value.state) {
+        let sources = source_builds(&*self.store, &version.document).await?;
+        let before: Option<Stored<Workflow>> = load(&*self.store, &workflow_key(&workflow)).await?;
+        if before.as_ref().is_some_and(|before| before.value.install != id) {
+            return Err(used_before());
+        }
+        // The same request again builds nothing a second time, however its workflow ended.
+        let due = if before.is_some() { Vec::new() } else { self.due(&sources).await? };
+        let mut builds: BTreeMap<ComponentName, Build> =
+            sources.iter().filter_map(|one| Some((one.component.clone(), one.known.as_ref()?.value.clone()))).collect();
+        if due.is_empty() {
+            let building = builds.values().find_map(|build| match &build.state {
+                BuildState::Building { workflow } => Some(workflow.clone()),
+                BuildState::Built { .. } | BuildState::Failed { .. } => None,
+            });
+            if building.as_ref() == Some(&workflow) {
+                // The request came before: make sure that the execution was started.
+                self.machines.start(WorkflowKind::BuildComponent, &workflow, &id).await?;
+            }
+            return Ok(answer(&version, building, &builds));
+        }
+        if install.value.runner.is_none() {
+            return Err(AppError::not_yet("build runner has not announced itself yet; start it, then build again"));
+        }
+        let mut writes = Vec::new();
+        for source in &due {
+            let Some(fresh) = self.fresh(&version.document, source, &workflow) else { continue };
+            let expect = source.known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
+            writes.push(put(&fresh, expect)?);
+            builds.insert(fresh.component.clone(), fresh);
+        }
+        let new = NewWorkflow {
+            id: workflow.clone(),
+            kind: WorkflowKind::BuildComponent,
+            mode: freehold_protocol::order::Mode::Maintenance,
+            request: Request::Build {
+                app: app.clone(),
+                builds: due.iter().map(|one| (one.component.clone(), one.id.clone())).collect(),
+            },
+        };
+        self.begin(&install, new, writes).await?;
+        Ok(answer(&version, Some(workflow), &builds))
+    }
+
+    /// Commits the builds and their workflow, and starts it. More builds than one commit takes are written before: until
+    /// the workflow is there, they are builds of one that does not exist, which the next request makes its own. Two
+    /// requests at once may then both build a source; the first artifact stays.
+    async fn begin(&self, install: &Stored<Install>, new: NewWorkflow, mut writes: Vec<Write>) -> Result<(), AppError> {
+        install.value.begin(&new.id, new.kind.is_exclusive())?;
+        let before = writes.split_off(writes.len().min(BUILDS_PER_COMMIT));
+        for some in before.chunks(BUILDS_PER_COMMIT) {
+            if let Committed::Conflict(_) = self.store.commit(some.to_vec()).await? {
+                let message = "builds of this app are being started by another request; try again";
+                return Err(AppError::new(crate::Kind::Transient, message));
+            }
+        }
+        start(&*self.store, &*self.machines, self.clock.now(), install, new, writes).await
+    }
+
+    /// Returns what is neither built nor being built by a workflow that is there.
+    async fn due<'a>(&self, sources: &'a [SourceBuild]) -> Result<Vec<&'a SourceBuild>, AppError> {
+        let mut left_behind: BTreeMap<&WorkflowId, bool> = BTreeMap::new();
+        let mut due = Vec::new();
+        for source in sources {
+            let is_due = match source.known.as_ref().map(|known| &known.value.state) {
                 None | Some(BuildState::Failed { .. }) => true,
                 Some(BuildState::Built { .. }) => false,
-                Some(BuildState::Building { workflow: by }) => *by != workflow && self.has_ended(by).await?,
+                Some(BuildState::Building { workflow: by }) => match left_behind.get(by) {
+                    Some(known) => *known,
+                    None => {
+                        let found: Option<Stored<Workflow>> = load(&*self.store, &workflow_key(by)).await?;
+                        let left = found.is_none_or(|workflow| workflow.value.state.is_terminal());
+                        left_behind.insert(by, left);
+                        left
+                    }
+                },
             };
-            let spec = record.document.component(&component);
-            let (Some(spec), true) = (spec, due) else { continue };
-            let Some(package) = spec.spec.package() else { continue };
-            let fresh = Build {
-                id: build.clone(),
-                app: app.clone(),
-                component: component.clone(),
-                package,
-                source: spec.source.clone(),
-                source_digest,
-                created_at: self.clock.now(),
-                state: BuildState::Building { workflow: workflow.clone() },
-            };
-            writes.push(put(&fresh, known.map_or(Expect::Absent, |known| Expect::Rev(known.rev)))?);
-            wanted.push((component, build));
-        }
-        let mut started = None;
-        if !wanted.is_empty() {
-            if install.value.runner.is_none() {
-                return Err(AppError::conflict(
-                    "build runner has not announced itself yet; start it, then build again",
-                ));
+            if is_due {
+                due.push(source);
             }
-            let new = NewWorkflow {
-                id: workflow.clone(),
-                kind: WorkflowKind::BuildComponent,
-                mode: freehold_protocol::order::Mode::Maintenance,
-                request: Request::Build { app: app.clone(), builds: wanted },
-            };
-            start(&*self.store, &*self.machines, self.clock.now(), &install, new, writes).await?;
-            started = Some(workflow.clone());
         }
-        let builds = self.views(&record.document).await?;
-        let building = builds_in_progress(&*self.store, &record.document).await?;
-        if started.is_none() && building.as_ref() == Some(&workflow) {
-            // The request came before: make sure that the execution was started.
-            self.machines.start(WorkflowKind::BuildComponent, &workflow, &id).await?;
-        }
-        Ok(BuildStarted { version: record.version, workflow: started.or(building), builds })
+        Ok(due)
     }
 
-    /// Returns whether the workflow ended, so that a build which it left behind is to be made by another.
-    async fn has_ended(&self, id: &WorkflowId) -> Result<bool, AppError> {
-        let workflow: Option<Stored<Workflow>> = load(&*self.store, &workflow_key(id)).await?;
-        Ok(workflow.is_none_or(|workflow| workflow.value.state.is_terminal()))
-    }
-
-    /// Returns the builds of an app version.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn views(
-        &self,
-        version: &freehold_protocol::app_version::AppVersion,
-    ) -> Result<Vec<BuildView>, AppError> {
-        let builds = crate::plan_workflow::builds_of(&*self.store, version).await?;
-        Ok(builds.values().map(view).collect())
+    fn fresh(&self, document: &AppVersion, source: &SourceBuild, workflow: &WorkflowId) -> Option<Build> {
+        let component = document.component(&source.component)?;
+        Some(Build {
+            id: source.id.clone(),
+            app: document.app.clone(),
+            component: source.component.clone(),
+            package: component.spec.package()?,
+            source: component.source.clone(),
+            source_digest: source.source_digest.clone(),
+            created_at: self.clock.now(),
+            state: BuildState::Building { workflow: workflow.clone() },
+        })
     }
 }
 
-/// Returns the workflow that is building something of the version, if one is.
-async fn builds_in_progress(
-    store: &dyn Store,
-    version: &freehold_protocol::app_version::AppVersion,
-) -> Result<Option<WorkflowId>, AppError> {
-    let builds = crate::plan_workflow::builds_of(store, version).await?;
-    Ok(builds.into_values().find_map(|build| match build.state {
-        BuildState::Building { workflow } => Some(workflow),
-        BuildState::Built { .. } | BuildState::Failed { .. } => None,
-    }))
+fn answer(version: &Version, workflow: Option<WorkflowId>, builds: &BTreeMap<ComponentName, Build>) -> BuildStarted {
+    let components = version.document.components.iter();
+    let left_out = components.filter(|component| !is_deployable(&component.spec)).map(|component| LeftOut {
+        component: component.name.clone(),
+        why: format!("is a `{}`", component.spec.kind()),
+    });
+    BuildStarted {
+        version: version.version.clone(),
+        workflow,
+        builds: builds.values().map(view).collect(),
+        left_out: left_out.collect(),
+    }
 }
 
 /// Returns what the API says of a build.

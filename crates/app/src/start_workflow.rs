@@ -1,24 +1,25 @@
 //! Starts a workflow: its rows in one commit, then the state machine's execution of the same name.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use freehold_domain::inputs::{known_inputs, merged, resolve_inputs};
 use freehold_domain::install::Install;
-use freehold_domain::plan::{known_inputs, resolve_inputs};
+use freehold_domain::plan::check_deployable;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind, WorkflowState};
 use freehold_protocol::api::StartDeploy;
 use freehold_protocol::order::Mode;
 use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
-use serde_json::Value;
 
 use crate::AppError;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::records::{self, OpenWorkflow, Stored, WorkflowEntry, load, put, workflow_key};
+use crate::versions::Versions;
 
 /// What starting deploys and actions needs.
 #[derive(Clone)]
 pub struct StartWorkflow {
     pub store: Arc<dyn Store>,
+    pub versions: Versions,
     pub machines: Arc<dyn Machines>,
     pub clock: Arc<dyn Clock>,
 }
@@ -50,10 +51,11 @@ impl StartWorkflow {
         }
         let mut stored = records::install(&*self.store, install).await?;
         let app = stored.value.app().cloned().ok_or_else(|| no_app(install))?;
-        let version = records::version(&*self.store, &app, request.version.as_ref()).await?;
+        let version = self.versions.load(&app, request.version.as_ref()).await?;
+        check_deployable(&version.document)?;
         check_scope(&version.document, request)?;
         let kept = known_inputs(&version.document, &stored.value.inputs);
-        resolve_inputs(&version.document, &merged(&kept, &request.inputs))?;
+        resolve_inputs(&version.document, &merged(&kept, &request.inputs), &stored.value.answers)?;
         stored.value.inputs = merged(&stored.value.inputs, &request.inputs);
         require_runner(&stored.value)?;
         let new = NewWorkflow {
@@ -81,9 +83,11 @@ impl StartWorkflow {
         }
         let stored = records::install(&*self.store, install).await?;
         let app = stored.value.app().cloned().ok_or_else(|| no_app(install))?;
-        let version = records::version(&*self.store, &app, None).await?;
+        let version = self.versions.load(&app, None).await?;
         freehold_domain::plan::action_nodes(&version.document, action, 0)
             .map_err(|e| AppError::not_found(e.to_string()))?;
+        let known = known_inputs(&version.document, &stored.value.inputs);
+        resolve_inputs(&version.document, &known, &stored.value.answers)?;
         require_runner(&stored.value)?;
         let new = NewWorkflow {
             id: id.clone(),
@@ -201,13 +205,8 @@ fn check_scope(version: &freehold_protocol::app_version::AppVersion, request: &S
     Ok(())
 }
 
-fn merged(old: &BTreeMap<String, Value>, new: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
-    let mut all = old.clone();
-    all.extend(new.iter().map(|(name, value)| (name.clone(), value.clone())));
-    all
-}
-
-fn used_before() -> AppError {
+/// The error for an idempotency key that stands for something else.
+pub(crate) fn used_before() -> AppError {
     AppError::conflict("idempotency key was used for another request; use a new one")
 }
 

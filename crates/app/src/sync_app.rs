@@ -1,15 +1,16 @@
 //! Stores an app version, and hands out where its packed sources go.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freehold_protocol::api::{PutSource, SourceUpload, VersionView};
-use freehold_protocol::app_version::AppVersion;
-use freehold_protocol::limits::MAX_APP_VERSION_BYTES;
-use freehold_protocol::{AppName, canonical};
+use freehold_protocol::app_version::{AppVersion, check_size};
+use freehold_protocol::{AppName, ComponentName, Digest, canonical};
 
 use crate::AppError;
-use crate::ports::{Clock, Committed, Expect, Objects, Store};
+use crate::ports::{Clock, Committed, Expect};
 use crate::records::{self, AppRecord, Stored, VersionRecord, app_key, load, put, version_key};
+use crate::versions::{Versions, components};
 
 /// The largest packed source, in bytes.
 pub const MAX_SOURCE_BYTES: u64 = 512 * 1024 * 1024;
@@ -19,8 +20,7 @@ pub const UPLOAD_SECS: u64 = 900;
 /// What syncing needs.
 #[derive(Clone)]
 pub struct SyncApp {
-    pub store: Arc<dyn Store>,
-    pub objects: Arc<dyn Objects>,
+    pub versions: Versions,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -37,28 +37,33 @@ impl SyncApp {
                 source.digest, source.size
             )));
         }
-        let url = self.objects.presign_source(&source.digest, source.size, UPLOAD_SECS).await?;
+        let url = self.versions.objects.presign_source(&source.digest, source.size, UPLOAD_SECS).await?;
         Ok(SourceUpload { url })
     }
 
     /// Stores `document` as the app's latest version; the same document again is the same version.
     ///
     /// # Errors
-    /// Invalid for a document that is too large or not of this app, or the store's.
+    /// Invalid for a document that is too large or not of this app, or the ports'.
     pub async fn put_version(&self, app: &AppName, document: &AppVersion) -> Result<VersionView, AppError> {
-        check(app, document)?;
-        let version = document.digest()?;
+        let bytes = check(app, document)?;
+        let version = Digest::of(&bytes);
+        // The object before the row that names it: whoever finds the row finds the document.
+        let place = self.versions.put(&version, document, &bytes).await?;
+        let store = &*self.versions.store;
         loop {
-            let known: Option<Stored<AppRecord>> = load(&*self.store, &app_key(app)).await?;
-            let existing: Option<Stored<VersionRecord>> = load(&*self.store, &version_key(app, &version)).await?;
+            let known: Option<Stored<AppRecord>> = load(store, &app_key(app)).await?;
+            let existing: Option<Stored<VersionRecord>> = load(store, &version_key(app, &version)).await?;
             let now = self.clock.now();
             let record = match &existing {
                 Some(existing) => existing.value.clone(),
                 None => VersionRecord {
+                    app: app.clone(),
                     version: version.clone(),
                     number: known.as_ref().map_or(0, |known| known.value.number) + 1,
                     created_at: now,
-                    document: document.clone(),
+                    components: components(document),
+                    document: place.clone(),
                 },
             };
             let latest = known.as_ref().is_some_and(|known| known.value.latest == version);
@@ -72,7 +77,7 @@ impl SyncApp {
             if existing.is_none() {
                 writes.push(put(&record, Expect::Absent)?);
             }
-            if self.store.commit(writes).await? == Committed::Done {
+            if store.commit(writes).await? == Committed::Done {
                 tracing::info!("Synced version {} of app `{app}`", record.number);
                 return Ok(view(&record));
             }
@@ -80,61 +85,66 @@ impl SyncApp {
     }
 }
 
-fn check(app: &AppName, document: &AppVersion) -> Result<(), AppError> {
+/// Returns the canonical bytes of a document that may be stored.
+fn check(app: &AppName, document: &AppVersion) -> Result<Vec<u8>, AppError> {
     if document.app != *app {
         return Err(AppError::invalid(format!("document is of app `{}`, not `{app}`", document.app)));
     }
     if document.format != 1 {
         return Err(AppError::invalid(format!("document has format {}, expected 1", document.format)));
     }
-    let size = canonical::to_vec(document)?.len();
-    if size > MAX_APP_VERSION_BYTES {
-        return Err(AppError::invalid(format!(
-            "app `{app}` has {size} bytes of config, more than the {MAX_APP_VERSION_BYTES} that are taken"
-        )));
-    }
-    check_components(document)
+    let bytes = canonical::to_vec(document)?;
+    check_size(&bytes).map_err(|e| AppError::invalid(format!("app `{app}` is too large: {e}")))?;
+    check_components(document)?;
+    Ok(bytes)
 }
 
 /// The command has checked the config; the control plane trusts no client with its graph.
 fn check_components(document: &AppVersion) -> Result<(), AppError> {
-    let mut done: Vec<&str> = Vec::new();
+    let mut waits: BTreeMap<&ComponentName, usize> = BTreeMap::new();
     for component in &document.components {
-        let name = &component.name;
-        if document.components.iter().filter(|other| other.name == *name).count() > 1 {
-            return Err(AppError::invalid(format!("two components are called `{name}`")));
-        }
-        if let Some(missing) = component.dependencies.iter().find(|name| document.component(name).is_none()) {
-            return Err(AppError::invalid(format!("component `{name}` depends on `{missing}`, which does not exist")));
+        if waits.insert(&component.name, component.dependencies.len()).is_some() {
+            return Err(AppError::invalid(format!("two components are called `{}`", component.name)));
         }
     }
-    loop {
-        let before = done.len();
-        for component in &document.components {
-            let ready = component.dependencies.iter().all(|name| done.contains(&name.as_str()));
-            if ready && !done.contains(&component.name.as_str()) {
-                done.push(component.name.as_str());
+    let mut dependents: BTreeMap<&ComponentName, Vec<&ComponentName>> = BTreeMap::new();
+    for component in &document.components {
+        let name = &component.name;
+        for dependency in &component.dependencies {
+            if !waits.contains_key(dependency) {
+                let message = format!("component `{name}` depends on `{dependency}`, which does not exist");
+                return Err(AppError::invalid(message));
+            }
+            dependents.entry(dependency).or_default().push(name);
+        }
+    }
+    // Kahn's algorithm: each edge is looked at once.
+    let mut ready: Vec<&ComponentName> = waits.iter().filter(|(_, left)| **left == 0).map(|(name, _)| *name).collect();
+    while let Some(done) = ready.pop() {
+        waits.remove(done);
+        for dependent in dependents.remove(done).unwrap_or_default() {
+            if let Some(left) = waits.get_mut(dependent) {
+                *left -= 1;
+                if *left == 0 {
+                    ready.push(dependent);
+                }
             }
         }
-        if done.len() == document.components.len() {
-            return Ok(());
-        }
-        if done.len() == before {
-            let stuck = document.components.iter().find(|component| !done.contains(&component.name.as_str()));
-            let name = stuck.map(|component| component.name.to_string()).unwrap_or_default();
-            return Err(AppError::invalid(format!("component `{name}` depends on itself through others")));
-        }
+    }
+    match waits.keys().next() {
+        None => Ok(()),
+        Some(name) => Err(AppError::invalid(format!("component `{name}` depends on itself through others"))),
     }
 }
 
 /// Returns what the API says of a version.
 pub fn view(record: &VersionRecord) -> VersionView {
     VersionView {
-        app: record.document.app.clone(),
+        app: record.app.clone(),
         version: record.version.clone(),
         number: record.number,
         created_at: record.created_at,
-        components: u32::try_from(record.document.components.len()).unwrap_or(u32::MAX),
+        components: record.components,
     }
 }
 

@@ -1,4 +1,4 @@
-//! S3: pre-signed PUTs of packed sources. Signs only; no S3 client is linked.
+//! S3: pre-signed PUTs of packed sources, and app versions by digest. Signs by itself: two requests need no S3 client.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,43 +6,68 @@ use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_credential_types::provider::ProvideCredentials;
 use aws_sigv4::http_request::{
-    PercentEncodingMode, SignableBody, SignableRequest, SignatureLocation, SigningSettings, UriPathNormalizationMode,
-    sign,
+    PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SignatureLocation, SigningInstructions,
+    SigningSettings, UriPathNormalizationMode, sign,
 };
 use aws_sigv4::sign::v4;
+use aws_smithy_http_client::Connector;
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorSettings};
+use aws_smithy_runtime_api::http::{Request, Response};
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::byte_stream::ByteStream;
 use freehold_app::ports::{Objects, PortError};
 use freehold_protocol::Digest;
+use freehold_protocol::limits::MAX_APP_VERSION_BYTES;
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(2);
+/// How long an answer may take to begin; the function's own time limit is three times as long.
+const READ: Duration = Duration::from_secs(5);
 
 /// The tenant's bucket.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct S3Objects {
     config: SdkConfig,
     bucket: String,
+    http: Connector,
 }
 
 impl S3Objects {
     /// Returns the bucket called `bucket`.
     pub fn new(config: &SdkConfig, bucket: impl Into<String>) -> Self {
-        Self { config: config.clone(), bucket: bucket.into() }
+        let mut http = Connector::builder()
+            .connector_settings(HttpConnectorSettings::builder().connect_timeout(CONNECT).read_timeout(READ).build());
+        http.set_sleep_impl(config.sleep_impl());
+        let http = http.tls_provider(Provider::Rustls(CryptoMode::Ring)).build();
+        Self { config: config.clone(), bucket: bucket.into(), http }
     }
-}
 
-#[async_trait]
-impl Objects for S3Objects {
-    async fn presign_source(&self, digest: &Digest, size: u64, valid_secs: u64) -> Result<String, PortError> {
-        let region = self.config.region().map(ToString::to_string).unwrap_or_default();
+    fn url(&self, key: &str) -> String {
         let base = match self.config.endpoint_url() {
             Some(endpoint) => endpoint.trim_end_matches('/').to_owned(),
-            None => format!("https://s3.{region}.amazonaws.com"),
+            None => format!("https://s3.{}.amazonaws.com", self.region()),
         };
-        let url = format!("{base}/{}/sources/{}.tar.gz", self.bucket, digest.hex());
+        format!("{base}/{}/{key}", self.bucket)
+    }
+
+    fn region(&self) -> String {
+        self.config.region().map(ToString::to_string).unwrap_or_default()
+    }
+
+    async fn signed(
+        &self,
+        request: SignableRequest<'_>,
+        place: impl FnOnce(&mut SigningSettings),
+    ) -> Result<SigningInstructions, PortError> {
         let provider = self.config.credentials_provider().ok_or_else(|| failed("there are no credentials"))?;
         let identity = provider.provide_credentials().await.map_err(failed)?.into();
         let mut settings = SigningSettings::default();
-        settings.signature_location = SignatureLocation::QueryParams;
-        settings.expires_in = Some(Duration::from_secs(valid_secs));
         settings.percent_encoding_mode = PercentEncodingMode::Single;
         settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
+        place(&mut settings);
+        let region = self.region();
         let params = v4::SigningParams::builder()
             .identity(&identity)
             .region(&region)
@@ -52,15 +77,87 @@ impl Objects for S3Objects {
             .build()
             .map_err(failed)?
             .into();
+        Ok(sign(request, &params).map_err(failed)?.into_parts().0)
+    }
+
+    /// Sends a request whose signature covers `body`: S3 takes no other bytes than these.
+    async fn send(&self, method: &str, key: &str, body: &[u8]) -> Result<Response, PortError> {
+        let url = self.url(key);
+        let length = body.len().to_string();
+        let headers = [("content-length", length.as_str()), ("content-type", "application/json")];
+        let headers = if method == "PUT" { &headers[..] } else { &[] };
+        let signable = SignableRequest::new(method, &url, headers.iter().copied(), SignableBody::Bytes(body));
+        let hashed = |settings: &mut SigningSettings| settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
+        let signed = self.signed(signable.map_err(failed)?, hashed).await?;
+        let mut request = Request::new(SdkBody::from(body));
+        request.set_method(method).map_err(failed)?;
+        request.set_uri(url).map_err(failed)?;
+        for (name, value) in headers.iter().copied().chain(signed.headers()) {
+            request.headers_mut().insert(name.to_owned(), value.to_owned());
+        }
+        self.http.call(request).await.map_err(|e| transient(aws_smithy_types::error::display::DisplayErrorContext(&e)))
+    }
+}
+
+#[async_trait]
+impl Objects for S3Objects {
+    async fn presign_source(&self, digest: &Digest, size: u64, valid_secs: u64) -> Result<String, PortError> {
+        let url = self.url(&format!("sources/{}.tar.gz", digest.hex()));
         // The length is signed: nobody can put more than was announced.
         let length = size.to_string();
         let headers = [("content-length", length.as_str())];
         let request =
             SignableRequest::new("PUT", &url, headers.into_iter(), SignableBody::UnsignedPayload).map_err(failed)?;
-        let (instructions, _) = sign(request, &params).map_err(failed)?.into_parts();
+        let in_query = |settings: &mut SigningSettings| {
+            settings.signature_location = SignatureLocation::QueryParams;
+            settings.expires_in = Some(Duration::from_secs(valid_secs));
+        };
+        let signed = self.signed(request, in_query).await?;
         let query: Vec<String> =
-            instructions.params().iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
+            signed.params().iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
         Ok(format!("{url}?{}", query.join("&")))
+    }
+
+    async fn put_version(&self, digest: &Digest, bytes: &[u8]) -> Result<(), PortError> {
+        let answer = self.send("PUT", &version_key(digest), bytes).await?;
+        match answer.status().as_u16() {
+            200..=299 => Ok(()),
+            _ => Err(refused(answer).await),
+        }
+    }
+
+    async fn get_version(&self, digest: &Digest) -> Result<Option<Vec<u8>>, PortError> {
+        let answer = self.send("GET", &version_key(digest), b"").await?;
+        match answer.status().as_u16() {
+            200 => {}
+            404 => return Ok(None),
+            _ => return Err(refused(answer).await),
+        }
+        let announced = answer.headers().get("content-length").and_then(|length| length.parse::<usize>().ok());
+        if announced.is_none_or(|length| length > MAX_APP_VERSION_BYTES) {
+            return Err(failed("object has more bytes than an app version may have"));
+        }
+        let body = ByteStream::new(answer.into_body()).collect().await.map_err(transient)?;
+        Ok(Some(body.to_vec()))
+    }
+}
+
+fn version_key(digest: &Digest) -> String {
+    format!("versions/{}.json", digest.hex())
+}
+
+/// Returns what an answer without success means.
+async fn refused(answer: Response) -> PortError {
+    let status = answer.status().as_u16();
+    let body = ByteStream::new(answer.into_body()).collect().await.map(|body| body.to_vec()).unwrap_or_default();
+    let text: String = String::from_utf8_lossy(&body).chars().take(300).collect();
+    let reason = format!("S3 answered {status}: {text}");
+    match status {
+        401 | 403 => PortError::Denied { what: WHAT.into(), reason },
+        // `RequestTimeout` is a 400: the body did not come in time (Amazon S3 API reference, "Error responses").
+        400 if text.contains("RequestTimeout") => transient(reason),
+        429 | 500..=599 => transient(reason),
+        _ => failed(reason),
     }
 }
 
@@ -77,6 +174,12 @@ fn encode(value: &str) -> String {
     })
 }
 
+const WHAT: &str = "tenant bucket";
+
 fn failed(reason: impl ToString) -> PortError {
-    PortError::Failed { what: "tenant bucket".into(), reason: reason.to_string() }
+    PortError::Failed { what: WHAT.into(), reason: reason.to_string() }
+}
+
+fn transient(reason: impl ToString) -> PortError {
+    PortError::Transient { what: WHAT.into(), reason: reason.to_string() }
 }

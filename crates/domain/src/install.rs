@@ -27,8 +27,13 @@ pub struct Install {
     pub created_at: Timestamp,
     /// The public half of the key that the enrolment secret stands for.
     pub enrolment_key: PublicKey,
+    /// What the vendor gave, as it was given.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
+    /// What the customer answered in the install stack, by parameter, as the runner told it last. A text counts as a
+    /// value only where [`crate::inputs::resolve_inputs`] takes it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub answers: BTreeMap<String, String>,
     /// The URL of its orders queue, once made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders_queue_url: Option<String>,
@@ -130,10 +135,11 @@ impl Install {
             host: hello.host.chars().take(120).collect(),
             since,
         };
-        if self.runner.as_ref() == Some(&runner) {
+        if self.runner.as_ref() == Some(&runner) && self.answers == hello.inputs {
             return Ok(HelloStep::Already);
         }
         next.runner = Some(runner);
+        next.answers.clone_from(&hello.inputs);
         Ok(HelloStep::Changed(Box::new(next)))
     }
 
@@ -201,6 +207,7 @@ mod tests {
             created_at: Timestamp::default(),
             enrolment_key: key(9),
             inputs: BTreeMap::new(),
+            answers: BTreeMap::new(),
             orders_queue_url: None,
             runner: None,
             retired: BTreeSet::new(),
@@ -220,7 +227,8 @@ mod tests {
     }
 
     fn hello(seed: u8) -> Hello {
-        Hello { public_key: key(seed), version: "0.1.0".into(), slots: 4, host: "i-1".into() }
+        let inputs = BTreeMap::from([("InputDomain".to_owned(), "globex.example".to_owned())]);
+        Hello { public_key: key(seed), version: "0.1.0".into(), slots: 4, host: "i-1".into(), inputs }
     }
 
     fn changed(step: Result<HelloStep, InstallError>) -> Install {
@@ -239,6 +247,18 @@ mod tests {
 
         assert!(matches!(back, Err(InstallError::Retired { .. })));
         assert_eq!(second.on_hello(&hello(2), Timestamp::from_millis(4)), Ok(HelloStep::Already));
+    }
+
+    #[test]
+    fn a_hello_brings_the_customers_answers_and_another_one_replaces_them() {
+        let first = changed(install().on_hello(&hello(1), Timestamp::from_millis(1)));
+        let other = BTreeMap::from([("InputZones".to_owned(), "3".to_owned())]);
+
+        let second = changed(first.on_hello(&Hello { inputs: other.clone(), ..hello(1) }, Timestamp::from_millis(2)));
+
+        assert_eq!(first.answers["InputDomain"], "globex.example");
+        assert_eq!(second.answers, other);
+        assert_eq!(second.runner, first.runner);
     }
 
     #[test]

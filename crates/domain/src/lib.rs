@@ -6,6 +6,9 @@
 pub mod audit;
 pub mod build;
 pub mod deployable;
+pub mod diff;
+pub mod graph;
+pub mod inputs;
 pub mod install;
 pub mod job;
 pub mod plan;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_protocol::app_version::{Action, AppVersion, Component, Input, InputKind, Reference, Trigger};
+use freehold_protocol::app_version::{Action, AppVersion, Component, Reference, Trigger};
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, canonical};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,19 +36,13 @@ pub enum PlanError {
     UnknownComponent { app: String, component: ComponentName, nearest: Option<String> },
     #[error("app `{app}` has no action `{action}`{}", hint(.nearest))]
     UnknownAction { app: String, action: ActionName, nearest: Option<String> },
-    #[error("app `{app}` has no input `{input}`{}", hint(.nearest))]
-    UnknownInput { app: String, input: String, nearest: Option<String> },
-    #[error("input `{0}` is required; set it with `--input {0}=VALUE`")]
-    MissingInput(String),
-    #[error("input `{input}` must be a {expected}, found {found}")]
-    WrongType { input: String, expected: &'static str, found: String },
     #[error("app `{app}` cannot be deployed here yet: {}", listed(.found))]
     NotDeployable { app: String, found: Vec<Undeployable> },
     #[error("value cannot be written as JSON: {0}")]
     Unwritable(String),
 }
 
-fn hint(nearest: &Option<String>) -> String {
+pub(crate) fn hint(nearest: &Option<String>) -> String {
     nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
@@ -68,78 +62,6 @@ fn listed(found: &[Undeployable]) -> String {
 pub fn check_deployable(version: &AppVersion) -> Result<(), PlanError> {
     let found = undeployable(version);
     if found.is_empty() { Ok(()) } else { Err(PlanError::NotDeployable { app: version.app.to_string(), found }) }
-}
-
-/// Returns the value of every input: given, else its default.
-///
-/// # Errors
-/// An unknown input, a missing required one, or a value of the wrong type.
-pub fn resolve_inputs(
-    version: &AppVersion,
-    given: &BTreeMap<String, Value>,
-) -> Result<BTreeMap<String, Value>, PlanError> {
-    for name in given.keys() {
-        if !version.inputs.iter().any(|input| input.name == *name) {
-            let nearest = nearest(name, version.inputs.iter().map(|input| input.name.as_str()));
-            return Err(PlanError::UnknownInput { app: version.app.to_string(), input: name.clone(), nearest });
-        }
-    }
-    let mut values = BTreeMap::new();
-    for input in &version.inputs {
-        match given.get(&input.name).or(input.default.as_ref()) {
-            Some(value) => {
-                values.insert(input.name.clone(), check_type(input, value)?);
-            }
-            None if input.required => return Err(PlanError::MissingInput(input.name.clone())),
-            None => {}
-        }
-    }
-    Ok(values)
-}
-
-/// Returns those stored values that `version` still has an input for: a version may drop an input that installs have
-/// set, and an older one may bring it back.
-pub fn known_inputs(version: &AppVersion, stored: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
-    stored
-        .iter()
-        .filter(|(name, _)| version.inputs.iter().any(|input| input.name == **name))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
-}
-
-/// Texts are read as the input's type where that is what the text says (`"3"` is a number).
-fn check_type(input: &Input, value: &Value) -> Result<Value, PlanError> {
-    let parsed = match value {
-        Value::String(text) => serde_json::from_str::<Value>(text).ok(),
-        _ => None,
-    };
-    let candidates = [Some(value.clone()), parsed];
-    let (expected, fits): (_, fn(&Value) -> bool) = match input.kind {
-        InputKind::String => ("string", Value::is_string),
-        InputKind::Number => ("number", Value::is_number),
-        InputKind::List => ("list", Value::is_array),
-        InputKind::Bool => ("bool", Value::is_boolean),
-        InputKind::Json => ("JSON value", |_| true),
-        InputKind::Yaml => ("text of YAML", |_| true),
-        InputKind::Hcl => ("text of HCL", |_| true),
-    };
-    candidates.into_iter().flatten().find(fits).ok_or_else(|| PlanError::WrongType {
-        input: input.name.clone(),
-        expected,
-        found: shape(value),
-    })
-}
-
-fn shape(value: &Value) -> String {
-    match value {
-        Value::Null => "nothing".into(),
-        Value::Bool(value) => format!("`{value}`"),
-        Value::Number(value) => format!("`{value}`"),
-        // The text itself may be a secret: only its length is told.
-        Value::String(text) => format!("a text of {} characters", text.chars().count()),
-        Value::Array(_) => "a list".into(),
-        Value::Object(_) => "a map".into(),
-    }
 }
 
 /// Returns the digest that changes when deploying `component` again would change something: its artifact, its own
@@ -249,7 +171,8 @@ fn component_target(version: &AppVersion, component: &Component, input: DeployIn
     Ok(Target::Component { component: component.name.clone(), build, artifact, fingerprint })
 }
 
-fn add_dependents(version: &AppVersion, touched: &mut BTreeSet<ComponentName>) {
+/// Adds to `touched` every component that depends on one of them.
+pub(crate) fn add_dependents(version: &AppVersion, touched: &mut BTreeSet<ComponentName>) {
     loop {
         let before = touched.len();
         for component in &version.components {
@@ -264,6 +187,16 @@ fn add_dependents(version: &AppVersion, touched: &mut BTreeSet<ComponentName>) {
 }
 
 fn triggered_actions(version: &AppVersion, touched: &BTreeSet<ComponentName>, provision: bool) -> Vec<Node> {
+    let triggered = triggered(version, touched, provision);
+    triggered.into_iter().map(|(action, after)| action_node(action, after, 0)).collect()
+}
+
+/// Returns the actions that a deploy of `touched` runs, and the nodes after which each does.
+pub(crate) fn triggered<'a>(
+    version: &'a AppVersion,
+    touched: &BTreeSet<ComponentName>,
+    provision: bool,
+) -> Vec<(&'a Action, BTreeSet<String>)> {
     let everything = || -> BTreeSet<String> { touched.iter().map(ToString::to_string).collect() };
     let after = |action: &Action| {
         action.triggers.iter().find_map(|trigger| match trigger {
@@ -280,12 +213,17 @@ fn triggered_actions(version: &AppVersion, touched: &BTreeSet<ComponentName>, pr
             | Trigger::Event { .. } => None,
         })
     };
-    version.actions.iter().filter_map(|action| Some(action_node(action, after(action)?, 0))).collect()
+    version.actions.iter().filter_map(|action| Some((action, after(action)?))).collect()
+}
+
+/// Returns the name of an action's node.
+pub(crate) fn action_node_name(action: &Action) -> String {
+    format!("action:{}", action.name)
 }
 
 fn action_node(action: &Action, dependencies: BTreeSet<String>, serial: u64) -> Node {
     Node {
-        name: format!("action:{}", action.name),
+        name: action_node_name(action),
         target: Target::Action { action: action.name.clone() },
         dependencies,
         timeout_secs: action.timeout_secs,

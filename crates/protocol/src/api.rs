@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::app_version::AppVersion;
+use crate::app_version::{AppVersion, InputKind};
 use crate::envelope::PublicKey;
 use crate::report::Fence;
 use crate::{AccountId, AppName, BuildId, ComponentName, Digest, InstallId, JobId, Timestamp, WorkflowId};
@@ -28,6 +28,15 @@ pub struct ErrorDetail {
     pub kind: ErrorKind,
     /// A sentence that names the thing and the way out.
     pub message: String,
+    /// Whether it passes by itself within a minute or so: ask again with the same key.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub soon: bool,
+}
+
+/// Whether a flag has the value that it has unsaid.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// The public kinds of errors; each has one HTTP status.
@@ -116,6 +125,24 @@ pub struct VersionDocument {
     #[serde(flatten)]
     pub view: VersionView,
     pub document: AppVersion,
+    /// What the source of each component was resolved to, in the order of the document.
+    #[serde(default)]
+    pub resolved: Vec<ResolvedSource>,
+}
+
+/// What a component's source was asked for as, and what it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ResolvedSource {
+    pub component: ComponentName,
+    /// As the config says it, such as an image with its tag, or a repository with its branch.
+    pub asked: String,
+    /// A commit or a digest; absent while only a build can tell, and there is none yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<String>,
+    /// The build of this source, in whatever state; absent when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<BuildId>,
 }
 
 /// `GET /v1/apps`, `GET /v1/apps/{app}`.
@@ -147,6 +174,18 @@ pub struct BuildStarted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<WorkflowId>,
     pub builds: Vec<BuildView>,
+    /// Components that cannot be built here yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A component that a build leaves out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LeftOut {
+    pub component: ComponentName,
+    /// Such as "is a `helm_chart`".
+    pub why: String,
 }
 
 /// `GET /v1/apps/{app}/builds`.
@@ -207,12 +246,94 @@ pub struct InstallView {
     pub live: Option<WorkflowId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<RunnerView>,
+    /// What was answered, by name, without defaults; empty in lists.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
+    /// What stands in the way of deploys, such as an answer that does not fit; empty in lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
     #[serde(default)]
     pub components: Vec<DeployedView>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders_queue_url: Option<String>,
+}
+
+/// `GET /v1/apps/{app}/versions/{version}/inputs-schema`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InputsSchema {
+    pub app: AppName,
+    pub version: Digest,
+    /// JSON Schema 2020-12 of an object with a property for each input.
+    pub schema: Value,
+}
+
+/// `POST /v1/installs/{install}/inputs`: changes the vendor's inputs; the others stay. Nothing is deployed by it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetInputs {
+    /// By name; null takes a value away, which leaves the default.
+    pub inputs: BTreeMap<String, Value>,
+}
+
+/// `GET /v1/installs/{install}/inputs`: the inputs that the app's latest version has, as they are in the install.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InstallInputs {
+    pub install: InstallId,
+    pub app: AppName,
+    pub version: Digest,
+    pub inputs: Vec<InputView>,
+}
+
+/// One input of an install.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InputView {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub display_name: String,
+    #[serde(rename = "type")]
+    pub kind: InputKind,
+    pub required: bool,
+    pub sensitive: bool,
+    /// The parameter of the install stack with which the customer answers; absent for the vendor's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<String>,
+    pub from: AnsweredBy,
+    /// Absent without one; `(set)` for a sensitive one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// Why deploys are refused for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// Where an input's value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AnsweredBy {
+    Vendor,
+    /// The install stack; the runner told it.
+    Customer,
+    /// The install stack, and it stays in the customer's account.
+    CustomersAccount,
+    Default,
+    Nobody,
+}
+
+impl AnsweredBy {
+    /// Returns what it is, as a table says it.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Vendor => "vendor",
+            Self::Customer => "customer",
+            Self::CustomersAccount => "customer's account",
+            Self::Default => "default",
+            Self::Nobody => "nobody",
+        }
+    }
 }
 
 /// The runner of an install.

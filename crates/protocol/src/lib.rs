@@ -12,6 +12,7 @@ pub mod grant;
 pub mod ids;
 pub mod limits;
 pub mod order;
+pub mod provenance;
 pub mod report;
 pub mod time;
 

@@ -7,12 +7,19 @@ pub const MAX_ENVELOPE_BYTES: usize = 1024 * 1024;
 /// The largest payload carried inside a message, in bytes; a larger one travels by reference with its digest.
 pub const MAX_INLINE_PAYLOAD_BYTES: usize = 200 * 1024;
 
-/// The largest API request body, in bytes. The HTTP API itself takes 10 MiB.
+/// The largest API request body, in bytes, but for the one that carries an app version. The HTTP API itself takes 10 MiB.
 pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
+
+/// The largest request body that carries an app version, in bytes: the document and what is around it.
+pub const MAX_VERSION_REQUEST_BYTES: usize = MAX_APP_VERSION_BYTES + 64 * 1024;
 
 /// The largest canonical app version, in bytes; an answer of a function holds 6 MB (AWS Lambda quotas, "Invocation
 /// payload").
 pub const MAX_APP_VERSION_BYTES: usize = 4 * 1024 * 1024;
+
+/// The largest canonical app version as a JSON string, in bytes: requests and answers travel through Lambda as strings,
+/// where every quote and backslash takes two bytes. The rest of the 6 MB is for what is said beside the document.
+pub const MAX_QUOTED_VERSION_BYTES: usize = 5 * 1024 * 1024;
 
 /// The largest canonical app version kept in the table, in bytes; a DynamoDB item holds 400 KB. A larger one lives in
 /// the tenant's bucket, by digest.
@@ -23,6 +30,12 @@ pub const MAX_LOG_BYTES_PER_REPORT: usize = 16 * 1024;
 
 /// The largest set of outputs that a job may report, in bytes of JSON.
 pub const MAX_OUTPUTS_BYTES: usize = 64 * 1024;
+
+/// The most answers of a customer that a runner announces; a CloudFormation template has at most 200 parameters.
+pub const MAX_ANSWERS: usize = 200;
+
+/// The largest set of a customer's answers, in bytes of names and values together.
+pub const MAX_ANSWERS_BYTES: usize = 64 * 1024;
 
 /// Seconds of SQS visibility that a received order starts with: the lease.
 pub const LEASE_SECS: u64 = 30;

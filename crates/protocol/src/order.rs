@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::app_version::Input;
 use crate::envelope::Payload;
 use crate::{ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, TenantName, Timestamp, WorkflowId};
 
@@ -31,6 +32,10 @@ pub struct Order {
     pub work: Work,
     /// The `.nuon` tree that the work's templates are rendered over; secrets are added on the runner only.
     pub context: Value,
+    /// The app's sensitive inputs, without words for people. The values of the customer's are not in the tree: the
+    /// runner adds them. None of their values may be shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sensitive_inputs: Vec<Input>,
 }
 
 impl Payload for Order {

@@ -50,6 +50,10 @@ pub struct Hello {
     pub slots: u32,
     /// The machine: an EC2 instance id or a host name.
     pub host: String,
+    /// What the customer answered in the install stack, by parameter ([`crate::app_version::Input::parameter`]);
+    /// sensitive answers stay in the customer's account.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, String>,
 }
 
 /// One message about one attempt.

@@ -87,6 +87,7 @@ fn order(work: Work) -> Order {
         redelivery: work.redelivery(),
         work,
         context: json!({ "nuon": { "install": { "id": "globex" } } }),
+        sensitive_inputs: Vec::new(),
     }
 }
 
@@ -131,6 +132,11 @@ fn orders() {
             capabilities: vec!["CAPABILITY_NAMED_IAM".into()],
         })),
     );
+    let image = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
+    let token = serde_json::from_value(json!({
+        "name": "api_token", "type": "string", "required": true, "sensitive": true, "customer": true,
+    }));
+    golden("order-sensitive-inputs", &Order { sensitive_inputs: vec![token.unwrap()], ..image });
     let step = ActionStep {
         name: "show".into(),
         command: "true".into(),
@@ -205,9 +211,16 @@ fn control_messages() {
 
 #[test]
 fn reports() {
-    let hello =
-        Hello { public_key: key(2).verifying_key().into(), version: "0.1.0".into(), slots: 4, host: "i-1".into() };
-    golden("report-hello", &report(ReportBody::Hello(hello)));
+    let hello = Hello {
+        public_key: key(2).verifying_key().into(),
+        version: "0.1.0".into(),
+        slots: 4,
+        host: "i-1".into(),
+        inputs: BTreeMap::new(),
+    };
+    golden("report-hello", &report(ReportBody::Hello(hello.clone())));
+    let inputs = BTreeMap::from([("InputDomainName".to_owned(), "globex.example".to_owned())]);
+    golden("report-hello-inputs", &report(ReportBody::Hello(Hello { inputs, ..hello })));
     golden("report-heartbeat", &report(ReportBody::Heartbeat));
     golden("report-started", &attempt(AttemptEvent::Started));
     golden("report-progress", &attempt(AttemptEvent::Progress { log: "line\n".into() }));

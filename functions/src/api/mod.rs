@@ -14,12 +14,13 @@ use freehold_app::cancel::Cancel;
 use freehold_app::create_install::CreateInstalls;
 use freehold_app::ports::{RootKey, Store};
 use freehold_app::render_stack::RenderStack;
+use freehold_app::set_inputs::SetInputs;
 use freehold_app::start_build::StartBuilds;
 use freehold_app::start_workflow::StartWorkflow;
 use freehold_app::sync_app::SyncApp;
-use freehold_aws::objects::S3Objects;
+use freehold_app::versions::Versions;
 use freehold_protocol::api::{ErrorBody, ErrorDetail, IDEMPOTENCY_KEY};
-use freehold_protocol::limits::MAX_REQUEST_BYTES;
+use freehold_protocol::limits::{MAX_REQUEST_BYTES, MAX_VERSION_REQUEST_BYTES};
 use freehold_protocol::{AccountId, TenantName};
 use http::{HeaderMap, HeaderValue};
 use lambda_runtime::Error;
@@ -28,7 +29,7 @@ use serde::de::DeserializeOwned;
 
 use crate::log_failure;
 use crate::settings::{Settings, variable};
-use routes::Routes;
+use routes::{Operation, Routes};
 
 /// The API of one tenant.
 pub struct Api {
@@ -38,10 +39,12 @@ pub struct Api {
     reports_queue_url: String,
     routes: Routes,
     store: Arc<dyn Store>,
+    versions: Versions,
     root: Arc<dyn RootKey>,
     sync: SyncApp,
     builds: StartBuilds,
     installs: CreateInstalls,
+    inputs: SetInputs,
     workflows: StartWorkflow,
     stacks: RenderStack,
     cancel: Cancel,
@@ -95,31 +98,40 @@ impl Api {
         let (account, region) = (settings.account()?, variable("AWS_REGION")?);
         let reports_queue_url = variable("FREEHOLD_REPORTS_QUEUE_URL")?;
         let root = settings.signer()?;
-        let objects = Arc::new(S3Objects::new(&settings.sdk, variable("FREEHOLD_BUCKET")?));
+        let versions = settings.versions(&store)?;
         Ok(Self {
             tenant: settings.tenant.clone(),
             routes: Routes::new()?,
-            sync: SyncApp { store: Arc::clone(&store), objects, clock: Arc::clone(&clock) },
+            sync: SyncApp { versions: versions.clone(), clock: Arc::clone(&clock) },
             builds: StartBuilds {
                 account: account.clone(),
                 region: region.clone(),
                 build_queue_url: variable("FREEHOLD_BUILD_QUEUE_URL")?,
                 store: Arc::clone(&store),
+                versions: versions.clone(),
                 machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },
             installs: CreateInstalls {
                 store: Arc::clone(&store),
+                versions: versions.clone(),
                 machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },
-            workflows: StartWorkflow { store: Arc::clone(&store), machines, clock: Arc::clone(&clock) },
+            inputs: SetInputs { store: Arc::clone(&store), versions: versions.clone() },
+            workflows: StartWorkflow {
+                store: Arc::clone(&store),
+                versions: versions.clone(),
+                machines,
+                clock: Arc::clone(&clock),
+            },
             stacks: RenderStack {
                 tenant: settings.tenant.clone(),
                 account: account.clone(),
                 region: region.clone(),
                 reports_queue_url: reports_queue_url.clone(),
                 store: Arc::clone(&store),
+                versions: versions.clone(),
                 root: root.clone(),
             },
             cancel: Cancel { store: Arc::clone(&store), clock },
@@ -127,6 +139,7 @@ impl Api {
             region,
             reports_queue_url,
             store,
+            versions,
             root,
         })
     }
@@ -137,7 +150,7 @@ impl Api {
             Ok(body) => response(200, body),
             Err(error) => {
                 log_failure("request refused", &error);
-                let detail = ErrorDetail { kind: error.kind, message: error.message };
+                let detail = ErrorDetail { kind: error.kind, message: error.message, soon: error.soon };
                 response(error.kind.status(), serde_json::to_string(&ErrorBody { error: detail }).unwrap_or_default())
             }
         }
@@ -151,7 +164,7 @@ impl Api {
             path: parameters,
             after: request.query_string_parameters.first("after").map(str::to_owned),
             cause: idempotency_key(&method, &request.headers)?,
-            body: body_of(request)?,
+            body: body_of(request, longest_body(operation))?,
         };
         self.operate(operation, &call).await
     }
@@ -162,11 +175,16 @@ fn to_json<T: Serialize>(answer: &T) -> Result<String, AppError> {
     Ok(serde_json::to_string(answer)?)
 }
 
-fn body_of(request: ApiGatewayV2httpRequest) -> Result<String, AppError> {
+/// Returns how long a request's body may be, in bytes.
+const fn longest_body(operation: Operation) -> usize {
+    if matches!(operation, Operation::PutVersion) { MAX_VERSION_REQUEST_BYTES } else { MAX_REQUEST_BYTES }
+}
+
+fn body_of(request: ApiGatewayV2httpRequest, most: usize) -> Result<String, AppError> {
     let body = request.body.unwrap_or_default();
-    if body.len() > MAX_REQUEST_BYTES {
+    if body.len() > most {
         return Err(AppError::invalid(format!(
-            "request body has {} bytes, more than the {MAX_REQUEST_BYTES} that are taken",
+            "request body has {} bytes, more than the {most} that are taken",
             body.len()
         )));
     }

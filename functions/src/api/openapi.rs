@@ -1,9 +1,9 @@
 //! The OpenAPI 3.1 document, made from the table of routes and the API types.
 
 use freehold_protocol::api::{
-    AppView, BuildStarted, BuildView, CreateInstall, EnrolBuildRunner, ErrorBody, IDEMPOTENCY_KEY, InstallCreated,
-    InstallStack, InstallView, JobView, LogPage, Page, PutSource, PutVersion, SourceUpload, StartBuild, StartDeploy,
-    TenantView, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
+    AppView, BuildStarted, BuildView, CreateInstall, EnrolBuildRunner, ErrorBody, IDEMPOTENCY_KEY, InputsSchema,
+    InstallCreated, InstallInputs, InstallStack, InstallView, JobView, LogPage, Page, PutSource, PutVersion, SetInputs,
+    SourceUpload, StartBuild, StartDeploy, TenantView, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -104,11 +104,14 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::PutVersion => (Some(schema::<PutVersion>(g)), schema::<VersionView>(g)),
         Operation::ListVersions => (None, schema::<Page<VersionView>>(g)),
         Operation::ShowVersion => (None, schema::<VersionDocument>(g)),
+        Operation::ShowInputsSchema => (None, schema::<InputsSchema>(g)),
         Operation::StartBuild => (Some(schema::<StartBuild>(g)), schema::<BuildStarted>(g)),
         Operation::ListBuilds => (None, schema::<Page<BuildView>>(g)),
         Operation::CreateInstall => (Some(schema::<CreateInstall>(g)), schema::<InstallCreated>(g)),
         Operation::ListInstalls => (None, schema::<Page<InstallView>>(g)),
         Operation::ShowInstall => (None, schema::<InstallView>(g)),
+        Operation::ShowInputs => (None, schema::<InstallInputs>(g)),
+        Operation::SetInputs => (Some(schema::<SetInputs>(g)), schema::<InstallInputs>(g)),
         Operation::RenderStack => (None, schema::<InstallStack>(g)),
         Operation::StartDeploy => (Some(schema::<StartDeploy>(g)), schema::<WorkflowStarted>(g)),
         Operation::RunAction => (None, schema::<WorkflowStarted>(g)),

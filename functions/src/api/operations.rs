@@ -2,11 +2,11 @@
 
 use freehold_app::AppError;
 use freehold_app::records::{self, AppRecord, Stored, VersionRecord, app_key, app_pk, load};
-use freehold_app::{read, start_build, sync_app};
+use freehold_app::{read, show_inputs, show_version, start_build, sync_app};
 use freehold_domain::build::Build;
 use freehold_protocol::api::{
-    CreateInstall, EnrolBuildRunner, InstallCreated, Page, PutSource, PutVersion, StartBuild, StartDeploy, TenantView,
-    VersionDocument, WorkflowStarted,
+    CreateInstall, EnrolBuildRunner, InstallCreated, Page, PutSource, PutVersion, SetInputs, StartBuild, StartDeploy,
+    TenantView, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
 
@@ -48,8 +48,11 @@ impl Api {
             }
             Operation::ShowVersion => {
                 let (app, version): (AppName, Digest) = (call.id("app")?, call.id("version")?);
-                let record = records::version(store, &app, Some(&version)).await?;
-                to_json(&VersionDocument { view: sync_app::view(&record), document: record.document })
+                to_json(&show_version::show(&self.versions, &app, &version).await?)
+            }
+            Operation::ShowInputsSchema => {
+                let (app, version): (AppName, Digest) = (call.id("app")?, call.id("version")?);
+                to_json(&show_inputs::schema(&self.versions, &app, &version).await?)
             }
             Operation::StartBuild => {
                 let request: StartBuild = call.json()?;
@@ -62,11 +65,16 @@ impl Api {
             }
             Operation::CreateInstall => {
                 let (install, workflow) = self.installs.create(&call.json::<CreateInstall>()?).await?;
-                let install = read::install(store, &install.id).await?;
+                let install = read::install(&self.versions, &install.id).await?;
                 to_json(&InstallCreated { install, workflow })
             }
             Operation::ListInstalls => to_json(&read::installs(store, call.after.as_deref()).await?),
-            Operation::ShowInstall => to_json(&read::install(store, &call.id("install")?).await?),
+            Operation::ShowInstall => to_json(&read::install(&self.versions, &call.id("install")?).await?),
+            Operation::ShowInputs => {
+                let install = records::install(store, &call.id("install")?).await?.value;
+                to_json(&show_inputs::show(&self.versions, &install).await?)
+            }
+            Operation::SetInputs => to_json(&self.inputs.set(&call.id("install")?, &call.json::<SetInputs>()?).await?),
             Operation::RenderStack => to_json(&self.stacks.render(&call.id("install")?).await?),
             Operation::StartDeploy => {
                 let request: StartDeploy = call.json()?;

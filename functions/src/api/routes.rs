@@ -15,11 +15,14 @@ pub enum Operation {
     PutVersion,
     ListVersions,
     ShowVersion,
+    ShowInputsSchema,
     StartBuild,
     ListBuilds,
     CreateInstall,
     ListInstalls,
     ShowInstall,
+    ShowInputs,
+    SetInputs,
     RenderStack,
     StartDeploy,
     RunAction,
@@ -45,7 +48,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// Every route.
-pub const ROUTES: [Route; 22] = [
+pub const ROUTES: [Route; 25] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -54,11 +57,19 @@ pub const ROUTES: [Route; 22] = [
     route(Operation::PutVersion, "POST", "/v1/apps/{app}/versions", "Syncs an app version"),
     route(Operation::ListVersions, "GET", "/v1/apps/{app}/versions", "Versions of an app"),
     route(Operation::ShowVersion, "GET", "/v1/apps/{app}/versions/{version}", "A version with its document"),
+    route(
+        Operation::ShowInputsSchema,
+        "GET",
+        "/v1/apps/{app}/versions/{version}/inputs-schema",
+        "The JSON Schema of a version's inputs",
+    ),
     route(Operation::StartBuild, "POST", "/v1/apps/{app}/builds", "Builds what a version has no artifact for"),
     route(Operation::ListBuilds, "GET", "/v1/apps/{app}/builds", "Builds of an app"),
     route(Operation::CreateInstall, "POST", "/v1/installs", "Creates an install and starts its provisioning"),
     route(Operation::ListInstalls, "GET", "/v1/installs", "Installs"),
     route(Operation::ShowInstall, "GET", "/v1/installs/{install}", "An install and what is deployed there"),
+    route(Operation::ShowInputs, "GET", "/v1/installs/{install}/inputs", "The inputs of an install"),
+    route(Operation::SetInputs, "POST", "/v1/installs/{install}/inputs", "Changes the vendor's inputs of an install"),
     route(Operation::RenderStack, "GET", "/v1/installs/{install}/stack", "The CloudFormation template to launch"),
     route(Operation::StartDeploy, "POST", "/v1/installs/{install}/deploys", "Deploys what a change touches"),
     route(Operation::RunAction, "POST", "/v1/installs/{install}/actions/{action}/runs", "Runs an action"),

@@ -11,10 +11,13 @@ use lambda_runtime::{Error, LambdaEvent, service_fn};
 async fn main() -> Result<(), Error> {
     init_logs();
     let settings = Settings::read()?;
+    let store = settings.store()?;
+    let versions = settings.versions(&store)?;
     let dispatch = DispatchJob {
         tenant: settings.tenant.clone(),
         repository: variable("FREEHOLD_REPOSITORY")?,
-        store: settings.store()?,
+        store,
+        versions,
         orders: std::sync::Arc::new(SqsOrders::new(&settings.sdk)),
         signer: settings.signer()?,
         clock: settings.clock(),

@@ -26,7 +26,9 @@ struct Answer {
 async fn main() -> Result<(), Error> {
     init_logs();
     let settings = Settings::read()?;
-    let plan = PlanWorkflow { store: settings.store()?, outbox: settings.outbox()?, clock: settings.clock() };
+    let store = settings.store()?;
+    let versions = settings.versions(&store)?;
+    let plan = PlanWorkflow { store, versions, outbox: settings.outbox()?, clock: settings.clock() };
     let plan = &plan;
     lambda_runtime::run(service_fn(|event: LambdaEvent<Phase>| async move {
         let next = match event.payload {

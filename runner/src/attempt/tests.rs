@@ -229,6 +229,7 @@ impl World {
             journal: Mutex::new(Journal::open(path).unwrap()),
             audit: Audit::open(path, identity, tenant, install).unwrap(),
             roles: Roles::new(config.clone(), &sdk),
+            answers: crate::answers::Answers::new(&sdk, config.install.clone()),
             grants: Arc::new(GrantDesk::default()),
             hands: Hands::default(),
             turns: Turns::new(2),

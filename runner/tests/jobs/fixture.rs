@@ -113,6 +113,7 @@ fn order(work: Work) -> Order {
         redelivery: Redelivery::Resume,
         work,
         context: json!({ "nuon": { "install": { "id": "globex-prod" } } }),
+        sensitive_inputs: Vec::new(),
     }
 }
 
@@ -131,6 +132,7 @@ fn config(directory: &Path) -> Config {
         repository: REPOSITORY.into(),
         bucket: Some(BUCKET.into()),
         modes: Default::default(),
+        inputs: Default::default(),
         terraform: None,
         sandbox: SandboxKind::Bubblewrap,
         drain_secs: 600,

@@ -106,6 +106,7 @@ impl Measured {
             redelivery: work.redelivery(),
             work,
             context: serde_json::json!({"nuon": {}}),
+            sensitive_inputs: Vec::new(),
         };
         let delegate = SigningKey::from_bytes(&DELEGATE);
         let certificate = Delegate {

@@ -112,5 +112,6 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
             idempotent: true,
         }),
         context: serde_json::json!({}),
+        sensitive_inputs: Vec::new(),
     })
 }

@@ -241,6 +241,14 @@ impl World {
     /// # Errors
     /// What failed.
     pub async fn install(&self, name: &str, app: &str) -> anyhow::Result<Install> {
+        self.install_answering(name, app, &[]).await
+    }
+
+    /// Creates an install of `app` for a new customer, who launches its stack with `answers` (`Parameter=value`).
+    ///
+    /// # Errors
+    /// What failed.
+    pub async fn install_answering(&self, name: &str, app: &str, answers: &[&str]) -> anyhow::Result<Install> {
         let account = self.new_customer()?;
         let file = |suffix: &str| self.file(&format!("{name}{suffix}")).display().to_string();
         let (secret, template, config, state) = (file(".enrolment"), file(".yaml"), file(".toml"), file("-state"));
@@ -249,7 +257,9 @@ impl World {
         self.patiently("the install's queue is made", &["install", "stack", name, "-o", &template]).await?;
         let principal = format!("RunnerPrincipal=arn:aws:iam::{account}:root");
         let launch = ["install", "launch", name, "--template", &template, "--secret-file", &secret];
-        self.command(&account, &[&launch[..], &["--parameter", &principal, "--json"]].concat()).await?.json()?;
+        let answers: Vec<&str> = answers.iter().flat_map(|answer| ["--parameter", answer]).collect();
+        let launch = [&launch[..], &["--parameter", &principal, "--json"], &answers].concat();
+        self.command(&account, &launch).await?.json()?;
         let configure = ["install", "runner-config", name, "--out", &config, "--state-dir", &state, "--json"];
         self.command(&account, &configure).await?.json()?;
         Ok(Install { name: name.to_owned(), account, config: config.into(), created })

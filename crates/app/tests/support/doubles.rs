@@ -1,4 +1,4 @@
-//! Doubles of the ports that `memory` leaves out: signer, root key, registry, queue administration, objects. All fail
+//! Doubles of the ports that `memory` leaves out: signer, root key, registry, queue administration. All fail
 //! through the one fault injector of the control plane's memory.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
 use freehold_app::memory::Memory;
 use freehold_app::ports::{
-    Clock, Committed, DelegateKey, Key, Objects, PortError, QueueAdmin, Registry, RootKey, Row, Signer, Store, Write,
+    Clock, Committed, DelegateKey, Key, PortError, QueueAdmin, Registry, RootKey, Row, Signer, Store, Write,
 };
 use freehold_protocol::envelope::{Delegate, PublicKey};
 use freehold_protocol::order::{Artifact, Descriptor};
@@ -159,15 +159,5 @@ impl QueueAdmin for MemoryQueues {
             meanwhile.await;
         }
         self.memory.faults.run("allow_reporters", || *self.reporters.lock().unwrap() = runners.to_vec())
-    }
-}
-
-/// A bucket that signs anything.
-pub(crate) struct MemoryObjects(pub(crate) Arc<Memory>);
-
-#[async_trait]
-impl Objects for MemoryObjects {
-    async fn presign_source(&self, digest: &Digest, size: u64, valid_secs: u64) -> Result<String, PortError> {
-        self.0.faults.run("presign_source", || format!("https://bucket.invalid/{}?{size}&{valid_secs}", digest.hex()))
     }
 }

@@ -24,6 +24,7 @@ use freehold_app::start_build::StartBuilds;
 use freehold_app::start_workflow::StartWorkflow;
 use freehold_app::sweep::Sweep;
 use freehold_app::sync_app::SyncApp;
+use freehold_app::versions::Versions;
 use freehold_app::{AppError, records};
 use freehold_domain::{Job, Workflow};
 use freehold_protocol::api::{BuildStarted, CreateInstall, EnrolBuildRunner, StartBuild, StartDeploy};
@@ -31,7 +32,7 @@ use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{InstallId, JobId, TenantName, Timestamp, WorkflowId};
 use serde_json::{Value, json};
 
-use doubles::{Keys, MemoryObjects, MemoryQueues, MemoryRegistry, queue_url};
+use doubles::{Keys, MemoryQueues, MemoryRegistry, queue_url};
 use runner::Runner;
 use walk::{Machine, Mail, Rng};
 
@@ -116,9 +117,14 @@ impl World {
         self.memory.now()
     }
 
+    /// Returns the versions as a cold function has them: each use case keeps its own.
+    pub(crate) fn versions(&self) -> Versions {
+        Versions::new(self.memory.clone(), self.memory.clone())
+    }
+
     pub(crate) fn sync_app(&self) -> SyncApp {
         let memory = &self.memory;
-        SyncApp { store: memory.clone(), objects: Arc::new(MemoryObjects(memory.clone())), clock: memory.clone() }
+        SyncApp { versions: self.versions(), clock: memory.clone() }
     }
 
     pub(crate) fn start_builds(&self) -> StartBuilds {
@@ -128,6 +134,7 @@ impl World {
             region: "eu-west-1".into(),
             build_queue_url: queue_url("build"),
             store: memory.clone(),
+            versions: self.versions(),
             machines: memory.clone(),
             clock: memory.clone(),
         }
@@ -135,12 +142,22 @@ impl World {
 
     pub(crate) fn create_installs(&self) -> CreateInstalls {
         let memory = &self.memory;
-        CreateInstalls { store: memory.clone(), machines: memory.clone(), clock: memory.clone() }
+        CreateInstalls {
+            store: memory.clone(),
+            versions: self.versions(),
+            machines: memory.clone(),
+            clock: memory.clone(),
+        }
     }
 
     pub(crate) fn start_workflow(&self) -> StartWorkflow {
         let memory = &self.memory;
-        StartWorkflow { store: memory.clone(), machines: memory.clone(), clock: memory.clone() }
+        StartWorkflow {
+            store: memory.clone(),
+            versions: self.versions(),
+            machines: memory.clone(),
+            clock: memory.clone(),
+        }
     }
 
     pub(crate) fn register_install(&self) -> RegisterInstall {
@@ -149,7 +166,7 @@ impl World {
 
     pub(crate) fn plan_workflow(&self) -> PlanWorkflow {
         let memory = &self.memory;
-        PlanWorkflow { store: memory.clone(), outbox: memory.clone(), clock: memory.clone() }
+        PlanWorkflow { store: memory.clone(), versions: self.versions(), outbox: memory.clone(), clock: memory.clone() }
     }
 
     pub(crate) fn finish_workflow(&self) -> FinishWorkflow {
@@ -178,6 +195,7 @@ impl World {
             tenant: self.tenant.clone(),
             repository: "fh-acme".into(),
             store: memory.clone(),
+            versions: self.versions(),
             orders: memory.clone(),
             signer: self.keys.clone(),
             clock: memory.clone(),
@@ -214,6 +232,7 @@ impl World {
             region: "eu-west-1".into(),
             reports_queue_url: "https://sqs.invalid/111111111111/fh-acme-reports".into(),
             store: self.memory.clone(),
+            versions: self.versions(),
             root: self.keys.clone(),
         }
     }

@@ -43,6 +43,8 @@ pub(crate) struct Runner {
     pub(crate) key: SigningKey,
     pub(crate) secret: String,
     pub(crate) slots: u32,
+    /// What the customer answered in the install stack, by parameter.
+    pub(crate) answers: BTreeMap<String, String>,
     pub(crate) behaviours: BTreeMap<String, Behaviour>,
     /// Jobs that it started, one entry each time.
     pub(crate) started: Vec<String>,
@@ -64,6 +66,7 @@ impl Runner {
             key: SigningKey::from_bytes(&[seed; 32]),
             secret: format!("secret of {install}"),
             slots: 2,
+            answers: BTreeMap::new(),
             behaviours: BTreeMap::new(),
             started: Vec::new(),
             attempts: BTreeMap::new(),
@@ -91,7 +94,8 @@ impl Runner {
 
     pub(crate) fn hello(&self, at: Timestamp) -> String {
         let public_key = self.key.verifying_key().into();
-        let hello = Hello { public_key, version: "0.1.0".into(), slots: self.slots, host: "i-1".into() };
+        let inputs = self.answers.clone();
+        let hello = Hello { public_key, version: "0.1.0".into(), slots: self.slots, host: "i-1".into(), inputs };
         let report = self.report(ReportBody::Hello(hello), at);
         let enrolment = enrolment_key(&self.tenant, &self.install, &self.secret);
         Envelope::seal(&report, &[&self.key, &enrolment]).unwrap().to_json().unwrap()

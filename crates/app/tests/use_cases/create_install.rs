@@ -111,7 +111,7 @@ async fn a_request_that_makes_no_sense_is_refused_by_name() {
         (CreateInstall { app: "demos".parse().unwrap(), ..good.clone() }, Kind::NotFound, "app `demos` does not exist"),
         (CreateInstall { inputs: [].into(), ..good.clone() }, Kind::Invalid, "input `greeting` is required"),
         (unknown_input, Kind::Invalid, "did you mean `greeting`?"),
-        (wrong_type, Kind::Invalid, "input `days` must be a number"),
+        (wrong_type, Kind::Invalid, "input `days` must be a number, found a text of 4 characters"),
         (CreateInstall { region: "Ireland".into(), ..good.clone() }, Kind::Invalid, "is not an AWS region"),
         (CreateInstall { region: "eu-west".into(), ..good.clone() }, Kind::Invalid, "is not an AWS region"),
         (CreateInstall { region: String::new(), ..good }, Kind::Invalid, "is not an AWS region"),

@@ -12,7 +12,7 @@ use crate::support::walk::Rng;
 use crate::support::{World, app, with_input};
 
 /// Calls without effect: a lost answer is the same as no answer.
-const READS: [&str; 6] = ["get", "query", "delegate", "manifest", "blob_url", "public_key"];
+const READS: [&str; 7] = ["get", "query", "get_version", "delegate", "manifest", "blob_url", "public_key"];
 
 /// What is there to pick up what fell between two steps.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -7,6 +7,40 @@ use serde_json::{Value, json};
 
 use crate::support::{World, app, globex};
 
+/// Filled in from inputs of every kind, with texts that try to be more than texts; `tests/infra` reads it too.
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/install-with-inputs.yaml");
+
+/// A text that would end quotes, lines, flows and comments, name placeholders and functions, or bring keys of its own.
+const HOSTILE: &str = "%{TENANT_KEY} \" }, Evil: {Type: String}\n  Evil: !Sub \"${AWS::AccountId}\" \\ # \u{2028}é…";
+
+async fn with_inputs(inputs: Value, groups: Value) -> World {
+    let mut world = World::with_app().await;
+    world.create().await;
+    world.run().await;
+    let mut version = app::document();
+    version.inputs = serde_json::from_value(inputs).unwrap();
+    version.input_groups = serde_json::from_value(groups).unwrap();
+    world.sync(&version).await;
+    world
+}
+
+async fn refused(inputs: Value) -> String {
+    let world = with_inputs(inputs, json!([])).await;
+    let rendered = world.render_stack().render(&globex()).await.unwrap_err();
+    let mut creation = world.creation("initech");
+    creation.inputs.clear();
+    let created = world.create_installs().create(&creation).await.unwrap_err();
+    assert_eq!((rendered.kind, &rendered.message), (Kind::Invalid, &created.message));
+    rendered.message
+}
+
+/// Returns one input of the customer.
+fn asked(name: &str, kind: &str, more: Value) -> Value {
+    let mut input = json!({ "name": name, "type": kind, "customer": true });
+    input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    input
+}
+
 /// Returns a world whose provision role has this inline policy.
 async fn with_policy(document: &str) -> World {
     let mut world = World::with_app().await;
@@ -102,4 +136,81 @@ async fn there_is_no_stack_before_the_queue_nor_for_the_build_runner() {
     let nobody = world.render_stack().render(&"nobody".parse().unwrap()).await.unwrap_err();
 
     assert_eq!((early.kind, build.kind, nobody.kind), (Kind::Conflict, Kind::Invalid, Kind::NotFound));
+}
+
+#[tokio::test]
+async fn the_customers_inputs_are_parameters_whatever_their_texts_say() {
+    let inputs = json!([
+        asked("api_token", "string", json!({ "sensitive": true, "required": true, "group": "keys", "default": "never shown" })),
+        asked("colour", "string", json!({ "default": HOSTILE, "description": format!("{HOSTILE}\u{85}\u{7f}\u{1}"), "display_name": HOSTILE, "group": "look" })),
+        asked("days", "number", json!({ "default": "7", "group": "look" })),
+        asked("debug", "bool", json!({ "default": "true" })),
+        asked("domain-name", "string", json!({ "required": true, "description": "where it is reached" })),
+        asked("extra", "json", json!({ "default": "{\"a\": [1, \"b\"]}" })),
+        asked("limit", "number", json!({ "description": "x".repeat(2000) })),
+        asked("modules", "hcl", json!({ "default": "a = 1\n" })),
+        asked("open", "bool", json!({})),
+        asked("otp_seed", "string", json!({ "sensitive": true, "display_name": HOSTILE })),
+        asked("replicas", "number", json!({ "required": true })),
+        asked("values", "yaml", json!({})),
+        asked("zones", "list", json!({ "default": ["a", "b"] })),
+        { "name": "vendors", "type": "string" },
+    ]);
+    let groups = json!([{ "name": "look", "display_name": HOSTILE }, { "name": "keys" }, { "name": "empty" }]);
+    let world = with_inputs(inputs, groups).await;
+
+    let template = world.render_stack().render(&globex()).await.unwrap().template;
+
+    if std::env::var_os("FREEHOLD_UPDATE").is_some() {
+        std::fs::write(GOLDEN, &template).unwrap();
+    }
+    assert!(!template.contains("never shown") && !template.contains("InputVendors"));
+    let kept = std::fs::read_to_string(GOLDEN).unwrap_or_default();
+    assert!(template == kept, "the golden template is out of date; run `FREEHOLD_UPDATE=1 cargo test -p freehold-app`");
+}
+
+#[tokio::test]
+async fn an_app_without_such_inputs_has_the_plain_template() {
+    let world = with_inputs(json!([{ "name": "vendors", "type": "string" }]), json!([])).await;
+
+    let template = world.render_stack().render(&globex()).await.unwrap().template;
+
+    assert!(!template.contains("Input") && !template.contains("/input/api"), "{template}");
+}
+
+#[tokio::test]
+async fn inputs_that_no_stack_has_room_for_are_refused_when_the_install_is_created() {
+    let many: Vec<Value> = (0..200).map(|n| asked(&format!("i{n}"), "string", json!({}))).collect();
+    let long: Vec<Value> =
+        (0..30).map(|n| asked(&format!("i{n}"), "string", json!({ "default": "x".repeat(2000) }))).collect();
+
+    let too_many = refused(json!(many)).await;
+    let world = with_inputs(json!(long), json!([])).await;
+    let too_large = world.render_stack().render(&globex()).await.unwrap_err();
+
+    assert_eq!(
+        too_many,
+        "app `demo` has 200 inputs that the customer answers, and an install stack has room for 187 parameters; leave \
+         some to the vendor (`user_configurable = false`), or put several into one of type `json`"
+    );
+    assert!(too_large.message.starts_with("install stack of app `demo` would have "), "{too_large}");
+    assert!(too_large.message.contains("more than the 51200 that CloudFormation takes"), "{too_large}");
+}
+
+#[tokio::test]
+async fn a_default_that_is_no_parameters_value_is_refused_by_input() {
+    let default = |text: &str| json!([asked("zone", "string", json!({ "default": text }))]);
+
+    assert_eq!(
+        refused(default("{{resolve:ssm:/private}}")).await,
+        "the default of input `zone` must not hold a dynamic reference (`{{resolve:`); leave it out"
+    );
+    assert_eq!(refused(default("\u{1}")).await, "the default of input `zone` holds a control character; leave it out");
+    assert!(refused(default(&"x".repeat(5000))).await.contains("has 5000 bytes, more than the 4096"));
+    assert_eq!(
+        refused(json!([asked("days", "number", json!({ "default": "soon" }))])).await,
+        "the default of input `days` does not fit: input `days` must be a number, found a text of 4 characters"
+    );
+    let secret = json!([asked("a/../b", "string", json!({ "sensitive": true }))]);
+    assert!(refused(secret).await.starts_with("input `a/../b` is sensitive and the customer's"));
 }

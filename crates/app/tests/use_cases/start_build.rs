@@ -3,6 +3,8 @@
 use freehold_app::Kind;
 use freehold_app::memory::Fault;
 use freehold_protocol::api::{BuildStarted, StartBuild};
+use freehold_protocol::app_version::{AppVersion, Component};
+use freehold_protocol::order::Source;
 use freehold_protocol::report::Outcome;
 
 use crate::support::runner::Behaviour;
@@ -131,5 +133,74 @@ async fn without_a_runner_that_announced_itself_nothing_is_built() {
     let silent = world.start_builds().start(&app, &StartBuild::default(), "build-1").await.unwrap_err();
 
     assert_eq!((none.kind, silent.kind), (Kind::Conflict, Kind::Conflict));
+    // A client waits for a runner that was registered, and for no other.
+    assert_eq!((none.soon, silent.soon), (false, true));
     assert!(world.open().is_empty());
+}
+
+/// Returns the app with `count` more images.
+fn with_images(count: usize) -> AppVersion {
+    let mut document = app::document();
+    let template = document.components[1].clone();
+    document.components.extend((0..count).map(|at| Component {
+        name: format!("image-{at:03}").parse().unwrap(),
+        source: Source::Image { reference: format!("example/image:{at}") },
+        ..template.clone()
+    }));
+    document
+}
+
+#[tokio::test]
+async fn more_builds_than_one_commit_takes_are_made_by_one_workflow() {
+    let mut world = unbuilt().await;
+    world.sync(&with_images(250)).await;
+
+    let started = world.build("build-1").await;
+    world.settle().await;
+
+    assert_eq!(started.builds.len(), 253);
+    assert_eq!(world.machines[&started.workflow.unwrap()].at, At::Ended("succeeded"));
+    assert_eq!(world.runners["build"].started.len(), 253);
+    assert!(words(&world.build("build-2").await).iter().all(|word| *word == "built"));
+}
+
+#[tokio::test]
+async fn a_request_that_died_between_two_commits_is_taken_up_by_itself_or_the_next() {
+    for cause in ["build-1", "build-2"] {
+        let mut world = unbuilt().await;
+        world.sync(&with_images(250)).await;
+        let mut commits = 0;
+        world.memory.faults.set(move |what| {
+            commits += u32::from(what == "commit");
+            (what == "commit" && commits == 2).then_some(Fault::Before)
+        });
+        let app = "demo".parse().unwrap();
+        world.start_builds().start(&app, &StartBuild::default(), "build-1").await.unwrap_err();
+        world.memory.faults.set(|_| None);
+        assert!(world.open().is_empty());
+
+        let started = world.build(cause).await;
+        world.settle().await;
+
+        assert_eq!(world.machines[&started.workflow.unwrap()].at, At::Ended("succeeded"), "{cause}");
+        assert_eq!(world.runners["build"].started.len(), 253, "{cause}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_built_here_yet_is_left_out_and_named() {
+    let mut world = unbuilt().await;
+    let mut document = app::document();
+    document.components[0].spec =
+        serde_json::from_value(serde_json::json!({ "kind": "helm_chart", "chart_name": "info", "namespace": "info" }))
+            .unwrap();
+    world.sync(&document).await;
+
+    let started = world.build("build-1").await;
+    world.settle().await;
+
+    let left_out: Vec<_> = started.left_out.iter().map(|one| format!("`{}` {}", one.component, one.why)).collect();
+    assert_eq!(left_out, ["`info` is a `helm_chart`"]);
+    assert_eq!(words(&started), ["building", "building"]);
+    assert_eq!(world.machines[&started.workflow.unwrap()].at, At::Ended("succeeded"));
 }

@@ -4,7 +4,7 @@ use freehold_app::Kind;
 use freehold_protocol::api::StartDeploy;
 
 use crate::support::runner::Behaviour;
-use crate::support::{World, with_input};
+use crate::support::{World, app, with_input};
 
 #[tokio::test]
 async fn a_second_deploy_waits_for_the_first_and_an_action_does_not() {
@@ -71,4 +71,23 @@ async fn chosen_components_take_those_that_depend_on_them_along() {
     world.settle().await;
 
     assert_eq!(world.words(&workflow).await, ["info succeeded", "storage succeeded"]);
+}
+
+#[tokio::test]
+async fn a_version_that_cannot_be_deployed_here_yet_is_refused_by_what_is_in_the_way() {
+    let mut world = World::with_install().await;
+    let mut document = app::document();
+    document.components[0].spec =
+        serde_json::from_value(serde_json::json!({ "kind": "helm_chart", "chart_name": "info", "namespace": "info" }))
+            .unwrap();
+    world.sync(&document).await;
+    let old = StartDeploy { version: Some(app::document().digest().unwrap()), all: true, ..StartDeploy::default() };
+
+    let error = world.deploy(&StartDeploy::default(), "deploy-1").await.unwrap_err();
+    let workflow = world.deploy(&old, "deploy-2").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(error.kind, Kind::Invalid);
+    assert_eq!(error.message, "app `demo` cannot be deployed here yet: component `info` is a `helm_chart`");
+    assert_eq!(world.workflow(&workflow).await.state.word(), "succeeded");
 }

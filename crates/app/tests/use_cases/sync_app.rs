@@ -3,6 +3,8 @@
 use freehold_app::Kind;
 use freehold_protocol::Digest;
 use freehold_protocol::api::PutSource;
+use freehold_protocol::app_version::Component;
+use freehold_protocol::limits::MAX_APP_VERSION_BYTES;
 
 use crate::support::{World, app};
 
@@ -15,8 +17,8 @@ async fn the_same_document_is_the_same_version_and_the_last_synced_is_the_latest
     let numbers = [put(&one).await.number, put(&two).await.number, put(&two).await.number, put(&one).await.number];
 
     assert_eq!(numbers, [1, 2, 2, 1]);
-    let latest = freehold_app::records::version(&*world.memory, &one.app, None).await.unwrap();
-    assert_eq!((latest.number, latest.document), (1, one));
+    let latest = world.versions().load(&one.app, None).await.unwrap();
+    assert_eq!((latest.number, &*latest.document), (1, &one));
 }
 
 #[tokio::test]
@@ -32,13 +34,16 @@ async fn a_document_that_cannot_be_deployed_is_refused_by_name() {
     let mut newer = good.clone();
     newer.format = 2;
     let mut large = good.clone();
-    large.description = "x".repeat(300 * 1024);
+    large.description = "x".repeat(MAX_APP_VERSION_BYTES);
+    let mut quoted = good.clone();
+    quoted.description = "\"".repeat(MAX_APP_VERSION_BYTES / 3);
     let cases = [
         (cycle, "depends on itself through others"),
         (missing, "component `info` depends on `network`, which does not exist"),
         (twice, "two components are called `settings`"),
         (newer, "document has format 2, expected 1"),
-        (large, "bytes of config, more than the"),
+        (large, "bytes of config, more than the 4194304 that are taken"),
+        (quoted, "bytes of config with its quotes and backslashes counted twice"),
     ];
 
     for (document, words) in cases {
@@ -49,7 +54,33 @@ async fn a_document_that_cannot_be_deployed_is_refused_by_name() {
     }
     let other = world.sync_app().put_version(&"other".parse().unwrap(), &good).await.unwrap_err();
     assert_eq!(other.message, "document is of app `demo`, not `other`");
-    assert!(world.memory.rows().is_empty());
+    assert!(world.memory.rows().is_empty() && world.memory.versions.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_long_chain_of_components_is_checked_link_by_link() {
+    const LENGTH: usize = 5_000;
+    let world = World::new();
+    let mut document = app::document();
+    let template = document.components[1].clone();
+    let named = |at: usize| format!("c-{at:05}").parse().unwrap();
+    document.components = (0..LENGTH)
+        .map(|at| Component {
+            name: named(at),
+            // Against the order of the names, which would be an easy one.
+            dependencies: (at + 1 < LENGTH).then(|| named(at + 1)).into_iter().collect(),
+            ..template.clone()
+        })
+        .collect();
+    let began = std::time::Instant::now();
+
+    world.sync_app().put_version(&document.app, &document).await.unwrap();
+    document.components[LENGTH - 1].dependencies.insert(named(0));
+    let error = world.sync_app().put_version(&document.app, &document).await.unwrap_err();
+
+    assert_eq!(error.message, "component `c-00000` depends on itself through others");
+    // Milliseconds by count; minutes where every pair is looked at.
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
 }
 
 #[tokio::test]

@@ -65,6 +65,7 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
             idempotent: false,
         }),
         context: serde_json::Value::Null,
+        sensitive_inputs: Vec::new(),
     }
 }
 

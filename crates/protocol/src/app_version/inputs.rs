@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::is_false;
+use crate::Digest;
 
 /// Inputs that belong together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +45,40 @@ pub struct Input {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
 }
+
+impl Input {
+    /// Returns the default, unless it is as good as none: an empty text that is there to be replaced.
+    pub fn usable_default(&self) -> Option<&Value> {
+        self.default.as_ref().filter(|default| !(self.required && super::input_value::is_empty(default)))
+    }
+
+    /// Returns the logical id of the install stack's parameter for this input: `Input` and the name's words in camel
+    /// case, such as `InputDomainName`. A name that is not in `snake_case` keeps its ASCII letters and digits and gets
+    /// a part of its digest, so that two names never share an id.
+    pub fn parameter(&self) -> String {
+        let words: Vec<&str> = self.name.split('_').collect();
+        let plain = |word: &&str| {
+            word.starts_with(|first: char| first.is_ascii_lowercase())
+                && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        };
+        let camel: String = words
+            .iter()
+            .flat_map(|word| {
+                let mut kept = word.chars().filter(char::is_ascii_alphanumeric);
+                kept.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(kept)
+            })
+            .take(LONGEST_ID)
+            .collect();
+        if words.iter().all(plain) && self.name.len() <= LONGEST_ID {
+            return format!("Input{camel}");
+        }
+        let digest = Digest::of(self.name.as_bytes());
+        format!("Input{camel}X{}", digest.hex().get(..16).unwrap_or_default())
+    }
+}
+
+/// The most characters of a name that a parameter's id shows; CloudFormation takes 255 altogether.
+const LONGEST_ID: usize = 200;
 
 /// The type of an input's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,9 +2,12 @@
 
 mod actions;
 mod components;
+mod input_schema;
+mod input_value;
 mod inputs;
 mod permissions;
 mod settings;
+mod size;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +15,12 @@ pub use actions::{Action, Runbook, RunbookStep, StepKind, StepRepo, Trigger};
 pub use components::{
     Component, ComponentHealth, ComponentSettings, ComponentSpec, Kustomize, Reference, Verification,
 };
+pub use input_schema::inputs_schema;
+pub use input_value::InputError;
 pub use inputs::{Input, InputGroup, InputKind, Secret, SecretFormat, SyncedSecret};
 pub use permissions::{ModeRole, NamedRole, OperationRole, Policy, PolicyEngine, RolePolicy};
 pub use settings::{KubernetesContext, NestedStack, Platform, RunnerSettings, Sandbox, SandboxTool, StackSettings};
+pub use size::{TooLarge, check_size};
 
 use crate::{ActionName, AppName, ComponentName, Digest, canonical};
 

@@ -1,0 +1,122 @@
+//! `freehold app diff`: what differs between two versions, or a directory and a version, and what a deploy would run.
+
+mod told;
+
+use std::path::Path;
+
+use freehold_domain::diff::{Diff as Found, diff};
+use freehold_protocol::AppName;
+use freehold_protocol::api::VersionDocument;
+use freehold_protocol::app_version::AppVersion;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::check::{checked_dir, has_errors};
+use super::{Diff, VersionName, fetch, stored, sync};
+use crate::api::Api;
+use crate::context::Context;
+use crate::error::{Error, Kind, Result};
+use crate::output::note;
+use crate::progress::Progress;
+
+/// One side of a comparison.
+struct Side {
+    /// What people read, such as `version 3`.
+    name: String,
+    /// What programs read.
+    said: Value,
+    document: AppVersion,
+}
+
+/// All of it, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Comparison {
+    app: AppName,
+    from: Value,
+    to: Value,
+    differs: bool,
+    #[serde(flatten)]
+    diff: Found,
+}
+
+impl Diff {
+    pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        let (from, to) = match (&self.app, &self.to) {
+            (Some(app), Some(to)) => between(context, app, &self.from_or_dir, to).await?,
+            (None, None) => self.with_directory(context, Path::new(&self.from_or_dir)).await?,
+            (Some(app), None) => {
+                return Err(Error::invalid(format!("to which version? `freehold app diff --app {app} FROM TO`")));
+            }
+            (None, Some(_)) => {
+                return Err(Error::invalid("which app? `freehold app diff --app NAME FROM TO`"));
+            }
+        };
+        let diff = diff(&from.document, &to.document);
+        let differs = !diff.is_empty();
+        let app = to.document.app.clone();
+        let head = format!("app {app}: {} -> {}", from.name, to.name);
+        let comparison = Comparison { app, from: from.said, to: to.said, differs, diff };
+        context.out.show(&comparison, |all| {
+            let told = told::text(&all.diff, &to.document, context.out.colours());
+            format!("{head}\n\n{told}")
+        })?;
+        if differs && self.exit_code { Err(Error::failed("the two differ")) } else { Ok(()) }
+    }
+
+    /// Compares the version that `--version` says, or the latest, with a directory.
+    async fn with_directory(&self, context: &Context, dir: &Path) -> Result<(Side, Side)> {
+        let dir = checked_dir(dir)?;
+        let to = if self.offline { read(dir)? } else { resolved(dir).await? };
+        let api = context.api().await?;
+        let from = match stored(&api, &to.document.app, self.version.as_ref()).await {
+            // A first version differs from nothing at all.
+            Err(error) if error.kind() == Kind::NotFound && self.version.is_none() => Side {
+                name: "no version yet".into(),
+                said: Value::Null,
+                document: AppVersion::empty(to.document.app.clone()),
+            },
+            other => other?,
+        };
+        Ok((from, to))
+    }
+}
+
+async fn between(context: &Context, app: &AppName, from: &str, to: &str) -> Result<(Side, Side)> {
+    let name = |text: &str| text.parse::<VersionName>().map_err(|e| Error::invalid(format!("`{text}`: {e}")));
+    let (from, to) = (name(from)?, name(to)?);
+    let api = context.api().await?;
+    Ok((stored(&api, app, Some(&from)).await?, stored(&api, app, Some(&to)).await?))
+}
+
+async fn stored(api: &Api, app: &AppName, name: Option<&VersionName>) -> Result<Side> {
+    let VersionDocument { view, document, .. } = stored::version(api, app, name).await?;
+    let said = json!({ "version": view.version, "number": view.number });
+    Ok(Side { name: format!("version {}", view.number), said, document })
+}
+
+/// Reads a directory as a sync would.
+async fn resolved(dir: &Path) -> Result<Side> {
+    let progress = Progress::start();
+    let mut loaded = fetch::load(dir, &progress).await?;
+    sync::resolve(&mut loaded, &progress).await?;
+    let said = json!({ "dir": dir });
+    Ok(Side { name: dir.display().to_string(), said, document: loaded.version })
+}
+
+/// Reads a directory without asking anybody: branches stay branches.
+fn read(dir: &Path) -> Result<Side> {
+    let loaded = freehold_appconfig::load(dir).map_err(|found| {
+        note(&found.to_string());
+        has_errors(dir, &found)
+    })?;
+    let branches: Vec<String> = loaded.unresolved.iter().map(|git| format!("{} of {}", git.branch, git.url)).collect();
+    let open: Vec<&String> = branches.iter().chain(&loaded.addresses).collect();
+    if !open.is_empty() {
+        note(&format!(
+            "warning: not resolved because of --offline, and so counted as changed:{}",
+            open.iter().map(|one| format!("\n  {one}")).collect::<String>()
+        ));
+    }
+    let said = json!({ "dir": dir, "unresolved": open });
+    Ok(Side { name: format!("{} (offline)", dir.display()), said, document: loaded.version })
+}

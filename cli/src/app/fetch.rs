@@ -1,0 +1,287 @@
+//! Texts that a config names by address are fetched: over HTTPS, or out of a git repository by the `git` program.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use freehold_appconfig::{Fetched, Loaded};
+use reqwest::redirect::Policy;
+use reqwest::{StatusCode, Url};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use super::check::has_errors;
+use crate::api::{http_builder, rest};
+use crate::error::{Doing, Error, Result, chain};
+use crate::output::{bytes, note};
+use crate::progress::Progress;
+
+/// The largest text behind an address, in bytes.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+/// How long one address may take.
+const LONGEST: Duration = Duration::from_secs(120);
+/// How many other addresses one may lead to.
+const REDIRECTS: usize = 5;
+/// How often a server that is busy is asked.
+const TRIES: u32 = 3;
+/// How deep texts may name further addresses.
+const ROUNDS: u32 = 8;
+
+/// Reads the app config in `dir` with every text that it names by address; what is wrong with it goes to stderr.
+pub(super) async fn load(dir: &Path, progress: &Progress) -> Result<Loaded> {
+    let mut texts = Texts::new()?;
+    for _ in 0..ROUNDS {
+        let loaded = freehold_appconfig::load_with(dir, &texts.fetched).map_err(|found| {
+            note(&found.to_string());
+            has_errors(dir, &found)
+        })?;
+        let missing: Vec<&String> =
+            loaded.addresses.iter().filter(|address| !texts.fetched.contains_key(*address)).collect();
+        if missing.is_empty() {
+            return Ok(loaded);
+        }
+        for address in missing {
+            progress.now(format!("fetching {}", shown(address)));
+            let text = texts.fetch(address).await.map_err(|error| match named_in(dir, address) {
+                Some(file) => error.within(file.display()),
+                None => error,
+            })?;
+            texts.fetched.insert(address.clone(), text);
+        }
+    }
+    Err(Error::invalid("addresses keep naming further addresses; put the texts into the app's directory"))
+}
+
+/// What was fetched, each address once, and each repository once for all its files.
+struct Texts {
+    fetched: Fetched,
+    http: reqwest::Client,
+    repositories: BTreeMap<(String, String), TempDir>,
+}
+
+impl Texts {
+    fn new() -> Result<Self> {
+        let http = http_builder().redirect(Policy::custom(|attempt| {
+            let downgraded = attempt.url().scheme() != "https" && !is_loopback(attempt.url());
+            if downgraded {
+                attempt.error("it leads to an address without https")
+            } else if attempt.previous().len() > REDIRECTS {
+                attempt.error("it leads to too many other addresses")
+            } else {
+                attempt.follow()
+            }
+        }));
+        let http = http.build().map_err(|e| Error::internal(format!("cannot make an HTTP client: {}", chain(&e))))?;
+        Ok(Self { fetched: Fetched::new(), http, repositories: BTreeMap::new() })
+    }
+
+    async fn fetch(&mut self, address: &str) -> Result<String> {
+        let name = shown(address);
+        let fetched = async {
+            if address.starts_with("git::") {
+                let git = git_address(address).ok_or_else(|| {
+                    Error::invalid("not an address of a file; expected `git::https://host/name//path?ref=branch`")
+                })?;
+                return self.from_git(&git).await;
+            }
+            self.from_web(address).await
+        };
+        let found = tokio::time::timeout(LONGEST, fetched).await;
+        let found = found.unwrap_or_else(|_| {
+            let message = format!("no answer within {} seconds; try again", LONGEST.as_secs());
+            Err(Error::transient(message))
+        });
+        let bytes = found.map_err(|e| e.within(format!("cannot fetch `{name}`")))?;
+        String::from_utf8(bytes).map_err(|_| Error::invalid(format!("cannot use `{name}`: it is not UTF-8 text")))
+    }
+
+    async fn from_web(&self, address: &str) -> Result<Vec<u8>> {
+        let url: Url = address.parse().map_err(|e| Error::invalid(format!("not an address: {e}")))?;
+        if url.scheme() != "https" && !is_loopback(&url) {
+            return Err(Error::invalid("anybody on the way could change the text; use `https://`"));
+        }
+        let mut pause = Duration::from_millis(200);
+        for _ in 1..TRIES {
+            match self.once(&url).await {
+                Err((_, true)) => pause = rest(pause).await,
+                answer => return answer.map_err(|(error, _)| error),
+            }
+        }
+        self.once(&url).await.map_err(|(error, _)| error)
+    }
+
+    /// Asks once; an error says whether another try can help.
+    async fn once(&self, url: &Url) -> Result<Vec<u8>, (Error, bool)> {
+        let lost = |e: reqwest::Error| {
+            let again = !e.is_redirect() && !e.is_builder();
+            let message = format!("{}; check the address and the network", chain(&e.without_url()));
+            (if again { Error::transient(message) } else { Error::invalid(message) }, again)
+        };
+        let mut answer = self.http.get(url.clone()).timeout(LONGEST).send().await.map_err(lost)?;
+        match answer.status() {
+            StatusCode::OK => {}
+            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                return Err((Error::transient(format!("the server answered {status}; try again")), true));
+            }
+            status => {
+                let message = format!("the server answered {status}; check the address and that anybody may read it");
+                return Err((Error::invalid(message), false));
+            }
+        }
+        let mut text = Vec::new();
+        while let Some(part) = answer.chunk().await.map_err(lost)? {
+            text.extend_from_slice(&part);
+            if text.len() as u64 > MAX_BYTES {
+                return Err((too_large(None), false));
+            }
+        }
+        Ok(text)
+    }
+
+    async fn from_git(&mut self, git: &GitAddress) -> Result<Vec<u8>> {
+        let key = (git.url.clone(), git.reference.clone());
+        if !self.repositories.contains_key(&key) {
+            let repository = fetched_repository(&git.url, &git.reference).await?;
+            self.repositories.insert(key.clone(), repository);
+        }
+        let Some(repository) = self.repositories.get(&key) else {
+            return Err(Error::internal("a fetched repository is not there"));
+        };
+        let file = format!("FETCH_HEAD:{}", git.path);
+        let size = said(repository.path(), &["cat-file", "-s", &file]).await?;
+        let size = size.success().map_err(|_| {
+            Error::invalid(format!(
+                "`{}` of the repository has no file `{}`; check the address",
+                git.reference, git.path
+            ))
+        })?;
+        let size = String::from_utf8_lossy(&size).trim().parse::<u64>().unwrap_or(u64::MAX);
+        if size > MAX_BYTES {
+            return Err(too_large(Some(size)));
+        }
+        said(repository.path(), &["cat-file", "blob", &file]).await?.success().map_err(|reason| {
+            Error::invalid(format!("`{}` of the repository is no file ({reason}); check the address", git.path))
+        })
+    }
+}
+
+/// Returns a repository of its own that holds nothing but `reference` of the one at `url`.
+async fn fetched_repository(url: &str, reference: &str) -> Result<TempDir> {
+    let directory = tempfile::tempdir().doing("make a directory for a git repository")?;
+    let broken = |reason| Error::internal(format!("cannot make a git repository: {reason}"));
+    said(directory.path(), &["init", "--quiet", "--bare"]).await?.success().map_err(broken)?;
+    // `--` ends the options: an address cannot pass one.
+    let fetch = ["fetch", "--quiet", "--depth", "1", "--no-tags", "--no-recurse-submodules", "--", url, reference];
+    said(directory.path(), &fetch).await?.success().map_err(|reason| {
+        Error::invalid(format!(
+            "cannot read `{reference}` of the repository: {reason}; check the address and your access"
+        ))
+    })?;
+    Ok(directory)
+}
+
+/// What `git` answered.
+struct Said(Output);
+
+impl Said {
+    /// Returns its output, or the last thing that it said.
+    fn success(self) -> Result<Vec<u8>, String> {
+        if self.0.status.success() {
+            return Ok(self.0.stdout);
+        }
+        let said = String::from_utf8_lossy(&self.0.stderr);
+        let last = said.lines().filter(|line| !line.trim().is_empty()).next_back().unwrap_or("git said nothing");
+        Err(last.trim_start_matches("fatal: ").to_owned())
+    }
+}
+
+async fn said(directory: &Path, words: &[&str]) -> Result<Said> {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(directory).args(words);
+    // Only ways to a repository; `ext::` would run a program.
+    git.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh");
+    // Whatever repository the command is called in, this is about another one.
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        git.env_remove(name);
+    }
+    git.stdin(Stdio::null()).kill_on_drop(true);
+    let done = git.output().await.map_err(|e| Error::invalid(format!("cannot run `git`: {e}; install git")))?;
+    Ok(Said(done))
+}
+
+fn too_large(size: Option<u64>) -> Error {
+    let size = size.map_or_else(|| "more".to_owned(), bytes);
+    Error::invalid(format!("it has {size}, and {} is the most that is taken", bytes(MAX_BYTES)))
+}
+
+/// Returns the address without what may be a secret: the user's name and password, and all behind the path.
+fn shown(address: &str) -> String {
+    let (prefix, rest) = if let Some(rest) = address.strip_prefix("git::") { ("git::", rest) } else { ("", address) };
+    match rest.parse::<Url>() {
+        Ok(mut url) => {
+            let reference = url.query_pairs().find(|(key, _)| key == "ref").map(|(_, value)| value.into_owned());
+            let _ = url.set_password(None);
+            url.set_query(reference.map(|reference| format!("ref={reference}")).as_deref());
+            format!("{prefix}{url}")
+        }
+        Err(_) => address.to_owned(),
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(url::Host::Domain(_)) | None => false,
+    }
+}
+
+/// Returns the file of the app config that names `address`, relative to its directory.
+fn named_in(dir: &Path, address: &str) -> Option<PathBuf> {
+    let mut folders = vec![dir.to_owned()];
+    let mut found: Vec<PathBuf> = Vec::new();
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()) {
+            let is_config = path.extension().is_some_and(|extension| extension == "toml");
+            if path.is_dir() && !path.is_symlink() {
+                folders.push(path);
+            } else if is_config && std::fs::read_to_string(&path).is_ok_and(|text| text.contains(address)) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Some(found.first()?.strip_prefix(dir).ok()?.to_owned())
+}
+
+/// A file of a git repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct GitAddress {
+    url: String,
+    path: String,
+    /// A branch, tag or commit; `HEAD` when the address names none.
+    reference: String,
+}
+
+/// Reads an address such as `git::https://host/owner/name//path/of/file?ref=v1`. No part begins with a dash.
+fn git_address(text: &str) -> Option<GitAddress> {
+    let rest = text.strip_prefix("git::")?;
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let after_scheme = rest.find("://").map_or(0, |at| at + 3);
+    let at = rest.get(after_scheme..)?.find("//")? + after_scheme;
+    let (url, path) = (rest.get(..at)?, rest.get(at + 2..)?);
+    let reference = query.split('&').find_map(|pair| pair.strip_prefix("ref=")).unwrap_or("HEAD");
+    let remote = ["https://", "ssh://", "http://", "git@"].iter().any(|start| url.starts_with(start));
+    let inside = !path.is_empty() && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    let plain = |text: &str| !text.is_empty() && !text.starts_with(['-', '+']) && !text.contains([' ', ':']);
+    (remote && inside && !url.contains(' ') && plain(path) && plain(reference)).then(|| GitAddress {
+        url: url.to_owned(),
+        path: path.to_owned(),
+        reference: reference.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! `freehold app graph`: what of an app comes after what, as a table, or for Graphviz and Mermaid to draw.
+
+mod drawn;
+mod listed;
+
+use clap::ValueEnum;
+use freehold_domain::graph::{Graph as Found, graph};
+use freehold_protocol::app_version::AppVersion;
+
+use super::check::{checked_dir, has_errors};
+use super::{Check, Graph, stored};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::output::note;
+
+/// What a graph is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A table in the order of a deploy.
+    Text,
+    /// The language of Graphviz.
+    Dot,
+    /// A flowchart that Markdown pages show.
+    Mermaid,
+}
+
+impl Graph {
+    pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        let graph = graph(&self.document(context).await?);
+        context.out.show(&graph, |graph| rendered(graph, self.format))
+    }
+
+    async fn document(&self, context: &Context) -> Result<AppVersion> {
+        if let Some(app) = &self.app {
+            return Ok(stored::version(&context.api().await?, app, self.version.as_ref()).await?.document);
+        }
+        let Some(dir) = &self.dir else {
+            return Err(Error::invalid("which app? Pass the directory with its config, or `--app NAME`"));
+        };
+        let dir = checked_dir(dir)?;
+        match freehold_appconfig::load(dir) {
+            Ok(loaded) => {
+                if !loaded.addresses.is_empty() {
+                    note("warning: texts behind addresses are not read here; what they refer to is missing below");
+                }
+                Ok(loaded.version)
+            }
+            Err(found) => {
+                Check { dir: dir.to_owned() }.run(context)?;
+                // What only a sync minds.
+                note(&found.to_string());
+                Err(has_errors(dir, &found))
+            }
+        }
+    }
+}
+
+fn rendered(graph: &Found, format: Format) -> String {
+    match format {
+        Format::Text => listed::text(graph),
+        Format::Dot => drawn::dot(graph),
+        Format::Mermaid => drawn::mermaid(graph),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found() -> Found {
+        let component =
+            |name: &str, kind: serde_json::Value, after: serde_json::Value, references: serde_json::Value| {
+                json!({
+                    "name": name, "dependencies": after, "references": references, "deploy_timeout_secs": 60,
+                    "source": { "from": "version" }, "spec": kind,
+                })
+            };
+        let module = json!({ "kind": "terraform_module", "terraform_version": "1.11.3" });
+        let image = json!({ "kind": "container_image" });
+        let version: AppVersion = serde_json::from_value(json!({
+            "format": 1, "app": "demo",
+            "components": [
+                component("api", module.clone(), json!(["db", "web"]), json!([
+                    { "to": "component", "name": "db" }, { "to": "input", "name": "size" },
+                    { "to": "secret", "name": "key" }, { "to": "sandbox", "name": "vpc" },
+                ])),
+                component("db", module, json!([]), json!([])),
+                component("web", image, json!([]), json!([])),
+            ],
+            "actions": [
+                { "name": "check", "timeout_secs": 60, "steps": [], "triggers": [
+                    { "on": "manual" }, { "on": "post_deploy_all_components" },
+                ] },
+                { "name": "migrate", "timeout_secs": 60, "steps": [],
+                  "triggers": [{ "on": "post_deploy_component", "component": "db" }, { "on": "cron", "schedule": "0 \"1\"" }],
+                  "references": [{ "to": "component", "name": "db" }] },
+            ],
+        }))
+        .unwrap();
+        graph(&version)
+    }
+
+    #[test]
+    fn text_is_in_deploy_order_and_says_why() {
+        insta::assert_snapshot!(rendered(&found(), Format::Text), @r#"
+        app demo: 3 components in 2 steps, 2 actions
+
+          1  db   terraform_module
+             web  container_image
+
+          2  api  terraform_module  after db (template), web (declared); reads input size, secret key, the sandbox
+
+        actions
+             check    by hand, after every deploy
+             migrate  after component `db`, on schedule `0 "1"`; needs db
+        "#);
+    }
+
+    #[test]
+    fn dot_has_a_node_for_everything() {
+        insta::assert_snapshot!(rendered(&found(), Format::Dot), @r#"
+        digraph "demo" {
+          rankdir=LR
+          node [shape=box]
+          "db" [label="db\nterraform_module"]
+          "web" [label="web\ncontainer_image"]
+          "api" [label="api\nterraform_module"]
+          "action:check" [shape=hexagon, label="check\nby hand\nafter every deploy"]
+          "action:migrate" [shape=hexagon, label="migrate\non schedule `0 \"1\"`"]
+          "db" -> "api" [label="template"]
+          "web" -> "api" [label="declared"]
+          "api" -> "action:check" [style=dashed]
+          "db" -> "action:migrate" [style=dashed]
+        }
+        "#);
+    }
+
+    #[test]
+    fn mermaid_has_a_node_for_everything() {
+        insta::assert_snapshot!(rendered(&found(), Format::Mermaid), @r#"
+        flowchart LR
+          c0["db<br/>terraform_module"]
+          c1["web<br/>container_image"]
+          c2["api<br/>terraform_module"]
+          a0{{"check<br/>by hand<br/>after every deploy"}}
+          a1{{"migrate<br/>on schedule '0 #quot;1#quot;'"}}
+          c0 -->|template| c2
+          c1 -->|declared| c2
+          c2 -.-> a0
+          c0 -.-> a1
+        "#);
+    }
+
+    #[test]
+    fn an_app_without_components_says_so() {
+        let empty = AppVersion::empty("demo".parse().unwrap());
+
+        assert_eq!(rendered(&graph(&empty), Format::Text), "app demo: no components");
+    }
+}

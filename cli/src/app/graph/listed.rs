@@ -1,0 +1,87 @@
+//! A graph as lines for people: components by step, then actions.
+
+use std::collections::BTreeSet;
+
+use freehold_domain::graph::{Graph, GraphAction, GraphComponent, Reads, trigger_words};
+
+/// Returns the graph as a table in the order of a deploy.
+pub(super) fn text(graph: &Graph) -> String {
+    let count = |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
+    if graph.components.is_empty() && graph.actions.is_empty() {
+        return format!("app {}: no components", graph.app);
+    }
+    let steps = graph.components.last().map_or(0, |last| last.step);
+    let (components, actions) = (graph.components.len(), graph.actions.len());
+    let mut head = format!("app {}: {} in {}", graph.app, count(components, "component"), count(steps, "step"));
+    if actions > 0 {
+        head.push_str(&format!(", {}", count(actions, "action")));
+    }
+    let mut parts = vec![head];
+    let name = longest(graph.components.iter().map(|one| one.name.as_str()));
+    let kind = longest(graph.components.iter().map(|one| one.kind.as_str()));
+    for step in 1..=steps {
+        let here = graph.components.iter().filter(|one| one.step == step).enumerate();
+        let lines = here.map(|(at, one)| {
+            let number = if at == 0 { step.to_string() } else { String::new() };
+            let line = format!("{number:>3}  {:name$}  {:kind$}  {}", one.name.as_str(), one.kind, why(graph, one));
+            line.trim_end().to_owned()
+        });
+        parts.push(lines.collect::<Vec<_>>().join("\n"));
+    }
+    if actions > 0 {
+        let name = longest(graph.actions.iter().map(|one| one.name.as_str()));
+        let lines = graph
+            .actions
+            .iter()
+            .map(|one| format!("     {:name$}  {}", one.name.as_str(), when(one)).trim_end().to_owned());
+        parts.push(format!("actions\n{}", lines.collect::<Vec<_>>().join("\n")));
+    }
+    parts.join("\n\n")
+}
+
+fn longest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts.map(|text| text.chars().count()).max().unwrap_or(0)
+}
+
+fn why(graph: &Graph, one: &GraphComponent) -> String {
+    let edges = graph.edges.iter().filter(|edge| edge.to == one.name);
+    let after: Vec<String> = edges.map(|edge| format!("{} ({})", edge.from, edge.why.as_str())).collect();
+    let mut said = Vec::new();
+    if !after.is_empty() {
+        said.push(format!("after {}", after.join(", ")));
+    }
+    said.extend(reads(&one.reads));
+    said.join("; ")
+}
+
+fn reads(reads: &Reads) -> Option<String> {
+    let list = |what: &str, names: &BTreeSet<String>| {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let s = if names.len() == 1 { "" } else { "s" };
+        (!names.is_empty()).then(|| format!("{what}{s} {}", names.join(", ")))
+    };
+    let actions: BTreeSet<String> = reads.actions.iter().map(ToString::to_string).collect();
+    let parts = [
+        list("input", &reads.inputs),
+        list("secret", &reads.secrets),
+        list("action", &actions),
+        reads.sandbox.then(|| "the sandbox".to_owned()),
+        reads.install_stack.then(|| "the install stack".to_owned()),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("reads {}", parts.join(", ")))
+}
+
+fn when(action: &GraphAction) -> String {
+    let mut said: Vec<String> = action.triggers.iter().map(trigger_words).collect();
+    if said.is_empty() {
+        said.push("never by itself".to_owned());
+    }
+    let needs: Vec<&str> = action.needs.iter().map(|name| name.as_str()).collect();
+    let mut parts = vec![said.join(", ")];
+    if !needs.is_empty() {
+        parts.push(format!("needs {}", needs.join(", ")));
+    }
+    parts.extend(reads(&action.reads));
+    parts.join("; ")
+}

@@ -1,0 +1,121 @@
+//! `freehold app init`: a small app that passes `check` and deploys as it is.
+
+use std::path::{Path, PathBuf};
+
+use freehold_protocol::AppName;
+use serde_json::json;
+
+use super::Init;
+use crate::context::Context;
+use crate::error::{Doing, Error, Result};
+
+/// What the files call the app.
+const PLACEHOLDER: &str = "my-app";
+
+macro_rules! files {
+    ($($path:literal),+ $(,)?) => { [$(($path, include_str!(concat!("init/", $path)))),+] };
+}
+
+/// The new app's files.
+const FILES: [(&str, &str); 13] = files![
+    "README.md",
+    "actions/health-check.toml",
+    "components/naming.toml",
+    "components/queue.toml",
+    "inputs.toml",
+    "metadata.toml",
+    "modules/naming/main.tf",
+    "permissions/deprovision.toml",
+    "permissions/maintenance.toml",
+    "permissions/provision.toml",
+    "permissions/queue-removal.json",
+    "permissions/queue.json",
+    "templates/queue.yaml",
+];
+
+impl Init {
+    pub(super) fn run(&self, context: &Context) -> Result<()> {
+        let app = name_of(&self.dir)?;
+        empty(&self.dir)?;
+        for (path, text) in FILES {
+            write(&self.dir.join(path), &text.replace(PLACEHOLDER, app.as_str()))?;
+        }
+        let files: Vec<&str> = FILES.iter().map(|(path, _)| *path).collect();
+        context.out.show(&json!({ "app": app, "dir": self.dir, "files": files }), |_| said(&app, &self.dir))
+    }
+}
+
+fn name_of(dir: &Path) -> Result<AppName> {
+    // `.` and `..` have a name only once it is known what they stand for.
+    let whole: Option<PathBuf> = std::path::absolute(dir).ok().and_then(|dir| match dir.file_name() {
+        Some(_) => Some(dir),
+        None => dir.canonicalize().ok(),
+    });
+    let name = whole.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
+    name.parse().map_err(|e| Error::invalid(format!("{e}; the directory's name is the app's")))
+}
+
+/// Refuses a directory that holds something, and a file.
+fn empty(dir: &Path) -> Result<()> {
+    match std::fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::conflict(format!(
+            "`{}` is not empty and nothing was written; name a new directory",
+            dir.display()
+        ))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::invalid(format!("cannot use `{}`: {error}; name a new directory", dir.display()))),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let doing = || format!("write `{}`", path.display());
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).doing(doing())?;
+    }
+    std::fs::write(path, text).doing(doing())
+}
+
+fn said(app: &AppName, dir: &Path) -> String {
+    let files: Vec<String> = FILES.iter().map(|(path, _)| format!("  {path}")).collect();
+    let dir = dir.display();
+    format!(
+        "wrote app `{app}` to `{dir}`:\n{}\n\nNext:\n  \
+         freehold app check {dir}        every mistake, offline\n  \
+         freehold app graph {dir}        what comes after what\n  \
+         freehold app sync {dir}         a version of it, in your tenant\n  \
+         freehold build {app}            its artifacts\n  \
+         freehold install create NAME --app {app} --account ACCOUNT --region REGION",
+        files.join("\n")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files_below(dir: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() { files_below(&entry, found) } else { found.push(entry) }
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_new_app_is_written() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/app/init");
+        let mut found = Vec::new();
+        files_below(&folder, &mut found);
+        found.sort();
+
+        let written: Vec<PathBuf> = FILES.iter().map(|(path, _)| folder.join(path)).collect();
+
+        assert_eq!(written, found);
+    }
+
+    #[test]
+    fn the_directorys_name_is_the_apps() {
+        assert_eq!(name_of(Path::new("some/where/web-shop/")).unwrap().as_str(), "web-shop");
+        let error = name_of(Path::new("Web Shop")).unwrap_err();
+        assert!(error.to_string().starts_with("`Web Shop` is not an app name"), "{error}");
+    }
+}

@@ -1,0 +1,122 @@
+//! `freehold app init`, `check`, `graph` and `diff` on directories, as a person runs them: the real binary, no account.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn freehold(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_freehold"))
+        .args(args)
+        .current_dir(dir)
+        .env_clear()
+        .env("AWS_EC2_METADATA_DISABLED", "true")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn json(dir: &Path, args: &[&str]) -> Value {
+    let done = freehold(dir, &[args, &["--json"]].concat());
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    serde_json::from_slice(&done.stdout).unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_new_app_passes_check_without_a_word_and_names_itself() {
+    let place = tempfile::tempdir().unwrap();
+
+    let written = json(place.path(), &["app", "init", "web-shop"]);
+    let checked = json(place.path(), &["app", "check", "web-shop"]);
+
+    assert_eq!(written["app"], "web-shop");
+    assert_eq!(checked["found"], serde_json::json!([]), "{checked}");
+    let metadata = std::fs::read_to_string(place.path().join("web-shop/metadata.toml")).unwrap();
+    assert!(metadata.contains("display_name = \"web-shop\"") && !metadata.contains("my-app"), "{metadata}");
+}
+
+#[test]
+fn an_app_is_written_into_an_empty_directory_and_into_no_other() {
+    let place = tempfile::tempdir().unwrap();
+    let (empty, full) = (place.path().join("empty"), place.path().join("full"));
+    std::fs::create_dir_all(&empty).unwrap();
+    std::fs::create_dir_all(&full).unwrap();
+    std::fs::write(full.join("mine.txt"), "mine").unwrap();
+
+    let here = freehold(&empty, &["app", "init", "."]);
+    let refused = freehold(place.path(), &["app", "init", "full"]);
+    let wrong = freehold(place.path(), &["app", "init", "Web Shop"]);
+
+    assert!(here.status.success() && empty.join("metadata.toml").is_file(), "{}", text(&here.stderr));
+    assert_eq!(refused.status.code(), Some(4));
+    assert_eq!(std::fs::read_dir(&full).unwrap().count(), 1);
+    assert_eq!(wrong.status.code(), Some(2));
+    let said = text(&refused.stderr) + &text(&wrong.stderr);
+    insta::assert_snapshot!(said, @r"
+    error: `full` is not empty and nothing was written; name a new directory
+    error: `Web Shop` is not an app name; expected 2 to 40 lower-case letters, digits or single dashes, starting with a letter; the directory's name is the app's
+    ");
+}
+
+#[test]
+fn the_graph_of_a_directory_is_shown_in_every_form() {
+    let place = tempfile::tempdir().unwrap();
+    json(place.path(), &["app", "init", "demo"]);
+
+    let table = freehold(place.path(), &["app", "graph", "demo"]);
+    let dot = freehold(place.path(), &["app", "graph", "demo", "--format", "dot"]);
+    let data = json(place.path(), &["app", "graph", "demo"]);
+
+    insta::assert_snapshot!(text(&table.stdout), @r"
+    app demo: 2 components in 2 steps, 1 action
+
+      1  naming  terraform_module      reads input environment
+
+      2  queue   cloudformation_stack  after naming (template); reads input retention_days
+
+    actions
+         health-check  by hand, after component `queue`; needs queue
+    ");
+    assert!(text(&dot.stdout).starts_with("digraph \"demo\" {"));
+    assert_eq!(data["edges"][0]["why"], "template");
+}
+
+#[test]
+fn the_graph_of_a_faulty_directory_is_its_faults() {
+    let place = tempfile::tempdir().unwrap();
+    json(place.path(), &["app", "init", "demo"]);
+    let file = place.path().join("demo/components/queue.toml");
+    let broken = std::fs::read_to_string(&file).unwrap().replace("components.naming", "components.nameing");
+    std::fs::write(&file, broken).unwrap();
+
+    let checked = freehold(place.path(), &["app", "check", "demo"]);
+    let graph = freehold(place.path(), &["app", "graph", "demo"]);
+
+    assert_eq!(graph.status.code(), Some(2));
+    assert_eq!(text(&graph.stdout), text(&checked.stdout));
+    assert_eq!(text(&graph.stderr), text(&checked.stderr));
+}
+
+#[test]
+fn arguments_of_graph_and_diff_that_do_not_go_together_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let cases: [&[&str]; 6] = [
+        &["app", "graph"],
+        &["app", "graph", "x", "--version", "3"],
+        &["app", "diff"],
+        &["app", "diff", "1", "2"],
+        &["app", "diff", "--app", "demo", "1"],
+        &["app", "diff", "--app", "demo", "1", "2", "--offline"],
+    ];
+
+    for args in cases {
+        let done = freehold(place.path(), args);
+
+        assert_eq!(done.status.code(), Some(2), "{args:?}");
+        assert!(text(&done.stderr).contains("Usage: freehold app"), "{args:?}: {}", text(&done.stderr));
+    }
+}

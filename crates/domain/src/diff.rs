@@ -1,0 +1,92 @@
+//! What differs between two versions of an app, and what a deploy of the second would run where the first is deployed.
+
+mod answers;
+mod egress;
+mod impact;
+mod items;
+mod pattern;
+mod policy;
+mod roles;
+mod values;
+
+use freehold_protocol::AppName;
+use freehold_protocol::app_version::AppVersion;
+use serde::{Deserialize, Serialize};
+
+pub use answers::{Answer, Question, Reason};
+pub use egress::{Egress, EgressChange};
+pub use impact::{Cause, Run};
+pub use items::{Changed, Items, Named};
+pub use policy::Effect;
+pub use roles::{Permission, Presence, RoleDiff};
+pub use values::Change;
+
+/// What differs between two versions. Every list is sorted and empty when nothing of its kind differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diff {
+    pub app: AppName,
+    /// Inputs and secrets that an install of the first version has no answer for.
+    pub answers: Vec<Answer>,
+    /// Roles that may do more, or less, or are described otherwise.
+    pub roles: Vec<RoleDiff>,
+    pub egress: EgressChange,
+    pub components: Items,
+    pub actions: Items,
+    pub inputs: Items,
+    pub secrets: Items,
+    pub runbooks: Items,
+    pub policies: Items,
+    /// Sandbox, runner, stack, input groups, Kubernetes contexts and the matrix of operation roles.
+    pub settings: Items,
+    /// Name, description and readme of the app.
+    pub texts: Vec<Change>,
+    /// In the order of a deploy.
+    pub deploy: Vec<Run>,
+}
+
+impl Diff {
+    /// Whether the two versions say the same.
+    pub fn is_empty(&self) -> bool {
+        let items = [
+            &self.components,
+            &self.actions,
+            &self.inputs,
+            &self.secrets,
+            &self.runbooks,
+            &self.policies,
+            &self.settings,
+        ];
+        items.into_iter().all(Items::is_empty)
+            && self.answers.is_empty()
+            && self.roles.is_empty()
+            && self.egress.is_empty()
+            && self.texts.is_empty()
+            && self.deploy.is_empty()
+    }
+}
+
+/// Compares two versions of an app.
+///
+/// What runs is what [`crate::plan::deploy_nodes`] plans for an install that has everything of `from` deployed, whose
+/// vendor answered the required inputs without default and no others, and whose customer answered all that the install
+/// stack asks.
+pub fn diff(from: &AppVersion, to: &AppVersion) -> Diff {
+    Diff {
+        app: to.app.clone(),
+        answers: answers::answers(from, to),
+        roles: roles::roles(from, to),
+        egress: egress::change(from, to),
+        components: items::components(from, to),
+        actions: items::actions(from, to),
+        inputs: items::inputs(from, to),
+        secrets: items::secrets(from, to),
+        runbooks: items::runbooks(from, to),
+        policies: items::policies(from, to),
+        settings: items::settings(from, to),
+        texts: items::texts(from, to),
+        deploy: impact::deploy(from, to),
+    }
+}
+
+#[cfg(test)]
+mod tests;

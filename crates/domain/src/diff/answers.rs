@@ -1,0 +1,93 @@
+//! Questions that an install of the first version has not answered.
+
+use freehold_protocol::app_version::{AppVersion, Input, Secret};
+use serde::{Deserialize, Serialize};
+
+/// One question that the second version asks and that needs an answer before a deploy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    pub what: Question,
+    pub name: String,
+    /// Whether the customer answers it; otherwise the vendor does.
+    pub customer: bool,
+    pub why: Reason,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    Input,
+    Secret,
+}
+
+/// Why there is no answer yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// It was not there.
+    New,
+    /// It could be left out.
+    NowRequired,
+    /// Its default, or the value that was drawn for it, is gone.
+    DefaultGone,
+    /// The other side answers it now.
+    AnsweredElsewhere,
+    /// It has another type, which the answer may not fit.
+    TypeChanged,
+}
+
+impl Reason {
+    /// Returns what people read.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::New => "new and required",
+            Self::NowRequired => "required now",
+            Self::DefaultGone => "has no default any more",
+            Self::AnsweredElsewhere => "answered by the other side until now",
+            Self::TypeChanged => "has another type; the answer may not fit",
+        }
+    }
+}
+
+/// Returns the questions of `to` that an install of `from` has no fitting answer for: inputs, then secrets.
+pub(super) fn answers(from: &AppVersion, to: &AppVersion) -> Vec<Answer> {
+    let inputs = to.inputs.iter().filter(|input| asks(input)).filter_map(|input| {
+        let before = from.inputs.iter().find(|before| before.name == input.name);
+        let why = reason(before, input)?;
+        Some(Answer { what: Question::Input, name: input.name.clone(), customer: input.customer, why })
+    });
+    let secrets = to.secrets.iter().filter(|secret| secret.required).filter_map(|secret| {
+        let before = from.secrets.iter().find(|before| before.name == secret.name);
+        let why = secret_reason(before)?;
+        Some(Answer { what: Question::Secret, name: secret.name.clone(), customer: true, why })
+    });
+    inputs.chain(secrets).collect()
+}
+
+/// Whether nothing can be deployed until somebody answers the input.
+pub(super) fn asks(input: &Input) -> bool {
+    input.required && input.usable_default().is_none()
+}
+
+fn reason(before: Option<&Input>, input: &Input) -> Option<Reason> {
+    let Some(before) = before else { return Some(Reason::New) };
+    if before.customer != input.customer {
+        Some(Reason::AnsweredElsewhere)
+    } else if before.usable_default().is_some() {
+        Some(Reason::DefaultGone)
+    } else if !before.required {
+        Some(Reason::NowRequired)
+    } else {
+        (before.kind != input.kind).then_some(Reason::TypeChanged)
+    }
+}
+
+const fn secret_reason(before: Option<&Secret>) -> Option<Reason> {
+    match before {
+        None => Some(Reason::New),
+        Some(before) if before.required => None,
+        Some(before) if before.auto_generate => Some(Reason::DefaultGone),
+        Some(_) => Some(Reason::NowRequired),
+    }
+}

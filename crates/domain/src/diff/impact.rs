@@ -1,0 +1,117 @@
+//! What a deploy of the second version runs where the first is deployed, by the planner's own rules.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freehold_protocol::app_version::{AppVersion, Component, Input};
+use freehold_protocol::{ComponentName, Digest, canonical};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::answers::asks;
+use crate::graph::graph;
+use crate::plan::{action_node_name, add_dependents, fingerprint, triggered};
+
+/// One node of a deploy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// A component's name, or `action:` and an action's name.
+    pub node: String,
+    pub cause: Cause,
+}
+
+/// Why a node runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "because", rename_all = "snake_case")]
+pub enum Cause {
+    /// The component was not there.
+    New,
+    /// Its source, its values or an input that they use changed.
+    Changed,
+    /// It depends on these, which run.
+    DependsOn { components: BTreeSet<String> },
+    /// An action that these components trigger.
+    TriggeredBy { components: BTreeSet<String> },
+}
+
+/// Returns the nodes of a deploy of `to` over `from`, in an order in which they can run.
+pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
+    let told = Told::by_an_install_of(from);
+    let (before, after) = (told.values(from), told.values(to));
+    let live: BTreeMap<&ComponentName, Option<Digest>> =
+        from.components.iter().map(|component| (&component.name, deployed_as(component, &before))).collect();
+    let changed: BTreeSet<ComponentName> = to
+        .components
+        .iter()
+        .filter(|component| {
+            let wanted = deployed_as(component, &after);
+            wanted.is_none() || live.get(&component.name).is_none_or(|live| *live != wanted)
+        })
+        .map(|component| component.name.clone())
+        .collect();
+    let mut touched = changed.clone();
+    add_dependents(to, &mut touched);
+    let cause = |component: &Component| {
+        if !changed.contains(&component.name) {
+            let on = component.dependencies.intersection(&touched).map(ToString::to_string).collect();
+            Cause::DependsOn { components: on }
+        } else if live.contains_key(&component.name) {
+            Cause::Changed
+        } else {
+            Cause::New
+        }
+    };
+    let order = graph(to).components.into_iter().filter(|one| touched.contains(&one.name));
+    let components = order.filter_map(|one| {
+        let component = to.component(&one.name)?;
+        Some(Run { node: component.name.to_string(), cause: cause(component) })
+    });
+    let actions = triggered(to, &touched, false)
+        .into_iter()
+        .map(|(action, after)| Run { node: action_node_name(action), cause: Cause::TriggeredBy { components: after } });
+    components.chain(actions).collect()
+}
+
+/// Returns the digest that decides whether a component runs again, its artifact standing for its source.
+fn deployed_as(component: &Component, inputs: &BTreeMap<String, Value>) -> Option<Digest> {
+    let built = component.source_digest().ok()?;
+    let artifact = match built {
+        Some(digest) => digest,
+        None => canonical::digest(&(component.source.pinned(), component.spec.kind())).ok()?,
+    };
+    fingerprint(component, &artifact, inputs).ok()
+}
+
+/// What an install of the first version was told: by the vendor what it had to be, by the customer what the stack asks.
+struct Told<'a> {
+    vendor: BTreeSet<&'a str>,
+    customer: BTreeSet<&'a str>,
+}
+
+impl<'a> Told<'a> {
+    fn by_an_install_of(version: &'a AppVersion) -> Self {
+        let names = |wanted: fn(&Input) -> bool| {
+            version.inputs.iter().filter(|input| wanted(input)).map(|input| input.name.as_str()).collect()
+        };
+        Self { vendor: names(|input| !input.customer && asks(input)), customer: names(|input| input.customer) }
+    }
+
+    /// Returns the value of every input of `version`, as [`crate::inputs::resolve_inputs`] does. An answer is known by
+    /// its question alone: it stays the same from version to version until the question's type changes.
+    fn values(&self, version: &AppVersion) -> BTreeMap<String, Value> {
+        let known = version.inputs.iter().filter(|input| !(input.customer && input.sensitive));
+        known.map(|input| (input.name.clone(), self.value(input))).collect()
+    }
+
+    fn value(&self, input: &Input) -> Value {
+        let told = if input.customer { &self.customer } else { &self.vendor };
+        match input.usable_default() {
+            Some(default) if !told.contains(input.name.as_str()) => {
+                input.accept(default).unwrap_or_else(|_| default.clone())
+            }
+            None if !input.required && !told.contains(input.name.as_str()) => input.nothing(),
+            Some(_) | None => {
+                json!({ "answer to": input.name, "of type": input.kind.as_str(), "of customer": input.customer })
+            }
+        }
+    }
+}

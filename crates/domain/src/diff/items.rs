@@ -1,0 +1,272 @@
+//! Named things of two versions: which came, which went, and which keys of the others differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freehold_protocol::Digest;
+use freehold_protocol::app_version::{Action, AppVersion, Component, Input};
+use freehold_protocol::order::Source;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::values::{Change, change_of_text, changes};
+use crate::graph::trigger_words;
+
+/// Things of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Items {
+    pub added: Vec<Named>,
+    pub removed: Vec<Named>,
+    pub changed: Vec<Changed>,
+}
+
+impl Items {
+    /// Whether nothing differs.
+    pub const fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
+    }
+}
+
+/// One thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    pub name: String,
+    /// What it is, such as `terraform_module`; may be empty.
+    pub what: String,
+}
+
+/// One thing that both versions have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    pub name: String,
+    /// What it is in the second version.
+    pub what: String,
+    pub changes: Vec<Change>,
+}
+
+/// One thing on its way into a comparison.
+struct Thing {
+    what: String,
+    value: Value,
+}
+
+type Things = BTreeMap<String, Thing>;
+
+fn compare(from: &Things, to: &Things) -> Items {
+    let named = |(name, thing): (&String, &Thing)| Named { name: name.clone(), what: thing.what.clone() };
+    let mut items = Items {
+        added: to.iter().filter(|(name, _)| !from.contains_key(*name)).map(named).collect(),
+        removed: from.iter().filter(|(name, _)| !to.contains_key(*name)).map(named).collect(),
+        changed: Vec::new(),
+    };
+    for (name, after) in to {
+        let Some(before) = from.get(name) else { continue };
+        let changes = changes(&before.value, &after.value);
+        if !changes.is_empty() {
+            items.changed.push(Changed { name: name.clone(), what: after.what.clone(), changes });
+        }
+    }
+    items
+}
+
+/// Puts `thing` under `name`; a second one of the name stands beside it.
+fn put(things: &mut Things, name: &str, what: impl Into<String>, value: Value) {
+    let mut free = name.to_owned();
+    let mut count = 1;
+    while things.contains_key(&free) {
+        count += 1;
+        free = format!("{name} #{count}");
+    }
+    things.insert(free, Thing { what: what.into(), value });
+}
+
+fn collected<'a, T: 'a>(list: &'a [T], each: impl Fn(&'a T) -> (String, String, Value)) -> Things {
+    let mut things = Things::new();
+    for item in list {
+        let (name, what, value) = each(item);
+        put(&mut things, &name, what, value);
+    }
+    things
+}
+
+/// Returns a value's JSON without `left_out`. What cannot be written as JSON was never read from JSON.
+fn value_of<T: Serialize>(thing: &T, left_out: &[&str]) -> Map<String, Value> {
+    let mut map = match serde_json::to_value(thing) {
+        Ok(Value::Object(map)) => map,
+        Ok(_) | Err(_) => Map::new(),
+    };
+    map.retain(|key, _| !left_out.contains(&key.as_str()));
+    map
+}
+
+/// Compares components: the keys of all levels as a config has them. What its templates refer to follows from them.
+pub(super) fn components(from: &AppVersion, to: &AppVersion) -> Items {
+    let things = |version: &AppVersion| {
+        collected(&version.components, |one| {
+            (one.name.to_string(), one.spec.kind().to_owned(), Value::Object(component_value(one)))
+        })
+    };
+    compare(&things(from), &things(to))
+}
+
+fn component_value(component: &Component) -> Map<String, Value> {
+    let mut all = value_of(component, &["name", "references", "source", "spec", "settings"]);
+    let mut spec = value_of(&component.spec, &["kind"]);
+    all.append(&mut spec);
+    all.append(&mut value_of(&component.settings, &[]));
+    all.insert("type".into(), component.spec.kind().into());
+    all.insert("source".into(), source_value(&component.source));
+    all
+}
+
+/// A commit is told with its branch, and a directory by what its files are.
+fn source_value(source: &Source) -> Value {
+    match source {
+        Source::Directory { digest } => json!({ "files": short(digest) }),
+        Source::Git { url, commit, directory, branch } => {
+            json!({ "url": url, "directory": directory, "commit": commit_words(commit, branch) })
+        }
+        Source::Image { .. } | Source::EcrImage { .. } | Source::Chart { .. } | Source::Version => {
+            Value::Object(value_of(source, &["from"]))
+        }
+    }
+}
+
+/// A branch that was not resolved stands for a commit that nobody knows.
+fn commit_words(commit: &str, branch: &str) -> String {
+    let short: String = commit.chars().take(12).collect();
+    match (commit.is_empty(), branch.is_empty()) {
+        (true, _) => format!("({branch})"),
+        (false, true) => short,
+        (false, false) => format!("{short} ({branch})"),
+    }
+}
+
+fn short(digest: &Digest) -> String {
+    digest.hex().chars().take(12).collect()
+}
+
+/// Compares actions.
+pub(super) fn actions(from: &AppVersion, to: &AppVersion) -> Items {
+    let things = |version: &AppVersion| {
+        collected(&version.actions, |one| (one.name.to_string(), String::new(), Value::Object(action_value(one))))
+    };
+    compare(&things(from), &things(to))
+}
+
+fn action_value(action: &Action) -> Map<String, Value> {
+    let mut all = value_of(action, &["name", "references", "triggers", "step_repos"]);
+    let triggers: BTreeSet<String> = action.triggers.iter().map(trigger_words).collect();
+    all.insert("triggers".into(), json!(triggers));
+    for repo in &action.step_repos {
+        let at = usize::try_from(repo.step).ok().and_then(|at| action.steps.get(at));
+        let step = at.map_or_else(|| repo.step.to_string(), |step| step.name.clone());
+        all.insert(format!("source of step `{step}`"), source_value(&repo.source));
+    }
+    all
+}
+
+/// Compares inputs; the default of one that is sensitive in either version is told only to differ.
+pub(super) fn inputs(from: &AppVersion, to: &AppVersion) -> Items {
+    let sensitive: BTreeSet<&str> =
+        from.inputs.iter().chain(&to.inputs).filter(|one| one.sensitive).map(|one| one.name.as_str()).collect();
+    let things = |version: &AppVersion| {
+        collected(&version.inputs, |one| {
+            let value = input_value(one, sensitive.contains(one.name.as_str()));
+            (one.name.clone(), one.kind.as_str().to_owned(), Value::Object(value))
+        })
+    };
+    let mut items = compare(&things(from), &things(to));
+    for changed in items.changed.iter_mut().filter(|changed| sensitive.contains(changed.name.as_str())) {
+        for change in changed.changes.iter_mut().filter(|change| change.key == "default") {
+            let hide = |side: &mut Option<String>| *side = side.is_some().then(|| "(sensitive)".to_owned());
+            hide(&mut change.from);
+            hide(&mut change.to);
+        }
+    }
+    items
+}
+
+fn input_value(input: &Input, sensitive: bool) -> Map<String, Value> {
+    let mut all = value_of(input, &["name", "default"]);
+    // As one text, so that no part of it gets a key of its own; of a sensitive one, what tells two apart and no more.
+    let default = input.default.as_ref().map(|value| match (sensitive, value) {
+        (true, value) => Value::String(Digest::of(value.to_string().as_bytes()).to_string()),
+        (false, Value::Object(_)) => Value::String(value.to_string()),
+        (false, value) => value.clone(),
+    });
+    all.extend(default.map(|value| ("default".to_owned(), value)));
+    all
+}
+
+/// Compares secrets.
+pub(super) fn secrets(from: &AppVersion, to: &AppVersion) -> Items {
+    let things = |version: &AppVersion| {
+        collected(&version.secrets, |one| (one.name.clone(), String::new(), Value::Object(value_of(one, &["name"]))))
+    };
+    compare(&things(from), &things(to))
+}
+
+/// Compares runbooks.
+pub(super) fn runbooks(from: &AppVersion, to: &AppVersion) -> Items {
+    let things = |version: &AppVersion| {
+        collected(&version.runbooks, |one| (one.name.clone(), String::new(), Value::Object(value_of(one, &["name"]))))
+    };
+    compare(&things(from), &things(to))
+}
+
+/// Compares policies; one without a name is known by its type.
+pub(super) fn policies(from: &AppVersion, to: &AppVersion) -> Items {
+    let things = |version: &AppVersion| {
+        collected(&version.policies, |one| {
+            let name = if one.name.is_empty() { &one.kind } else { &one.name };
+            (name.clone(), one.kind.clone(), Value::Object(value_of(one, &["name"])))
+        })
+    };
+    compare(&things(from), &things(to))
+}
+
+/// Compares what is there once: sandbox, runner, stack, and the small lists beside them.
+pub(super) fn settings(from: &AppVersion, to: &AppVersion) -> Items {
+    compare(&settings_of(from), &settings_of(to))
+}
+
+fn settings_of(version: &AppVersion) -> Things {
+    let mut things = Things::new();
+    if let Some(sandbox) = &version.sandbox {
+        let mut value = value_of(sandbox, &["references", "source", "tool"]);
+        value.insert("source".into(), source_value(&sandbox.source));
+        value.insert("tool".into(), Value::Object(value_of(&sandbox.tool, &[])));
+        put(&mut things, "sandbox", "", Value::Object(value));
+    }
+    if let Some(runner) = &version.runner {
+        put(&mut things, "runner", "", Value::Object(value_of(runner, &[])));
+    }
+    if let Some(stack) = &version.stack {
+        put(&mut things, "stack", stack.platform.as_str(), Value::Object(value_of(stack, &[])));
+    }
+    for group in &version.input_groups {
+        put(&mut things, &format!("input group `{}`", group.name), "", Value::Object(value_of(group, &["name"])));
+    }
+    for context in &version.kubernetes_contexts {
+        let name = format!("kubernetes context `{}`", context.name);
+        put(&mut things, &name, "", Value::Object(value_of(context, &["name"])));
+    }
+    if !version.operation_roles.is_empty() {
+        let rules = version
+            .operation_roles
+            .iter()
+            .map(|rule| Value::String(format!("{} {} as {}", rule.principal, rule.operation, rule.role)));
+        put(&mut things, "operation roles", "", json!({ "rules": rules.collect::<Vec<_>>() }));
+    }
+    things
+}
+
+/// Compares what people read of the app as a whole.
+pub(super) fn texts(from: &AppVersion, to: &AppVersion) -> Vec<Change> {
+    let all = [
+        ("display_name", &from.display_name, &to.display_name),
+        ("description", &from.description, &to.description),
+        ("readme", &from.readme, &to.readme),
+    ];
+    all.into_iter().filter_map(|(key, from, to)| change_of_text(key, from, to)).collect()
+}

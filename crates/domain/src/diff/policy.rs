@@ -1,0 +1,191 @@
+//! Policy documents of IAM, read into statements that can be held against each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::pattern::Pattern;
+
+/// What a statement does with what it matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    Allow,
+    Deny,
+}
+
+/// All statements of a role's documents, or of its boundary.
+#[derive(Debug, Default)]
+pub(super) struct Statements {
+    pub(super) plain: Vec<Statement>,
+    /// Statements that say more than actions, resources and conditions, as canonical text.
+    pub(super) other: BTreeSet<(Effect, String)>,
+    /// Texts that are no policy document, by what holds them.
+    pub(super) unread: BTreeSet<(String, String)>,
+}
+
+/// A statement of actions, resources and, maybe, a condition.
+#[derive(Debug)]
+pub(super) struct Statement {
+    pub(super) effect: Effect,
+    actions: Patterns,
+    resources: Patterns,
+    /// Canonical; empty for none.
+    condition: String,
+}
+
+/// Patterns with their texts, sorted.
+#[derive(Debug)]
+struct Patterns {
+    exact: BTreeSet<Pattern>,
+    texts: BTreeMap<String, Pattern>,
+}
+
+impl Patterns {
+    fn new(texts: Vec<String>, read: fn(&str) -> Pattern) -> Self {
+        let texts: BTreeMap<String, Pattern> = texts.into_iter().map(|text| (text.clone(), read(&text))).collect();
+        Self { exact: texts.values().cloned().collect(), texts }
+    }
+
+    fn cover(&self, other: &Pattern) -> bool {
+        self.exact.contains(other) || self.texts.values().any(|pattern| pattern.covers(other))
+    }
+}
+
+/// Actions that share an effect, resources and a condition.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Group {
+    pub(super) effect: Effect,
+    pub(super) condition: String,
+    pub(super) actions: BTreeSet<String>,
+    pub(super) resources: BTreeSet<String>,
+}
+
+impl Statements {
+    /// Reads the document that `holder` has, and adds its statements.
+    pub(super) fn read(&mut self, holder: &str, document: &str) {
+        if self.try_read(document).is_none() {
+            self.unread.insert((holder.to_owned(), document.to_owned()));
+        }
+    }
+
+    fn try_read(&mut self, document: &str) -> Option<()> {
+        let document: Value = serde_json::from_str(document).ok()?;
+        let statements = match document.get("Statement")? {
+            Value::Array(all) => all.clone(),
+            one @ Value::Object(_) => vec![one.clone()],
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+        };
+        // All or nothing: half a document read would be half a comparison.
+        let read: Option<Vec<_>> = statements.iter().map(one_statement).collect();
+        for statement in read? {
+            match statement {
+                Read::Plain(statement) => self.plain.push(statement),
+                Read::Other(effect, text) => drop(self.other.insert((effect, text))),
+            }
+        }
+        Some(())
+    }
+
+    /// Returns what these statements say that `other` does not, for one effect.
+    pub(super) fn beyond(&self, other: &Self, effect: Effect) -> Vec<Group> {
+        // By condition and resource first, then resources with the same actions together.
+        let mut by_resource: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+        let known: Vec<&Statement> = other.plain.iter().filter(|one| one.effect == effect).collect();
+        for statement in self.plain.iter().filter(|one| one.effect == effect) {
+            let near: Vec<&&Statement> =
+                known.iter().filter(|one| one.condition.is_empty() || one.condition == statement.condition).collect();
+            for (resource, resource_pattern) in &statement.resources.texts {
+                let near: Vec<&&&Statement> = near.iter().filter(|one| one.resources.cover(resource_pattern)).collect();
+                for (action, action_pattern) in &statement.actions.texts {
+                    if !near.iter().any(|one| one.actions.cover(action_pattern)) {
+                        let key = (statement.condition.as_str(), resource.as_str());
+                        by_resource.entry(key).or_default().insert(action);
+                    }
+                }
+            }
+        }
+        let mut groups: BTreeMap<(&str, BTreeSet<&str>), BTreeSet<String>> = BTreeMap::new();
+        for ((condition, resource), actions) in by_resource {
+            groups.entry((condition, actions)).or_default().insert(resource.to_owned());
+        }
+        groups
+            .into_iter()
+            .map(|((condition, actions), resources)| Group {
+                effect,
+                condition: condition.to_owned(),
+                actions: actions.into_iter().map(str::to_owned).collect(),
+                resources,
+            })
+            .collect()
+    }
+
+    /// Returns the statements of one effect that only these have of those that are not compared by their parts.
+    pub(super) fn others_beyond<'a>(&'a self, other: &'a Self, effect: Effect) -> impl Iterator<Item = &'a str> {
+        let only = self.other.difference(&other.other);
+        only.filter(move |(known, _)| *known == effect).map(|(_, text)| text.as_str())
+    }
+}
+
+enum Read {
+    Plain(Statement),
+    Other(Effect, String),
+}
+
+fn one_statement(value: &Value) -> Option<Read> {
+    const PLAIN: [&str; 5] = ["Sid", "Effect", "Action", "Resource", "Condition"];
+    let map = value.as_object()?;
+    let effect = match map.get("Effect")?.as_str()? {
+        "Allow" => Effect::Allow,
+        "Deny" => Effect::Deny,
+        _ => return None,
+    };
+    let plain = map.keys().all(|key| PLAIN.contains(&key.as_str()));
+    if let (true, Some(actions), Some(resources)) = (plain, map.get("Action"), map.get("Resource")) {
+        let condition = map.get("Condition").map(canonical_condition).unwrap_or_default();
+        let actions = Patterns::new(texts(actions)?, Pattern::of_action);
+        let resources = Patterns::new(texts(resources)?, Pattern::new);
+        return Some(Read::Plain(Statement { effect, actions, resources, condition }));
+    }
+    let mut rest: Map<String, Value> = map.clone();
+    rest.retain(|key, _| !matches!(key.as_str(), "Sid" | "Effect"));
+    Some(Read::Other(effect, canonical(&Value::Object(rest))))
+}
+
+fn texts(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::String(text) => Some(vec![text.clone()]),
+        Value::Array(all) => all.iter().map(|one| Some(one.as_str()?.to_owned())).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}
+
+/// In a condition, one text and a list of it are the same, and the order of a list means nothing.
+fn canonical_condition(value: &Value) -> String {
+    let Value::Object(operators) = value else { return canonical(value) };
+    if operators.is_empty() {
+        return String::new();
+    }
+    let list = |value: &Value| match value {
+        Value::Array(all) => Value::Array(sorted(all)),
+        other => Value::Array(vec![other.clone()]),
+    };
+    let keys = |value: &Value| match value {
+        Value::Object(keys) => Value::Object(keys.iter().map(|(key, value)| (key.clone(), list(value))).collect()),
+        other => other.clone(),
+    };
+    let operators = operators.iter().map(|(name, value)| (name.clone(), keys(value)));
+    canonical(&Value::Object(operators.collect()))
+}
+
+fn sorted(all: &[Value]) -> Vec<Value> {
+    let mut all = all.to_vec();
+    all.sort_by_key(canonical);
+    all
+}
+
+fn canonical(value: &Value) -> String {
+    let bytes = freehold_protocol::canonical::to_vec(value).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,195 @@
+//! What a diff says will run, held against the planner.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freehold_protocol::app_version::{AppVersion, Component};
+use freehold_protocol::order::Artifact;
+use freehold_protocol::{BuildId, ComponentName, Digest, JobId, Timestamp, WorkflowId};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::version;
+use crate::build::{Build, BuildState};
+use crate::diff::{Cause, diff};
+use crate::inputs::resolve_inputs;
+use crate::plan::{DeployInput, DeployScope, Deployed, deploy_nodes};
+use crate::workflow::{Node, Target};
+
+const NAMES: [&str; 4] = ["api", "db", "queue", "web"];
+
+/// Components that depend on earlier ones only, read inputs, and come of one of two sources.
+fn components() -> impl Strategy<Value = Vec<Value>> {
+    let one = |at: usize| {
+        let inputs = prop::collection::btree_set(0_usize..3, 0..3);
+        let parts = (any::<bool>(), 0_u8..2, 0_u8..2, prop::collection::btree_set(0..at.max(1), 0..3), inputs);
+        parts.prop_map(move |(there, files, size, after, inputs)| {
+            let after: Vec<&str> = after.into_iter().filter(|on| *on < at).map(|on| NAMES[on]).collect();
+            let references: Vec<Value> =
+                inputs.into_iter().map(|input| json!({ "to": "input", "name": format!("i{input}") })).collect();
+            there.then(|| {
+                json!({
+                    "name": NAMES[at], "dependencies": after, "references": references, "deploy_timeout_secs": 60,
+                    "source": { "from": "directory", "digest": Digest::of(&[files]) },
+                    "spec": { "kind": "terraform_module", "terraform_version": "1.11.3", "vars": { "size": size } },
+                })
+            })
+        })
+    };
+    let all = (one(0), one(1), one(2), one(3));
+    all.prop_map(|(a, b, c, d)| [a, b, c, d].into_iter().flatten().collect::<Vec<Value>>()).prop_map(only_known)
+}
+
+/// A component cannot depend on one that is not there.
+fn only_known(mut components: Vec<Value>) -> Vec<Value> {
+    let known: BTreeSet<String> = components.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect();
+    for component in &mut components {
+        let on = component["dependencies"].as_array_mut().unwrap();
+        on.retain(|name| known.contains(name.as_str().unwrap()));
+    }
+    components
+}
+
+fn inputs() -> impl Strategy<Value = Vec<Value>> {
+    let one = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(0_u8..2), any::<bool>());
+    prop::collection::vec(one, 3).prop_map(|all| {
+        let there = all.into_iter().enumerate().filter(|(_, one)| one.0);
+        there
+            .map(|(at, (_, required, customer, sensitive, default, number))| {
+                let kind = if number { "number" } else { "string" };
+                json!({
+                    "name": format!("i{at}"), "type": kind, "required": required, "customer": customer,
+                    "sensitive": sensitive, "default": default.map(|default| default.to_string()),
+                })
+            })
+            .collect()
+    })
+}
+
+fn versions() -> impl Strategy<Value = AppVersion> {
+    (components(), inputs(), any::<bool>(), 0_usize..4).prop_map(|(components, inputs, all, after)| {
+        let trigger = match all {
+            true => json!({ "on": "post_deploy_all_components" }),
+            false => json!({ "on": "post_deploy_component", "component": NAMES[after] }),
+        };
+        let action = |name: &str, triggers: Value| {
+            json!({ "name": name, "timeout_secs": 60, "steps": [], "triggers": triggers })
+        };
+        version(json!({
+            "components": components, "inputs": inputs,
+            "actions": [action("check", json!([{ "on": "manual" }, trigger])), action("say", json!([{ "on": "manual" }]))],
+        }))
+    })
+}
+
+/// Returns builds whose artifacts are named after their sources.
+fn builds(version: &AppVersion) -> BTreeMap<ComponentName, Build> {
+    let built = |component: &Component| {
+        let source_digest = component.source_digest().unwrap().unwrap();
+        let artifact = Artifact {
+            digest: source_digest.clone(),
+            media_type: String::new(),
+            manifests: Vec::new(),
+            blobs: Vec::new(),
+        };
+        Build {
+            id: BuildId::derive(&version.app, &source_digest, &component.name),
+            app: version.app.clone(),
+            component: component.name.clone(),
+            package: component.spec.package().unwrap(),
+            source: component.source.clone(),
+            source_digest,
+            created_at: Timestamp::default(),
+            state: BuildState::Built { job: job(), artifact, built_at: Timestamp::default() },
+        }
+    };
+    version.components.iter().map(|component| (component.name.clone(), built(component))).collect()
+}
+
+fn job() -> JobId {
+    JobId::derive(&WorkflowId::derive("build", "1"), "x")
+}
+
+/// Plans a deploy of `version` as the install's planner would.
+fn planned(
+    version: &AppVersion,
+    given: &BTreeMap<String, Value>,
+    answers: &BTreeMap<String, String>,
+    deployed: &BTreeMap<ComponentName, Deployed>,
+) -> Vec<Node> {
+    let given = crate::inputs::known_inputs(version, given);
+    let inputs = resolve_inputs(version, &given, answers).unwrap();
+    let input = DeployInput { version, builds: &builds(version), inputs: &inputs, deployed, serial: 1 };
+    deploy_nodes(input, &DeployScope::default()).unwrap()
+}
+
+fn deployed(nodes: Vec<Node>) -> BTreeMap<ComponentName, Deployed> {
+    let one = |node: Node| match node.target {
+        Target::Component { component, artifact, fingerprint, .. } => {
+            let (version, at) = (Digest::of(b"from"), Timestamp::default());
+            Some((
+                component.clone(),
+                Deployed { component, fingerprint, artifact, version, job: job(), at, outputs: BTreeMap::new() },
+            ))
+        }
+        Target::Build { .. } | Target::Action { .. } => None,
+    };
+    nodes.into_iter().filter_map(one).collect()
+}
+
+/// What the vendor gives where it must, the same for the same question, and told apart from every default.
+fn given(version: &AppVersion) -> BTreeMap<String, Value> {
+    let asked = version.inputs.iter().filter(|input| !input.customer && input.required && input.default.is_none());
+    asked.map(|input| (input.name.clone(), json!("77"))).collect()
+}
+
+fn answers(version: &AppVersion) -> BTreeMap<String, String> {
+    let asked = version.inputs.iter().filter(|input| input.customer);
+    asked.map(|input| (input.parameter(), "88".to_owned())).collect()
+}
+
+proptest! {
+    #[test]
+    fn what_a_diff_says_will_run_is_what_the_planner_runs(from in versions(), to in versions()) {
+        let (first, stack) = (given(&from), answers(&from));
+        let live = deployed(planned(&from, &first, &stack, &BTreeMap::new()));
+        let mut second = given(&to);
+        second.extend(first);
+        // The customer answers what is new and required before a deploy.
+        let mut answered = stack.clone();
+        let new = to.inputs.iter().filter(|input| input.customer && input.required && input.default.is_none());
+        for input in new {
+            answered.entry(input.parameter()).or_insert_with(|| "88".to_owned());
+        }
+
+        let nodes = planned(&to, &second, &answered, &live);
+        let said = diff(&from, &to).deploy;
+
+        let nodes: BTreeSet<String> = nodes.into_iter().map(|node| node.name).collect();
+        let names: BTreeSet<String> = said.iter().map(|run| run.node.clone()).collect();
+        prop_assert_eq!(&names, &nodes);
+        prop_assert_eq!(said.len(), nodes.len());
+    }
+
+    #[test]
+    fn every_node_stands_after_those_that_cause_it(from in versions(), to in versions()) {
+        let said = diff(&from, &to).deploy;
+
+        let at = |name: &str| said.iter().position(|run| run.node == name);
+        for (place, run) in said.iter().enumerate() {
+            let causes = match &run.cause {
+                Cause::New | Cause::Changed => continue,
+                Cause::DependsOn { components } | Cause::TriggeredBy { components } => components,
+            };
+            prop_assert!(!causes.is_empty(), "{:?}", run);
+            prop_assert!(causes.iter().all(|cause| at(cause).is_some_and(|before| before < place)), "{:?}", said);
+        }
+    }
+
+    #[test]
+    fn a_diff_is_empty_when_nothing_differs_only(from in versions(), to in versions()) {
+        prop_assert!(diff(&from, &from).is_empty());
+        if from != to {
+            prop_assert!(!diff(&from, &to).is_empty());
+        }
+    }
+}

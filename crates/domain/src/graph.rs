@@ -1,0 +1,188 @@
+//! What of an app comes after what: components in the order of a deploy, why each waits, and when actions run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freehold_protocol::app_version::{AppVersion, Component, Reference, Trigger};
+use freehold_protocol::{ActionName, AppName, ComponentName};
+use serde::{Deserialize, Serialize};
+
+/// The graph of one app version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Graph {
+    pub app: AppName,
+    /// In the order of a deploy: by step, then name.
+    pub components: Vec<GraphComponent>,
+    /// By `to`, then `from`.
+    pub edges: Vec<Edge>,
+    /// By name.
+    pub actions: Vec<GraphAction>,
+}
+
+/// One component and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GraphComponent {
+    pub name: ComponentName,
+    pub kind: String,
+    /// From 1: all that it depends on has a lower one. Components of one step are deployed side by side.
+    pub step: usize,
+    /// What its templates read beside other components.
+    pub reads: Reads,
+}
+
+/// What templates read beside other components, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Reads {
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub inputs: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub secrets: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub actions: BTreeSet<ActionName>,
+    /// Whether an output of the sandbox is read.
+    #[serde(default)]
+    pub sandbox: bool,
+    /// Whether an output of the install stack is read.
+    #[serde(default)]
+    pub install_stack: bool,
+}
+
+/// `to` is deployed after `from`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Edge {
+    pub to: ComponentName,
+    pub from: ComponentName,
+    pub why: Why,
+}
+
+/// What makes one component wait for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// A template of it reads the other's outputs, whether the config also says so or not.
+    Template,
+    /// The config says so, and no template reads anything of the other.
+    Declared,
+}
+
+impl Why {
+    /// Returns the word that people read.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Template => "template",
+            Self::Declared => "declared",
+        }
+    }
+}
+
+/// One action, what starts it, and what it reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GraphAction {
+    pub name: ActionName,
+    pub triggers: BTreeSet<Trigger>,
+    /// Components whose outputs it reads or that it names as dependencies.
+    pub needs: BTreeSet<ComponentName>,
+    pub reads: Reads,
+}
+
+/// Returns the graph of `version`.
+pub fn graph(version: &AppVersion) -> Graph {
+    let steps = steps(version);
+    let mut components: Vec<GraphComponent> = version
+        .components
+        .iter()
+        .map(|component| GraphComponent {
+            name: component.name.clone(),
+            kind: component.spec.kind().to_owned(),
+            step: steps.get(&component.name).copied().unwrap_or(1),
+            reads: reads(&component.references),
+        })
+        .collect();
+    components.sort_by(|a, b| (a.step, &a.name).cmp(&(b.step, &b.name)));
+    let mut edges: Vec<Edge> = version.components.iter().flat_map(edges_to).collect();
+    edges.sort();
+    let actions = version.actions.iter().map(|action| GraphAction {
+        name: action.name.clone(),
+        triggers: action.triggers.clone(),
+        needs: action.dependencies.iter().cloned().chain(components_in(&action.references)).collect(),
+        reads: reads(&action.references),
+    });
+    let mut actions: Vec<GraphAction> = actions.collect();
+    actions.sort_by(|a, b| a.name.cmp(&b.name));
+    Graph { app: version.app.clone(), components, edges, actions }
+}
+
+fn edges_to(component: &Component) -> impl Iterator<Item = Edge> {
+    let read: BTreeSet<ComponentName> = components_in(&component.references).collect();
+    component.dependencies.iter().map(move |from| Edge {
+        to: component.name.clone(),
+        from: from.clone(),
+        why: if read.contains(from) { Why::Template } else { Why::Declared },
+    })
+}
+
+fn components_in(references: &BTreeSet<Reference>) -> impl Iterator<Item = ComponentName> {
+    references.iter().filter_map(|reference| match reference {
+        Reference::Component(name) => Some(name.clone()),
+        Reference::Input(_)
+        | Reference::Action(_)
+        | Reference::Secret(_)
+        | Reference::Sandbox(_)
+        | Reference::InstallStack(_) => None,
+    })
+}
+
+fn reads(references: &BTreeSet<Reference>) -> Reads {
+    let mut reads = Reads::default();
+    for reference in references {
+        match reference {
+            Reference::Input(name) => drop(reads.inputs.insert(name.clone())),
+            Reference::Secret(name) => drop(reads.secrets.insert(name.clone())),
+            Reference::Action(name) => drop(reads.actions.insert(name.clone())),
+            Reference::Sandbox(_) => reads.sandbox = true,
+            Reference::InstallStack(_) => reads.install_stack = true,
+            Reference::Component(_) => {}
+        }
+    }
+    reads
+}
+
+/// Returns the step of every component. A config with a loop never becomes a version; should one be here all the
+/// same, its components stand in the step after the last, and nothing runs forever.
+fn steps(version: &AppVersion) -> BTreeMap<ComponentName, usize> {
+    let mut steps: BTreeMap<ComponentName, usize> = BTreeMap::new();
+    let known: BTreeSet<&ComponentName> = version.components.iter().map(|component| &component.name).collect();
+    for step in 1..=version.components.len() {
+        let ready: Vec<ComponentName> = version
+            .components
+            .iter()
+            .filter(|component| !steps.contains_key(&component.name))
+            .filter(|component| component.dependencies.iter().all(|on| steps.contains_key(on) || !known.contains(on)))
+            .map(|component| component.name.clone())
+            .collect();
+        if ready.is_empty() {
+            break;
+        }
+        steps.extend(ready.into_iter().map(|name| (name, step)));
+    }
+    let after = steps.values().max().copied().unwrap_or(0) + 1;
+    for component in &version.components {
+        steps.entry(component.name.clone()).or_insert(after);
+    }
+    steps
+}
+
+/// Returns what starts an action, in words.
+pub fn trigger_words(trigger: &Trigger) -> String {
+    match trigger {
+        Trigger::Manual => "by hand".to_owned(),
+        Trigger::PostProvision => "after the first deploy".to_owned(),
+        Trigger::PostDeployComponent { component } => format!("after component `{component}`"),
+        Trigger::PostDeployAllComponents => "after every deploy".to_owned(),
+        Trigger::Cron { schedule } => format!("on schedule `{schedule}`"),
+        Trigger::Event { event, component: None } => format!("on `{event}`"),
+        Trigger::Event { event, component: Some(component) } => format!("on `{event}` of component `{component}`"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

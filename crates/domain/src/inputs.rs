@@ -1,0 +1,240 @@
+//! The values of an install's inputs: the vendor's, the customer's answers from the install stack, and defaults.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::app_version::{AppVersion, Input, InputError};
+use serde_json::Value;
+
+use crate::plan::{hint, nearest};
+
+/// Everything that is wrong with an install's inputs, at once.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", listed(.0))]
+pub struct InputsError(pub Vec<InputProblem>);
+
+/// One thing that is wrong with an input.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InputProblem {
+    #[error("app `{app}` has no input `{input}`{}", hint(.nearest))]
+    Unknown { app: String, input: String, nearest: Option<String> },
+    #[error(
+        "input `{input}` is the customer's to answer, with parameter `{parameter}` of the install stack; leave it out"
+    )]
+    OfCustomer { input: String, parameter: String },
+    #[error("input `{0}` is required; set it with `--input {0}=VALUE`")]
+    Missing(String),
+    #[error(transparent)]
+    Wrong(#[from] InputError),
+    #[error(
+        "input `{input}` is the customer's to answer and has no answer yet; the customer launches the install's current \
+         template, with parameter `{parameter}`, and starts the runner with its config written anew"
+    )]
+    Unanswered { input: String, parameter: String },
+    #[error("{error}; the customer changes parameter `{parameter}` of the install stack")]
+    WrongAnswer { error: InputError, parameter: String },
+}
+
+fn listed(problems: &[InputProblem]) -> String {
+    if let [one] = problems {
+        return one.to_string();
+    }
+    let said: Vec<String> = problems.iter().zip(1..).map(|(problem, nth)| format!("({nth}) {problem}")).collect();
+    format!("{} mistakes in the inputs: {}", said.len(), said.join("; "))
+}
+
+/// Returns the value of every input that templates may use: the customer's answers by parameter, what the vendor gave,
+/// else the default, else nothing. The values of the customer's sensitive inputs are not known here and left out.
+///
+/// # Errors
+/// Every unknown, missing or mistyped input.
+pub fn resolve_inputs(
+    version: &AppVersion,
+    given: &BTreeMap<String, Value>,
+    answers: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, Value>, InputsError> {
+    let mut problems = misplaced(version, given);
+    let mut values = BTreeMap::new();
+    for input in version.inputs.iter().filter(|input| !(input.customer && input.sensitive)) {
+        let value = if input.customer { answered(input, answers) } else { chosen(input, given.get(&input.name)) };
+        match value {
+            Ok(value) => {
+                values.insert(input.name.clone(), value);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() { Ok(values) } else { Err(InputsError(problems)) }
+}
+
+/// Checks what a vendor gives, before the customer has answered anything.
+///
+/// # Errors
+/// Every unknown, missing or mistyped input, and those that are the customer's.
+pub fn check_given(version: &AppVersion, given: &BTreeMap<String, Value>) -> Result<(), InputsError> {
+    let vendors = version.inputs.iter().filter(|input| !input.customer);
+    let wrong = vendors.filter_map(|input| chosen(input, given.get(&input.name)).err());
+    let problems: Vec<InputProblem> = misplaced(version, given).into_iter().chain(wrong).collect();
+    if problems.is_empty() { Ok(()) } else { Err(InputsError(problems)) }
+}
+
+/// Returns what is wrong with the customer's answer to `input`; one that only the customer's account knows is never wrong
+/// here.
+pub fn wrong_answer(input: &Input, answers: &BTreeMap<String, String>) -> Option<InputProblem> {
+    if input.sensitive { None } else { answered(input, answers).err() }
+}
+
+/// Returns what is wrong with the vendor's value of `input`.
+pub fn wrong_value(input: &Input, given: &BTreeMap<String, Value>) -> Option<InputProblem> {
+    chosen(input, given.get(&input.name)).err()
+}
+
+/// Returns those stored values that `version` still has an input of the vendor for: a version may drop an input that
+/// installs have set, or leave it to the customer, and an older one may bring it back.
+pub fn known_inputs(version: &AppVersion, stored: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    stored
+        .iter()
+        .filter(|(name, _)| version.inputs.iter().any(|input| input.name == **name && !input.customer))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// Returns `old` with the values of `new` in place of its own; null takes a value away, which leaves the default.
+pub fn merged(old: &BTreeMap<String, Value>, new: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let mut all = old.clone();
+    for (name, value) in new {
+        match value {
+            Value::Null => all.remove(name),
+            value => all.insert(name.clone(), value.clone()),
+        };
+    }
+    all
+}
+
+/// Names that are given and should not be.
+fn misplaced(version: &AppVersion, given: &BTreeMap<String, Value>) -> Vec<InputProblem> {
+    let problem = |name: &String| match version.inputs.iter().find(|input| input.name == *name) {
+        Some(input) if input.customer => {
+            Some(InputProblem::OfCustomer { input: name.clone(), parameter: input.parameter() })
+        }
+        Some(_) => None,
+        None => {
+            let nearest = nearest(name, version.inputs.iter().map(|input| input.name.as_str()));
+            Some(InputProblem::Unknown { app: version.app.to_string(), input: name.clone(), nearest })
+        }
+    };
+    given.keys().filter_map(problem).collect()
+}
+
+/// Returns the value of an input of the vendor.
+fn chosen(input: &Input, given: Option<&Value>) -> Result<Value, InputProblem> {
+    let given = given.filter(|value| !value.is_null());
+    match given.or(input.usable_default()) {
+        Some(value) => input.accept(value).map_err(|error| match error {
+            InputError::Missing { input } => InputProblem::Missing(input),
+            error @ InputError::Wrong { .. } => InputProblem::Wrong(error),
+        }),
+        None if input.required => Err(InputProblem::Missing(input.name.clone())),
+        None => Ok(input.nothing()),
+    }
+}
+
+/// Returns the value of an input of the customer. Once the stack asks for it there is an answer; until then the default
+/// that the stack would have stands.
+fn answered(input: &Input, answers: &BTreeMap<String, String>) -> Result<Value, InputProblem> {
+    let parameter = input.parameter();
+    let answer = answers.get(&parameter).map(|text| Value::from(text.as_str()));
+    match answer.as_ref().or(input.usable_default()) {
+        Some(value) => input.accept(value).map_err(|error| match error {
+            InputError::Missing { input } => InputProblem::Unanswered { input, parameter },
+            error @ InputError::Wrong { .. } => InputProblem::WrongAnswer { error, parameter },
+        }),
+        None if input.required => Err(InputProblem::Unanswered { input: input.name.clone(), parameter }),
+        None => Ok(input.nothing()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn version() -> AppVersion {
+        serde_json::from_value(json!({
+            "format": 1, "app": "demo",
+            "inputs": [
+                { "name": "days", "type": "number", "default": "7" },
+                { "name": "domain", "type": "string", "required": true, "customer": true },
+                { "name": "greeting", "type": "string", "required": true },
+                { "name": "note", "type": "string" },
+                { "name": "token", "type": "string", "required": true, "customer": true, "sensitive": true },
+                { "name": "zones", "type": "number", "default": "2", "customer": true },
+            ],
+        }))
+        .unwrap()
+    }
+
+    fn given(value: Value) -> BTreeMap<String, Value> {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn answers(value: Value) -> BTreeMap<String, String> {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn every_input_but_the_customers_secrets_has_a_value() {
+        let answers = answers(json!({ "InputDomain": "globex.example", "InputZones": "3", "InputOld": "x" }));
+
+        let values = resolve_inputs(&version(), &given(json!({ "greeting": "hi" })), &answers).unwrap();
+
+        let expected = json!({ "days": 7, "domain": "globex.example", "greeting": "hi", "note": "", "zones": 3 });
+        assert_eq!(json!(values), expected);
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once() {
+        let given = given(json!({ "greting": "hi", "days": "soon", "domain": "mine" }));
+
+        let error = resolve_inputs(&version(), &given, &answers(json!({ "InputZones": "many" }))).unwrap_err();
+
+        insta::assert_snapshot!(error.to_string().replace("; (", ";\n("), @r"
+        6 mistakes in the inputs: (1) input `domain` is the customer's to answer, with parameter `InputDomain` of the install stack; leave it out;
+        (2) app `demo` has no input `greting`; did you mean `greeting`?;
+        (3) input `days` must be a number, found a text of 4 characters;
+        (4) input `domain` is the customer's to answer and has no answer yet; the customer launches the install's current template, with parameter `InputDomain`, and starts the runner with its config written anew;
+        (5) input `greeting` is required; set it with `--input greeting=VALUE`;
+        (6) input `zones` must be a number, found a text of 4 characters; the customer changes parameter `InputZones` of the install stack
+        ");
+    }
+
+    #[test]
+    fn one_mistake_stands_alone() {
+        let wrong = |value: Value| check_given(&version(), &given(value)).unwrap_err().to_string();
+
+        assert_eq!(wrong(json!({})), "input `greeting` is required; set it with `--input greeting=VALUE`");
+        assert_eq!(
+            wrong(json!({ "greeting": "hi", "greting": "x" })),
+            "app `demo` has no input `greting`; did you mean `greeting`?"
+        );
+        assert_eq!(
+            wrong(json!({ "greeting": "hi", "zones": 2 })),
+            "input `zones` is the customer's to answer, with parameter `InputZones` of the install stack; leave it out"
+        );
+        assert!(check_given(&version(), &given(json!({ "greeting": "hi", "days": null }))).is_ok());
+    }
+
+    #[test]
+    fn a_stored_value_of_an_input_that_became_the_customers_is_not_used() {
+        let stored = given(json!({ "greeting": "hi", "zones": 9, "gone": 1 }));
+
+        assert_eq!(json!(known_inputs(&version(), &stored)), json!({ "greeting": "hi" }));
+    }
+
+    #[test]
+    fn null_takes_a_value_away() {
+        let all = merged(&given(json!({ "a": 1, "b": 2 })), &given(json!({ "a": null, "c": 3 })));
+
+        assert_eq!(json!(all), json!({ "b": 2, "c": 3 }));
+    }
+}

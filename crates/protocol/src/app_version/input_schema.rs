@@ -1,0 +1,80 @@
+//! The JSON Schema of an app's inputs: what forms, editors and other programs need to know to answer them.
+
+use serde_json::{Map, Value, json};
+
+use super::{Input, InputKind};
+
+/// Returns the schema (JSON Schema 2020-12) of the values that `inputs` have in the end. What JSON Schema has no word
+/// for is in `x-freehold-type`, `x-freehold-group`, `x-freehold-sensitive` and `x-freehold-source`, which is `customer`
+/// for what the install stack asks and `vendor` otherwise.
+pub fn inputs_schema(inputs: &[Input]) -> Value {
+    let properties: Map<String, Value> = inputs.iter().map(|input| (input.name.clone(), input.schema())).collect();
+    let required: Vec<&str> = inputs
+        .iter()
+        .filter(|input| input.required && input.usable_default().is_none())
+        .map(|input| input.name.as_str())
+        .collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+impl Input {
+    /// Returns the schema of the input's value.
+    pub fn schema(&self) -> Value {
+        let mut schema = self.type_schema();
+        for (key, text) in [("title", &self.display_name), ("description", &self.description)] {
+            if !text.is_empty() {
+                schema.insert(key.into(), text.as_str().into());
+            }
+        }
+        // A default that does not fit is not worth showing, and one of a secret must not be.
+        let default = self.usable_default().filter(|_| !self.sensitive).and_then(|default| self.accept(default).ok());
+        schema.extend(default.map(|default| ("default".to_owned(), default)));
+        schema.insert("x-freehold-type".into(), self.kind.as_str().into());
+        schema.insert("x-freehold-source".into(), if self.customer { "customer" } else { "vendor" }.into());
+        if !self.group.is_empty() {
+            schema.insert("x-freehold-group".into(), self.group.as_str().into());
+        }
+        if self.sensitive {
+            schema.insert("x-freehold-sensitive".into(), true.into());
+            schema.insert("writeOnly".into(), true.into());
+        }
+        Value::Object(schema)
+    }
+
+    fn type_schema(&self) -> Map<String, Value> {
+        let text = |media_type: Option<&str>| {
+            let mut schema = Map::from_iter([("type".to_owned(), Value::from("string"))]);
+            schema.extend(media_type.map(|media_type| ("contentMediaType".to_owned(), media_type.into())));
+            if self.required {
+                schema.insert("minLength".into(), 1.into());
+            }
+            schema
+        };
+        // An input that is not required may be an empty text, whatever its type.
+        let scalar = |word: &str| {
+            let schema = json!({ "type": word });
+            let key_and_value = if self.required {
+                ("type".to_owned(), Value::from(word))
+            } else {
+                ("anyOf".to_owned(), json!([schema, { "const": "" }]))
+            };
+            Map::from_iter([key_and_value])
+        };
+        match self.kind {
+            InputKind::String => text(None),
+            // RFC 9512, "YAML Media Type"; HCL has none that is registered.
+            InputKind::Yaml => text(Some("application/yaml")),
+            InputKind::Hcl => text(Some("application/hcl")),
+            InputKind::Number => scalar("number"),
+            InputKind::Bool => scalar("boolean"),
+            InputKind::List => Map::from_iter([("type".to_owned(), Value::from("array"))]),
+            InputKind::Json => Map::new(),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What counts as an answer to an input: values as they are typed become values of the input's type, or are refused.
+
+use serde_json::{Number, Value};
+
+use super::{Input, InputKind};
+
+/// Why a value is no answer to an input. The value itself is never told: it may be a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InputError {
+    /// Nothing, or an empty text, for an input that needs an answer.
+    #[error("input `{input}` is required")]
+    Missing { input: String },
+    /// A value of another type.
+    #[error("input `{input}` must be {expected}, found {found}")]
+    Wrong { input: String, expected: &'static str, found: String },
+}
+
+impl Input {
+    /// Returns the value that `given` stands for. Forms, commands and stack parameters have only texts, so a text is
+    /// read as the input's type:
+    ///
+    /// | type | texts that are taken |
+    /// |---|---|
+    /// | string, yaml, hcl | every one, as it is |
+    /// | number | `3`, `-0.5`, `1e3`; whole numbers must fit 64 bits |
+    /// | bool | `true` and `false`, in any case |
+    /// | list | JSON such as `["a", 1]`, or else words with commas between them: `a, b` |
+    /// | json | JSON |
+    ///
+    /// Nothing, or a blank text, answers an input that is not required: the value is then an empty list or an empty
+    /// text, which templates print as nothing.
+    ///
+    /// # Errors
+    /// An [`InputError`] that names the input and what was expected.
+    pub fn accept(&self, given: &Value) -> Result<Value, InputError> {
+        if self.is_no_answer(given) {
+            if self.required {
+                return Err(InputError::Missing { input: self.name.clone() });
+            }
+            return Ok(self.nothing());
+        }
+        let accepted = match (self.kind, given) {
+            (InputKind::String | InputKind::Yaml | InputKind::Hcl, Value::String(_))
+            | (InputKind::Number, Value::Number(_))
+            | (InputKind::Bool, Value::Bool(_))
+            | (InputKind::List, Value::Array(_)) => Some(given.clone()),
+            (InputKind::Number, Value::String(text)) => number(text.trim()).map(Value::Number),
+            (InputKind::Bool, Value::String(text)) => flag(text.trim()).map(Value::Bool),
+            (InputKind::List, Value::String(text)) => list(text.trim()).map(Value::Array),
+            (InputKind::Json, Value::String(text)) => serde_json::from_str(text).ok(),
+            (InputKind::Json, _) => Some(given.clone()),
+            (
+                InputKind::String
+                | InputKind::Yaml
+                | InputKind::Hcl
+                | InputKind::Number
+                | InputKind::Bool
+                | InputKind::List,
+                _,
+            ) => None,
+        };
+        accepted.ok_or_else(|| InputError::Wrong {
+            input: self.name.clone(),
+            expected: self.kind.expected(),
+            found: shape(given),
+        })
+    }
+
+    /// Returns the value of an input that nobody answered and that has no default.
+    pub fn nothing(&self) -> Value {
+        match self.kind {
+            InputKind::List => Value::Array(Vec::new()),
+            InputKind::String
+            | InputKind::Number
+            | InputKind::Json
+            | InputKind::Bool
+            | InputKind::Yaml
+            | InputKind::Hcl => Value::String(String::new()),
+        }
+    }
+
+    /// White space is a text like any other where texts are taken as they are.
+    fn is_no_answer(&self, given: &Value) -> bool {
+        match self.kind {
+            InputKind::String | InputKind::Yaml | InputKind::Hcl => is_empty(given),
+            InputKind::Number | InputKind::List | InputKind::Json | InputKind::Bool => {
+                given.is_null() || given.as_str().is_some_and(|text| text.trim().is_empty())
+            }
+        }
+    }
+}
+
+impl InputKind {
+    /// Returns what a value must be, as a sentence says it.
+    pub const fn expected(self) -> &'static str {
+        match self {
+            Self::String => "a text",
+            Self::Number => "a number",
+            Self::List => "a list, such as `[\"a\", \"b\"]` or `a, b`",
+            Self::Json => "JSON",
+            Self::Bool => "`true` or `false`",
+            Self::Yaml => "a text of YAML",
+            Self::Hcl => "a text of HCL",
+        }
+    }
+}
+
+/// Returns whether a value says nothing.
+pub(super) fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(str::is_empty)
+}
+
+fn number(text: &str) -> Option<Number> {
+    if let Ok(whole) = text.parse::<i64>() {
+        return Some(whole.into());
+    }
+    if let Ok(whole) = text.parse::<u64>() {
+        return Some(whole.into());
+    }
+    // Digits alone that do not fit would lose some.
+    let whole = text.trim_start_matches(['+', '-']).bytes().all(|byte| byte.is_ascii_digit());
+    if whole { None } else { Number::from_f64(text.parse().ok()?) }
+}
+
+fn flag(text: &str) -> Option<bool> {
+    [true, false].into_iter().find(|flag| text.eq_ignore_ascii_case(if *flag { "true" } else { "false" }))
+}
+
+fn list(text: &str) -> Option<Vec<Value>> {
+    if text.starts_with('[') {
+        return serde_json::from_str(text).ok();
+    }
+    Some(text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(Value::from).collect())
+}
+
+fn shape(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".into(),
+        Value::Bool(_) => "a bool".into(),
+        Value::Number(_) => "a number".into(),
+        Value::String(text) => match text.chars().count() {
+            1 => "a text of 1 character".into(),
+            count => format!("a text of {count} characters"),
+        },
+        Value::Array(_) => "a list".into(),
+        Value::Object(_) => "a map".into(),
+    }
+}

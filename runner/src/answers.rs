@@ -1,0 +1,249 @@
+//! The customer's sensitive answers: read from the account's own Secrets Manager into the values of one job, and taken
+//! out of whatever it says.
+
+use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
+use freehold_protocol::InstallId;
+use freehold_protocol::app_version::{Input, InputError};
+use freehold_protocol::order::Order;
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use crate::aws;
+use crate::log::JobLog;
+
+/// Reads answers with the runner's own role; no mode's role may.
+#[derive(Debug, Clone)]
+pub struct Answers {
+    client: aws_sdk_secretsmanager::Client,
+    install: InstallId,
+}
+
+/// Why a job has not all its values.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    #[error(
+        "input `{input}` is required and has no answer in this account; launch the current template of the install stack \
+         with parameter `{parameter}`"
+    )]
+    Missing { input: String, parameter: String },
+    #[error("{error}; change parameter `{parameter}` of the install stack")]
+    Wrong { error: InputError, parameter: String },
+    #[error("cannot read secret `{secret}` with the answer to input `{input}`: {reason}")]
+    Unreadable { input: String, secret: String, reason: String },
+    #[error("input `{0}` cannot have a secret: its name has other characters than ASCII letters, digits, `-` and `_`")]
+    Name(String),
+}
+
+impl Answers {
+    /// Returns the answers of `install`, read with the credentials of `sdk`.
+    pub fn new(sdk: &aws_config::SdkConfig, install: InstallId) -> Self {
+        Self { client: aws_sdk_secretsmanager::Client::new(sdk), install }
+    }
+
+    /// Returns `order` with the values of the customer's sensitive inputs in its tree; `log` learns every sensitive
+    /// value, the vendor's too.
+    ///
+    /// # Errors
+    /// An [`AnswerError`], which tells no value.
+    pub async fn added(&self, order: &Order, log: &JobLog) -> Result<Order, AnswerError> {
+        let mut order = order.clone();
+        for input in std::mem::take(&mut order.sensitive_inputs) {
+            if input.customer {
+                let value = self.value(&input).await?;
+                put(&mut order, &input.name, value);
+            }
+            if let Some(value) = order.context.pointer(&format!("/nuon/inputs/inputs/{}", pointed(&input.name))) {
+                hide(value, log);
+            }
+        }
+        Ok(order)
+    }
+
+    async fn value(&self, input: &Input) -> Result<Value, AnswerError> {
+        let given = self.read(&input.name).await?;
+        if let Some(text) = &given {
+            return input.accept(&Value::from(text.as_str())).map_err(|error| refused(input, error));
+        }
+        match input.usable_default() {
+            Some(default) => input.accept(default).map_err(|error| refused(input, error)),
+            None if input.required => {
+                Err(AnswerError::Missing { input: input.name.clone(), parameter: input.parameter() })
+            }
+            None => Ok(input.nothing()),
+        }
+    }
+
+    /// Returns the text of the secret for the input called `name`; nothing when the customer left it open.
+    async fn read(&self, name: &str) -> Result<Option<Zeroizing<String>>, AnswerError> {
+        // The name comes with an order: it must not lead to another secret.
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
+            return Err(AnswerError::Name(name.to_owned()));
+        }
+        let secret = format!("fh-{}/input/{name}", self.install);
+        match self.client.get_secret_value().secret_id(&secret).send().await {
+            Ok(answer) => Ok(answer.secret_string.map(Zeroizing::new)),
+            Err(error) if error.code() == Some("ResourceNotFoundException") => Ok(None),
+            Err(error) => Err(AnswerError::Unreadable { input: name.to_owned(), secret, reason: aws::explain(&error) }),
+        }
+    }
+}
+
+fn refused(input: &Input, error: InputError) -> AnswerError {
+    let parameter = input.parameter();
+    match error {
+        InputError::Missing { input } => AnswerError::Missing { input, parameter },
+        error @ InputError::Wrong { .. } => AnswerError::Wrong { error, parameter },
+    }
+}
+
+/// Puts a value where templates look for inputs.
+fn put(order: &mut Order, name: &str, value: Value) {
+    for path in [["inputs", "inputs"], ["install", "inputs"]] {
+        let place = path.into_iter().fold(child(&mut order.context, "nuon"), child);
+        *child(place, name) = value.clone();
+    }
+}
+
+/// Returns what is called `key` below `place`, which becomes a map if it is none.
+fn child<'a>(place: &'a mut Value, key: &str) -> &'a mut Value {
+    if !place.is_object() {
+        *place = json!({});
+    }
+    match place {
+        Value::Object(map) => map.entry(key).or_insert(Value::Null),
+        // INVARIANT: it is a map now.
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => place,
+    }
+}
+
+/// Returns a name as a part of a JSON pointer (RFC 6901 section 3).
+fn pointed(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Tells `log` every text in a value, and the value's own, so that none of them is shown.
+fn hide(value: &Value, log: &JobLog) {
+    match value {
+        Value::Null | Value::Bool(_) => {}
+        Value::Number(number) => log.add_secret(&number.to_string()),
+        Value::String(text) => log.add_secret(text),
+        Value::Array(items) => items.iter().for_each(|item| hide(item, log)),
+        Value::Object(map) => map.values().for_each(|item| hide(item, log)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_config::BehaviorVersion;
+    use aws_credential_types::Credentials;
+    use aws_credential_types::provider::SharedCredentialsProvider;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+    use crate::testing::order;
+
+    /// Serves `GetSecretValue` for one secret on a port of this machine.
+    async fn account(name: &'static str, text: &'static str) -> aws_config::SdkConfig {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut request = vec![0; 16 * 1024];
+                let mut have = 0;
+                while !String::from_utf8_lossy(&request[..have]).contains("\"SecretId\":\"") {
+                    match stream.read(&mut request[have..]).await {
+                        Ok(more) if more > 0 => have += more,
+                        _ => break,
+                    }
+                }
+                let asked = String::from_utf8_lossy(&request[..have]).contains(&format!("\"SecretId\":\"{name}\""));
+                let (status, body) = if asked {
+                    (200, json!({ "Name": name, "SecretString": text }))
+                } else {
+                    (400, json!({ "__type": "ResourceNotFoundException" }))
+                };
+                let body = body.to_string();
+                let answer = format!(
+                    "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-type: application/x-amz-json-1.1\r\n\
+                     content-length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        aws_config::SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(aws_types::region::Region::new("eu-west-1"))
+            .endpoint_url(endpoint)
+            .http_client(aws_smithy_http_client::Builder::new().build_http())
+            .credentials_provider(SharedCredentialsProvider::new(Credentials::new("a", "b", None, None, "test")))
+            .build()
+    }
+
+    fn asking(input: Value) -> Order {
+        let context = json!({ "nuon": { "inputs": { "inputs": { "vendor_key": "of the vendor" } } } });
+        let vendors = json!({ "name": "vendor_key", "type": "string", "sensitive": true });
+        let sensitive_inputs = serde_json::from_value(json!([vendors, input])).unwrap();
+        Order { context, sensitive_inputs, ..order(1, 7) }
+    }
+
+    fn token(kind: &str, required: bool) -> Value {
+        json!({ "name": "api_token", "type": kind, "required": required, "sensitive": true, "customer": true })
+    }
+
+    async fn answers(text: &'static str) -> Answers {
+        Answers::new(&account("fh-globex/input/api_token", text).await, "globex".parse().unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_sensitive_answer_is_where_templates_look_and_in_no_log() {
+        let log = JobLog::default();
+
+        let order = answers("hunter22").await.added(&asking(token("string", true)), &log).await.unwrap();
+
+        log.line("token hunter22 key of the vendor");
+        assert_eq!(order.context["nuon"]["inputs"]["inputs"]["api_token"], "hunter22");
+        assert_eq!(order.context["nuon"]["install"]["inputs"]["api_token"], "hunter22");
+        assert_eq!(order.context["nuon"]["inputs"]["inputs"]["vendor_key"], "of the vendor");
+        assert_eq!(log.take_chunk(), "token [redacted] key [redacted]\n");
+    }
+
+    #[tokio::test]
+    async fn an_open_answer_is_nothing_unless_it_is_required() {
+        let answers = answers("x").await;
+        let mut input = token("string", false);
+        input["name"] = json!("other");
+
+        let open = answers.added(&asking(input.clone()), &JobLog::default()).await.unwrap();
+        input["required"] = json!(true);
+        let missing = answers.added(&asking(input), &JobLog::default()).await.unwrap_err().to_string();
+
+        assert_eq!(open.context["nuon"]["inputs"]["inputs"]["other"], "");
+        assert_eq!(
+            missing,
+            "input `other` is required and has no answer in this account; launch the current template of the install \
+             stack with parameter `InputOther`"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_answer_of_another_type_is_refused_without_its_value() {
+        let error = answers("hunter22").await.added(&asking(token("number", true)), &JobLog::default()).await;
+
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "input `api_token` must be a number, found a text of 8 characters; change parameter `InputApiToken` of the \
+             install stack"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_order_cannot_ask_for_another_secret() {
+        let mut input = token("string", true);
+        input["name"] = json!("../enrolment");
+
+        let error = answers("x").await.added(&asking(input), &JobLog::default()).await.unwrap_err();
+
+        assert!(matches!(error, AnswerError::Name(_)), "{error}");
+    }
+}
