@@ -8,13 +8,14 @@ use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{canonical, limits};
 use freehold_template::nearest;
 
+use crate::addresses::Addresses;
 use crate::diagnostic::{Diagnostics, Draft, Severity};
 use crate::document;
 use crate::files::{Files, Place, reason};
 use crate::kinds::{FOLDERS, Kind, ROOT};
 use crate::sources::Sources;
 use crate::validate::{Checked, validate};
-use crate::{Fetched, Loaded, actions, components, cycles, inputs, links, roles};
+use crate::{Fetched, Loaded, actions, components, cycles, inputs, links, roles, runbooks};
 
 /// What a directory is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +47,7 @@ pub(crate) struct App {
     pub(crate) purpose: Purpose,
     /// Texts behind addresses, fetched before.
     pub(crate) fetched: Fetched,
+    pub(crate) addresses: Addresses,
 }
 
 impl App {
@@ -65,6 +67,7 @@ pub(crate) fn read(dir: &Path, purpose: Purpose, fetched: &Fetched) -> (Option<L
         drafts: Vec::new(),
         purpose,
         fetched: fetched.clone(),
+        addresses: Addresses::default(),
     };
     let name = app_name(&dir, &mut app);
     read_files(&mut app);
@@ -124,7 +127,7 @@ fn read_file(app: &mut App, path: &str) {
     };
     match document::parse(app.files.text(file)) {
         Ok(root) => {
-            let checked = validate(&mut app.files, &mut app.drafts, file, kind, root, app.purpose);
+            let checked = validate(app, file, kind, root);
             app.checked.push(checked);
         }
         Err(error) => {
@@ -149,7 +152,8 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     cycles::check(app, &edges);
     let mut sources = Sources::new(app.purpose.unsupported());
     let components = components::build(app, &index, &edges, &mut sources);
-    let actions = actions::build(app, &index);
+    let actions = actions::build(app, &index, &mut sources);
+    let runbooks = runbooks::build(app, &index);
     let roles = roles::build(app);
     let metadata: BTreeMap<&str, String> = app
         .of(Kind::Metadata)
@@ -163,12 +167,14 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
         inputs,
         components,
         actions,
+        runbooks,
         roles,
         ..AppVersion::empty(name?)
     };
     refuse_too_large(app, &version);
     let (sources, unresolved) = sources.finish(app);
-    Some(Loaded { version, sources, unresolved, addresses: Vec::new(), warnings: Diagnostics::default() })
+    let addresses = std::mem::take(&mut app.addresses.missing).into_iter().collect();
+    Some(Loaded { version, sources, unresolved, addresses, warnings: Diagnostics::default() })
 }
 
 fn refuse_too_large(app: &mut App, version: &AppVersion) {

@@ -4,19 +4,24 @@
 #![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod actions;
+mod addresses;
 mod archive;
 mod build;
 mod components;
+mod cron;
 mod cycles;
 mod diagnostic;
 mod document;
 mod excerpt;
 mod files;
+mod index;
 mod inputs;
 mod json;
 mod kinds;
 mod links;
+mod references;
 mod roles;
+mod runbooks;
 mod sources;
 mod spec;
 mod validate;
@@ -28,6 +33,7 @@ use freehold_protocol::Digest;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Source;
 
+pub use addresses::{GitAddress, git_address};
 pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity};
 
 /// The texts behind addresses that a config names (`https://...`, `git::...//path?ref=...`), by address.
