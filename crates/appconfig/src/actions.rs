@@ -85,6 +85,10 @@ impl Reader<'_> {
         let nodes = root.tables("steps");
         let steps = nodes.iter().map(|node| self.step(checked, node)).collect();
         let step_repos = nodes.iter().zip(0..).filter_map(|(node, at)| self.repo(checked, node, at)).collect();
+        if let Some(entry) = root.entry("image") {
+            let draft = Draft::warning(checked.key_place(entry), "steps cannot run in an image yet");
+            self.sources.drafts.push(draft.help("they run on the runner's machine; use programs that are there"));
+        }
         match root.text("name")?.parse() {
             Ok(name) => Some(Action {
                 name,
@@ -216,6 +220,10 @@ impl Reader<'_> {
             return None;
         }
         let source = self.sources.repo(self.files, checked, entry, &owner)?;
+        let draft = Draft::warning(checked.key_place(entry), "steps cannot run in a repository yet");
+        self.sources
+            .drafts
+            .push(draft.help("put the script beside the config and name it: `inline_contents = \"./scripts/...\"`"));
         Some(StepRepo { step, source })
     }
 }

@@ -11,7 +11,36 @@ use crate::files::Place;
 use crate::kinds::Kind;
 use crate::validate::Checked;
 
-/// Names by what they name.
+/// What has a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Thing {
+    Input,
+    InputGroup,
+    Secret,
+    Action,
+    Component,
+    KubernetesContext,
+    Role,
+    BreakGlassRole,
+}
+
+impl Thing {
+    /// Returns what messages call it.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::InputGroup => "input group",
+            Self::Secret => "secret",
+            Self::Action => "action",
+            Self::Component => "component",
+            Self::KubernetesContext => "kubernetes context",
+            Self::Role => "role",
+            Self::BreakGlassRole => "break-glass role",
+        }
+    }
+}
+
+/// Names and where they are given.
 type Names = BTreeMap<String, Place>;
 
 /// Every name that something else may refer to, and where it is given.
@@ -35,7 +64,7 @@ pub(crate) struct Index {
     roles: BTreeSet<String>,
     break_glass_roles: BTreeSet<String>,
     /// Of what a file could not be parsed, so that a missing name there is not worth a second mistake.
-    unsure: BTreeSet<&'static str>,
+    unsure: BTreeSet<Thing>,
 }
 
 impl Index {
@@ -55,36 +84,45 @@ impl Index {
         self.component(self.context_components.get(context)?)
     }
 
-    /// Says that nothing is called `name`, at `place`; nothing when a file that may name it could not be parsed, or
-    /// when it exists. `what` is such as "component".
-    pub(crate) fn unknown(&self, place: Place, what: &'static str, name: &str) -> Option<Draft> {
-        fn keys(names: &Names) -> Vec<&str> {
-            names.keys().map(String::as_str).collect()
-        }
-        let (known, candidates) = match what {
-            "component" => {
-                let words = self.components.keys().chain(self.var_names.keys()).map(String::as_str).collect();
-                (self.component(name).is_some(), words)
-            }
-            "action" => (self.actions.contains_key(name), keys(&self.actions)),
-            "input" => (self.inputs.contains_key(name), keys(&self.inputs)),
-            "input group" => (self.groups.contains_key(name), keys(&self.groups)),
-            "secret" => (self.secrets.contains_key(name), keys(&self.secrets)),
-            "kubernetes context" => (self.contexts.contains_key(name), keys(&self.contexts)),
-            "role" => (self.roles.contains(name), self.roles.iter().map(String::as_str).collect()),
-            "break-glass role" => {
-                (self.break_glass_roles.contains(name), self.break_glass_roles.iter().map(String::as_str).collect())
-            }
-            _ => return None,
+    /// Says that nothing is called `name`, at `place`; nothing when it exists, or when a file that may name it could not
+    /// be parsed.
+    pub(crate) fn unknown(&self, place: Place, thing: Thing, name: &str) -> Option<Draft> {
+        let known = match thing {
+            Thing::Component => self.component(name).is_some(),
+            Thing::Role => self.roles.contains(name),
+            Thing::BreakGlassRole => self.break_glass_roles.contains(name),
+            Thing::Input => self.inputs.contains_key(name),
+            Thing::InputGroup => self.groups.contains_key(name),
+            Thing::Secret => self.secrets.contains_key(name),
+            Thing::Action => self.actions.contains_key(name),
+            Thing::KubernetesContext => self.contexts.contains_key(name),
         };
-        if known || self.unsure.contains(what) {
+        if known || self.unsure.contains(&thing) {
             return None;
         }
+        let what = thing.words();
         let draft = Draft::error(place, format!("there is no {what} `{name}`"));
-        Some(match nearest(name, candidates) {
+        Some(match nearest(name, self.words(thing)) {
             near @ Some(_) => draft.meant(near),
             None => draft.help(format!("define the {what}, or remove what refers to it")),
         })
+    }
+
+    /// Returns the names of all things of one kind.
+    fn words(&self, thing: Thing) -> Vec<&str> {
+        let names = match thing {
+            Thing::Component => {
+                return self.components.keys().chain(self.var_names.keys()).map(String::as_str).collect();
+            }
+            Thing::Role => return self.roles.iter().map(String::as_str).collect(),
+            Thing::BreakGlassRole => return self.break_glass_roles.iter().map(String::as_str).collect(),
+            Thing::Input => &self.inputs,
+            Thing::InputGroup => &self.groups,
+            Thing::Secret => &self.secrets,
+            Thing::Action => &self.actions,
+            Thing::KubernetesContext => &self.contexts,
+        };
+        names.keys().map(String::as_str).collect()
     }
 }
 
@@ -104,16 +142,16 @@ pub(crate) fn index(app: &mut App) -> Index {
 }
 
 /// Returns what the files of `kind` give names to.
-const fn named_by(kind: Kind) -> &'static [&'static str] {
+const fn named_by(kind: Kind) -> &'static [Thing] {
     match kind {
-        Kind::Component => &["component"],
-        Kind::Action => &["action"],
-        Kind::Inputs | Kind::Input => &["input", "input group"],
-        Kind::InputGroup => &["input group"],
-        Kind::Secrets | Kind::Secret => &["secret"],
-        Kind::Metadata => &["kubernetes context"],
-        Kind::Permissions | Kind::Role => &["role"],
-        Kind::BreakGlass => &["role", "break-glass role"],
+        Kind::Component => &[Thing::Component],
+        Kind::Action => &[Thing::Action],
+        Kind::Inputs | Kind::Input => &[Thing::Input, Thing::InputGroup],
+        Kind::InputGroup => &[Thing::InputGroup],
+        Kind::Secrets | Kind::Secret => &[Thing::Secret],
+        Kind::Metadata => &[Thing::KubernetesContext],
+        Kind::Permissions | Kind::Role => &[Thing::Role],
+        Kind::BreakGlass => &[Thing::Role, Thing::BreakGlassRole],
         Kind::OperationRoles
         | Kind::Sandbox
         | Kind::Runner

@@ -8,6 +8,7 @@ use crate::build::App;
 use crate::diagnostic::Draft;
 use crate::document::{Data, Node};
 use crate::files::Place;
+use crate::index::Thing;
 use crate::kinds::Kind;
 use crate::references::{Target, misreference, target};
 use crate::validate::Checked;
@@ -95,39 +96,42 @@ impl Names<'_> {
         let root = &self.checked.root;
         match self.checked.kind {
             Kind::Component => {
-                self.each(list(root, "dependencies"), "component");
+                self.each(list(root, "dependencies"), Thing::Component);
                 self.context(root);
                 for node in root.tables("operation_roles") {
-                    self.role(node.get("role"), "role");
+                    self.role(node.get("role"), Thing::Role);
                 }
             }
             Kind::Action => {
-                self.each(list(root, "dependencies"), "component");
+                self.each(list(root, "dependencies"), Thing::Component);
                 self.each(
                     root.tables("triggers").iter().filter_map(|trigger| trigger.get("component_name")),
-                    "component",
+                    Thing::Component,
                 );
                 self.context(root);
-                self.role(root.get("role"), "role");
-                self.role(root.get("break_glass_role"), "break-glass role");
+                self.role(root.get("role"), Thing::Role);
+                self.role(root.get("break_glass_role"), Thing::BreakGlassRole);
             }
             Kind::Runbook => {
                 let steps = root.tables("steps");
-                self.each(steps.iter().filter_map(|step| step.get("component_name")), "component");
-                self.each(steps.iter().filter_map(|step| step.get("action_name")), "action");
-                steps.iter().for_each(|step| self.role(step.get("role"), "role"));
+                self.each(steps.iter().filter_map(|step| step.get("component_name")), Thing::Component);
+                self.each(steps.iter().filter_map(|step| step.get("action_name")), Thing::Action);
+                steps.iter().for_each(|step| self.role(step.get("role"), Thing::Role));
             }
             Kind::Metadata => {
                 let contexts = root.tables("kubernetes_context");
-                self.each(contexts.iter().filter_map(|context| context.get("component")), "component");
+                self.each(contexts.iter().filter_map(|context| context.get("component")), Thing::Component);
             }
             Kind::Policies => {
                 let components = root.tables("policy").iter().flat_map(|policy| list(policy, "components"));
-                self.each(components.filter(|node| node.as_text() != Some("*")), "component");
+                self.each(components.filter(|node| node.as_text() != Some("*")), Thing::Component);
             }
             Kind::Inputs | Kind::Input => {
                 let one = (self.checked.kind == Kind::Input).then_some(root);
-                self.each(root.tables("input").iter().chain(one).filter_map(|input| input.get("group")), "input group");
+                self.each(
+                    root.tables("input").iter().chain(one).filter_map(|input| input.get("group")),
+                    Thing::InputGroup,
+                );
             }
             Kind::InputGroup
             | Kind::Secrets
@@ -146,23 +150,23 @@ impl Names<'_> {
         }
     }
 
-    fn each<'n>(&mut self, nodes: impl IntoIterator<Item = &'n Node>, what: &'static str) {
+    fn each<'n>(&mut self, nodes: impl IntoIterator<Item = &'n Node>, thing: Thing) {
         for node in nodes {
             let Some(name) = node.as_text() else { continue };
-            self.drafts.extend(self.index.unknown(self.checked.place(node), what, name));
+            self.drafts.extend(self.index.unknown(self.checked.place(node), thing, name));
         }
     }
 
     /// Checks the cluster that a component or action names; without any in `metadata.toml`, names are free.
     fn context(&mut self, root: &Node) {
         if !self.index.contexts.is_empty() {
-            self.each(root.get("kubernetes_context"), "kubernetes context");
+            self.each(root.get("kubernetes_context"), Thing::KubernetesContext);
         }
     }
 
     /// Checks a role's name; what a template makes of one is known at run time only.
-    fn role(&mut self, node: Option<&Node>, what: &'static str) {
-        self.each(node.filter(|node| node.as_text().is_some_and(|name| !name.contains("{{"))), what);
+    fn role(&mut self, node: Option<&Node>, thing: Thing) {
+        self.each(node.filter(|node| node.as_text().is_some_and(|name| !name.contains("{{"))), thing);
     }
 }
 

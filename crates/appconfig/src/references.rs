@@ -7,7 +7,7 @@ use freehold_template::nearest;
 
 use crate::diagnostic::Draft;
 use crate::files::Place;
-use crate::index::Index;
+use crate::index::{Index, Thing};
 use crate::validate::{Checked, Reading};
 
 /// Keys below `.nuon`.
@@ -72,13 +72,13 @@ pub(crate) fn misreference(reading: &Reading, index: &Index) -> Option<Draft> {
         return Some(draft);
     }
     match target(&reading.path) {
-        Some(Target::Input(name)) => index.unknown(place, "input", name),
-        Some(Target::Secret(name)) => index.unknown(place, "secret", name),
+        Some(Target::Input(name)) => index.unknown(place, Thing::Input, name),
+        Some(Target::Secret(name)) => index.unknown(place, Thing::Secret, name),
         Some(Target::Action(name, rest)) => index
-            .unknown(place.clone(), "action", name)
+            .unknown(place.clone(), Thing::Action, name)
             .or_else(|| without_outputs(place, "actions.workflows", name, rest)),
         Some(Target::Component(name, rest)) => index
-            .unknown(place.clone(), "component", name)
+            .unknown(place.clone(), Thing::Component, name)
             .or_else(|| without_outputs(place.clone(), "components", name, rest))
             .or_else(|| unknown_output(place, name, rest, index)),
         Some(Target::Sandbox(_) | Target::InstallStack(_)) => None,

@@ -107,13 +107,22 @@ struct Validator<'a> {
     contents: BTreeMap<usize, Content>,
 }
 
-/// Where a template's text is.
-#[derive(Debug, Clone, Copy)]
-enum Text<'a> {
-    /// A file of its own.
+/// How bytes of a template are found in a file.
+enum Locate<'a> {
+    /// The file is the template.
     File(usize),
-    /// The string at these bytes of the file that is checked.
-    Inline(&'a Range<usize>),
+    /// The template is a string of the file.
+    Inline(usize, Offsets<'a>),
+}
+
+impl Locate<'_> {
+    fn place(&mut self, offset: usize, length: usize) -> Place {
+        let (file, start) = match self {
+            Self::File(file) => (*file, offset),
+            Self::Inline(file, offsets) => (*file, offsets.of(offset)),
+        };
+        Place { file, span: start..start + length }
+    }
 }
 
 impl Validator<'_> {
@@ -239,7 +248,8 @@ impl Validator<'_> {
             Naming::Path(path) | Naming::FileAddress(path) => self.read(node, text, path),
         };
         if template && let Content::Text { file, text } = &content {
-            self.template(text, Text::File(*file));
+            let found = readings(text, Locate::File(*file));
+            self.take(found);
         }
         self.contents.insert(node.span.start, content);
         true
@@ -284,38 +294,30 @@ impl Validator<'_> {
 
     fn inline_template(&mut self, node: &Node, text: &str) {
         if text.contains("{{") {
-            self.template(text, Text::Inline(&node.span));
+            let offsets = Offsets::new(self.app.files.text(self.file), &node.span);
+            let found = readings(text, Locate::Inline(self.file, offsets));
+            self.take(found);
         }
     }
 
-    /// Parses a template, and notes the paths that it reads.
-    fn template(&mut self, text: &str, at: Text<'_>) {
-        let parsed = Template::parse(text);
-        let mut offsets = match at {
-            Text::File(_) => None,
-            Text::Inline(span) => Some(Offsets::new(self.app.files.text(self.file), span)),
-        };
-        let mut place = |offset: usize, length: usize| match (&mut offsets, at) {
-            (None, Text::File(file)) => Place { file, span: offset..offset + length },
-            (Some(offsets), _) => {
-                let start = offsets.of(offset);
-                Place { file: self.file, span: start..start + length }
-            }
-            (None, Text::Inline(span)) => Place { file: self.file, span: span.clone() },
-        };
-        match parsed {
-            Ok(template) => {
-                for found in template.uses() {
-                    let place = place(found.offset, path_length(text, found.offset));
-                    self.uses.push(Reading { place, path: found.path, guarded: found.guarded });
-                }
-            }
-            Err(error) => {
-                let place = place(error.offset, 1);
-                self.drafts().push(Draft::error(place, format!("template: {}", error.message)));
-            }
+    fn take(&mut self, found: Result<Vec<Reading>, Draft>) {
+        match found {
+            Ok(found) => self.uses.extend(found),
+            Err(draft) => self.drafts().push(draft),
         }
     }
+}
+
+/// Parses a template and returns the paths that it reads.
+fn readings(text: &str, mut locate: Locate<'_>) -> Result<Vec<Reading>, Draft> {
+    let template = Template::parse(text)
+        .map_err(|error| Draft::error(locate.place(error.offset, 1), format!("template: {}", error.message)))?;
+    let uses = template.uses().into_iter();
+    let read = uses.map(|found| {
+        let place = locate.place(found.offset, path_length(text, found.offset));
+        Reading { place, path: found.path, guarded: found.guarded }
+    });
+    Ok(read.collect())
 }
 
 /// Returns how many bytes of `text` from `offset` on are the path itself.

@@ -70,6 +70,11 @@ impl Builder<'_> {
         for authority in authorities {
             self.authority(checked, authority);
         }
+        if require_signature {
+            let place = checked.place_of(node, "require_signature");
+            let draft = Draft::warning(place, "signatures of images are not checked yet");
+            self.sources.drafts.push(draft.help("pin the image by its digest: `image_url = \"host/name@sha256:...\"`"));
+        }
         let authorities = authorities.iter().map(|node| with_key_text(checked, node)).collect();
         Verification { require_signature, authorities }
     }

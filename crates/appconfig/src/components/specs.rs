@@ -54,11 +54,11 @@ impl Builder<'_> {
     }
 
     pub(super) fn helm(&mut self, subject: Subject<'_>) -> Option<(Source, ComponentSpec)> {
-        let source = self.code(subject, &["public_repo", "connected_repo", "helm_repo", "source"], "chart")?;
         let Subject { checked, .. } = subject;
         for node in checked.root.tables("values_file") {
             self.values_file(checked, node);
         }
+        let source = self.code(subject, &["public_repo", "connected_repo", "helm_repo", "source"], "chart")?;
         let spec = ComponentSpec::HelmChart {
             chart_name: text(checked, "chart_name"),
             namespace: checked.root.text("namespace").unwrap_or(NAMESPACE).to_owned(),
@@ -108,12 +108,12 @@ impl Builder<'_> {
         let Subject { checked, .. } = subject;
         let inside = [REPOS.as_slice(), &["directory"]].concat();
         let entry = if inside.iter().any(|key| node.entry(key).is_some()) {
-            self.sources.one_of(checked, node, &inside, "the kustomization", "files")?
+            self.sources.one_of(checked, node, &inside, "the kustomization", "directory")?
         } else if REPOS.iter().any(|key| checked.root.entry(key).is_some()) {
             self.sources.one_of(checked, &checked.root, &REPOS, &subject.owner(), "kustomization")?
         } else {
             let keys = ["path", "directory", "public_repo", "connected_repo"];
-            self.sources.one_of_at(checked, node, checked.place(node), &keys, "the kustomization", "files")?
+            self.sources.one_of_at(checked, node, checked.place(node), &keys, "the kustomization", "directory")?
         };
         let source = match entry.key.as_str() {
             "directory" | "path" => {
