@@ -5,6 +5,7 @@
 
 mod actions;
 mod archive;
+mod branch;
 mod build;
 mod components;
 mod cycles;
@@ -12,13 +13,27 @@ mod diagnostic;
 mod document;
 mod excerpt;
 mod files;
+mod input_sources;
+mod input_values;
 mod inputs;
+mod installs;
 mod json;
 mod kinds;
 mod links;
+mod metadata;
+mod names;
+mod operation_roles;
+mod policies;
+mod policy_document;
 mod roles;
+mod sandbox;
+mod schedule;
+mod secrets;
+mod shape;
 mod sources;
 mod spec;
+mod stack;
+mod syntax;
 mod validate;
 
 use std::collections::BTreeMap;
