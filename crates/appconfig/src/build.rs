@@ -7,13 +7,14 @@ use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{canonical, limits};
 use freehold_template::nearest;
 
+use crate::addresses::Addresses;
 use crate::diagnostic::{Diagnostics, Draft, Severity};
 use crate::document;
 use crate::files::{Files, Place, reason};
 use crate::kinds::{FOLDERS, Kind, ROOT};
 use crate::sources::Sources;
 use crate::validate::{Checked, validate};
-use crate::{Fetched, Loaded, actions, components, cycles, inputs, links, roles};
+use crate::{Fetched, Loaded, actions, components, cycles, inputs, links, roles, runbooks};
 use crate::{branch, input_sources, installs, metadata, operation_roles, policies, sandbox, secrets, shape, stack};
 
 /// What a directory is read for.
@@ -46,6 +47,7 @@ pub(crate) struct App {
     pub(crate) purpose: Purpose,
     /// Texts behind addresses, fetched before.
     pub(crate) fetched: Fetched,
+    pub(crate) addresses: Addresses,
 }
 
 impl App {
@@ -65,6 +67,7 @@ pub(crate) fn read(dir: &Path, purpose: Purpose, fetched: &Fetched) -> (Option<L
         drafts: Vec::new(),
         purpose,
         fetched: fetched.clone(),
+        addresses: Addresses::default(),
     };
     let name = app_name(&dir, &mut app);
     read_files(&mut app);
@@ -126,7 +129,7 @@ pub(crate) fn read_file(app: &mut App, path: &str, kind: Option<Kind>) {
     match document::parse(app.files.text(file)) {
         Ok(root) => {
             let (kind, root) = shape::of(kind, root);
-            let checked = validate(&mut app.files, &mut app.drafts, file, kind, root, app.purpose);
+            let checked = validate(app, file, kind, root);
             app.checked.push(checked);
         }
         Err(error) => {
@@ -151,12 +154,13 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     cycles::check(app, &edges);
     let mut sources = Sources::new(app.purpose.unsupported());
     let components = components::build(app, &index, &edges, &mut sources);
-    let actions = actions::build(app, &index);
+    let actions = actions::build(app, &index, &mut sources);
+    let runbooks = runbooks::build(app, &index);
     let roles = roles::build(app);
     let operation_roles = operation_roles::build(app, &index, &roles);
     let metadata = metadata::build(app, &index);
     let sandbox = sandbox::build(app, &index, &mut sources);
-    let (secrets, stack, policies) = (secrets::build(app), stack::build(app), policies::build(app));
+    let (secrets, stack, policies) = (secrets::build(app), stack::build(app), policies::build(app, &index));
     installs::check(app, &index, &inputs);
     branch::check(app);
     let version = AppVersion {
@@ -172,6 +176,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
         stack,
         components,
         actions,
+        runbooks,
         roles: roles.modes,
         named_roles: roles.named,
         operation_roles,
@@ -180,7 +185,8 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     };
     refuse_too_large(app, &version);
     let (sources, unresolved) = sources.finish(app);
-    Some(Loaded { version, sources, unresolved, addresses: Vec::new(), warnings: Diagnostics::default() })
+    let addresses = std::mem::take(&mut app.addresses.missing).into_iter().collect();
+    Some(Loaded { version, sources, unresolved, addresses, warnings: Diagnostics::default() })
 }
 
 fn refuse_too_large(app: &mut App, version: &AppVersion) {

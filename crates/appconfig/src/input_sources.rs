@@ -1,7 +1,9 @@
 //! More files of inputs that a file of inputs names under `source` or `sources`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::addresses::{Naming, naming};
 use crate::build::{App, read_file};
 use crate::diagnostic::Draft;
 use crate::document::Node;
@@ -14,6 +16,7 @@ const MAX_FILES: usize = 500;
 
 /// Reads every file of inputs that another one names, and those that they name.
 pub(crate) fn read(app: &mut App) {
+    let mut seen = BTreeSet::new();
     let mut next = 0;
     while let Some(checked) = app.checked.get(next) {
         next += 1;
@@ -24,8 +27,7 @@ pub(crate) fn read(app: &mut App) {
         for (word, place) in listed {
             for path in found(app, &word, place) {
                 let known = app.checked.iter().any(|one| app.files.path(one.file) == path);
-                // A file that could not be parsed is named once, too.
-                if !known && app.files.text_of(&path).is_none() {
+                if !known && seen.insert(path.clone()) {
                     read_file(app, &path, Some(Kind::Inputs));
                 }
             }
@@ -40,13 +42,34 @@ fn list(checked: &Checked) -> Vec<(String, Place)> {
     nodes.filter_map(|node| Some((node.as_text()?.to_owned(), checked.place(node)))).collect()
 }
 
-/// Returns the paths that `word` stands for; says when there are none.
+/// Returns the files that `word` stands for, by path or address; says when there are none.
 fn found(app: &mut App, word: &str, place: Place) -> Vec<String> {
-    if word.contains("://") || word.starts_with("git::") {
-        let draft = Draft::new(app.purpose.unsupported(), place, format!("inputs cannot be read from `{word}` yet"));
-        app.drafts.push(draft.help("save the file beside the config and name it as `./path`"));
-        return Vec::new();
+    match naming(word) {
+        Some(Naming::Remote) => fetched(app, word),
+        Some(Naming::FileAddress(path)) => paths(app, path, place),
+        Some(Naming::Malformed) => {
+            let draft = Draft::error(place, format!("`{word}` is no address of a file in a repository"));
+            app.drafts.push(draft.expected("`git::https://host/repository//path?ref=name`"));
+            Vec::new()
+        }
+        Some(Naming::Path(_)) | None => paths(app, word, place),
     }
+}
+
+/// Returns the address if its text was fetched; notes otherwise that it is needed.
+fn fetched(app: &mut App, address: &str) -> Vec<String> {
+    let App { files, fetched, addresses, broken, .. } = app;
+    let Some(text) = fetched.get(address) else {
+        addresses.missing.insert(address.to_owned());
+        // Nobody knows what it defines, as if the file could not be parsed.
+        broken.push(Kind::Inputs);
+        return Vec::new();
+    };
+    addresses.files.entry(address.to_owned()).or_insert_with(|| files.add(address.to_owned(), text.clone()));
+    vec![address.to_owned()]
+}
+
+fn paths(app: &mut App, word: &str, place: Place) -> Vec<String> {
     let folder = app.files.path(place.file).rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
     let candidates: Vec<String> =
         [folder.as_str(), ""].iter().filter_map(|folder| normal(&format!("./{folder}/{word}"))).collect();

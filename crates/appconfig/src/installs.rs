@@ -30,7 +30,7 @@ pub(crate) fn check(app: &mut App, index: &Index, inputs: &[Input]) {
         }
         match root.get("inputs").map(|value| (&value.data, value)) {
             Some((Data::Table(_) | Data::List(_), value)) => {
-                value.items().iter().for_each(|item| answers(app, checked, item, inputs, &mut drafts));
+                value.items().iter().for_each(|item| answers(app, checked, item, index, inputs, &mut drafts));
             }
             Some((_, value)) => {
                 let draft = Draft::error(checked.place(value), format!("`inputs` is {}", value.kind()));
@@ -43,20 +43,15 @@ pub(crate) fn check(app: &mut App, index: &Index, inputs: &[Input]) {
     app.drafts.extend(drafts);
 }
 
-fn answers(app: &App, checked: &Checked, table: &Node, inputs: &[Input], drafts: &mut Vec<Draft>) {
+fn answers(app: &App, checked: &Checked, table: &Node, index: &Index, inputs: &[Input], drafts: &mut Vec<Draft>) {
     if !matches!(table.data, Data::Table(_)) {
         let draft = Draft::error(checked.place(table), format!("`inputs` holds {}", table.kind()));
         drafts.push(draft.expected("a table of strings"));
     }
-    let unsure = app.broken.contains(&Kind::Inputs) || app.broken.contains(&Kind::Input);
     for entry in table.entries() {
         match inputs.iter().find(|input| input.name == entry.key) {
             Some(input) => drafts.extend(answer(app, checked, entry, input)),
-            None if unsure => {}
-            None => {
-                let known = inputs.iter().map(|input| input.name.as_str());
-                drafts.push(names::unknown(checked.key_place(entry), "input", &entry.key, known));
-            }
+            None => drafts.extend(index.unknown(checked.key_place(entry), "input", &entry.key)),
         }
     }
 }
@@ -87,14 +82,10 @@ fn toggles(app: &App, checked: &Checked, index: &Index, drafts: &mut Vec<Draft>)
         drafts.push(draft.expected("a table of `true` and `false` by component"));
     }
     for entry in value.entries() {
-        let name = &entry.key;
-        if !index.components.contains_key(name) {
-            if !app.broken.contains(&Kind::Component) {
-                let known = index.components.keys().map(String::as_str);
-                drafts.push(names::unknown(checked.key_place(entry), "component", name, known));
-            }
+        let Some(name) = index.component(&entry.key) else {
+            drafts.extend(index.unknown(checked.key_place(entry), "component", &entry.key));
             continue;
-        }
+        };
         if !matches!(entry.value.data, Data::Flag(_)) {
             let draft = Draft::error(checked.place(&entry.value), format!("`{name}` is {}", entry.value.kind()));
             drafts.push(draft.expected("`true` or `false`"));

@@ -4,15 +4,18 @@
 #![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod actions;
+mod addresses;
 mod archive;
 mod branch;
 mod build;
 mod components;
+mod cron;
 mod cycles;
 mod diagnostic;
 mod document;
 mod excerpt;
 mod files;
+mod index;
 mod input_sources;
 mod input_values;
 mod inputs;
@@ -25,9 +28,10 @@ mod names;
 mod operation_roles;
 mod policies;
 mod policy_document;
+mod references;
 mod roles;
+mod runbooks;
 mod sandbox;
-mod schedule;
 mod secrets;
 mod shape;
 mod sources;
@@ -43,6 +47,7 @@ use freehold_protocol::Digest;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Source;
 
+pub use addresses::{GitAddress, git_address};
 pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity};
 
 /// The texts behind addresses that a config names (`https://...`, `git::...//path?ref=...`), by address.

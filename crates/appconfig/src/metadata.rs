@@ -1,16 +1,12 @@
 //! What an app says of itself: `metadata.toml`.
 
-use std::collections::BTreeMap;
-
 use freehold_protocol::app_version::KubernetesContext;
 
 use crate::build::App;
 use crate::diagnostic::Draft;
 use crate::document::Node;
-use crate::files::Place;
 use crate::kinds::Kind;
 use crate::links::Index;
-use crate::names;
 use crate::validate::Checked;
 
 /// What goes into the app version.
@@ -40,28 +36,17 @@ pub(crate) fn build(app: &mut App, index: &Index) -> Metadata {
     metadata.unwrap_or_default()
 }
 
+/// Returns the clusters of components that are there; [`crate::links`] says which are not.
 fn contexts(app: &App, checked: &Checked, index: &Index, drafts: &mut Vec<Draft>) -> Vec<KubernetesContext> {
-    let mut seen: BTreeMap<&str, Place> = BTreeMap::new();
     let mut found = Vec::new();
     for node in checked.root.tables("kubernetes_context") {
-        let (Some(name), Some(component)) = (node.text("name"), node.text("component")) else { continue };
-        let place = checked.place_of(node, "name");
-        if let Some(first) = seen.get(name) {
-            drafts.push(names::twice(&app.files, &format!("Kubernetes context `{name}`"), first, place));
-            continue;
-        }
-        seen.insert(name, place);
-        if !index.components.contains_key(component) {
-            if !app.broken.contains(&Kind::Component) {
-                let known = index.components.keys().map(String::as_str);
-                drafts.push(names::unknown(checked.place_of(node, "component"), "component", component, known));
-            }
-            continue;
-        }
+        let (Some(name), Some(word)) = (node.text("name"), node.text("component")) else { continue };
+        let Some(component) = index.component(word) else { continue };
         drafts.extend(no_cluster(app, checked, node, component));
         found.extend(component.parse().ok().map(|component| KubernetesContext { name: name.to_owned(), component }));
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
+    found.dedup_by(|a, b| a.name == b.name);
     found
 }
 

@@ -87,10 +87,10 @@ impl Reader<'_> {
         let word = node.text("principal")?;
         let place = self.checked.place_of(node, "principal");
         let path = word.strip_prefix("nuon::").or_else(|| word.strip_prefix("freehold::"));
-        let (what, valid, names) = match path.map(|path| path.split_once(':').unwrap_or((path, ""))) {
+        let ((kind, name), valid) = match path.map(|path| path.split_once(':').unwrap_or((path, ""))) {
             Some(("sandbox", "")) => return Some(("sandbox".to_owned(), SANDBOX)),
-            Some(("component", name)) if !name.is_empty() => (("component", name), COMPONENT, &self.index.components),
-            Some(("action", name)) if !name.is_empty() => (("action", name), ACTION, &self.index.actions),
+            Some(("component", name)) if !name.is_empty() => (("component", name), COMPONENT),
+            Some(("action", name)) if !name.is_empty() => (("action", name), ACTION),
             Some(_) | None => {
                 let draft = Draft::error(place, format!("`{word}` is no principal"));
                 let expected = "`nuon::component:<name>`, `nuon::action:<name>` (`*` for any) or `nuon::sandbox`";
@@ -98,13 +98,17 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let (kind, name) = what;
-        let unsure = self.app.broken.contains(if kind == "action" { &Kind::Action } else { &Kind::Component });
-        if name != "*" && !names.contains_key(name) && !unsure {
-            self.drafts.push(names::unknown(place, kind, name, names.keys().map(String::as_str)));
-            return None;
+        let known = match kind {
+            "component" => self.index.component(name),
+            _ => self.index.actions.get_key_value(name).map(|(name, _)| name.as_str()),
+        };
+        match known.or((name == "*").then_some(name)) {
+            Some(name) => Some((format!("{kind}:{name}"), valid)),
+            None => {
+                self.drafts.extend(self.index.unknown(place, kind, name));
+                None
+            }
         }
-        Some((format!("{kind}:{name}"), valid))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::build::App;
 use crate::diagnostic::Draft;
 use crate::document::Node;
 use crate::kinds::Kind;
+use crate::links::Index;
 use crate::syntax;
 use crate::validate::Checked;
 
@@ -23,12 +24,12 @@ const KINDS: [&str; 6] =
     ["terraform_module", "helm_chart", "kubernetes_manifest", "container_image", "docker_build", "pulumi"];
 
 /// Returns the app's policies, sorted by name, then type and contents.
-pub(crate) fn build(app: &mut App) -> Vec<Policy> {
+pub(crate) fn build(app: &mut App, index: &Index) -> Vec<Policy> {
     let mut drafts = Vec::new();
     let mut policies: Vec<Policy> = Vec::new();
     for checked in app.of(Kind::Policies) {
         for node in checked.root.tables("policy") {
-            policies.extend(policy(app, checked, node, &mut drafts));
+            policies.extend(policy(app, checked, node, index, &mut drafts));
         }
     }
     app.drafts.extend(drafts);
@@ -37,7 +38,7 @@ pub(crate) fn build(app: &mut App) -> Vec<Policy> {
     policies
 }
 
-fn policy(app: &App, checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> Option<Policy> {
+fn policy(app: &App, checked: &Checked, node: &Node, index: &Index, drafts: &mut Vec<Draft>) -> Option<Policy> {
     let kind = node.text("type")?;
     if let Some((_, today)) = IDLE.iter().find(|(word, _)| *word == kind) {
         let draft = Draft::warning(checked.place_of(node, "type"), format!("a policy of type `{kind}` judges nothing"));
@@ -47,10 +48,13 @@ fn policy(app: &App, checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) ->
         Some("opa") => PolicyEngine::Opa,
         Some(_) | None => PolicyEngine::Kyverno,
     };
-    components(app, checked, node, kind, drafts);
+    components(app, checked, node, index, kind, drafts);
     let value = node.get("contents")?;
     let contents = checked.content(value)?;
+    // A text that is still to be fetched is empty.
+    let there = !contents.is_empty() || value.as_text() == Some("");
     drafts.extend(match engine {
+        PolicyEngine::Opa | PolicyEngine::Kyverno if !there => None,
         PolicyEngine::Opa => not_rego(checked, value, contents),
         PolicyEngine::Kyverno => not_kyverno(app, checked, node, value, contents),
     });
@@ -59,15 +63,15 @@ fn policy(app: &App, checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) ->
         name: node.text("name").unwrap_or_default().to_owned(),
         kind: kind.to_owned(),
         engine,
-        components: names.filter_map(|name| name.parse().ok()).collect::<BTreeSet<_>>(),
+        components: names.filter_map(|word| index.component(word)?.parse().ok()).collect::<BTreeSet<_>>(),
         contents: contents.to_owned(),
     })
 }
 
 /// Says which of a policy's components are of a kind that it does not judge.
-fn components(app: &App, checked: &Checked, node: &Node, kind: &str, drafts: &mut Vec<Draft>) {
+fn components(app: &App, checked: &Checked, node: &Node, index: &Index, kind: &str, drafts: &mut Vec<Draft>) {
     for named in node.tables("components") {
-        let name = named.as_text().unwrap_or_default();
+        let Some(name) = named.as_text().and_then(|word| index.component(word)) else { continue };
         let Some(owner) = app.of(Kind::Component).find(|one| one.root.text("name") == Some(name)) else { continue };
         let own = match owner.root.text("type") {
             Some("external_image") => "container_image",

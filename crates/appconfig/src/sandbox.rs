@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::actions::scalars;
 use crate::build::App;
+use crate::components::{not_a_schedule, whole};
 use crate::diagnostic::Draft;
-use crate::document::{Data, Node};
+use crate::document::Node;
 use crate::kinds::Kind;
 use crate::links::{Index, references};
 use crate::operation_roles;
-use crate::schedule;
 use crate::sources::Sources;
 use crate::validate::Checked;
 
@@ -28,7 +28,8 @@ pub(crate) fn build(app: &mut App, index: &Index, sources: &mut Sources) -> Opti
         let tool = tool(checked, &mut drafts);
         let entry = sources.one_of(checked, root, &["public_repo", "connected_repo"], "the sandbox", "module");
         let source = entry.and_then(|entry| sources.repo(&app.files, checked, entry, "the sandbox"));
-        drafts.extend(not_a_schedule(checked, root));
+        let schedule = root.get("drift_schedule").filter(|node| node.as_text() != Some(""));
+        drafts.extend(schedule.and_then(|node| not_a_schedule(checked, node)));
         let operation_roles =
             operation_roles::of_entity(checked, root, "a sandbox", operation_roles::SANDBOX, &mut drafts);
         let tool = tool?;
@@ -46,7 +47,7 @@ pub(crate) fn build(app: &mut App, index: &Index, sources: &mut Sources) -> Opti
             references: references(checked, index),
             drift_schedule: root.text("drift_schedule").unwrap_or_default().to_owned(),
             operation_roles,
-            max_auto_retries: whole(root, "max_auto_retries"),
+            max_auto_retries: whole(root.get("max_auto_retries")),
             skip_noops: root.flag("skip_noops"),
             auto_approve_on_policies_passing: root.flag("auto_approve_on_policies_passing"),
         })
@@ -80,24 +81,7 @@ fn tool(checked: &Checked, drafts: &mut Vec<Draft>) -> Option<SandboxTool> {
     })
 }
 
-/// Says why `drift_schedule` of `node` is no cron expression.
-fn not_a_schedule(checked: &Checked, node: &Node) -> Option<Draft> {
-    let value = node.get("drift_schedule")?;
-    let text = value.as_text().filter(|text| !text.is_empty())?;
-    let why = schedule::misfit(text)?;
-    let draft = Draft::error(checked.place(value), format!("`drift_schedule` is no cron expression: {why}"));
-    Some(draft.expected("five fields in UTC, such as `0 */6 * * *`"))
-}
-
 fn values(node: Option<&Node>) -> BTreeMap<String, Value> {
     let entries = node.map(Node::entries).unwrap_or_default();
     entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
-}
-
-/// Returns the whole number under `key`.
-pub(crate) fn whole(node: &Node, key: &str) -> Option<u32> {
-    match node.get(key).map(|value| &value.data) {
-        Some(Data::Whole(number)) => u32::try_from(*number).ok(),
-        _ => None,
-    }
 }

@@ -6,12 +6,12 @@ use freehold_protocol::app_version::{NestedStack, Platform, RunnerSettings, Stac
 
 use crate::actions::scalars;
 use crate::build::App;
+use crate::components::whole;
 use crate::diagnostic::Draft;
 use crate::document::Node;
 use crate::files::Place;
 use crate::kinds::Kind;
 use crate::names;
-use crate::sandbox::whole;
 use crate::validate::Checked;
 
 /// Returns what the config says of the runner.
@@ -85,7 +85,7 @@ fn nested(app: &App, checked: &Checked, drafts: &mut Vec<Draft>) -> Vec<NestedSt
             continue;
         }
         seen.insert(name, place);
-        let index = whole(node, "index").unwrap_or_default();
+        let index = whole(node.get("index")).unwrap_or_default();
         let place = checked.place_of(node, "index");
         if let Some((other, first)) = turns.get(&index) {
             let message = format!("nested stacks `{other}` and `{name}` both have index {index}");

@@ -62,11 +62,27 @@ fn inputs_are_pulled_from_the_files_that_sources_name() {
 }
 
 #[test]
+fn inputs_behind_an_address_are_asked_for_and_then_read() {
+    const ADDRESS: &str = "https://configs.example/inputs.toml";
+    let config = good().with("inputs.toml", &format!("sources = [\"{ADDRESS}\"]\n{GROUP}"));
+
+    let first = config.load();
+    let second = config.load_with(&[(ADDRESS, &input("region", ""))]);
+
+    assert_eq!(first.addresses, [ADDRESS]);
+    assert!(second.addresses.is_empty());
+    let names: Vec<_> = second.version.inputs.iter().map(|input| input.name.as_str()).collect();
+    assert_eq!(names, ["region"]);
+    let found = config.faults_with(&[(ADDRESS, "= 1")]);
+    assert!(found.to_string().contains(ADDRESS), "{found}");
+}
+
+#[test]
 fn a_source_of_inputs_that_is_not_there_is_an_error() {
     let config = good().with(
         "inputs.toml",
         &format!(
-            "sources = [\"./gone.toml\", \"./gone/*.toml\", \"../x.toml\", \"https://example.com/i.toml\"]\n{GROUP}{}",
+            "sources = [\"./gone.toml\", \"./gone/*.toml\", \"../x.toml\", \"git::x\"]\n{GROUP}{}",
             input("region", "")
         ),
     );
@@ -75,7 +91,7 @@ fn a_source_of_inputs_that_is_not_there_is_an_error() {
     error: `./gone.toml` cannot be read: it does not exist
      --> inputs.toml:1:12
       |
-    1 | sources = ["./gone.toml", "./gone/*.toml", "../x.toml", "https://example.com/i.toml"]
+    1 | sources = ["./gone.toml", "./gone/*.toml", "../x.toml", "git::x"]
       |            ^^^^^^^^^^^^^
       |
       = help: create the file, or correct the path
@@ -83,7 +99,7 @@ fn a_source_of_inputs_that_is_not_there_is_an_error() {
     error: `./gone/*.toml` stands for no file
      --> inputs.toml:1:27
       |
-    1 | sources = ["./gone.toml", "./gone/*.toml", "../x.toml", "https://example.com/i.toml"]
+    1 | sources = ["./gone.toml", "./gone/*.toml", "../x.toml", "git::x"]
       |                           ^^^^^^^^^^^^^^^
       |
       = help: create one, or correct the pattern
@@ -91,18 +107,16 @@ fn a_source_of_inputs_that_is_not_there_is_an_error() {
     error: `../x.toml` is outside of the app's directory
      --> inputs.toml:1:44
       |
-    1 | sources = ["./gone.toml", "./gone/*.toml", "../x.toml", "https://example.com/i.toml"]
+    1 | sources = ["./gone.toml", "./gone/*.toml", "../x.toml", "git::x"]
       |                                            ^^^^^^^^^^^
       |
       = help: move the file into the app's directory
 
-    error: inputs cannot be read from `https://example.com/i.toml` yet
+    error: `git::x` is no address of a file in a repository
      --> inputs.toml:1:57
       |
-    1 | sources = ["./gone.toml", "./gone/*.toml", "../x.toml", "https://example.com/i.toml"]
-      |                                                         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-      |
-      = help: save the file beside the config and name it as `./path`
+    1 | sources = ["./gone.toml", "./gone/*.toml", "../x.toml", "git::x"]
+      |                                                         ^^^^^^^^ expected `git::https://host/repository//path?ref=name`
     "#);
 }
 

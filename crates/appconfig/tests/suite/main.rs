@@ -1,9 +1,13 @@
 //! App configs on disk, as a person writes them.
 
+mod actions;
+mod addresses;
+mod components;
 mod config;
 mod faults;
 mod inputs;
 mod installs;
+mod links;
 mod loading;
 mod permissions;
 mod policies;

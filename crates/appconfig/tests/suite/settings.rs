@@ -125,11 +125,13 @@ fn a_sandbox_has_a_tool_a_source_and_a_schedule_that_are_clear() {
       |
       = help: remove it, or set `type`
 
-    error: `drift_schedule` is no cron expression: `25` is no hour (0 to 23)
-     --> sandbox.toml:3:18
+    error: the hour `25` is not 0 to 23
+     --> sandbox.toml:3:21
       |
     3 | drift_schedule = "0 25 * * *"
-      |                  ^^^^^^^^^^^^ expected five fields in UTC, such as `0 */6 * * *`
+      |                     ^^
+      |
+      = help: write minute, hour, day of the month, month and day of the week, such as `*/15 8-18 * * mon-fri`
 
     error: `deploy` is no operation of a sandbox
      --> sandbox.toml:5:1
