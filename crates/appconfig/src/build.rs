@@ -1,6 +1,5 @@
 //! The whole way from a directory to an app version.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use freehold_protocol::AppName;
@@ -16,6 +15,7 @@ use crate::kinds::{FOLDERS, Kind, ROOT};
 use crate::sources::Sources;
 use crate::validate::{Checked, validate};
 use crate::{Fetched, Loaded, actions, components, cycles, inputs, links, roles, runbooks};
+use crate::{branch, input_sources, installs, metadata, operation_roles, policies, sandbox, secrets, shape, stack};
 
 /// What a directory is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,8 +101,9 @@ fn read_files(app: &mut App) {
         }
     };
     for path in paths {
-        read_file(app, &path);
+        read_file(app, &path, kind_of(&path));
     }
+    input_sources::read(app);
     if app.of(Kind::Metadata).next().is_none() && !app.broken.contains(&Kind::Metadata) {
         let file = app.files.add("metadata.toml".to_owned(), String::new());
         let draft = Draft::error(Place { file, span: 0..0 }, "the app has no `metadata.toml`");
@@ -110,8 +111,8 @@ fn read_files(app: &mut App) {
     }
 }
 
-fn read_file(app: &mut App, path: &str) {
-    let kind = kind_of(path);
+/// Reads the file at `path`, relative to the app's directory, as one of `kind`.
+pub(crate) fn read_file(app: &mut App, path: &str, kind: Option<Kind>) {
     let file = match app.files.read(path) {
         Ok(file) => file,
         Err(reason) => {
@@ -127,6 +128,7 @@ fn read_file(app: &mut App, path: &str) {
     };
     match document::parse(app.files.text(file)) {
         Ok(root) => {
+            let (kind, root) = shape::of(kind, root);
             let checked = validate(app, file, kind, root);
             app.checked.push(checked);
         }
@@ -155,20 +157,30 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     let actions = actions::build(app, &index, &mut sources);
     let runbooks = runbooks::build(app, &index);
     let roles = roles::build(app);
-    let metadata: BTreeMap<&str, String> = app
-        .of(Kind::Metadata)
-        .flat_map(|checked| {
-            ["display_name", "description"].map(|key| (key, checked.root.text(key).unwrap_or_default().to_owned()))
-        })
-        .collect();
+    let operation_roles = operation_roles::build(app, &index, &roles);
+    let metadata = metadata::build(app, &index);
+    let sandbox = sandbox::build(app, &index, &mut sources);
+    let (secrets, stack, policies) = (secrets::build(app), stack::build(app), policies::build(app, &index));
+    installs::check(app, &index, &inputs);
+    branch::check(app);
     let version = AppVersion {
-        display_name: metadata.get("display_name").cloned().unwrap_or_default(),
-        description: metadata.get("description").cloned().unwrap_or_default(),
+        display_name: metadata.display_name,
+        description: metadata.description,
+        readme: metadata.readme,
+        kubernetes_contexts: metadata.kubernetes_contexts,
+        input_groups: inputs::groups(app),
         inputs,
+        secrets,
+        sandbox,
+        runner: stack::runner(app),
+        stack,
         components,
         actions,
         runbooks,
-        roles,
+        roles: roles.modes,
+        named_roles: roles.named,
+        operation_roles,
+        policies,
         ..AppVersion::empty(name?)
     };
     refuse_too_large(app, &version);

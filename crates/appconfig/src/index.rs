@@ -244,7 +244,7 @@ impl Collector<'_> {
 
     fn roles(&mut self, checked: &Checked) {
         let root = &checked.root;
-        let listed = ["roles", "role"].into_iter().flat_map(|key| root.tables(key));
+        let listed = ["roles", "custom_roles", "role"].into_iter().flat_map(|key| root.tables(key));
         let single =
             ["provision_role", "maintenance_role", "deprovision_role"].into_iter().filter_map(|key| root.get(key));
         for name in listed.chain(single).chain([root]).filter_map(|node| node.text("name")) {

@@ -19,7 +19,7 @@ use crate::sources::Sources;
 use crate::spec::seconds;
 use crate::validate::Checked;
 
-pub(crate) use settings::not_a_schedule;
+pub(crate) use settings::{not_a_schedule, whole};
 
 /// Builds every component without a mistake; says which of them cannot be deployed yet.
 pub(crate) fn build(app: &App, index: &Index, edges: &[Edge], sources: &mut Sources) -> Vec<Component> {

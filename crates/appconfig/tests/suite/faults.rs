@@ -507,11 +507,11 @@ fn an_input_is_of_a_known_group_and_its_default_fits() {
     9 | default = "many"
       |           ^^^^^^ expected a number
 
-    error: the default of input `j` does not fit its type
-      --> inputs.toml:16:11
+    error: the default of input `j` is not JSON: EOF while parsing an object
+      --> inputs.toml:16:12
        |
     16 | default = "{"
-       |           ^^^ expected valid JSON
+       |            ^ expected valid JSON
     "#);
 }
 
