@@ -60,7 +60,7 @@ pub(crate) struct Index {
     var_names: BTreeMap<String, (String, Place)>,
     /// Types of components.
     types: BTreeMap<String, String>,
-    /// Roles of modes, custom roles and those of break-glass.
+    /// Without spaces: roles of modes, custom roles and those of break-glass.
     roles: BTreeSet<String>,
     break_glass_roles: BTreeSet<String>,
     /// Of what a file could not be parsed, so that a missing name there is not worth a second mistake.
@@ -89,8 +89,8 @@ impl Index {
     pub(crate) fn unknown(&self, place: Place, thing: Thing, name: &str) -> Option<Draft> {
         let known = match thing {
             Thing::Component => self.component(name).is_some(),
-            Thing::Role => self.roles.contains(name),
-            Thing::BreakGlassRole => self.break_glass_roles.contains(name),
+            Thing::Role => self.roles.contains(&plain(name)),
+            Thing::BreakGlassRole => self.break_glass_roles.contains(&plain(name)),
             Thing::Input => self.inputs.contains_key(name),
             Thing::InputGroup => self.groups.contains_key(name),
             Thing::Secret => self.secrets.contains_key(name),
@@ -124,6 +124,11 @@ impl Index {
         };
         names.keys().map(String::as_str).collect()
     }
+}
+
+/// Returns a role's name as roles are compared: without spaces, which templates may have or not.
+fn plain(name: &str) -> String {
+    name.split_whitespace().collect()
 }
 
 /// Collects all names; says which are given twice.
@@ -249,9 +254,9 @@ impl Collector<'_> {
             ["provision_role", "maintenance_role", "deprovision_role"].into_iter().filter_map(|key| root.get(key));
         for name in listed.chain(single).chain([root]).filter_map(|node| node.text("name")) {
             if checked.kind == Kind::BreakGlass {
-                self.index.break_glass_roles.insert(name.to_owned());
+                self.index.break_glass_roles.insert(plain(name));
             }
-            self.index.roles.insert(name.to_owned());
+            self.index.roles.insert(plain(name));
         }
     }
 

@@ -8,6 +8,7 @@ use crate::build::App;
 use crate::diagnostic::Draft;
 use crate::document::{Data, Entry, Node};
 use crate::files::Place;
+use crate::index::Thing;
 use crate::input_values::misfit;
 use crate::kinds::Kind;
 use crate::links::Index;
@@ -51,7 +52,7 @@ fn answers(app: &App, checked: &Checked, table: &Node, index: &Index, inputs: &[
     for entry in table.entries() {
         match inputs.iter().find(|input| input.name == entry.key) {
             Some(input) => drafts.extend(answer(app, checked, entry, input)),
-            None => drafts.extend(index.unknown(checked.key_place(entry), "input", &entry.key)),
+            None => drafts.extend(index.unknown(checked.key_place(entry), Thing::Input, &entry.key)),
         }
     }
 }
@@ -83,7 +84,7 @@ fn toggles(app: &App, checked: &Checked, index: &Index, drafts: &mut Vec<Draft>)
     }
     for entry in value.entries() {
         let Some(name) = index.component(&entry.key) else {
-            drafts.extend(index.unknown(checked.key_place(entry), "component", &entry.key));
+            drafts.extend(index.unknown(checked.key_place(entry), Thing::Component, &entry.key));
             continue;
         };
         if !matches!(entry.value.data, Data::Flag(_)) {

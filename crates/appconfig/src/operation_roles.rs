@@ -9,6 +9,7 @@ use crate::build::App;
 use crate::diagnostic::Draft;
 use crate::document::{Data, Node};
 use crate::files::Place;
+use crate::index::Thing;
 use crate::kinds::Kind;
 use crate::links::Index;
 use crate::names;
@@ -98,14 +99,14 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let known = match kind {
-            "component" => self.index.component(name),
-            _ => self.index.actions.get_key_value(name).map(|(name, _)| name.as_str()),
+        let (thing, known) = match kind {
+            "component" => (Thing::Component, self.index.component(name)),
+            _ => (Thing::Action, self.index.actions.get_key_value(name).map(|(name, _)| name.as_str())),
         };
         match known.or((name == "*").then_some(name)) {
             Some(name) => Some((format!("{kind}:{name}"), valid)),
             None => {
-                self.drafts.extend(self.index.unknown(place, kind, name));
+                self.drafts.extend(self.index.unknown(place, thing, name));
                 None
             }
         }

@@ -300,18 +300,19 @@ impl Validator<'_> {
         }
     }
 
-    fn take(&mut self, found: Result<Vec<Reading>, Draft>) {
+    fn take(&mut self, found: Result<Vec<Reading>, Box<Draft>>) {
         match found {
             Ok(found) => self.uses.extend(found),
-            Err(draft) => self.drafts().push(draft),
+            Err(draft) => self.drafts().push(*draft),
         }
     }
 }
 
 /// Parses a template and returns the paths that it reads.
-fn readings(text: &str, mut locate: Locate<'_>) -> Result<Vec<Reading>, Draft> {
-    let template = Template::parse(text)
-        .map_err(|error| Draft::error(locate.place(error.offset, 1), format!("template: {}", error.message)))?;
+fn readings(text: &str, mut locate: Locate<'_>) -> Result<Vec<Reading>, Box<Draft>> {
+    let template = Template::parse(text).map_err(|error| {
+        Box::new(Draft::error(locate.place(error.offset, 1), format!("template: {}", error.message)))
+    })?;
     let uses = template.uses().into_iter();
     let read = uses.map(|found| {
         let place = locate.place(found.offset, path_length(text, found.offset));

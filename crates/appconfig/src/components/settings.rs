@@ -18,9 +18,8 @@ const STABILIZATION_SECS: u32 = 3 * 60;
 pub(super) fn settings(checked: &Checked, drafts: &mut Vec<Draft>) -> ComponentSettings {
     let root = &checked.root;
     let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
-    if let Some(node) = root.get("drift_schedule") {
-        drafts.extend(not_a_schedule(checked, node));
-    }
+    let schedule = root.get("drift_schedule").filter(|node| node.as_text() != Some(""));
+    drafts.extend(schedule.and_then(|node| not_a_schedule(checked, node)));
     ComponentSettings {
         labels: scalars(root.get("labels")),
         operation_roles: operation_roles(checked, root.tables("operation_roles"), drafts),
@@ -57,7 +56,7 @@ pub(crate) fn not_a_schedule(checked: &Checked, node: &Node) -> Option<Draft> {
 }
 
 /// Returns the roles of operations, each operation once.
-pub(crate) fn operation_roles(checked: &Checked, nodes: &[Node], drafts: &mut Vec<Draft>) -> BTreeMap<String, String> {
+fn operation_roles(checked: &Checked, nodes: &[Node], drafts: &mut Vec<Draft>) -> BTreeMap<String, String> {
     let mut roles = BTreeMap::new();
     for node in nodes {
         let (Some(operation), Some(role)) = (node.text("operation"), node.text("role")) else { continue };

@@ -51,8 +51,7 @@ pub(super) const COMPONENT: &[Key] = &[
 ];
 
 pub(super) const OPERATION_ROLE: &[Key] = &[
-    must("operation", Word(&["provision", "reprovision", "deprovision", "deploy", "teardown", "trigger"]))
-        .doc("What is done"),
+    must("operation", Word(&["deploy", "teardown"])).doc("What is done"),
     must("role", Template).doc("The name of a role of this app; a template"),
 ];
 

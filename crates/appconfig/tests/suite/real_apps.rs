@@ -117,10 +117,7 @@ fn copy_tree(from: &Path, to: &Path) {
         if entry.file_type().unwrap().is_dir() {
             copy_tree(&entry.path(), &target);
         } else {
-            // Roles of other clouds are refused for now; what is tried here are components, actions and runbooks.
-            let text = std::fs::read_to_string(entry.path()).unwrap();
-            let kept = text.split_inclusive('\n').filter(|line| !line.starts_with("cloud_platform"));
-            std::fs::write(target, kept.collect::<String>()).unwrap();
+            std::fs::copy(entry.path(), target).unwrap();
         }
     }
 }

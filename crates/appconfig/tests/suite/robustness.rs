@@ -61,6 +61,21 @@ fn lines() -> impl Strategy<Value = String> {
         "[",
         "\"\" = 1",
         "timeout = \"99999999999h\"",
+        "type = \"kubernetes_manifest\"",
+        "type = \"cron\"",
+        "var_name = \"net\"",
+        "manifest = \"git::https://x//é?ref=\"",
+        "contents = \"file:///\"",
+        "inline_contents = \"https://\"",
+        "cron_schedule = \"é * * * 9-\"",
+        "drift_schedule = \"\\u00e9 25 * * *\"",
+        "kubernetes_context = \"é\"",
+        "[kustomize]",
+        "path = \".\"",
+        "[[operation_roles]]",
+        "[[health.probes]]",
+        "[[verification.authorities]]",
+        "public_key = \"./é\"",
     ]);
     prop::collection::vec(line, 0..12).prop_map(|lines| lines.join("\n"))
 }
