@@ -16,6 +16,7 @@ use crate::kinds::{Kind, MAX_COMPONENT_SECS};
 use crate::links::{Edge, Index, references};
 use crate::sources::Sources;
 use crate::spec::seconds;
+use crate::tree::join;
 use crate::validate::Checked;
 
 /// The name of a stack whose component gives none; a template.
@@ -112,8 +113,8 @@ impl Builder<'_> {
             "oci_layout" => {
                 let node = entry.value.get("path")?;
                 let word = node.as_text()?;
-                let path = self.files.named(checked.file, word).map(|path| self.files.locate(&path));
-                if path.is_some_and(|path| path.join("index.json").is_file()) {
+                let path = self.files.named(checked.file, word);
+                if path.is_some_and(|path| self.files.tree().is_file(&join(&path, "index.json"))) {
                     return self.sources.directory(self.files, checked, node, word, &owner(name));
                 }
                 // A layout is often made just before a sync, so a config without it can still be checked.
@@ -172,12 +173,12 @@ impl Builder<'_> {
             );
             return None;
         };
-        let path = self.files.locate(&path);
-        let found = if path.is_dir() {
+        let tree = self.files.tree();
+        let found = if tree.is_dir(&path) {
             ["template.yaml", "template.yml", "template.json"]
-                .map(|file| path.join(file))
+                .map(|file| join(&path, file))
                 .into_iter()
-                .find(|p| p.is_file())
+                .find(|path| tree.is_file(path))
         } else {
             Some(path)
         };
@@ -189,9 +190,9 @@ impl Builder<'_> {
             );
             return None;
         };
-        let json = path.extension().is_some_and(|extension| extension == "json");
-        let packed = archive::file(&path, if json { "template.json" } else { "template.yaml" });
-        self.sources.packed(checked, &entry.value, &owner(name), &path, packed)
+        let name_inside = if path.ends_with(".json") { "template.json" } else { "template.yaml" };
+        let packed = archive::file(tree, &path, name_inside);
+        self.sources.packed(checked, &entry.value, &owner(name), &self.files.locate(&path), packed)
     }
 }
 

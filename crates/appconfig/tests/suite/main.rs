@@ -3,5 +3,6 @@
 mod config;
 mod faults;
 mod loading;
+mod memory;
 mod real_apps;
 mod robustness;
