@@ -1,7 +1,5 @@
 //! The whole way from a directory to an app version.
 
-use std::path::Path;
-
 use freehold_protocol::AppName;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{canonical, limits};
@@ -13,6 +11,7 @@ use crate::document;
 use crate::files::{Files, Place, reason};
 use crate::kinds::{FOLDERS, Kind, ROOT};
 use crate::sources::Sources;
+use crate::tree::Tree;
 use crate::validate::{Checked, validate};
 use crate::{Fetched, Loaded, actions, components, cycles, inputs, links, roles, runbooks};
 use crate::{branch, input_sources, installs, metadata, operation_roles, policies, sandbox, secrets, shape, stack};
@@ -57,11 +56,10 @@ impl App {
     }
 }
 
-/// Reads `dir`; the result is there when a version could be made, which errors may still forbid to use.
-pub(crate) fn read(dir: &Path, purpose: Purpose, fetched: &Fetched) -> (Option<Loaded>, Diagnostics) {
-    let dir = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+/// Reads the app in `tree`; the result is there when a version could be made, which errors may still forbid to use.
+pub(crate) fn read(tree: Tree, purpose: Purpose, fetched: &Fetched) -> (Option<Loaded>, Diagnostics) {
     let mut app = App {
-        files: Files::new(&dir),
+        files: Files::new(tree),
         checked: Vec::new(),
         broken: Vec::new(),
         drafts: Vec::new(),
@@ -69,16 +67,15 @@ pub(crate) fn read(dir: &Path, purpose: Purpose, fetched: &Fetched) -> (Option<L
         fetched: fetched.clone(),
         addresses: Addresses::default(),
     };
-    let name = app_name(&dir, &mut app);
+    let name = app_name(&mut app);
     read_files(&mut app);
     let built = version(&mut app, name);
     let found = app.drafts.into_iter().map(|draft| draft.finish(&app.files)).collect();
     (built, Diagnostics::new(found, &app.files))
 }
 
-fn app_name(dir: &Path, app: &mut App) -> Option<AppName> {
-    let word = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    match word.parse() {
+fn app_name(app: &mut App) -> Option<AppName> {
+    match app.files.tree().name().parse() {
         Ok(name) => Some(name),
         Err(error) => {
             let file = app.files.add(".".to_owned(), String::new());

@@ -9,6 +9,7 @@ use crate::diagnostic::Draft;
 use crate::document::Node;
 use crate::files::{Place, normal};
 use crate::kinds::Kind;
+use crate::tree::join;
 use crate::validate::Checked;
 
 /// How many files one pattern may stand for.
@@ -92,30 +93,23 @@ fn paths(app: &mut App, word: &str, place: Place) -> Vec<String> {
 
 /// Returns the files of `path`, in which `*` stands for any part of a name.
 fn expand(app: &App, path: &str) -> Vec<String> {
+    let tree = app.files.tree();
     let mut found = vec![String::new()];
     for part in path.split('/') {
         let mut deeper = Vec::new();
         for at in &found {
             if part.contains('*') {
-                let names = std::fs::read_dir(app.files.locate(at)).into_iter().flatten().flatten();
-                let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-                let mut names: Vec<String> =
-                    names.filter(|name| !name.starts_with('.') && matches(part, name)).collect();
-                names.sort();
-                deeper.extend(names.into_iter().map(|name| join(at, &name)));
-            } else if app.files.locate(&join(at, part)).exists() {
+                let names = tree.entries(at).unwrap_or_default().into_iter().map(|(name, _)| name);
+                deeper.extend(names.filter(|name| matches(part, name)).map(|name| join(at, &name)));
+            } else if tree.exists(&join(at, part)) {
                 deeper.push(join(at, part));
             }
         }
         deeper.truncate(MAX_FILES);
         found = deeper;
     }
-    found.retain(|path| app.files.locate(path).is_file());
+    found.retain(|path| tree.is_file(path));
     found
-}
-
-fn join(folder: &str, name: &str) -> String {
-    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
 /// Whether `name` is `pattern` with something, or nothing, for each `*`.

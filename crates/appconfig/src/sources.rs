@@ -121,9 +121,8 @@ impl Sources {
         owner: &str,
     ) -> Option<Source> {
         let path = self.inside(files, checked, node, word)?;
-        let path = files.locate(&path);
-        let packed = archive::directory(&path);
-        self.packed(checked, node, owner, &path, packed)
+        let packed = archive::directory(files.tree(), &path);
+        self.packed(checked, node, owner, &files.locate(&path), packed)
     }
 
     /// Returns the path, relative to the app's directory, that `word` names.

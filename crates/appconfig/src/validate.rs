@@ -11,7 +11,7 @@ use crate::addresses::{Naming, naming};
 use crate::build::App;
 use crate::diagnostic::Draft;
 use crate::document::{Data, Entry, Node, Offsets, offset_in_file};
-use crate::files::{Files, Place, normal};
+use crate::files::{Files, Place};
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
 use crate::spec::{Holds, Key, seconds};
 
@@ -258,9 +258,7 @@ impl Validator<'_> {
     /// Reads a file of the app's directory.
     fn read(&mut self, node: &Node, text: &str, path: &str) -> Content {
         let relative = if Path::new(path).is_absolute() {
-            let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
-            let inside = path.strip_prefix(self.app.files.locate("")).ok().and_then(Path::to_str);
-            inside.and_then(normal)
+            self.app.files.tree().relative(Path::new(path))
         } else {
             self.app.files.named(self.file, path)
         };

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Builder, Subject};
 use crate::diagnostic::Draft;
 use crate::document::{Entry, Node};
+use crate::tree::join;
 use crate::validate::Checked;
 
 /// The places that an image can come from.
@@ -33,8 +34,8 @@ impl Builder<'_> {
         let Subject { checked, .. } = subject;
         let node = entry.value.get("path")?;
         let word = node.as_text()?;
-        let path = self.files.named(checked.file, word).map(|path| self.files.locate(&path));
-        if path.is_some_and(|path| path.join("index.json").is_file()) {
+        let path = self.files.named(checked.file, word);
+        if path.is_some_and(|path| self.files.tree().is_file(&join(&path, "index.json"))) {
             return self.sources.directory(self.files, checked, node, word, &subject.owner());
         }
         // A layout is often made just before a sync, so a config without it can still be checked.

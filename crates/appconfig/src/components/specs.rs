@@ -11,6 +11,7 @@ use crate::actions::scalars;
 use crate::addresses::naming;
 use crate::archive;
 use crate::document::{Entry, Node};
+use crate::tree::join;
 use crate::validate::Checked;
 
 /// The name of a stack whose component gives none; a template.
@@ -155,10 +156,10 @@ impl Builder<'_> {
         let word = entry.value.as_text()?;
         let place = checked.place(&entry.value);
         let path = self.sources.inside(self.files, checked, &entry.value, word)?;
-        let path = self.files.locate(&path);
-        let found = if path.is_dir() {
+        let tree = self.files.tree();
+        let found = if tree.is_dir(&path) {
             let names = ["template.yaml", "template.yml", "template.json"];
-            names.map(|file| path.join(file)).into_iter().find(|path| path.is_file())
+            names.map(|name| join(&path, name)).into_iter().find(|path| tree.is_file(path))
         } else {
             Some(path)
         };
@@ -167,9 +168,9 @@ impl Builder<'_> {
             self.sources.error(place, format!("`{word}` holds no template"), help);
             return None;
         };
-        let json = path.extension().is_some_and(|extension| extension == "json");
-        let packed = archive::file(&path, if json { "template.json" } else { "template.yaml" });
-        let source = self.sources.packed(checked, &entry.value, &owner, &path, packed)?;
+        let name_inside = if path.ends_with(".json") { "template.json" } else { "template.yaml" };
+        let packed = archive::file(tree, &path, name_inside);
+        let source = self.sources.packed(checked, &entry.value, &owner, &self.files.locate(&path), packed)?;
         let root = &checked.root;
         let mut capabilities = texts(root.get("capabilities"));
         capabilities.sort();

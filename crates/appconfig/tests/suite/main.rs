@@ -9,6 +9,7 @@ mod inputs;
 mod installs;
 mod links;
 mod loading;
+mod memory;
 mod permissions;
 mod policies;
 mod real_apps;
