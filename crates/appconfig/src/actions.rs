@@ -18,7 +18,7 @@ use crate::validate::Checked;
 const DEFAULT_SECS: u32 = 5 * 60;
 
 /// Every trigger that the format has.
-const TRIGGERS: [&str; 28] = [
+pub(crate) const TRIGGERS: [&str; 28] = [
     "manual",
     "cron",
     "pre-provision",

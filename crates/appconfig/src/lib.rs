@@ -17,6 +17,7 @@ mod json;
 mod kinds;
 mod links;
 mod roles;
+mod schema;
 mod sources;
 mod spec;
 mod validate;
@@ -29,6 +30,7 @@ use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Source;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity};
+pub use schema::{SchemaKind, UnknownSchema, reference, schema, schema_kinds, schemas, taplo_config};
 
 /// The texts behind addresses that a config names (`https://...`, `git::...//path?ref=...`), by address.
 pub type Fetched = BTreeMap<String, String>;

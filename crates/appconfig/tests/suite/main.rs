@@ -5,3 +5,5 @@ mod faults;
 mod loading;
 mod real_apps;
 mod robustness;
+mod schema_samples;
+mod schemas;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use freehold_appconfig::{Diagnostic, Severity, check};
 
 /// Returns the directory of real apps; it is no part of the project, and where it is absent the test says so and ends.
-fn real_apps() -> Option<PathBuf> {
+pub(crate) fn real_apps() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/appconfigs");
     root.is_dir().then_some(root)
 }
