@@ -4,22 +4,41 @@
 #![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod actions;
+mod addresses;
 mod archive;
+mod branch;
 mod build;
 mod components;
+mod cron;
 mod cycles;
 mod diagnostic;
 mod document;
 mod excerpt;
 mod files;
+mod index;
+mod input_sources;
+mod input_values;
 mod inputs;
+mod installs;
 mod json;
 mod kinds;
 mod links;
+mod metadata;
+mod names;
+mod operation_roles;
+mod policies;
+mod policy_document;
+mod references;
 mod roles;
+mod runbooks;
+mod sandbox;
 mod schema;
+mod secrets;
+mod shape;
 mod sources;
 mod spec;
+mod stack;
+mod syntax;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -29,6 +48,7 @@ use freehold_protocol::Digest;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Source;
 
+pub use addresses::{GitAddress, git_address};
 pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity};
 pub use schema::{SchemaKind, UnknownSchema, reference, schema, schema_kinds, schemas, taplo_config};
 

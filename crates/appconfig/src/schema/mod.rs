@@ -7,6 +7,7 @@
 mod editor;
 mod pattern;
 mod reference;
+mod rule;
 mod rules;
 mod shape;
 #[cfg(test)]
@@ -79,7 +80,7 @@ pub fn schema(kind: SchemaKind) -> Value {
     let mut schema = match kind.0 {
         Shape::File(Kind::Component) => shape::any_component(),
         Shape::File(file) if file.is_open() => shape::open_table(file.keys()),
-        Shape::File(file) => shape::table(kind.name(), &[file.keys()]),
+        Shape::File(file) => shape::file(file, kind.name()),
         Shape::Component(word) => shape::component(word),
     };
     if let Some(object) = schema.as_object_mut() {
@@ -151,33 +152,52 @@ const fn about(kind: Kind) -> (&'static str, &'static str) {
         Kind::Inputs => {
             ("Inputs and their groups", "What an install is asked, by the vendor or by the customer; in groups.")
         }
-        Kind::Input => ("One input", "As a table of `[[input]]` in `inputs.toml`, in a file of its own."),
-        Kind::InputGroup => {
-            ("One group of inputs", "As a table of `[[group]]` in `inputs.toml`, in a file of its own.")
+        Kind::Input => {
+            ("One input", "A table of `[[input]]` in a file of its own; or groups and inputs as in `inputs.toml`.")
         }
+        Kind::InputGroup => (
+            "One group of inputs",
+            "A table of `[[group]]` in a file of its own; or groups and inputs as in `inputs.toml`.",
+        ),
         Kind::Secrets => (
             "Secrets",
             "Values that the customer sets in their own account; they never leave it, and the vendor never sees them.",
         ),
-        Kind::Secret => ("One secret", "As a table of `[[secret]]` in `secrets.toml`, in a file of its own."),
-        Kind::Permissions => ("The roles of an install", "One role for each mode in which the runner works."),
-        Kind::Role => ("One role", "The role of one mode, in a file of its own."),
-        Kind::BreakGlass => {
-            ("Roles for emergencies", "Roles that an install has only after the customer has switched them on.")
+        Kind::Secret => {
+            ("One secret", "A table of `[[secret]]` in a file of its own; or several as in `secrets.toml`.")
         }
+        Kind::Permissions => ("The roles of an install", "One role for each mode in which the runner works."),
+        Kind::Role => ("One role", "A table of `[[roles]]` in a file of its own; or several as in `permissions.toml`."),
+        Kind::BreakGlass => (
+            "Roles for emergencies",
+            "Roles that an install has only after the customer has switched them on; a single one may stand without `[[role]]`.",
+        ),
         Kind::OperationRoles => {
             ("Which operation runs with which role", "Rules that give operations roles of their own.")
         }
         Kind::Sandbox => ("What components live in", "The infrastructure that is made before any component."),
         Kind::Runner => ("The runner", "The program in the customer's account that does the work."),
         Kind::Stack => ("The install stack", "What the customer deploys to begin an install."),
-        Kind::Policies => ("Policies", "Checks of plans, manifests and images before they are applied."),
-        Kind::Installer => ("The installer page", "Read and ignored: there is no such page here."),
-        Kind::Branch => ("A branch of the app", "Which installs follow a branch of the config, and in which order."),
-        Kind::Triggers => ("Triggers", "Read and ignored, except that it must be TOML; triggers belong to actions."),
+        Kind::Policies => (
+            "Policies",
+            "Checks of plans, manifests and images before they are applied; a single one may stand without `[[policy]]`.",
+        ),
+        Kind::Installer => {
+            ("The installer page", "Kept for other tools: there is no such page here, and nothing in it is checked.")
+        }
+        Kind::Branch => (
+            "A branch of the app",
+            "Which installs follow a branch of the config, and in which order. Checked, and no part of an app version.",
+        ),
+        Kind::Triggers => {
+            ("Triggers", "Kept for other tools: triggers belong to actions, and nothing in it is checked.")
+        }
         Kind::Component => ("A component of any type", "One thing that is built, copied and deployed."),
         Kind::Action => ("An action", "Scripts that the runner executes, by hand or at events."),
-        Kind::Install => ("An install", "One app in one customer's account, with its answers to the inputs."),
+        Kind::Install => (
+            "An install",
+            "One app in one customer's account, with its answers to the inputs. Checked, and no part of an app version.",
+        ),
         Kind::Runbook => ("A runbook", "Steps that a person runs in order."),
     }
 }

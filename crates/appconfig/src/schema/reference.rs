@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::rule::Rule;
 use super::{Shape, about, rules, schema_kinds, sentence};
 use crate::kinds::{Kind, component_keys};
 use crate::spec::{Holds, Key};
@@ -118,7 +119,8 @@ fn section(text: &mut String, name: &str, shape: Shape) {
 
 /// Writes one row for each key, those of inner tables after the table; collects what rules say.
 fn rows(text: &mut String, said: &mut Vec<(String, String)>, path: &str, before: &str, keys: &[Key]) {
-    said.extend(rules::at(path).filter_map(|rule| Some((before.trim_end_matches('.').to_owned(), rule.sentence()?))));
+    let inside = before.trim_end_matches('.');
+    said.extend(rules::at(path).flat_map(Rule::sentences).map(|sentence| (inside.to_owned(), sentence)));
     for key in keys {
         let must = if key.must { "yes" } else { "" };
         let doc = sentence(key.doc).unwrap_or_default().replace('|', "\\|");

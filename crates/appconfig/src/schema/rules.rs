@@ -1,63 +1,122 @@
 //! What the reader asks of a table beyond its keys one by one, for the schemas: keys that exclude or need each other.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::actions::TRIGGERS;
-
-/// What keys of one table are to each other.
-#[derive(Debug)]
-pub(super) enum Rule {
-    /// One of these keys and no other of them.
-    ExactlyOne(&'static [&'static str]),
-    /// No two of these keys.
-    AtMostOne(&'static [&'static str]),
-    /// One of these keys is a text that is not empty, and no other of them.
-    OneFilled(&'static [&'static str]),
-    /// The first key needs the second.
-    Needs(&'static str, &'static str),
-    /// With one of these words under the first key, the last key is needed. A table has only one of this and `Default`.
-    WordNeeds(&'static str, &'static [&'static str], &'static str),
-    /// A key that holds one of some words.
-    Words(&'static str, &'static [&'static str]),
-    /// A key with a form.
-    Form(&'static str, &'static str),
-    /// The default of an input fits its type.
-    Default,
-}
+use super::rule::{Case, How, Rule};
+use crate::actions::{COMPONENT_TRIGGERS, TRIGGERS};
 
 /// Where rules hold: names of kinds or types, and of the keys from there on, with dots.
 type At = &'static [&'static str];
 
 /// Names of components and actions (`ComponentName`, `ActionName` of the protocol).
 const LABEL: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
+const A_LABEL: &str = "1 to 64 letters, digits, dashes or underscores, and starts with a letter or digit";
+
+/// Five fields, or a template; which numbers are in them the reader tells.
+const CRON: &str = r"^\s*[-0-9A-Za-z*/,]+(\s+[-0-9A-Za-z*/,]+){4}\s*$|\{\{";
+const CRON_OR_NONE: &str = r"^$|^\s*[-0-9A-Za-z*/,]+(\s+[-0-9A-Za-z*/,]+){4}\s*$|\{\{";
+const A_CRON: &str = "a cron expression of five fields in UTC, such as `0 */6 * * *`";
+
+const PRINCIPAL: &str = "^(nuon|freehold)::(sandbox:?|(component|action):.+)$";
+const A_PRINCIPAL: &str = "`nuon::component:<name>`, `nuon::action:<name>` (`*` for any) or `nuon::sandbox`";
 
 const POLICIES_OF_ROLES: At = &[
     "role.policies",
     "permissions.provision_role.policies",
     "permissions.maintenance_role.policies",
     "permissions.deprovision_role.policies",
+    "permissions.custom_roles.policies",
     "permissions.roles.policies",
     "break_glass.role.policies",
 ];
-
-/// A number in quotes, or nothing between them.
-const NUMBER: &str = "^([-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?)?$";
+const SECRET: At = &["secret", "secrets.secret"];
+const OPERATIONS: &[&str] = &["provision", "reprovision", "deprovision", "deploy", "teardown", "trigger"];
 
 pub(super) const RULES: &[(At, Rule)] = &[
-    (&["component"], Rule::Form("name", LABEL)),
-    (&["action"], Rule::Form("name", LABEL)),
+    (&["input", "inputs.input"], Rule::Default),
+    (SECRET, Rule::AtMostOneGiven(&["required", "auto_generate", "default"])),
+    (SECRET, Rule::Needs("kubernetes_sync", &["kubernetes_secret_namespace", "kubernetes_secret_name"])),
+    (POLICIES_OF_ROLES, Rule::AtMostOneGiven(&["managed_policy_name", "contents", "gcp_predefined_role"])),
+    (POLICIES_OF_ROLES, Rule::Needs("contents", &["name"])),
+    (&["operation_roles.rules"], Rule::Form("principal", PRINCIPAL, A_PRINCIPAL)),
+    (&["operation_roles.rules"], Rule::Words("operation", &[OPERATIONS])),
+    (&["sandbox"], Rule::ExactlyOne(&["public_repo", "connected_repo"])),
+    (
+        &["sandbox"],
+        Rule::ByWord(
+            "type",
+            true,
+            &[
+                Case { words: &["terraform"], needs: &["terraform_version"], how: How::All },
+                Case { words: &["pulumi"], needs: &["runtime"], how: How::All },
+            ],
+        ),
+    ),
+    (&["sandbox"], Rule::Form("drift_schedule", CRON_OR_NONE, A_CRON)),
+    (&["sandbox"], Rule::Holds("operation_roles", roles_of_operations, "a table of roles by operation")),
+    (&["install"], Rule::Holds("inputs", answers, "a table of strings by input, or a list of them")),
+    (&["install"], Rule::Holds("component_toggles", toggles, "a table of `true` and `false` by component")),
+    (&["branch.install_groups"], Rule::Excludes("label_selector", &["install_ids", "install_names"])),
+    (&["branch.preview"], Rule::AtMostOneGiven(&["install_id", "install_name", "label_selector"])),
+    (
+        &["branch.preview"],
+        Rule::SomeGivenUnless(&["install_id", "install_name", "label_selector"], "mode", "build-only"),
+    ),
+    (&["component"], Rule::Form("name", LABEL, A_LABEL)),
+    (&["action"], Rule::Form("name", LABEL, A_LABEL)),
+    (&["component"], Rule::Form("drift_schedule", CRON, A_CRON)),
+    (
+        &["component.health.probes"],
+        Rule::ByWord(
+            "type",
+            false,
+            &[
+                Case { words: &["http", "tcp"], needs: &["url"], how: How::All },
+                Case { words: &["exec"], needs: &["command"], how: How::All },
+            ],
+        ),
+    ),
     (&["terraform_module"], Rule::ExactlyOne(&["source", "public_repo", "connected_repo"])),
-    (&["container_image"], Rule::ExactlyOne(&["public", "aws_ecr", "gcp_gar", "oci_layout"])),
+    (&["container_image"], Rule::ExactlyOne(&["public", "aws_ecr", "gcp_gar", "azure_acr", "oci_layout"])),
+    (&["container_image.verification"], Rule::Needs("require_signature", &["authorities"])),
+    (&["container_image.verification.authorities"], Rule::Signature),
     (&["cloudformation_stack"], Rule::ExactlyOne(&["template", "source"])),
-    (&["action.steps"], Rule::OneFilled(&["command", "inline_contents"])),
-    (&["action.triggers"], Rule::Words("type", &TRIGGERS)),
+    (&["helm_chart"], Rule::ExactlyOne(&["public_repo", "connected_repo", "helm_repo", "source"])),
+    (&["helm_chart.values_file"], Rule::ExactlyOne(&["contents", "path", "source"])),
+    (&["kubernetes_manifest"], Rule::ExactlyOne(&["manifest", "kustomize"])),
+    (&["kubernetes_manifest"], Rule::Excludes("manifest", &["public_repo", "connected_repo"])),
+    (&["docker_build", "pulumi"], Rule::ExactlyOne(&["source", "public_repo", "connected_repo"])),
+    (&["action.steps"], Rule::OneGiven(&["command", "inline_contents"])),
+    (&["action.steps"], Rule::AtMostOne(&["public_repo", "connected_repo"])),
+    (&["action.triggers"], Rule::Words("type", &[&TRIGGERS, &COMPONENT_TRIGGERS])),
+    (&["action.triggers"], Rule::Form("cron_schedule", CRON, A_CRON)),
     (
         &["action.triggers"],
-        Rule::WordNeeds("type", &["post-deploy-component", "post-component-deploy"], "component_name"),
+        Rule::ByWord(
+            "type",
+            false,
+            &[
+                Case { words: &["cron"], needs: &["cron_schedule"], how: How::All },
+                Case { words: &COMPONENT_TRIGGERS, needs: &["component_name"], how: How::All },
+            ],
+        ),
     ),
-    (POLICIES_OF_ROLES, Rule::AtMostOne(&["managed_policy_name", "contents", "gcp_predefined_role"])),
-    (POLICIES_OF_ROLES, Rule::Needs("contents", "name")),
-    (&["input", "inputs.input"], Rule::Default),
+    (
+        &["runbook.steps"],
+        Rule::ByWord(
+            "type",
+            false,
+            &[
+                Case {
+                    words: &["component_deploy", "deploy", "component_tear_down"],
+                    needs: &["component_name"],
+                    how: How::All,
+                },
+                Case { words: &["action"], needs: &["action_name", "command", "inline_contents"], how: How::One },
+                Case { words: &["command"], needs: &["command", "inline_contents"], how: How::One },
+            ],
+        ),
+    ),
 ];
 
 /// Returns the rules for the table at `path`.
@@ -65,109 +124,27 @@ pub(super) fn at(path: &str) -> impl Iterator<Item = &'static Rule> {
     RULES.iter().filter(move |(places, _)| places.contains(&path)).map(|(_, rule)| rule)
 }
 
-impl Rule {
-    /// Adds to the schema of a table what the rule says.
-    pub(super) fn add_to(&self, table: &mut Map<String, Value>) {
-        match self {
-            Self::ExactlyOne(keys) => {
-                exclude(table, keys);
-                let any: Vec<Value> = keys.iter().map(|key| json!({ "required": [key] })).collect();
-                table.insert("anyOf".to_owned(), Value::from(any));
-            }
-            Self::AtMostOne(keys) => exclude(table, keys),
-            Self::OneFilled(keys) => {
-                let filled = |key: &&str| json!({ "required": [key], "properties": { *key: { "minLength": 1 } } });
-                table.insert("oneOf".to_owned(), keys.iter().map(filled).collect());
-            }
-            Self::Needs(key, other) => depend(table, key, "required", json!([other])),
-            Self::WordNeeds(key, words, other) => {
-                table.insert("if".to_owned(), json!({ "required": [key], "properties": { *key: { "enum": words } } }));
-                table.insert("then".to_owned(), json!({ "required": [other] }));
-            }
-            Self::Words(key, words) => set(table, key, "enum", json!(words)),
-            Self::Form(key, pattern) => set(table, key, "pattern", json!(pattern)),
-            Self::Default => table.extend(defaults()),
-        }
-    }
-
-    /// Returns the keys that the rule names.
-    #[cfg(test)]
-    pub(super) fn keys(&self) -> Vec<&'static str> {
-        match self {
-            Self::ExactlyOne(keys) | Self::AtMostOne(keys) | Self::OneFilled(keys) => keys.to_vec(),
-            Self::Needs(key, other) | Self::WordNeeds(key, _, other) => vec![key, other],
-            Self::Words(key, _) | Self::Form(key, _) => vec![key],
-            Self::Default => vec!["type", "default"],
-        }
-    }
-
-    /// Returns what the rule says, for the reference; nothing where the schema says it at the key.
-    pub(super) fn sentence(&self) -> Option<String> {
-        let list = |keys: &[&str]| keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
-        match self {
-            Self::ExactlyOne(keys) => Some(format!("Exactly one of {}.", list(keys))),
-            Self::AtMostOne(keys) => Some(format!("At most one of {}.", list(keys))),
-            Self::OneFilled(keys) => Some(format!("Exactly one of {}, and not empty.", list(keys))),
-            Self::Needs(key, other) => Some(format!("`{key}` needs `{other}`.")),
-            Self::WordNeeds(key, words, other) => Some(format!("`{key}` {} needs `{other}`.", list(words))),
-            Self::Words(key, words) => Some(format!("`{key}` is one of {}.", list(words))),
-            Self::Form(key, _) => Some(format!(
-                "`{key}` is 1 to 64 letters, digits, dashes or underscores, and starts with a letter or digit."
-            )),
-            Self::Default => Some("`default` fits `type`.".to_owned()),
-        }
-    }
+/// Returns the schema of what an install answers.
+fn answers() -> Value {
+    let table = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+    json!({ "type": ["object", "array"], "additionalProperties": { "type": "string" }, "items": table })
 }
 
-/// Sets `word` of the schema of `key`, where the table has it.
-fn set(table: &mut Map<String, Value>, key: &str, word: &str, value: Value) {
-    let property = table.get_mut("properties").and_then(|all| all.get_mut(key)).and_then(Value::as_object_mut);
-    if let Some(property) = property {
-        property.insert(word.to_owned(), value);
-    }
+/// Returns the schema of what an install switches on and off.
+fn toggles() -> Value {
+    json!({ "type": "object", "additionalProperties": { "type": "boolean" } })
 }
 
-/// Says of each of `keys` that none of the others stands beside it. Not by `oneOf`: an editor then marks the wrong
-/// thing, and offers every key in vain.
-fn exclude(table: &mut Map<String, Value>, keys: &[&str]) {
-    for key in keys {
-        let others = keys.iter().filter(|other| *other != key).map(|other| json!({ "required": [other] }));
-        let others: Vec<Value> = others.collect();
-        depend(table, key, "not", json!({ "anyOf": others }));
-    }
-}
-
-/// Sets `word` of what the table has to be once it has `key`.
-fn depend(table: &mut Map<String, Value>, key: &str, word: &str, value: Value) {
-    let dependencies = table.entry("dependencies").or_insert_with(|| json!({}));
-    if let Some(dependencies) = dependencies.as_object_mut() {
-        let dependency = dependencies.entry(key).or_insert_with(|| json!({}));
-        if let Some(dependency) = dependency.as_object_mut() {
-            dependency.insert(word.to_owned(), value);
-        }
-    }
-}
-
-/// Returns which defaults fit which type of input; a text that is to hold JSON is not read here.
-fn defaults() -> Map<String, Value> {
-    let cases: [(&[&str], Value); 5] = [
-        (&["number"], json!({ "type": ["number", "string"], "pattern": NUMBER })),
-        (&["bool"], json!({ "enum": [true, false, "true", "false", ""] })),
-        (&["list"], json!({ "type": ["array", "string"] })),
-        (&["json"], json!({ "type": ["array", "object", "string"] })),
-        (&["string", "yaml", "hcl"], json!({ "type": "string" })),
-    ];
-    // An input without a type is a string.
-    let mut rest = json!({ "if": { "not": { "required": ["type"] } }, "then": { "properties": { "default": { "type": "string" } } } });
-    for (words, default) in cases {
-        rest = json!({
-            "if": { "required": ["type"], "properties": { "type": { "enum": words } } },
-            "then": { "properties": { "default": default } },
-            "else": rest,
-        });
-    }
-    match rest {
-        Value::Object(object) => object,
-        _ => Map::new(),
-    }
+/// Returns the schema of the roles of an entity's own operations: a table, or a list of tables.
+fn roles_of_operations() -> Value {
+    let text = json!({ "type": "string" });
+    json!({
+        "type": ["object", "array"],
+        "additionalProperties": text,
+        "items": {
+            "type": "object",
+            "required": ["operation", "role"],
+            "properties": { "operation": text, "role": text },
+        },
+    })
 }

@@ -6,21 +6,18 @@ use super::{OLD_IMAGE, pattern, rules, sentence};
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
 use crate::spec::{Holds, Key};
 
-/// Returns the schema of a table with the keys of all `tables`; `path` leads to it, for the rules.
+/// Returns the schema of a table with `keys`; `path` leads to it, for the rules.
 ///
-/// Keys that are not in the tables are accepted: the reader warns of them and goes on.
-pub(super) fn table(path: &str, tables: &[&[Key]]) -> Value {
-    let mut object = keys(path, tables);
-    for rule in rules::at(path) {
-        rule.add_to(&mut object);
-    }
-    Value::Object(object)
+/// Other keys are accepted: the reader warns of them and goes on.
+pub(super) fn table(path: &str, keys: &[Key]) -> Value {
+    Value::Object(tables(&[(path, keys)]))
 }
 
-fn keys(path: &str, tables: &[&[Key]]) -> Map<String, Value> {
-    let all = || tables.iter().copied().flatten();
-    let properties: Map<String, Value> = all().map(|key| (key.name.to_owned(), property(path, key))).collect();
-    let required: Vec<&str> = all().filter(|key| key.must).map(|key| key.name).collect();
+/// Returns the schema of a table with the keys, and the rules, of several.
+pub(super) fn tables(parts: &[(&str, &[Key])]) -> Map<String, Value> {
+    let all = || parts.iter().flat_map(|(path, keys)| keys.iter().map(|key| (*path, key)));
+    let properties: Map<String, Value> = all().map(|(path, key)| (key.name.to_owned(), property(path, key))).collect();
+    let required: Vec<&str> = all().filter(|(_, key)| key.must).map(|(_, key)| key.name).collect();
     let mut object = Map::new();
     object.insert("type".to_owned(), json!("object"));
     object.insert("additionalProperties".to_owned(), json!(true));
@@ -29,6 +26,9 @@ fn keys(path: &str, tables: &[&[Key]]) -> Map<String, Value> {
         // What an editor writes when it completes the whole table.
         object.insert("x-taplo".to_owned(), json!({ "initKeys": required }));
         object.insert("required".to_owned(), json!(required));
+    }
+    for rule in parts.iter().flat_map(|(path, _)| rules::at(path)) {
+        rule.add_to(&mut object);
     }
     object
 }
@@ -55,9 +55,70 @@ fn held(path: &str, holds: &Holds) -> Value {
             json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } })
         }
         Holds::Values => json!({ "type": "object", "additionalProperties": true }),
-        Holds::Table(keys) => table(path, &[keys]),
-        Holds::Tables(keys) => json!({ "type": "array", "items": table(path, &[keys]) }),
+        Holds::Table(keys) => table(path, keys),
+        Holds::Tables(keys) => json!({ "type": "array", "items": table(path, keys) }),
         Holds::Any => json!({}),
+    }
+}
+
+/// Returns the schema of a file of `kind`, called `name`: of one thing, or in the form of another kind, as
+/// [`crate::shape`] reads it.
+pub(super) fn file(kind: Kind, name: &str) -> Value {
+    let own = table(name, kind.keys());
+    let cases = forms(kind);
+    if cases.is_empty() {
+        return own;
+    }
+    let mut common = Map::new();
+    common.insert("type".to_owned(), json!("object"));
+    common.insert("additionalProperties".to_owned(), json!(true));
+    let properties: Map<String, Value> = kind.keys().iter().map(|key| (key.name.to_owned(), meaning(key))).collect();
+    common.insert("properties".to_owned(), Value::Object(properties));
+    switch(common, cases, own)
+}
+
+/// Returns the other forms that a file of `kind` may have, each with when it has it.
+fn forms(kind: Kind) -> Vec<(Value, &'static [Key], Value)> {
+    let has = |key: &str| json!({ "required": [key] });
+    let list = |key: &str| json!({ "required": [key], "properties": { key: { "type": "array" } } });
+    let form = |when: Value, name: &str, kind: Kind| vec![(when, kind.keys(), table(name, kind.keys()))];
+    let one_of = |key: &str, name: &str, mark: &str| {
+        let when = json!({ "required": [mark], "not": { "required": [key] } });
+        let keys = kind.keys().iter().find(|one| one.name == key).map(|key| key.holds);
+        match keys {
+            Some(Holds::Tables(keys)) => vec![(when, keys, table(&format!("{name}.{key}"), keys))],
+            _ => Vec::new(),
+        }
+    };
+    match kind {
+        Kind::Input | Kind::InputGroup => {
+            form(json!({ "anyOf": [has("input"), has("sources"), list("group")] }), "inputs", Kind::Inputs)
+        }
+        Kind::Inputs => {
+            let when = json!({ "required": ["name"], "not": { "anyOf": [has("input"), list("group")] } });
+            form(when, "input", Kind::Input)
+        }
+        Kind::Secret => form(has("secret"), "secrets", Kind::Secrets),
+        Kind::Role => {
+            let keys: Vec<Value> = Kind::Permissions.keys().iter().map(|key| has(key.name)).collect();
+            form(json!({ "anyOf": keys }), "permissions", Kind::Permissions)
+        }
+        Kind::BreakGlass => one_of("role", "break_glass", "name"),
+        Kind::Policies => one_of("policy", "policies", "contents"),
+        Kind::Metadata
+        | Kind::Secrets
+        | Kind::Permissions
+        | Kind::OperationRoles
+        | Kind::Sandbox
+        | Kind::Runner
+        | Kind::Stack
+        | Kind::Installer
+        | Kind::Branch
+        | Kind::Triggers
+        | Kind::Component
+        | Kind::Action
+        | Kind::Install
+        | Kind::Runbook => Vec::new(),
     }
 }
 
@@ -74,24 +135,21 @@ fn meaning(key: &Key) -> Value {
 
 /// Returns the schema of a component of type `word`.
 pub(super) fn component(word: &str) -> Value {
-    let mut schema = table(word, &[Kind::Component.keys(), component_keys(word)]);
-    if let Some(object) = schema.as_object_mut() {
-        for rule in rules::at("component") {
-            rule.add_to(object);
-        }
-        if let Some(of_type) = object.get_mut("properties").and_then(|all| all.get_mut("type")) {
-            let words: Vec<&str> = words_of(word).collect();
-            let description = of_type.get("description").cloned();
-            *of_type = match words.as_slice() {
-                [one] => json!({ "type": "string", "const": one }),
-                _ => json!({ "type": "string", "enum": words }),
-            };
-            if let (Some(of_type), Some(description)) = (of_type.as_object_mut(), description) {
-                of_type.insert("description".to_owned(), description);
+    let mut schema = tables(&[("component", Kind::Component.keys()), (word, component_keys(word))]);
+    let of_type = schema.get_mut("properties").and_then(|all| all.get_mut("type")).and_then(Value::as_object_mut);
+    if let Some(of_type) = of_type {
+        let words: Vec<&str> = words_of(word).collect();
+        match words.as_slice() {
+            [one] => {
+                of_type.remove("enum");
+                of_type.insert("const".to_owned(), json!(one));
+            }
+            _ => {
+                of_type.insert("enum".to_owned(), json!(words));
             }
         }
     }
-    schema
+    Value::Object(schema)
 }
 
 /// Returns the words that mean the type `word`.
@@ -101,15 +159,12 @@ fn words_of(word: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the schema of a component whose type only its text says.
 pub(super) fn any_component() -> Value {
-    let mut common = keys("component", &[Kind::Component.keys()]);
-    for rule in rules::at("component") {
-        rule.add_to(&mut common);
-    }
+    let common = tables(&[("component", Kind::Component.keys())]);
     let types: Vec<&str> = COMPONENT_TYPES.iter().copied().filter(|word| *word != OLD_IMAGE).collect();
     let cases = types.iter().map(|word| {
         let words: Vec<&str> = words_of(word).collect();
         let is_it = json!({ "required": ["type"], "properties": { "type": { "enum": words } } });
-        (is_it, component_keys(word), table(word, &[component_keys(word)]))
+        (is_it, component_keys(word), table(word, component_keys(word)))
     });
     switch(common, cases.collect(), json!(true))
 }

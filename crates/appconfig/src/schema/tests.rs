@@ -1,12 +1,17 @@
 //! Schemas against the tables that they are made of, and against the reader of those tables.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use freehold_protocol::app_version::ComponentSpec;
 use jsonschema::Validator;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{SchemaKind, Shape, pattern, reference, rules, schema, schema_kinds, shape};
-use crate::build::Purpose;
+use crate::Fetched;
+use crate::addresses::Addresses;
+use crate::build::{App, Purpose};
 use crate::diagnostic::Severity;
 use crate::document;
 use crate::files::Files;
@@ -45,6 +50,33 @@ fn keys_at(place: &str) -> Vec<&'static str> {
         };
     }
     tables.into_iter().flatten().map(|key| key.name).collect()
+}
+
+#[test]
+fn every_key_says_what_it_is_for() {
+    let mut silent = Vec::new();
+
+    for kind in schema_kinds() {
+        let keys = match kind.0 {
+            Shape::File(kind) => kind.keys(),
+            Shape::Component(word) => component_keys(word),
+        };
+        undocumented(kind.name(), keys, &mut silent);
+    }
+
+    assert!(silent.is_empty(), "{}", silent.join("\n"));
+}
+
+fn undocumented(path: &str, keys: &[Key], silent: &mut Vec<String>) {
+    for key in keys {
+        let path = format!("{path}.{}", key.name);
+        if let Holds::Table(keys) | Holds::Tables(keys) = key.holds {
+            undocumented(&path, keys, silent);
+        }
+        if key.doc.is_empty() {
+            silent.push(path);
+        }
+    }
 }
 
 #[test]
@@ -153,7 +185,12 @@ fn file() -> impl Strategy<Value = (Kind, Value, Value)> {
             Shape::File(kind) => (kind, vec![kind.keys()], None),
             Shape::Component(word) => (Kind::Component, vec![Kind::Component.keys(), component_keys(word)], Some(word)),
         };
-        let schema = if kind.is_open() { shape::open_table(kind.keys()) } else { shape::table("-", &tables) };
+        let schema = if kind.is_open() {
+            shape::open_table(kind.keys())
+        } else {
+            let parts: Vec<(&str, &[Key])> = tables.iter().map(|keys| ("-", *keys)).collect();
+            Value::Object(shape::tables(&parts))
+        };
         table(&tables).prop_map(move |mut file| {
             if let (Some(word), Some(Value::String(given))) = (of_type, file.get_mut("type")) {
                 word.clone_into(given);
@@ -183,14 +220,26 @@ fn toml_file(file: &Value) -> String {
 /// Returns the first mistake that the reader finds in a file when it holds it against its tables.
 fn mistake(kind: Kind, text: &str) -> Option<String> {
     let home = tempfile::tempdir().unwrap();
-    let mut files = Files::new(home.path());
-    let mut drafts = Vec::new();
-    let number = files.add("a.toml".to_owned(), text.to_owned());
-    let root = document::parse(text).unwrap();
-    validate(&mut files, &mut drafts, number, kind, root, Purpose::Check);
-    let mut found = drafts.into_iter().map(|draft| draft.finish(&files));
+    let mut app = App {
+        files: Files::new(home.path()),
+        checked: Vec::new(),
+        broken: Vec::new(),
+        drafts: Vec::new(),
+        purpose: Purpose::Check,
+        fetched: Fetched::new(),
+        addresses: Addresses::default(),
+    };
+    let file = app.files.add("a.toml".to_owned(), text.to_owned());
+    validate(&mut app, file, kind, document::parse(text).unwrap());
+    let mut found = app.drafts.into_iter().map(|draft| draft.finish(&app.files));
     found.find(|one| one.severity == Severity::Error).map(|one| one.message)
 }
+
+/// The schemas of components, by type and as a whole.
+static COMPONENTS: LazyLock<BTreeMap<&str, Validator>> = LazyLock::new(|| {
+    let words = COMPONENT_TYPES.iter().copied().chain(["component"]);
+    words.map(|word| (word, compiled(&schema(word.parse().unwrap())))).collect()
+});
 
 fn compiled(schema: &Value) -> Validator {
     jsonschema::draft7::new(schema).unwrap()
@@ -223,8 +272,7 @@ proptest! {
             })
         }),
     ) {
-        let any = compiled(&schema("component".parse().unwrap()));
-        let typed = compiled(&schema(word.parse().unwrap()));
+        let (any, typed) = (&COMPONENTS["component"], &COMPONENTS[word]);
 
         prop_assert_eq!(any.is_valid(&file), typed.is_valid(&file), "{}", file);
     }

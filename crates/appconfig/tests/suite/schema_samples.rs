@@ -339,6 +339,163 @@ region = "eu-west-1"
 region = "eu-west-1"
 "#,
     ),
+    (
+        "action",
+        "actions/often.toml",
+        r#"name = "often"
+[[triggers]]
+type = "cron"
+cron_schedule = "*/5 * * * *"
+[[steps]]
+name = "first"
+command = "make"
+[steps.connected_repo]
+repo = "acme/scripts"
+directory = "daily"
+branch = "main"
+"#,
+    ),
+    (
+        "kubernetes_manifest",
+        "components/kustomized.toml",
+        r#"name = "kustomized"
+type = "kubernetes_manifest"
+namespace = "shop"
+[kustomize]
+path = "overlays/shop"
+[public_repo]
+repo = "acme/manifests"
+directory = "."
+branch = "main"
+[health]
+block_deploy = true
+stabilization_window = "2m"
+[[health.probes]]
+type = "http"
+url = "https://shop.example/health"
+[[health.probes]]
+type = "exec"
+command = ["true"]
+"#,
+    ),
+    (
+        "container_image",
+        "components/signed.toml",
+        r#"name = "signed"
+type = "external_image"
+[public]
+image_url = "registry.example/signed"
+tag = "1.0"
+[verification]
+require_signature = true
+[[verification.authorities]]
+issuer = "https://accounts.example"
+subject = "build@example"
+"#,
+    ),
+    (
+        "operation_roles",
+        "operation_roles.toml",
+        r#"type = "matrix"
+[[rules]]
+principal = "nuon::sandbox"
+operation = "provision"
+role = "{{ .nuon.install.id }}-make"
+[[rules]]
+principal = "nuon::component:*"
+operation = "deploy"
+role = "{{ .nuon.install.id }}-make"
+"#,
+    ),
+    (
+        "runbook",
+        "runbooks/all.toml",
+        r#"name = "all"
+description = "does it all"
+[labels]
+team = "shop"
+[[steps]]
+name = "deploy"
+type = "component_deploy"
+component_name = "net"
+deploy_dependencies = true
+[[steps]]
+name = "look"
+type = "command"
+command = "ls"
+timeout = "2m"
+"#,
+    ),
+    (
+        "branch",
+        "branch.toml",
+        r#"name = "main"
+post_deploy_runbooks = []
+ignore_changes_regex = "^docs/"
+[[install_groups]]
+name = "first"
+order = 1
+install_names = ["one"]
+[[install_groups]]
+name = "rest"
+order = 2
+label_selector = { env = "production" }
+[preview]
+mode = "plan-only"
+install_name = "one"
+"#,
+    ),
+    (
+        "policies",
+        "policies/one.toml",
+        r#"type = "sandbox"
+engine = "opa"
+name = "one"
+contents = "package nuon"
+"#,
+    ),
+    (
+        "break_glass",
+        "break_glass/one.toml",
+        r#"name = "open"
+description = "opens it"
+[[policies]]
+managed_policy_name = "AdministratorAccess"
+"#,
+    ),
+    (
+        "input",
+        "inputs/many.toml",
+        r#"[[group]]
+name = "many"
+[[input]]
+name = "first"
+display_name = "First"
+description = "the first"
+group = "rest"
+"#,
+    ),
+    (
+        "secret",
+        "secrets/many.toml",
+        r#"[[secret]]
+name = "first"
+description = "the first"
+"#,
+    ),
+    (
+        "role",
+        "permissions/many.toml",
+        r#"[deprovision_role]
+name = "end"
+description = "ends it"
+[[deprovision_role.policies]]
+managed_policy_name = "AdministratorAccess"
+[[custom_roles]]
+name = "look"
+description = "looks at it"
+"#,
+    ),
 ];
 
 /// Kind, path and text of files with one mistake that has nothing to do with other files.
@@ -362,7 +519,7 @@ pub(crate) const FAULTY: &[(&str, &str, &str)] = &[
     (
         "input",
         "inputs/a.toml",
-        "name = \"a\"\ndisplay_name = \"a\"\ndescription = \"a\"\ngroup = \"main\"\ndefault = 3",
+        "name = \"a\"\ndisplay_name = \"a\"\ndescription = \"a\"\ngroup = \"main\"\ndefault = [3]",
     ),
     ("input", "inputs/a.toml", "name = \"a\"\ndisplay_name = \"a\"\ngroup = \"main\""),
     ("input_group", "input_groups/a.toml", "name = [\"a\"]"),
@@ -446,4 +603,108 @@ pub(crate) const FAULTY: &[(&str, &str, &str)] = &[
     ),
     ("install", "installs/a.toml", "name = \"a\"\napproval_option = \"ask\""),
     ("runbook", "runbooks/a.toml", "name = \"a\"\n[[steps]]\nname = \"no type\""),
+    (
+        "secret",
+        "secrets/a.toml",
+        "name = \"a\"\ndisplay_name = \"a\"\ndescription = \"a\"\nrequired = true\nauto_generate = true",
+    ),
+    (
+        "secret",
+        "secrets/a.toml",
+        "name = \"a\"\ndisplay_name = \"a\"\ndescription = \"a\"\nauto_generate = true\ndefault = \"x\"",
+    ),
+    (
+        "secret",
+        "secrets/a.toml",
+        "name = \"a\"\ndisplay_name = \"a\"\ndescription = \"a\"\nkubernetes_sync = true\nkubernetes_secret_name = \"a\"",
+    ),
+    (
+        "secrets",
+        "secrets.toml",
+        "[[secret]]\nname = \"a\"\ndisplay_name = \"a\"\ndescription = \"a\"\nrequired = true\ndefault = \"x\"",
+    ),
+    ("secret", "secrets/a.toml", "[[secret]]\nname = \"no description\""),
+    ("input", "inputs/a.toml", "[[input]]\nname = \"no group\"\ndisplay_name = \"a\"\ndescription = \"a\""),
+    ("role", "permissions/a.toml", "[provision_role]\nname = \"no description\""),
+    ("policies", "policies/a.toml", "contents = \"no type\""),
+    ("break_glass", "break_glass/a.toml", "name = \"no description\""),
+    ("sandbox", "sandbox.toml", "terraform_version = \"1\""),
+    (
+        "sandbox",
+        "sandbox.toml",
+        "terraform_version = \"1\"\n[public_repo]\nrepo = \"a/b\"\n[connected_repo]\nrepo = \"a/b\"",
+    ),
+    ("sandbox", "sandbox.toml", "[public_repo]\nrepo = \"a/b\""),
+    ("sandbox", "sandbox.toml", "type = \"pulumi\"\n[public_repo]\nrepo = \"a/b\""),
+    (
+        "sandbox",
+        "sandbox.toml",
+        "terraform_version = \"1\"\ndrift_schedule = \"every day\"\n[public_repo]\nrepo = \"a/b\"",
+    ),
+    (
+        "operation_roles",
+        "operation_roles.toml",
+        "[[rules]]\nprincipal = \"sandbox\"\noperation = \"provision\"\nrole = \"{{ .nuon.install.id }}\"",
+    ),
+    (
+        "operation_roles",
+        "operation_roles.toml",
+        "[[rules]]\nprincipal = \"nuon::sandbox\"\noperation = \"create\"\nrole = \"{{ .nuon.install.id }}\"",
+    ),
+    ("install", "installs/a.toml", "name = \"a\"\ninputs = \"region\""),
+    ("install", "installs/a.toml", "name = \"a\"\n[inputs]\nregion = 1"),
+    ("install", "installs/a.toml", "name = \"a\"\ncomponent_toggles = [\"net\"]"),
+    (
+        "branch",
+        "branch.toml",
+        "[[install_groups]]\nname = \"a\"\ninstall_names = [\"x\"]\nlabel_selector = { a = \"b\" }",
+    ),
+    ("branch", "branch.toml", "[preview]\nmode = \"apply\""),
+    ("branch", "branch.toml", "[preview]\ninstall_id = \"x\"\ninstall_name = \"y\""),
+    ("helm_chart", "components/a.toml", "name = \"a\"\ntype = \"helm_chart\"\nchart_name = \"c\""),
+    (
+        "helm_chart",
+        "components/a.toml",
+        "name = \"a\"\ntype = \"helm_chart\"\nchart_name = \"c\"\n[public_repo]\nrepo = \"a/b\"\n[helm_repo]\nrepo_url = \"u\"\nchart = \"c\"",
+    ),
+    ("kubernetes_manifest", "components/a.toml", "name = \"a\"\ntype = \"kubernetes_manifest\"\nnamespace = \"n\""),
+    (
+        "kubernetes_manifest",
+        "components/a.toml",
+        "name = \"a\"\ntype = \"kubernetes_manifest\"\nnamespace = \"n\"\nmanifest = \"a: b\"\n[kustomize]\npath = \"x\"",
+    ),
+    ("docker_build", "components/a.toml", "name = \"a\"\ntype = \"docker_build\"\ndockerfile = \"Dockerfile\""),
+    (
+        "container_image",
+        "components/a.toml",
+        "name = \"a\"\ntype = \"container_image\"\n[public]\nimage_url = \"i\"\ntag = \"t\"\n[verification]\nrequire_signature = true",
+    ),
+    (
+        "terraform_module",
+        "components/a.toml",
+        "name = \"a\"\ntype = \"terraform_module\"\nterraform_version = \"1\"\nsource = \"./modules/net\"\n[[health.probes]]\ntype = \"exec\"\nurl = \"x\"",
+    ),
+    (
+        "terraform_module",
+        "components/a.toml",
+        "name = \"a\"\ntype = \"terraform_module\"\nterraform_version = \"1\"\nsource = \"./modules/net\"\ndrift_schedule = \"* * * *\"",
+    ),
+    (
+        "action",
+        "actions/a.toml",
+        "name = \"a\"\n[[steps]]\nname = \"s\"\ncommand = \"ls\"\n[[triggers]]\ntype = \"cron\"",
+    ),
+    (
+        "action",
+        "actions/a.toml",
+        "name = \"a\"\n[[steps]]\nname = \"s\"\ncommand = \"ls\"\n[[triggers]]\ntype = \"cron\"\ncron_schedule = \"hourly\"",
+    ),
+    (
+        "action",
+        "actions/a.toml",
+        "name = \"a\"\n[[steps]]\nname = \"s\"\ncommand = \"ls\"\n[steps.public_repo]\nrepo = \"a/b\"\n[steps.connected_repo]\nrepo = \"a/b\"",
+    ),
+    ("runbook", "runbooks/a.toml", "name = \"a\"\n[[steps]]\ntype = \"component_deploy\""),
+    ("runbook", "runbooks/a.toml", "name = \"a\"\n[[steps]]\ntype = \"command\""),
+    ("runbook", "runbooks/a.toml", "name = \"a\"\n[[steps]]\ntype = \"action\"\naction_name = \"x\"\ncommand = \"ls\""),
 ];

@@ -144,14 +144,10 @@ fn a_schema_is_found_by_its_name_its_folder_and_the_words_of_comments() {
 
 #[test]
 fn every_real_file_is_accepted() {
-    let Some(root) = real_apps() else {
-        eprintln!("skipped: no real app configs beside the project");
-        return;
-    };
+    let Some(apps) = real_apps() else { return };
     let schemas = compiled();
-    let apps = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
 
-    let found: Vec<(usize, Vec<String>)> = apps.map(|app| objections(&app, &schemas)).collect();
+    let found: Vec<(usize, Vec<String>)> = apps.iter().map(|app| objections(app, &schemas)).collect();
 
     let files: usize = found.iter().map(|(files, _)| files).sum();
     let said: Vec<String> = found.into_iter().flat_map(|(_, said)| said).collect();
@@ -171,7 +167,10 @@ fn every_file_of_the_demo_is_accepted() {
 
 /// Returns a config that each good sample fits into.
 fn small() -> Config {
-    good().with("components/bucket.yaml", "Resources: {}\n").with("input_groups/rest.toml", "name = \"rest\"\n")
+    good()
+        .with("overlays/shop/kustomization.yaml", "")
+        .with("components/bucket.yaml", "Resources: {}\n")
+        .with("input_groups/rest.toml", "name = \"rest\"\n")
 }
 
 /// Returns a config of every good sample.
@@ -204,15 +203,17 @@ fn every_good_file_is_accepted_by_reader_and_schema() {
 fn every_faulty_file_is_refused_by_reader_and_schema() {
     let schemas = compiled();
 
+    let mut taken = Vec::new();
     for (kind, path, text) in FAULTY {
         let file = json_of(text);
-        let config = good().with(path, text);
-
-        assert!(mistake(&config, path).is_some(), "the reader takes {path}:\n{text}");
-        for kind in kinds_of(path, &file).into_iter().chain([*kind]) {
-            assert!(!schemas[kind].is_valid(&file), "the schema `{kind}` takes:\n{text}");
+        if mistake(&good().with(path, text), path).is_none() {
+            taken.push(format!("the reader takes {path}:\n{text}"));
         }
+        let kinds = kinds_of(path, &file).into_iter().chain([*kind]).filter(|kind| schemas[kind].is_valid(&file));
+        taken.extend(kinds.map(|kind| format!("the schema `{kind}` takes:\n{text}")));
     }
+
+    assert!(taken.is_empty(), "{}", taken.join("\n\n"));
     assert!(FAULTY.len() >= 25);
 }
 
@@ -226,7 +227,9 @@ fn an_unknown_key_is_accepted_as_the_reader_only_warns_of_it() {
 }
 
 /// Texts that name something else, or are in another language: what they say is no matter of their shape.
-const NAMES_ELSEWHERE: [&str; 16] = [
+const NAMES_ELSEWHERE: [&str; 18] = [
+    "role",
+    "post_deploy_runbooks",
     "group",
     "dependencies",
     "component_name",
@@ -247,21 +250,8 @@ const NAMES_ELSEWHERE: [&str; 16] = [
 
 /// Returns `file` with one key gone or one value another, in every way; each with the keys that lead there.
 fn changed(file: &Value) -> Vec<(Vec<String>, Value)> {
-    let others = [
-        json!("zz"),
-        json!(""),
-        json!("90s"),
-        json!(7),
-        json!(-1),
-        json!(1.5),
-        json!(true),
-        json!([]),
-        json!([1]),
-        json!(["zz"]),
-        json!([{}]),
-        json!({}),
-        json!({ "zz": [] }),
-    ];
+    let others =
+        [json!("zz"), json!(""), json!(7), json!(true), json!([]), json!([1]), json!(["zz"]), json!([{}]), json!({})];
     let mut found = Vec::new();
     match file {
         Value::Object(entries) => {
