@@ -22,7 +22,7 @@ use crate::validate::Checked;
 pub(crate) const DEFAULT_SECS: u32 = 5 * 60;
 
 /// Every trigger that is about the whole install.
-const TRIGGERS: [&str; 23] = [
+pub(crate) const TRIGGERS: [&str; 23] = [
     "manual",
     "cron",
     "pre-provision",
@@ -49,7 +49,7 @@ const TRIGGERS: [&str; 23] = [
 ];
 
 /// Every trigger that is about one component.
-const COMPONENT_TRIGGERS: [&str; 10] = [
+pub(crate) const COMPONENT_TRIGGERS: [&str; 10] = [
     "pre-deploy-component",
     "post-deploy-component",
     "pre-component-deploy",

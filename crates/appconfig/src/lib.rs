@@ -32,6 +32,7 @@ mod references;
 mod roles;
 mod runbooks;
 mod sandbox;
+mod schema;
 mod secrets;
 mod shape;
 mod sources;
@@ -52,6 +53,7 @@ use crate::tree::Tree;
 
 pub use addresses::{GitAddress, git_address};
 pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity};
+pub use schema::{SchemaKind, UnknownSchema, reference, schema, schema_kinds, schemas, taplo_config};
 
 /// The texts behind addresses that a config names (`https://...`, `git::...//path?ref=...`), by address.
 pub type Fetched = BTreeMap<String, String>;

@@ -14,4 +14,6 @@ mod permissions;
 mod policies;
 mod real_apps;
 mod robustness;
+mod schema_samples;
+mod schemas;
 mod settings;

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 /// Returns the directories of real apps; they are no part of the project, and where they are absent the test says so
 /// and ends.
-fn real_apps() -> Option<Vec<PathBuf>> {
+pub(crate) fn real_apps() -> Option<Vec<PathBuf>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/appconfigs");
     let Ok(entries) = std::fs::read_dir(root) else {
         eprintln!("skipped: no real app configs beside the project");
