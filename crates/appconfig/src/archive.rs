@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use flate2::{Compression, GzBuilder};
 use freehold_protocol::Digest;
 
+use crate::tree::{Tree, below};
+
 /// The most files that one source may have.
 const MAX_FILES: usize = 20_000;
 /// The most bytes that one source may have before packing.
@@ -23,34 +25,53 @@ pub(crate) struct Archive {
 }
 
 /// One entry, before it is written.
-enum Entry {
+enum Entry<'a> {
     File { path: PathBuf, executable: bool },
+    Held(&'a [u8]),
     Link(PathBuf),
 }
 
-/// Packs all files below `dir`.
+/// Packs all files below the directory `path` of `tree`.
 ///
 /// # Errors
 /// When a file cannot be read, is neither file, directory nor a link that stays inside, or the source is too large.
-pub(crate) fn directory(dir: &Path) -> io::Result<Archive> {
+pub(crate) fn directory(tree: &Tree, path: &str) -> io::Result<Archive> {
     let mut entries = BTreeMap::new();
-    let mut bytes = 0;
-    collect(dir, "", &mut entries, &mut bytes)?;
+    match tree {
+        Tree::Disk(root) => collect(&root.join(path), "", &mut entries, &mut 0)?,
+        Tree::Memory { files, .. } => {
+            if !tree.is_dir(path) {
+                return Err(missing(tree, path));
+            }
+            let kept = below(files, path).filter(|(path, _)| !path.split('/').any(|part| LEFT_OUT.contains(&part)));
+            entries.extend(kept.map(|(path, bytes)| (path.to_owned(), Entry::Held(bytes))));
+        }
+    }
     if entries.is_empty() {
         return Err(io::Error::other("it holds no files"));
     }
     pack(entries)
 }
 
-/// Packs the one file at `path` as `name`.
+/// Packs the one file at `path` of `tree` as `name`.
 ///
 /// # Errors
 /// When it cannot be read.
-pub(crate) fn file(path: &Path, name: &str) -> io::Result<Archive> {
-    pack(BTreeMap::from([(name.to_owned(), Entry::File { path: path.to_owned(), executable: false })]))
+pub(crate) fn file(tree: &Tree, path: &str, name: &str) -> io::Result<Archive> {
+    let entry = match tree {
+        Tree::Disk(root) => Entry::File { path: root.join(path), executable: false },
+        Tree::Memory { files, .. } => Entry::Held(files.get(path).ok_or_else(|| missing(tree, path))?),
+    };
+    pack(BTreeMap::from([(name.to_owned(), entry)]))
 }
 
-fn collect(dir: &Path, prefix: &str, entries: &mut BTreeMap<String, Entry>, bytes: &mut u64) -> io::Result<()> {
+/// Returns why `path` of a tree in memory is not what was asked for.
+fn missing(tree: &Tree, path: &str) -> io::Error {
+    let there = if tree.is_file(path) { io::ErrorKind::NotADirectory } else { io::ErrorKind::IsADirectory };
+    if tree.exists(path) { there.into() } else { io::ErrorKind::NotFound.into() }
+}
+
+fn collect(dir: &Path, prefix: &str, entries: &mut BTreeMap<String, Entry<'_>>, bytes: &mut u64) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else {
@@ -96,7 +117,7 @@ fn executable(_: &fs::Metadata) -> bool {
     false
 }
 
-fn pack(entries: BTreeMap<String, Entry>) -> io::Result<Archive> {
+fn pack(entries: BTreeMap<String, Entry<'_>>) -> io::Result<Archive> {
     let gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::fast());
     let mut tar = tar::Builder::new(gzip);
     for (name, entry) in entries {
@@ -107,12 +128,9 @@ fn pack(entries: BTreeMap<String, Entry>) -> io::Result<Archive> {
         match entry {
             Entry::File { path, executable } => {
                 // The bytes are read at once, so that a file that grows meanwhile cannot break the archive.
-                let content = fs::read(path)?;
-                header.set_entry_type(tar::EntryType::Regular);
-                header.set_mode(if executable { 0o755 } else { 0o644 });
-                header.set_size(u64::try_from(content.len()).map_err(io::Error::other)?);
-                tar.append_data(&mut header, &name, content.as_slice())?;
+                regular(&mut tar, &mut header, &name, &fs::read(path)?, executable)?;
             }
+            Entry::Held(content) => regular(&mut tar, &mut header, &name, content, false)?,
             Entry::Link(target) => {
                 header.set_entry_type(tar::EntryType::Symlink);
                 header.set_mode(0o777);
@@ -123,4 +141,17 @@ fn pack(entries: BTreeMap<String, Entry>) -> io::Result<Archive> {
     }
     let bytes = tar.into_inner()?.finish()?;
     Ok(Archive { digest: Digest::of(&bytes), bytes })
+}
+
+fn regular(
+    tar: &mut tar::Builder<impl io::Write>,
+    header: &mut tar::Header,
+    name: &str,
+    content: &[u8],
+    executable: bool,
+) -> io::Result<()> {
+    header.set_entry_type(tar::EntryType::Regular);
+    header.set_mode(if executable { 0o755 } else { 0o644 });
+    header.set_size(u64::try_from(content.len()).map_err(io::Error::other)?);
+    tar.append_data(header, name, content)
 }

@@ -1,13 +1,16 @@
 //! The files of an app config: found, read, and addressed by place.
 
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
-/// The largest file that is read, in bytes.
-const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+use crate::tree::Tree;
+
+pub(crate) use crate::tree::reason;
+
 /// The most TOML files that one app may have.
-const MAX_FILES: usize = 2_000;
+const MAX_FILES: usize = 5_000;
 /// How deep folders may nest.
 const MAX_DEPTH: usize = 6;
 
@@ -24,35 +27,47 @@ struct File {
     /// Relative to the app's directory, with forward slashes.
     path: String,
     text: String,
+    /// Where each line starts, in bytes.
+    lines: Vec<usize>,
 }
 
 /// Every file that was read, by number.
 #[derive(Debug)]
 pub(crate) struct Files {
-    root: PathBuf,
+    tree: Tree,
     read: Vec<File>,
+    /// The first file of each path.
+    by_path: HashMap<String, usize>,
 }
 
 /// Why a file named by a config cannot be used, in words for a person.
 pub(crate) type Unreadable = String;
 
 impl Files {
-    pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), read: Vec::new() }
+    pub(crate) fn new(tree: Tree) -> Self {
+        Self { tree, read: Vec::new(), by_path: HashMap::new() }
+    }
+
+    /// Returns the files that may be read.
+    pub(crate) const fn tree(&self) -> &Tree {
+        &self.tree
     }
 
     /// Takes a text as the file `path`; also one that could not be read, so that it can be named.
     pub(crate) fn add(&mut self, path: String, text: String) -> usize {
-        self.read.push(File { path, text });
-        self.read.len() - 1
+        let number = self.read.len();
+        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        self.by_path.entry(path.clone()).or_insert(number);
+        self.read.push(File { path, text, lines });
+        number
     }
 
     /// Reads the file at `path`, relative to the app's directory.
     pub(crate) fn read(&mut self, path: &str) -> Result<usize, Unreadable> {
-        if let Some(known) = self.read.iter().position(|file| file.path == path) {
-            return Ok(known);
+        if let Some(known) = self.by_path.get(path) {
+            return Ok(*known);
         }
-        let text = read_text(&self.root.join(path))?;
+        let text = self.tree.text(path)?;
         Ok(self.add(path.to_owned(), text))
     }
 
@@ -65,7 +80,7 @@ impl Files {
     }
 
     pub(crate) fn text_of(&self, path: &str) -> Option<&str> {
-        self.read.iter().find(|file| file.path == path).map(|file| file.text.as_str())
+        self.by_path.get(path).map(|file| self.text(*file))
     }
 
     /// Returns which path, relative to the app's directory, the `word` in file `file` names: the first that is there
@@ -83,22 +98,24 @@ impl Files {
         };
         let candidates: Vec<String> =
             folders.iter().filter_map(|folder| normal(&format!("./{folder}/{word}"))).collect();
-        let found = candidates.iter().position(|path| self.root.join(path).exists()).unwrap_or_default();
+        let found = candidates.iter().position(|path| self.tree.exists(path)).unwrap_or_default();
         candidates.into_iter().nth(found)
     }
 
     /// Returns where on the machine the relative `path` is.
     pub(crate) fn locate(&self, path: &str) -> PathBuf {
-        self.root.join(path)
+        self.tree.locate(path)
     }
 
     /// Returns file, line and column of the start of `place`; both from 1.
     pub(crate) fn position(&self, place: &Place) -> (String, usize, usize) {
-        let before = self.text(place.file).get(..place.span.start).unwrap_or_default();
-        let line = before.matches('\n').count() + 1;
-        let start = before.rfind('\n').map_or(0, |at| at + 1);
-        let column = before.get(start..).unwrap_or_default().chars().count() + 1;
-        (self.path(place.file).to_owned(), line, column)
+        let Some(file) = self.read.get(place.file) else {
+            return (String::new(), 1, 1);
+        };
+        let line = file.lines.partition_point(|start| *start <= place.span.start).max(1);
+        let start = file.lines.get(line - 1).copied().unwrap_or_default();
+        let before = file.text.get(start..place.span.start).unwrap_or_default();
+        (file.path.clone(), line, before.chars().count() + 1)
     }
 
     /// Returns `file:line` of the start of `place`.
@@ -110,70 +127,42 @@ impl Files {
     /// Returns the paths of the TOML files in the root and, at any depth, in `folders`; sorted.
     pub(crate) fn toml_files(&self, folders: &[&str]) -> io::Result<Vec<String>> {
         let mut found = Vec::new();
-        for (name, is_dir) in entries(&self.root)? {
+        for (name, is_dir) in self.tree.entries("")? {
             if !is_dir && is_toml(&name) {
                 found.push(name);
             } else if is_dir && folders.contains(&name.as_str()) {
-                walk(&self.root.join(&name), &name, 0, &mut found)?;
+                self.walk(&name, 0, &mut found)?;
             }
         }
         if found.len() > MAX_FILES {
-            return Err(io::Error::other(format!("more than {MAX_FILES} config files")));
+            return Err(too_many());
         }
         found.sort();
         Ok(found)
     }
+
+    fn walk(&self, folder: &str, depth: usize, found: &mut Vec<String>) -> io::Result<()> {
+        for (name, is_dir) in self.tree.entries(folder)? {
+            let path = format!("{folder}/{name}");
+            if is_dir && depth < MAX_DEPTH {
+                self.walk(&path, depth + 1, found)?;
+            } else if !is_dir && is_toml(&name) {
+                found.push(path);
+            }
+            if found.len() > MAX_FILES {
+                return Err(too_many());
+            }
+        }
+        Ok(())
+    }
 }
 
-fn walk(dir: &Path, prefix: &str, depth: usize, found: &mut Vec<String>) -> io::Result<()> {
-    for (name, is_dir) in entries(dir)? {
-        let path = format!("{prefix}/{name}");
-        if is_dir && depth < MAX_DEPTH {
-            walk(&dir.join(&name), &path, depth + 1, found)?;
-        } else if !is_dir && is_toml(&name) {
-            found.push(path);
-        }
-    }
-    Ok(())
-}
-
-/// Returns names and whether each is a directory; hidden ones and names that are not UTF-8 are left out.
-fn entries(dir: &Path) -> io::Result<Vec<(String, bool)>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(dir)? {
-        let entry = entry?;
-        if let Ok(name) = entry.file_name().into_string()
-            && !name.starts_with('.')
-        {
-            found.push((name, std::fs::metadata(entry.path())?.is_dir()));
-        }
-    }
-    Ok(found)
+fn too_many() -> io::Error {
+    io::Error::other(format!("more than {MAX_FILES} config files"))
 }
 
 fn is_toml(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == "toml")
-}
-
-fn read_text(path: &Path) -> Result<String, Unreadable> {
-    let meta = std::fs::metadata(path).map_err(|error| reason(&error))?;
-    if !meta.is_file() {
-        return Err("it is not a file".to_owned());
-    }
-    if meta.len() > MAX_FILE_BYTES {
-        return Err(format!("it is larger than {MAX_FILE_BYTES} bytes"));
-    }
-    let bytes = std::fs::read(path).map_err(|error| reason(&error))?;
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
-}
-
-/// Returns a short reason without the machine's path, which messages name themselves.
-pub(crate) fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "it does not exist".to_owned(),
-        io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
-        _ => error.to_string(),
-    }
 }
 
 /// Returns `path` without `.` and empty parts and with `..` resolved; nothing when it is absolute or leaves the root.

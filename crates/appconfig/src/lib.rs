@@ -4,21 +4,42 @@
 #![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod actions;
+mod addresses;
 mod archive;
+mod branch;
 mod build;
 mod components;
+mod cron;
 mod cycles;
 mod diagnostic;
 mod document;
 mod excerpt;
 mod files;
+mod index;
+mod input_sources;
+mod input_values;
 mod inputs;
+mod installs;
 mod json;
 mod kinds;
 mod links;
+mod metadata;
+mod names;
+mod operation_roles;
+mod policies;
+mod policy_document;
+mod references;
 mod roles;
+mod runbooks;
+mod sandbox;
+mod schema;
+mod secrets;
+mod shape;
 mod sources;
 mod spec;
+mod stack;
+mod syntax;
+mod tree;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -28,7 +49,11 @@ use freehold_protocol::Digest;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Source;
 
+use crate::tree::Tree;
+
+pub use addresses::{GitAddress, git_address};
 pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity};
+pub use schema::{SchemaKind, UnknownSchema, reference, schema, schema_kinds, schemas, taplo_config};
 
 /// The texts behind addresses that a config names (`https://...`, `git::...//path?ref=...`), by address.
 pub type Fetched = BTreeMap<String, String>;
@@ -121,7 +146,19 @@ pub fn load(dir: &Path) -> Result<Loaded, Diagnostics> {
 /// # Errors
 /// As [`load`].
 pub fn load_with(dir: &Path, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
-    let (built, diagnostics) = build::read(dir, build::Purpose::Sync, fetched);
+    finished(build::read(Tree::disk(dir), build::Purpose::Sync, fetched))
+}
+
+/// Reads the app config of `app` from memory, for a sync: the bytes of its files by their paths, which are relative and
+/// have forward slashes. No file is executable, and there are no links.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_files(app: &str, files: &BTreeMap<String, Vec<u8>>, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
+    finished(build::read(Tree::memory(app, files), build::Purpose::Sync, fetched))
+}
+
+fn finished((built, diagnostics): (Option<Loaded>, Diagnostics)) -> Result<Loaded, Diagnostics> {
     match built {
         Some(built) if !diagnostics.has_errors() => Ok(Loaded { warnings: diagnostics, ..built }),
         _ => Err(diagnostics),
@@ -130,5 +167,10 @@ pub fn load_with(dir: &Path, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
 
 /// Reads the app config in `dir` and says all that is wrong with it.
 pub fn check(dir: &Path) -> Diagnostics {
-    build::read(dir, build::Purpose::Check, &Fetched::new()).1
+    build::read(Tree::disk(dir), build::Purpose::Check, &Fetched::new()).1
+}
+
+/// Reads the app config of `app` from memory, as [`load_files`] does, and says all that is wrong with it.
+pub fn check_files(app: &str, files: &BTreeMap<String, Vec<u8>>) -> Diagnostics {
+    build::read(Tree::memory(app, files), build::Purpose::Check, &Fetched::new()).1
 }

@@ -1,9 +1,21 @@
-//! The tree of a parsed template.
+//! The tree of a parsed template. Two trees are equal when they say the same, wherever their parts stand.
 
 use serde_json::Value;
 
+use crate::functions::Function;
+
+/// Where a part starts in the text, in bytes; says nothing about equality.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At(pub(crate) usize);
+
+impl PartialEq for At {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 /// One part of a template's text.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Node {
     Text(String),
     Action(Pipeline),
@@ -15,12 +27,11 @@ pub(crate) enum Node {
 }
 
 /// Commands, each fed with the result of the one before; may set variables.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pipeline {
     pub(crate) set: Set,
     pub(crate) commands: Vec<Command>,
-    /// Where it starts in the text, in bytes.
-    pub(crate) at: usize,
+    pub(crate) at: At,
 }
 
 /// What a pipeline does with variables.
@@ -34,22 +45,22 @@ pub(crate) enum Set {
 }
 
 /// An operand alone, or a function with its arguments.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Command {
     Operand(Operand),
-    Call { function: &'static str, arguments: Vec<Operand>, at: usize },
+    Call { function: &'static Function, arguments: Vec<Operand>, at: At },
 }
 
 /// A value and the fields read from it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Operand {
     pub(crate) base: Base,
     pub(crate) fields: Vec<String>,
-    pub(crate) at: usize,
+    pub(crate) at: At,
 }
 
 /// Where an operand starts.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Base {
     Dot,
     /// `$`, or a path without its leading dot.

@@ -6,9 +6,9 @@ use crate::Limits;
 use crate::ast::{Base, Command, Node, Operand, Pipeline, Set};
 use crate::error::{RenderError, RenderErrorKind as Kind};
 use crate::format::print;
-use crate::functions::{self, Room};
+use crate::functions::{self, Cost, Function, Room};
 use crate::nearest::nearest;
-use crate::value::{V, entries, kind, size, truth};
+use crate::value::{V, entries, kind, size, truth, whole};
 
 /// Renders `nodes`, parsed from `text`, over `tree`.
 pub(crate) fn render(text: &str, nodes: &[Node], tree: &Value, limits: &Limits) -> Result<String, RenderError> {
@@ -16,6 +16,9 @@ pub(crate) fn render(text: &str, nodes: &[Node], tree: &Value, limits: &Limits) 
     run.list(nodes, &V::Tree(tree))?;
     Ok(run.out)
 }
+
+/// The keys and elements that a range goes over.
+type Steps<'t> = Vec<(Value, V<'t>)>;
 
 /// Why a list of nodes ended.
 #[derive(PartialEq, Eq)]
@@ -107,30 +110,32 @@ impl<'t> Run<'_, 't> {
         if pipeline.set != Set::Nothing {
             return Ok(());
         }
+        let at = pipeline.at.0;
         match value.get() {
-            Value::String(text) => self.write(text, pipeline.at),
+            Value::String(text) => self.write(text, at),
             Value::Null => {
-                let end = self.text.get(pipeline.at..).and_then(|rest| rest.find("}}")).unwrap_or_default();
-                let path = self.text.get(pipeline.at..pipeline.at + end).unwrap_or_default().trim();
-                self.fail(pipeline.at, Kind::Null { path: path.trim_end_matches('-').trim_end().to_owned() })
+                let end = self.text.get(at..).and_then(|rest| rest.find("}}")).unwrap_or_default();
+                let path = self.text.get(at..at + end).unwrap_or_default().trim();
+                self.fail(at, Kind::Null { path: path.trim_end_matches('-').trim_end().to_owned() })
             }
             other => {
-                self.charge(other, pipeline.at)?;
-                self.write(&print(other), pipeline.at)
+                self.charge(other, at)?;
+                self.write(&print(other), at)
             }
         }
     }
 
     fn range(&mut self, list: &Pipeline, body: &[Node], otherwise: &[Node], dot: &V<'t>) -> Result<Flow, RenderError> {
         let scope = self.variables.len();
+        let at = list.at.0;
         let value = self.pipeline(list, dot, false)?;
-        self.charge_copy(&value, list.at)?;
+        self.charge_copy(&value, at)?;
         let names = match &list.set {
             Set::Nothing => [].as_slice(),
             Set::Declare(names) | Set::Assign(names) => names.as_slice(),
         };
         let declares = matches!(list.set, Set::Declare(_));
-        let steps: Vec<(Value, V<'t>)> = match value.get() {
+        let steps: Steps<'t> = match value.get() {
             Value::Array(items) => {
                 (0..items.len()).filter_map(|at| Some((at.into(), value.child(|v| v.get(at))?))).collect()
             }
@@ -138,20 +143,18 @@ impl<'t> Run<'_, 't> {
                 .into_iter()
                 .filter_map(|(key, _)| Some((key.clone().into(), value.child(|v| v.get(key))?)))
                 .collect(),
-            Value::Number(_) => {
-                return self.fail(list.at, misuse("`range` takes a list or a map, got a number"));
-            }
+            Value::Number(number) => self.count(number, names.len(), at)?,
             Value::Null => Vec::new(),
             other => {
-                let message = format!("`range` takes a list or a map, got {}", kind(other));
-                return self.fail(list.at, Kind::Misuse(message));
+                let message = format!("`range` takes a list, a map or a whole number, got {}", kind(other));
+                return self.fail(at, Kind::Misuse(message));
             }
         };
         if steps.is_empty() {
             return self.list(otherwise, dot);
         }
         for (key, item) in steps {
-            self.spend(1, list.at)?;
+            self.spend(1, at)?;
             self.variables.truncate(scope);
             let values = match names {
                 [_, _] => vec![V::made(key), item.clone()],
@@ -169,6 +172,18 @@ impl<'t> Run<'_, 't> {
             }
         }
         Ok(Flow::Done)
+    }
+
+    /// Returns the steps of a range over a whole number, as Go has it since 1.22: 0 to one below it.
+    fn count(&mut self, number: &serde_json::Number, names: usize, at: usize) -> Result<Steps<'t>, RenderError> {
+        let Some(end) = whole(number) else {
+            return self.fail(at, misuse("`range` takes a list, a map or a whole number, got a fraction"));
+        };
+        if names > 1 {
+            return self.fail(at, misuse("`range` over a number has no keys; give it one variable"));
+        }
+        self.spend(u64::try_from(end).unwrap_or_default(), at)?;
+        Ok((0..end).map(|step| (step.into(), V::made(step.into()))).collect())
     }
 
     fn assign(&mut self, name: &str, value: V<'t>) {
@@ -207,27 +222,26 @@ impl<'t> Run<'_, 't> {
     ) -> Result<V<'t>, RenderError> {
         match command {
             Command::Operand(operand) => self.operand(operand, dot, lenient),
-            Command::Call { function, arguments, at } => self.call(function, arguments, *at, dot, piped),
+            Command::Call { function, arguments, at } => self.call(function, arguments, at.0, dot, piped, lenient),
         }
     }
 
+    /// Calls `function`; `index` gives null for a missing key of a map when `lenient`.
     fn call(
         &mut self,
-        name: &'static str,
+        function: &'static Function,
         operands: &[Operand],
         at: usize,
         dot: &V<'t>,
         piped: Option<V<'t>>,
+        lenient: bool,
     ) -> Result<V<'t>, RenderError> {
         self.spend(1, at)?;
-        let Some(function) = functions::find(name) else {
-            return self.fail(at, Kind::Misuse(format!("there is no function `{name}`")));
-        };
         let mut arguments = Vec::with_capacity(operands.len() + 1);
         for operand in operands {
             let value = self.operand(operand, dot, function.lenient)?;
             // `and` and `or` stop at the first value that decides, as in Go.
-            let decided = match name {
+            let decided = match function.name {
                 "and" => !truth(value.get()),
                 "or" => truth(value.get()),
                 _ => false,
@@ -238,27 +252,37 @@ impl<'t> Run<'_, 't> {
             arguments.push(value);
         }
         arguments.extend(piped);
+        let refused = |message| Kind::Function { function: function.name.to_owned(), message };
         if !(function.min..=function.max).contains(&arguments.len()) {
-            return self
-                .fail(at, Kind::Function { function: name.to_owned(), message: arity(function, arguments.len()) });
+            return self.fail(at, refused(arity(function, arguments.len())));
         }
-        if !function.light {
-            let mut total = 0usize;
-            for argument in &arguments {
-                total = total.saturating_add(self.charge(argument.get(), at)?);
-            }
-            if total > self.limits.max_output_bytes.saturating_mul(2) {
-                return self.too_large(at);
-            }
+        self.charge_arguments(function.cost, &arguments, at)?;
+        let answer = match function.name {
+            "index" => functions::index(&arguments, lenient),
+            _ => (function.call)(&arguments, Room(self.limits.max_output_bytes)),
+        };
+        let value = match answer {
+            Ok(value) => value,
+            Err(message) => return self.fail(at, refused(message)),
+        };
+        self.charge_copy(&value, at)?;
+        Ok(value)
+    }
+
+    fn charge_arguments(&mut self, cost: Cost, arguments: &[V<'t>], at: usize) -> Result<(), RenderError> {
+        if cost == Cost::Light {
+            return Ok(());
         }
-        match (function.call)(&arguments, Room(self.limits.max_output_bytes)) {
-            Ok(value) => {
-                if !function.light {
-                    self.charge(value.get(), at)?;
-                }
-                Ok(value)
-            }
-            Err(message) => self.fail(at, Kind::Function { function: name.to_owned(), message }),
+        let mut total = 0usize;
+        for argument in arguments {
+            total = total.saturating_add(self.charge(argument.get(), at)?);
+        }
+        if total > self.limits.max_output_bytes.saturating_mul(2) {
+            return self.too_large(at);
+        }
+        match cost {
+            Cost::Light | Cost::Walk => Ok(()),
+            Cost::Search => self.spend(u64::try_from(total).unwrap_or(u64::MAX), at),
         }
     }
 
@@ -275,7 +299,8 @@ impl<'t> Run<'_, 't> {
     }
 
     fn operand(&mut self, operand: &Operand, dot: &V<'t>, lenient: bool) -> Result<V<'t>, RenderError> {
-        self.spend(1, operand.at)?;
+        let at = operand.at.0;
+        self.spend(1, at)?;
         let base = match &operand.base {
             Base::Dot => dot.clone(),
             Base::Root => V::Tree(self.tree),
@@ -287,13 +312,13 @@ impl<'t> Run<'_, 't> {
             Base::Group(pipeline) => self.pipeline(pipeline, dot, lenient)?,
         };
         let mut value = base;
-        for (at, name) in operand.fields.iter().enumerate() {
+        for (depth, name) in operand.fields.iter().enumerate() {
             value = match self.field(&value, name) {
                 Some(child) => child,
                 None if lenient && (value.get().is_object() || value.get().is_null()) => return Ok(V::null()),
-                None => return self.fail(operand.at, missing(operand, at, name, value.get())),
+                None => return self.fail(at, missing(operand, depth, name, value.get())),
             };
-            self.charge_copy(&value, operand.at)?;
+            self.charge_copy(&value, at)?;
         }
         Ok(value)
     }
@@ -322,12 +347,12 @@ fn misuse(message: &str) -> Kind {
 /// Whether a missing key may flow into `command` as null.
 fn accepts_missing(command: &Command) -> bool {
     match command {
-        Command::Call { function, .. } => functions::find(function).is_some_and(|function| function.lenient),
+        Command::Call { function, .. } => function.lenient,
         Command::Operand(_) => false,
     }
 }
 
-fn arity(function: &functions::Function, got: usize) -> String {
+fn arity(function: &Function, got: usize) -> String {
     match (function.min, function.max) {
         (min, max) if min == max => format!("takes {min} arguments, got {got}"),
         (min, functions::MANY) => format!("takes at least {min} arguments, got {got}"),

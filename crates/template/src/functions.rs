@@ -1,12 +1,13 @@
-//! The functions a template may call: Go's own here, Sprig's in `sprig.rs`, and one table of all.
+//! The functions a template may call: Go's own here, Sprig's in `sprig/`, and one table of all.
 
 use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use crate::format::{print, printf, whole};
+use crate::format::print;
+use crate::printf::printf;
 use crate::sprig;
-use crate::value::{V, kind, truth};
+use crate::value::{V, kind, truth, whole};
 
 /// What a function answers; the message says what it does not accept, without the values themselves.
 pub(crate) type Answer<'t> = Result<V<'t>, String>;
@@ -19,9 +20,27 @@ pub(crate) struct Function {
     pub(crate) max: usize,
     /// Whether a missing key may be given to it, as null.
     pub(crate) lenient: bool,
-    /// Whether it returns one of its arguments or a small value, so that its arguments' sizes do not matter.
-    pub(crate) light: bool,
+    /// How its arguments are paid for.
+    pub(crate) cost: Cost,
     pub(crate) call: for<'t> fn(&[V<'t>], Room) -> Answer<'t>,
+}
+
+/// A name is given once, so functions are equal when their names are.
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// What steps the arguments of a function take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cost {
+    /// None: it returns one of them or a small value.
+    Light,
+    /// One for each 256 bytes.
+    Walk,
+    /// One for each byte: it runs a pattern over them.
+    Search,
 }
 
 /// How many bytes a function may make.
@@ -38,62 +57,77 @@ impl Room {
 /// Any number of arguments.
 pub(crate) const MANY: usize = usize::MAX;
 
-pub(crate) const fn plain(
-    name: &'static str,
-    min: usize,
-    max: usize,
-    call: for<'t> fn(&[V<'t>], Room) -> Answer<'t>,
-) -> Function {
-    Function { name, min, max, lenient: false, light: false, call }
+type Call = for<'t> fn(&[V<'t>], Room) -> Answer<'t>;
+
+pub(crate) const fn plain(name: &'static str, min: usize, max: usize, call: Call) -> Function {
+    Function { name, min, max, lenient: false, cost: Cost::Walk, call }
 }
 
-pub(crate) const fn light(
-    name: &'static str,
-    min: usize,
-    max: usize,
-    call: for<'t> fn(&[V<'t>], Room) -> Answer<'t>,
-) -> Function {
-    Function { name, min, max, lenient: false, light: true, call }
+pub(crate) const fn light(name: &'static str, min: usize, max: usize, call: Call) -> Function {
+    Function { name, min, max, lenient: false, cost: Cost::Light, call }
 }
 
-pub(crate) const fn lenient(
-    name: &'static str,
-    min: usize,
-    max: usize,
-    call: for<'t> fn(&[V<'t>], Room) -> Answer<'t>,
-) -> Function {
-    Function { name, min, max, lenient: true, light: true, call }
+pub(crate) const fn lenient(name: &'static str, min: usize, max: usize, call: Call) -> Function {
+    Function { name, min, max, lenient: true, cost: Cost::Light, call }
 }
 
-static GO: [Function; 15] = [
+pub(crate) const fn search(name: &'static str, min: usize, max: usize, call: Call) -> Function {
+    Function { name, min, max, lenient: false, cost: Cost::Search, call }
+}
+
+static GO: &[Function] = &[
     lenient("and", 1, MANY, |args, _| first_where(args, |value| !truth(value))),
     lenient("or", 1, MANY, |args, _| first_where(args, truth)),
-    lenient("not", 1, 1, |args, _| Ok(V::made(Value::Bool(!truth(at(args, 0)))))),
-    light("index", 1, MANY, |args, _| index(args)),
+    lenient("not", 1, 1, |args, _| made(!truth(at(args, 0)))),
+    light("index", 1, MANY, |args, _| index(args, false)),
     plain("slice", 1, 3, |args, _| slice(args)),
     light("len", 1, 1, |args, _| len(at(args, 0))),
     light("eq", 2, MANY, |args, _| eq(args)),
-    light("ne", 2, 2, |args, _| Ok(V::made(Value::Bool(!same(at(args, 0), at(args, 1), "ne")?)))),
+    light("ne", 2, 2, |args, _| made(!same(at(args, 0), at(args, 1), "ne")?)),
     light("lt", 2, 2, |args, _| ordered(args, "lt", Ordering::is_lt)),
     light("le", 2, 2, |args, _| ordered(args, "le", Ordering::is_le)),
     light("gt", 2, 2, |args, _| ordered(args, "gt", Ordering::is_gt)),
     light("ge", 2, 2, |args, _| ordered(args, "ge", Ordering::is_ge)),
-    plain("print", 0, MANY, |args, _| Ok(V::made(spaced(args, false).into()))),
-    plain("println", 0, MANY, |args, _| Ok(V::made((spaced(args, true) + "\n").into()))),
+    plain("print", 0, MANY, |args, _| made(spaced(args, false))),
+    plain("println", 0, MANY, |args, _| made(spaced(args, true) + "\n")),
     plain("printf", 1, MANY, |args, room| {
         let values: Vec<&Value> = args.iter().skip(1).map(V::get).collect();
-        Ok(V::made(printf(text(at(args, 0))?, &values, room.0)?.into()))
+        made(printf(text(at(args, 0))?, &values, room.0)?)
+    }),
+    plain("html", 0, MANY, |args, room| {
+        let plain = words(args);
+        room.check(plain.len().saturating_mul(5))?;
+        made(html(&plain))
+    }),
+    plain("urlquery", 0, MANY, |args, room| {
+        let plain = words(args);
+        room.check(plain.len().saturating_mul(3))?;
+        made(url_query(&plain))
     }),
 ];
 
-/// Returns the function called `name`.
+fn tables() -> impl Iterator<Item = &'static Function> {
+    std::iter::once(GO).chain(sprig::TABLES.iter().copied()).flatten()
+}
+
+/// Returns the function called `name`. Sprig's `mustX` differs from `x` only in failing, which every `x` here does.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
-    GO.iter().chain(sprig::FUNCTIONS).find(|function| function.name == name)
+    let known = |name: &str| tables().find(|function| function.name == name);
+    known(name).or_else(|| {
+        let mut rest = name.strip_prefix("must")?.chars();
+        let first = rest.next().filter(char::is_ascii_uppercase)?.to_ascii_lowercase();
+        let name = format!("{first}{}", rest.as_str());
+        known(&name).filter(|function| sprig::HAVE_MUST.contains(&function.name))
+    })
 }
 
 /// Returns the names of all functions.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    GO.iter().chain(sprig::FUNCTIONS).map(|function| function.name)
+    tables().map(|function| function.name)
+}
+
+pub(crate) fn made<'t>(value: impl Into<Value>) -> Answer<'t> {
+    Ok(V::made(value.into()))
 }
 
 /// Returns argument `index`; null when it is not there, which the table's `min` rules out.
@@ -116,12 +150,20 @@ fn first_where<'t>(args: &[V<'t>], found: impl Fn(&Value) -> bool) -> Answer<'t>
     Ok(pick.cloned().unwrap_or_else(V::null))
 }
 
-fn index<'t>(args: &[V<'t>]) -> Answer<'t> {
+/// Returns the element under the keys that follow the first argument; null for a missing key of a map when `lenient`.
+pub(crate) fn index<'t>(args: &[V<'t>], lenient: bool) -> Answer<'t> {
     let Some((first, keys)) = args.split_first() else {
         return Ok(V::null());
     };
     let mut value = first.clone();
     for key in keys {
+        let missing = match (value.get(), key.get()) {
+            (Value::Object(map), Value::String(name)) => !map.contains_key(name.as_str()),
+            _ => false,
+        };
+        if lenient && missing {
+            return Ok(V::null());
+        }
         value = element(&value, key.get())?;
     }
     Ok(value)
@@ -161,28 +203,28 @@ fn slice<'t>(args: &[V<'t>]) -> Answer<'t> {
     };
     let (from, to) = (bound(1, 0)?, bound(2, length)?);
     let outside = || format!("positions {from} to {to} are outside of its length {length}");
-    Ok(V::made(match value {
-        Value::Array(items) => items.get(from..to).ok_or_else(outside)?.to_vec().into(),
-        other => text(other)?.get(from..to).ok_or_else(outside)?.into(),
-    }))
+    match value {
+        Value::Array(items) => made(items.get(from..to).ok_or_else(outside)?.to_vec()),
+        other => made(text(other)?.get(from..to).ok_or_else(outside)?),
+    }
 }
 
 fn len<'t>(value: &Value) -> Answer<'t> {
-    let length = match value {
+    made(match value {
         Value::String(text) => text.len(),
         Value::Array(items) => items.len(),
         Value::Object(map) => map.len(),
         other => return Err(format!("expected a list, a map or a string, got {}", kind(other))),
-    };
-    Ok(V::made(length.into()))
+    })
 }
 
 fn eq<'t>(args: &[V<'t>]) -> Answer<'t> {
-    let mut equal = false;
     for other in args.iter().skip(1) {
-        equal |= same(at(args, 0), other.get(), "eq")?;
+        if same(at(args, 0), other.get(), "eq")? {
+            return made(true);
+        }
     }
-    Ok(V::made(Value::Bool(equal)))
+    made(false)
 }
 
 fn same(one: &Value, two: &Value, name: &str) -> Result<bool, String> {
@@ -207,7 +249,7 @@ fn ordered<'t>(args: &[V<'t>], name: &str, holds: impl Fn(Ordering) -> bool) -> 
     let order = order.ok_or_else(|| {
         format!("cannot order {} and {}; `{name}` takes two numbers or two strings", kind(one), kind(two))
     })?;
-    Ok(V::made(Value::Bool(holds(order))))
+    made(holds(order))
 }
 
 /// Joins arguments as Go's `fmt.Print` does: a space between two that are not strings; always for `println`.
@@ -220,6 +262,39 @@ fn spaced(args: &[V<'_>], always: bool) -> String {
         }
         out.push_str(&print(arg));
         before = Some(arg);
+    }
+    out
+}
+
+/// Returns the text that `html` and `urlquery` escape: one string as it is, anything else as `print` shows it.
+fn words(args: &[V<'_>]) -> String {
+    spaced(args, false)
+}
+
+fn html(plain: &str) -> String {
+    let mut out = String::with_capacity(plain.len());
+    for c in plain.chars() {
+        match c {
+            '\0' => out.push('\u{fffd}'),
+            '"' => out.push_str("&#34;"),
+            '\'' => out.push_str("&#39;"),
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn url_query(plain: &str) -> String {
+    let mut out = String::with_capacity(plain.len());
+    for byte in plain.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
+            b' ' => out.push('+'),
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
     }
     out
 }

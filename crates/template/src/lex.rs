@@ -33,6 +33,9 @@ pub(crate) enum Kind {
     Right,
 }
 
+/// What Go takes for space in and around actions.
+const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
+
 /// Cuts `text` into tokens.
 pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
     let mut lexer = Lexer { text, at: 0, tokens: Vec::new() };
@@ -67,15 +70,15 @@ impl<'a> Lexer<'a> {
     fn text_and_action(&mut self, trim_start: bool) -> Result<bool, ParseError> {
         let rest = self.rest();
         let Some(open) = rest.find("{{") else {
-            self.text(if trim_start { rest.trim_start() } else { rest });
+            self.text(if trim_start { rest.trim_start_matches(SPACES) } else { rest });
             self.at = self.text.len();
             return Ok(false);
         };
         let text = rest.get(..open).unwrap_or_default();
         let action = rest.get(open + 2..).unwrap_or_default();
-        let trim_end = action.starts_with('-') && action.get(1..).is_some_and(|t| t.starts_with(char::is_whitespace));
-        let text = if trim_start { text.trim_start() } else { text };
-        self.text(if trim_end { text.trim_end() } else { text });
+        let trim_end = action.starts_with('-') && action.get(1..).is_some_and(|t| t.starts_with(SPACES));
+        let text = if trim_start { text.trim_start_matches(SPACES) } else { text };
+        self.text(if trim_end { text.trim_end_matches(SPACES) } else { text });
         self.at += open;
         if self.comment(if trim_end { 3 } else { 2 })? {
             return Ok(self.text.get(..self.at).is_some_and(|t| t.ends_with("-}}")));
@@ -94,8 +97,8 @@ impl<'a> Lexer<'a> {
     fn comment(&mut self, open: usize) -> Result<bool, ParseError> {
         let rest = self.rest();
         let inner = rest.get(open..).unwrap_or_default();
-        let spaces = inner.len() - inner.trim_start().len();
-        if !inner.trim_start().starts_with("/*") {
+        let spaces = inner.len() - inner.trim_start_matches(SPACES).len();
+        if !inner.trim_start_matches(SPACES).starts_with("/*") {
             return Ok(false);
         }
         let start = open + spaces + 2;
@@ -103,8 +106,8 @@ impl<'a> Lexer<'a> {
             return self.fail("the comment is never closed; end it with `*/}}`");
         };
         let after = rest.get(start + end + 2..).unwrap_or_default();
-        let gap = after.len() - after.trim_start().len();
-        let close = after.trim_start();
+        let close = after.trim_start_matches(SPACES);
+        let gap = after.len() - close.len();
         let length = if close.starts_with("}}") {
             2
         } else if gap > 0 && close.starts_with("-}}") {
@@ -125,7 +128,7 @@ impl<'a> Lexer<'a> {
                 self.at = open;
                 return self.fail("the action is never closed; end it with `}}`");
             };
-            let trimmed = rest.trim_start();
+            let trimmed = rest.trim_start_matches(SPACES);
             let spaces = rest.len() - trimmed.len();
             if spaces > 0 {
                 if trimmed.starts_with("-}}") {
@@ -175,7 +178,8 @@ impl<'a> Lexer<'a> {
                 let Some(end) = rest.get(1..).and_then(|t| t.find('`')) else {
                     return self.fail("the raw string is never closed; end it with a backtick");
                 };
-                let inner = rest.get(1..=end).unwrap_or_default();
+                // Go leaves carriage returns out of raw strings.
+                let inner = rest.get(1..=end).unwrap_or_default().replace('\r', "");
                 self.push(Kind::Literal(inner.into()), end + 2);
             }
             '\'' => {
@@ -209,14 +213,17 @@ impl<'a> Lexer<'a> {
 
     fn number(&mut self) -> Result<(), ParseError> {
         let rest = self.rest();
-        let end = rest
-            .char_indices()
-            .find(|(at, c)| !(c.is_ascii_alphanumeric() || *c == '.' || *c == '_' || (*at == 0 && "+-".contains(*c))))
-            .map_or(rest.len(), |(at, _)| at);
-        let text = rest.get(..end).unwrap_or_default();
-        match parse_number(&text.replace('_', "")) {
+        let mut before = ' ';
+        let end = rest.find(|c: char| {
+            let exponent = "eE".contains(before) && !rest.starts_with("0x");
+            let sign = "+-".contains(c) && (before == ' ' || exponent);
+            before = c;
+            !(c.is_ascii_alphanumeric() || c == '.' || c == '_' || sign)
+        });
+        let text = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+        match parse_number(text) {
             Some(number) => {
-                self.push(Kind::Literal(Value::Number(number)), end);
+                self.push(Kind::Literal(Value::Number(number)), text.len());
                 Ok(())
             }
             None => self.fail(format!("`{text}` is not a number")),
@@ -265,44 +272,73 @@ fn starts_number(text: &str) -> bool {
     text.get(1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-pub(crate) fn parse_number(text: &str) -> Option<Number> {
-    if let Some(hex) = text.strip_prefix("0x") {
-        return i64::from_str_radix(hex, 16).ok().map(Number::from);
-    }
-    if let Ok(whole) = text.parse::<i64>() {
+fn parse_number(text: &str) -> Option<Number> {
+    if let Some(whole) = whole_literal(text) {
         return Some(Number::from(whole));
+    }
+    if !text.contains(['.', 'e', 'E']) || text.contains(|c: char| !(c.is_ascii_digit() || ".eE+-".contains(c))) {
+        return None;
     }
     text.parse::<f64>().ok().filter(|n| n.is_finite()).and_then(Number::from_f64)
 }
 
+/// Reads a whole number as Go writes it: decimal, `0x` hexadecimal, `0o` or `0` octal, `0b` binary, with underscores.
+pub(crate) fn whole_literal(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.strip_prefix(['-', '+']) {
+        Some(digits) => (text.get(..1).filter(|sign| *sign == "-").unwrap_or_default(), digits),
+        None => ("", text),
+    };
+    let lower = digits.to_ascii_lowercase();
+    let (radix, digits) = match lower.as_bytes() {
+        [b'0', b'x', ..] => (16, lower.get(2..)?),
+        [b'0', b'o', ..] => (8, lower.get(2..)?),
+        [b'0', b'b', ..] => (2, lower.get(2..)?),
+        [b'0', _, ..] => (8, lower.get(1..)?),
+        _ => (10, lower.as_str()),
+    };
+    let plain = digits.replace('_', "");
+    if plain.starts_with(['+', '-']) || digits.ends_with('_') || digits.contains("__") {
+        return None;
+    }
+    i64::from_str_radix(&format!("{sign}{plain}"), radix).ok()
+}
+
+/// Returns the text that the inside of a quoted string stands for; nothing when an escape is unknown, or when bytes
+/// given one by one are not UTF-8 together.
 fn unescape(text: &str) -> Option<String> {
-    let mut out = String::with_capacity(text.len());
+    let mut out = Vec::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         if c != '\\' {
-            out.push(c);
+            push(&mut out, c);
             continue;
         }
-        out.push(match chars.next()? {
-            'n' => '\n',
-            't' => '\t',
-            'r' => '\r',
-            '0' => '\0',
-            'a' => '\u{7}',
-            'b' => '\u{8}',
-            'f' => '\u{c}',
-            'v' => '\u{b}',
-            'x' => code(&mut chars, 2)?,
-            'u' => code(&mut chars, 4)?,
-            'U' => code(&mut chars, 8)?,
-            plain @ ('\\' | '"' | '\'') => plain,
+        match chars.next()? {
+            'n' => out.push(b'\n'),
+            't' => out.push(b'\t'),
+            'r' => out.push(b'\r'),
+            'a' => out.push(7),
+            'b' => out.push(8),
+            'f' => out.push(12),
+            'v' => out.push(11),
+            'x' => out.push(u8::try_from(code(&mut chars, 2, 16)?).ok()?),
+            'u' => push(&mut out, char::from_u32(code(&mut chars, 4, 16)?)?),
+            'U' => push(&mut out, char::from_u32(code(&mut chars, 8, 16)?)?),
+            plain @ ('\\' | '"') => push(&mut out, plain),
+            first @ '0'..='3' => {
+                let rest = code(&mut chars, 2, 8)?;
+                out.push(u8::try_from(first.to_digit(8)? * 64 + rest).ok()?);
+            }
             _ => return None,
-        });
+        }
     }
-    Some(out)
+    String::from_utf8(out).ok()
 }
 
-fn code(chars: &mut std::str::Chars<'_>, digits: usize) -> Option<char> {
-    let hex: String = chars.by_ref().take(digits).collect();
-    u32::from_str_radix(&hex, 16).ok().filter(|_| hex.len() == digits).and_then(char::from_u32)
+fn push(out: &mut Vec<u8>, c: char) {
+    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+fn code(chars: &mut std::str::Chars<'_>, digits: usize, radix: u32) -> Option<u32> {
+    (0..digits).try_fold(0u32, |value, _| value.checked_mul(radix)?.checked_add(chars.next()?.to_digit(radix)?))
 }

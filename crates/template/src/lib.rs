@@ -1,15 +1,25 @@
 //! Go `text/template` over a JSON tree: parsing, the references a template makes, and rendering. Pure, bounded, and
 //! free of panics.
 //!
-//! The syntax is that of Go's `text/template` (<https://pkg.go.dev/text/template>) without `define`, `template` and
-//! `block`, with the functions of Sprig that app configs use. Differences, each on purpose:
+//! The syntax is that of Go's `text/template` (<https://pkg.go.dev/text/template>) with the functions of Sprig that app
+//! configs and charts use. A test renders thousands of templates with Go's own engine too and holds the results equal;
+//! where they differ, each on purpose and in `tests/suite/go/differences.rs`:
 //!
 //! - the tree's root holds `nuon`; `.freehold` is a synonym of `.nuon`, and `nuon.install.id` without the leading dot
 //!   is read as `.nuon.install.id` (real configs write it);
 //! - names after a dot may contain single dashes (`.nuon.components.store-info`);
 //! - a missing key is an error that names the path, except where the template itself asks (`if`, `with`, `and`, `or`,
-//!   `not`, `default`, `coalesce`, `empty`, `required`, `hasKey`); printing `null` is an error too;
-//! - whole numbers are printed as whole numbers, never as `1e+06`.
+//!   `not`, `default`, `coalesce`, `empty`, `all`, `any`, `required`, `hasKey`, `kindOf`); printing `null` is an error
+//!   too;
+//! - a number is a number: no `int` beside `float64`, and whole ones are printed as such, never as `1e+06`;
+//! - what Go passes over is an error: a string that is no number, a sum beyond 64 bits, wrong arguments of `printf`,
+//!   text that is not base64 or JSON, a pattern that is none.
+//!
+//! Left out: `define`, `template` and `block`; `include`, `tpl` and `lookup` of Helm; characters in single quotes and
+//! complex numbers; functions that change a map (`set`, `unset`), read the clock, the machine, the network or chance
+//! (`now`, `env`, `uuidv4`, `rand...`), make keys or certificates; dates, `semver`, `fromYaml`, `js`, path, URL and
+//! case functions beyond `upper`, `lower`, `title` and `untitle`, and arithmetic with fractions beyond `round`, `floor`
+//! and `ceil`.
 //!
 //! The public engines do not hold here: `gtmpl` is no longer developed and knows no columns; `gotmpl` bounds loops but
 //! not the size of values (`{{ $x = print $x $x }}`), and its errors name neither the whole path nor a near one.
@@ -21,14 +31,19 @@ mod error;
 mod eval;
 mod format;
 mod functions;
+mod json;
 mod lex;
 mod nearest;
 mod parse;
+mod printf;
 mod refs;
 mod sprig;
 mod value;
+mod write;
+mod yaml;
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use serde_json::Value;
 
@@ -51,7 +66,7 @@ impl Default for Limits {
     }
 }
 
-/// A parsed template.
+/// A parsed template. Two are equal when they say the same; comments and spaces inside of actions do not count.
 #[derive(Debug, Clone)]
 pub struct Template {
     text: String,
@@ -89,6 +104,19 @@ impl Template {
     /// When a key is missing, a function does not accept its arguments, or a limit is reached.
     pub fn render(&self, tree: &Value, limits: &Limits) -> Result<String, RenderError> {
         eval::render(&self.text, &self.nodes, tree, limits)
+    }
+}
+
+impl PartialEq for Template {
+    fn eq(&self, other: &Self) -> bool {
+        self.nodes == other.nodes
+    }
+}
+
+/// The normal form: parsing it gives an equal template.
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write::write(&self.nodes, f)
     }
 }
 

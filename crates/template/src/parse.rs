@@ -1,13 +1,15 @@
 //! Tokens to tree, by recursive descent with a bounded depth.
 
-use crate::ast::{Base, Command, Node, Operand, Pipeline, Set};
+use crate::ast::{At, Base, Command, Node, Operand, Pipeline, Set};
 use crate::error::ParseError;
-use crate::functions;
+use crate::functions::{self, Function};
 use crate::lex::{Kind, Token, tokens};
 use crate::nearest::nearest;
 
 /// How deep blocks and parentheses may nest.
 const MAX_DEPTH: usize = 60;
+/// How many variables may be in scope.
+const MAX_VARIABLES: usize = 500;
 
 const KEYWORDS: [&str; 10] = ["if", "else", "end", "with", "range", "break", "continue", "define", "template", "block"];
 
@@ -110,7 +112,11 @@ impl Parser<'_> {
                 return Ok((nodes, End::Text));
             };
             if let Kind::Text(text) = token.kind {
-                nodes.push(Node::Text(text));
+                // A comment leaves two texts beside each other.
+                match nodes.last_mut() {
+                    Some(Node::Text(before)) => before.push_str(&text),
+                    _ => nodes.push(Node::Text(text)),
+                }
                 continue;
             }
             self.spaces();
@@ -154,9 +160,11 @@ impl Parser<'_> {
         let scope = self.variables.len();
         let head = self.pipeline(block == Block::Range)?;
         self.close()?;
+        let inner = self.variables.len();
         self.loops += usize::from(block == Block::Range);
         let (body, end) = self.list()?;
         self.loops -= usize::from(block == Block::Range);
+        self.variables.truncate(inner);
         let otherwise = match end {
             End::Block(_) => Vec::new(),
             End::Else(_) => self.otherwise(block, at)?,
@@ -243,8 +251,11 @@ impl Parser<'_> {
             commands.push(command);
         }
         self.variables.extend(declared);
+        if self.variables.len() > MAX_VARIABLES {
+            return self.fail_at(at, format!("more than {MAX_VARIABLES} variables"));
+        }
         self.depth -= 1;
-        Ok(Pipeline { set, commands, at })
+        Ok(Pipeline { set, commands, at: At(at) })
     }
 
     /// Reads `$a :=`, `$a =` or, in a range, `$a, $b :=`, when it is there.
@@ -291,7 +302,7 @@ impl Parser<'_> {
             let function = self.function(&word.clone())?;
             self.bump();
             let arguments = self.arguments()?;
-            return Ok(Command::Call { function, arguments, at });
+            return Ok(Command::Call { function, arguments, at: At(at) });
         }
         let operand = self.operand()?;
         self.spaces();
@@ -301,9 +312,9 @@ impl Parser<'_> {
         }
     }
 
-    fn function(&self, word: &str) -> Result<&'static str, ParseError> {
+    fn function(&self, word: &str) -> Result<&'static Function, ParseError> {
         if let Some(function) = functions::find(word) {
-            return Ok(function.name);
+            return Ok(function);
         }
         let hint = nearest(word, functions::names()).map_or_else(
             || "; a value starts with a dot, as in `.nuon.install.id`".to_owned(),
@@ -350,8 +361,8 @@ impl Parser<'_> {
             }
             Some(Kind::Word(word)) if functions::find(&word).is_some() => Base::Group(Box::new(Pipeline {
                 set: Set::Nothing,
-                commands: vec![Command::Call { function: self.function(&word)?, arguments: Vec::new(), at }],
-                at,
+                commands: vec![Command::Call { function: self.function(&word)?, arguments: Vec::new(), at: At(at) }],
+                at: At(at),
             })),
             Some(Kind::Word(word)) => {
                 self.function(&word)?;
@@ -376,7 +387,7 @@ impl Parser<'_> {
         if matches!(base, Base::Literal(_)) && !fields.is_empty() {
             return self.fail_at(at, "a literal has no fields");
         }
-        Ok(Operand { base, fields, at })
+        Ok(Operand { base, fields, at: At(at) })
     }
 }
 

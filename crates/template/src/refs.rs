@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use crate::ast::{Base, Command, Node, Operand, Pipeline, Set};
-use crate::error::position;
-use crate::functions;
+use crate::functions::Function;
 
 /// One place where a template reads a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,20 +24,32 @@ type Path = Option<Vec<String>>;
 
 /// Returns every use in `nodes`, in the order of the text.
 pub(crate) fn uses(text: &str, nodes: &[Node]) -> Vec<Use> {
-    let mut walk = Walk { text, found: Vec::new(), variables: Vec::new() };
+    let mut walk = Walk { found: Vec::new(), variables: Vec::new() };
     walk.list(nodes, &Some(Vec::new()));
     walk.found.sort_by_key(|found| found.offset);
+    locate(text, &mut walk.found);
     walk.found
 }
 
-struct Walk<'a> {
-    text: &'a str,
+/// Counts the lines and columns of `found`, which are sorted, in one go through the text.
+fn locate(text: &str, found: &mut [Use]) {
+    let (mut line, mut column, mut at) = (1, 1, 0);
+    for one in found {
+        for c in text.get(at..one.offset).unwrap_or_default().chars() {
+            (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
+        }
+        at = one.offset;
+        (one.line, one.column) = (line, column);
+    }
+}
+
+struct Walk {
     found: Vec<Use>,
     /// What each variable is known to stand for; innermost last.
     variables: Vec<(String, Path)>,
 }
 
-impl Walk<'_> {
+impl Walk {
     fn list(&mut self, nodes: &[Node], dot: &Path) {
         let scope = self.variables.len();
         for node in nodes {
@@ -109,23 +120,22 @@ impl Walk<'_> {
         let mut path = None;
         for (at, command) in pipeline.commands.iter().enumerate() {
             let guarded = match pipeline.commands.get(at + 1) {
-                Some(Command::Call { function, .. }) => is_lenient(function),
+                Some(Command::Call { function, .. }) => function.lenient,
                 Some(Command::Operand(_)) => false,
                 None => guarded,
             };
             path = match command {
                 Command::Operand(operand) => self.operand(operand, dot, guarded),
-                Command::Call { function, arguments, .. } => self.call(function, arguments, dot),
+                Command::Call { function, arguments, .. } => self.call(function, arguments, dot, guarded),
             };
         }
         path
     }
 
-    fn call(&mut self, function: &str, arguments: &[Operand], dot: &Path) -> Path {
-        let guarded = is_lenient(function);
-        if !matches!(function, "index" | "get") {
+    fn call(&mut self, function: &Function, arguments: &[Operand], dot: &Path, guarded: bool) -> Path {
+        if !matches!(function.name, "index" | "get") {
             for argument in arguments {
-                self.operand(argument, dot, guarded);
+                self.operand(argument, dot, function.lenient);
             }
             return None;
         }
@@ -136,7 +146,7 @@ impl Walk<'_> {
         }
         let whole = constants.len() == keys.len();
         let path = [self.resolve(first, dot, false)?, constants].concat();
-        self.note(&path, first.at, function == "get");
+        self.note(&path, first.at.0, guarded || function.name == "get");
         whole.then_some(path)
     }
 
@@ -145,7 +155,7 @@ impl Walk<'_> {
         if let Some(path) = &path
             && !matches!(operand.base, Base::Literal(_))
         {
-            self.note(path, operand.at, guarded);
+            self.note(path, operand.at.0, guarded);
         }
         path
     }
@@ -165,19 +175,15 @@ impl Walk<'_> {
     }
 
     fn note(&mut self, path: &[String], offset: usize, guarded: bool) {
-        let mut path = path.to_vec();
-        match path.first_mut() {
-            Some(first) if first == "freehold" => "nuon".clone_into(first),
-            Some(_) => {}
-            None => return,
+        // The root holds `nuon` and nothing else.
+        let mut path = if path.is_empty() { vec![String::new()] } else { path.to_vec() };
+        if let Some(first) = path.first_mut()
+            && matches!(first.as_str(), "" | "*" | "freehold")
+        {
+            "nuon".clone_into(first);
         }
-        let (line, column) = position(self.text, offset);
-        self.found.push(Use { path, guarded, line, column, offset });
+        self.found.push(Use { path, guarded, line: 1, column: 1, offset });
     }
-}
-
-fn is_lenient(function: &str) -> bool {
-    functions::find(function).is_some_and(|function| function.lenient)
 }
 
 fn constant(operand: &Operand) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// A value of the tree, or one that the template made.
 #[derive(Debug, Clone)]
@@ -58,6 +58,28 @@ pub(crate) const fn kind(value: &Value) -> &'static str {
         Value::Array(_) => "a list",
         Value::Object(_) => "a map",
     }
+}
+
+/// Returns what kind of value it is, as Go's reflection names it.
+pub(crate) fn word(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "invalid",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    }
+}
+
+/// Returns `number` when it has no fraction.
+pub(crate) fn whole(number: &Number) -> Option<i64> {
+    number.as_i64().or_else(|| {
+        let float = number.as_f64()?;
+        #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+        (float.fract() == 0.0 && float.abs() < 9e15).then_some(float as i64)
+    })
 }
 
 /// How deep a value that a template makes may nest.

@@ -140,7 +140,7 @@ fn what_is_wrong_is_said_with_a_place_and_a_way_out() {
         "{{ $x := 1 }}{{ $x.y }}",
         "{{ div 1 0 }}",
         "{{ join \",\" }}",
-        "{{ range 3 }}{{ end }}",
+        "{{ range 1.5 }}{{ end }}",
         "{{ fromJson \"{\" }}",
     ]
     .into_iter()
@@ -158,7 +158,7 @@ fn what_is_wrong_is_said_with_a_place_and_a_way_out() {
     `$x.y` cannot be read: its parent is a number, not a map (line 1, column 17)
     `div`: division by zero (line 1, column 4)
     `join`: takes 2 arguments, got 1 (line 1, column 4)
-    `range` takes a list or a map, got a number (line 1, column 10)
+    `range` takes a list, a map or a whole number, got a fraction (line 1, column 10)
     `fromJson`: the text is not JSON (line 1, column 1) (line 1, column 4)
     "#);
 }

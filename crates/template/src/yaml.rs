@@ -1,0 +1,100 @@
+//! Values as YAML in block style. A string stands bare when every reader of YAML takes it for a string, and in double
+//! quotes with JSON's escapes otherwise; Go's encoder chooses other quotes for some, for the same value.
+
+use serde_json::Value;
+
+use crate::format::number_text;
+use crate::json::{self, Form};
+use crate::value::entries;
+
+/// Returns `value` as YAML without a line break at its end.
+///
+/// # Errors
+/// When the text is longer than `max_bytes`: lines are indented by their depth.
+pub(crate) fn write(value: &Value, max_bytes: usize) -> Result<String, String> {
+    let mut out = String::new();
+    block(value, 0, &mut out, max_bytes)?;
+    Ok(out.trim_matches('\n').to_owned())
+}
+
+/// Writes `value` after a key or dash: on the same line when it is short, on lines of their own otherwise.
+fn block(value: &Value, depth: usize, out: &mut String, max_bytes: usize) -> Result<(), String> {
+    if out.len() > max_bytes {
+        return Err(format!("the result is larger than {max_bytes} bytes"));
+    }
+    match value {
+        Value::Array(items) if !items.is_empty() => {
+            for item in items {
+                start(depth, out);
+                out.push('-');
+                nested(item, depth + 1, out, max_bytes)?;
+            }
+        }
+        Value::Object(map) if !map.is_empty() => {
+            for (key, item) in entries(map) {
+                start(depth, out);
+                out.push_str(&scalar(key));
+                out.push(':');
+                // A list may stand below its key without more space before it.
+                let inner = if item.is_array() { depth } else { depth + 1 };
+                match item {
+                    Value::Array(items) if !items.is_empty() => block(item, inner, out, max_bytes)?,
+                    Value::Object(map) if !map.is_empty() => block(item, inner, out, max_bytes)?,
+                    other => {
+                        out.push(' ');
+                        short(other, out);
+                    }
+                }
+            }
+        }
+        other => short(other, out),
+    }
+    Ok(())
+}
+
+/// Writes an element after its dash; a map or list begins on the dash's line.
+fn nested(item: &Value, depth: usize, out: &mut String, max_bytes: usize) -> Result<(), String> {
+    out.push(' ');
+    let from = out.len();
+    block(item, depth, out, max_bytes)?;
+    let begins = "\n".to_owned() + &"  ".repeat(depth);
+    if out.get(from..).is_some_and(|text| text.starts_with(&begins)) {
+        out.replace_range(from..from + begins.len(), "");
+    }
+    Ok(())
+}
+
+fn start(depth: usize, out: &mut String) {
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth));
+}
+
+fn short(value: &Value, out: &mut String) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        Value::Number(number) => out.push_str(&number_text(number)),
+        Value::String(text) => out.push_str(&scalar(text)),
+        Value::Array(_) => out.push_str("[]"),
+        Value::Object(_) => out.push_str("{}"),
+    }
+}
+
+fn scalar(text: &str) -> String {
+    if stands_bare(text) {
+        return text.to_owned();
+    }
+    // YAML has two line breaks and a byte-order mark that JSON leaves as they are.
+    json::write(&text.into(), Form::Raw)
+        .replace('\u{85}', "\\u0085")
+        .replace('\u{feff}', "\\ufeff")
+        .replace('\u{7f}', "\\u007f")
+}
+
+fn stands_bare(text: &str) -> bool {
+    let words = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"];
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./ ".contains(c))
+        && !text.ends_with(' ')
+        && !words.contains(&text.to_ascii_lowercase().as_str())
+}

@@ -1,0 +1,7 @@
+//! The template language: what it renders, what it refers to, what it refuses, and how it compares with Go's.
+
+mod go;
+mod normal_form;
+mod references;
+mod render;
+mod robustness;
