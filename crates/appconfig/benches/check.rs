@@ -84,7 +84,8 @@ fn generate(app: &Path) -> std::io::Result<()> {
     }
     for at in 0..COMPONENTS / 10 {
         let after = format!("[[triggers]]\ntype = \"post-deploy-component\"\ncomponent_name = \"c{at}\"\n");
-        let step = format!("[[steps]]\nname = \"run\"\ncommand = \"echo {{{{ .nuon.components.c{at}.outputs.id }}}}\"\n");
+        let step =
+            format!("[[steps]]\nname = \"run\"\ncommand = \"echo {{{{ .nuon.components.c{at}.outputs.id }}}}\"\n");
         write(format!("actions/a{at}.toml"), &format!("name = \"a{at}\"\ntimeout = \"1m\"\n\n{after}\n{step}"))?;
     }
     Ok(())
@@ -119,9 +120,7 @@ fn component(at: usize) -> String {
                  name: {value}\n'''\n"
             ),
         ),
-        3 => {
-            ("container_image", format!("\n[public]\nimage_url = \"docker.io/example/c{at}\"\ntag = \"1.{at}\"\n"))
-        }
+        3 => ("container_image", format!("\n[public]\nimage_url = \"docker.io/example/c{at}\"\ntag = \"1.{at}\"\n")),
         _ => (
             "terraform_module",
             format!(
