@@ -1,28 +1,33 @@
 //! The actions of an app: `actions/`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use freehold_protocol::app_version::{Action, Trigger};
+use freehold_protocol::ComponentName;
+use freehold_protocol::app_version::{Action, StepRepo, Trigger};
 use freehold_protocol::order::ActionStep;
 use freehold_template::nearest;
 
-use crate::build::{App, Purpose};
+use crate::build::App;
+use crate::components::not_a_schedule;
 use crate::diagnostic::Draft;
-use crate::document::Node;
+use crate::document::{Entry, Node};
+use crate::files::Files;
 use crate::kinds::Kind;
-use crate::links::{Index, references};
+use crate::links::{Index, needed_by_action, references};
+use crate::sources::Sources;
 use crate::spec::seconds;
 use crate::validate::Checked;
 
 /// How long a run may take when the action does not say, in seconds.
-const DEFAULT_SECS: u32 = 5 * 60;
+pub(crate) const DEFAULT_SECS: u32 = 5 * 60;
 
-/// Every trigger that the format has.
-const TRIGGERS: [&str; 28] = [
+/// Every trigger that is about the whole install.
+pub(crate) const TRIGGERS: [&str; 23] = [
     "manual",
     "cron",
     "pre-provision",
     "post-provision",
+    "post-provision-sandbox",
     "pre-reprovision",
     "post-reprovision",
     "pre-deprovision",
@@ -31,12 +36,6 @@ const TRIGGERS: [&str; 28] = [
     "post-deploy-all-components",
     "pre-teardown-all-components",
     "post-teardown-all-components",
-    "pre-deploy-component",
-    "post-deploy-component",
-    "pre-component-deploy",
-    "post-component-deploy",
-    "pre-teardown-component",
-    "post-teardown-component",
     "pre-deprovision-sandbox",
     "post-deprovision-sandbox",
     "pre-reprovision-sandbox",
@@ -49,107 +48,184 @@ const TRIGGERS: [&str; 28] = [
     "role-disabled",
 ];
 
+/// Every trigger that is about one component.
+pub(crate) const COMPONENT_TRIGGERS: [&str; 10] = [
+    "pre-deploy-component",
+    "post-deploy-component",
+    "pre-component-deploy",
+    "post-component-deploy",
+    "pre-teardown-component",
+    "post-teardown-component",
+    "pre-enable-component",
+    "post-enable-component",
+    "pre-disable-component",
+    "post-disable-component",
+];
+
 /// Returns the app's actions, sorted by name.
-pub(crate) fn build(app: &mut App, index: &Index) -> Vec<Action> {
-    let mut drafts = Vec::new();
-    let mut actions: Vec<Action> =
-        app.of(Kind::Action).filter_map(|checked| action(checked, index, app.purpose, &mut drafts)).collect();
-    app.drafts.extend(drafts);
+pub(crate) fn build(app: &App, index: &Index, sources: &mut Sources) -> Vec<Action> {
+    let mut reader = Reader { files: &app.files, index, sources };
+    let mut actions: Vec<Action> = app.of(Kind::Action).filter_map(|checked| reader.action(checked)).collect();
     actions.sort_by(|a, b| a.name.cmp(&b.name));
     actions.dedup_by(|a, b| a.name == b.name);
     actions
 }
 
-fn action(checked: &Checked, index: &Index, purpose: Purpose, drafts: &mut Vec<Draft>) -> Option<Action> {
-    let root = &checked.root;
-    let triggers = root.tables("triggers").iter().filter_map(|node| trigger(checked, node, drafts)).collect();
-    let steps = root.tables("steps").iter().map(|node| step(checked, node, purpose, drafts)).collect();
-    let name = root.text("name")?;
-    match name.parse() {
-        Ok(name) => Some(Action {
-            name,
-            timeout_secs: root.text("timeout").and_then(seconds).unwrap_or(DEFAULT_SECS),
-            idempotent: root.flag("idempotent"),
-            triggers,
-            references: references(checked, index),
-            env_vars: scalars(root.get("env_vars")),
-            steps,
-            description: String::new(),
-            dependencies: BTreeSet::new(),
-            step_repos: Vec::new(),
-            role: String::new(),
-            break_glass_role: String::new(),
-            enable_kube_config: false,
-            image: None,
-            labels: BTreeMap::new(),
-        }),
-        Err(error) => {
-            drafts.push(Draft::error(checked.place_of(root, "name"), format!("{error}")));
-            None
-        }
-    }
+struct Reader<'a> {
+    files: &'a Files,
+    index: &'a Index,
+    sources: &'a mut Sources,
 }
 
-fn trigger(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> Option<Trigger> {
-    let word = node.text("type")?;
-    let place = checked.place_of(node, "type");
-    match word {
-        "manual" => return Some(Trigger::Manual),
-        "post-provision" => return Some(Trigger::PostProvision),
-        "post-deploy-all-components" => return Some(Trigger::PostDeployAllComponents),
-        "post-deploy-component" | "post-component-deploy" => match node.text("component_name") {
-            Some(name) => {
-                return Some(Trigger::PostDeployComponent { component: name.parse().ok()? });
-            }
-            None => {
-                let draft = Draft::error(place, format!("trigger `{word}` names no component"));
-                drafts.push(draft.help("add `component_name = \"...\"`"));
-            }
-        },
-        word if TRIGGERS.contains(&word) => {
-            let draft = Draft::warning(place, format!("trigger `{word}` starts nothing yet"));
-            drafts.push(draft.help("run the action by hand, or use a `post-deploy-...` trigger"));
+impl Reader<'_> {
+    fn action(&mut self, checked: &Checked) -> Option<Action> {
+        let root = &checked.root;
+        let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
+        let triggers = root.tables("triggers").iter().filter_map(|node| self.trigger(checked, node)).collect();
+        let nodes = root.tables("steps");
+        let steps = nodes.iter().map(|node| self.step(checked, node)).collect();
+        let step_repos = nodes.iter().zip(0..).filter_map(|(node, at)| self.repo(checked, node, at)).collect();
+        if let Some(entry) = root.entry("image") {
+            let draft = Draft::warning(checked.key_place(entry), "steps cannot run in an image yet");
+            self.sources.drafts.push(draft.help("they run on the runner's machine; use programs that are there"));
         }
-        word => {
-            let draft = Draft::error(place, format!("there is no trigger `{word}`"));
-            drafts.push(match nearest(word, TRIGGERS) {
-                Some(near) => draft.meant(Some(near)),
-                None => draft.help(format!("triggers are: {}", TRIGGERS.join(", "))),
-            });
+        match root.text("name")?.parse() {
+            Ok(name) => Some(Action {
+                name,
+                description: text("description"),
+                timeout_secs: root.text("timeout").and_then(seconds).unwrap_or(DEFAULT_SECS),
+                idempotent: root.flag("idempotent"),
+                triggers,
+                references: references(checked, self.index),
+                dependencies: needed_by_action(checked, self.index),
+                env_vars: scalars(root.get("env_vars")),
+                steps,
+                step_repos,
+                role: text("role"),
+                break_glass_role: text("break_glass_role"),
+                enable_kube_config: [root].into_iter().chain(nodes).any(|node| node.flag("enable_kube_config")),
+                image: root.get("image").map(Node::to_json),
+                labels: scalars(root.get("labels")),
+                inputs: root.get("inputs").map(Node::to_json),
+                kubernetes_context: text("kubernetes_context"),
+            }),
+            Err(error) => {
+                self.sources.drafts.push(Draft::error(checked.place_of(root, "name"), format!("{error}")));
+                None
+            }
         }
     }
-    None
-}
 
-fn step(checked: &Checked, node: &Node, purpose: Purpose, drafts: &mut Vec<Draft>) -> ActionStep {
-    let name = node.text("name").unwrap_or_default();
-    let content = |key: &str| node.get(key).and_then(|value| checked.content(value)).unwrap_or_default().to_owned();
-    let step = ActionStep {
-        name: name.to_owned(),
-        command: content("command"),
-        inline_contents: content("inline_contents"),
-        env_vars: scalars(node.get("env_vars")),
-    };
-    let silent = |key: &str| node.text(key).is_none_or(str::is_empty);
-    if silent("command") && silent("inline_contents") {
-        let draft = Draft::error(checked.place(node), format!("step `{name}` does nothing"));
-        drafts.push(draft.help("add `command = \"...\"` or `inline_contents = \"...\"`"));
-    }
-    if !step.command.is_empty() && !step.inline_contents.is_empty() {
-        let draft =
-            Draft::error(checked.place_of(node, "inline_contents"), format!("step `{name}` has two texts to run"));
-        drafts.push(draft.help("keep either `command` or `inline_contents`"));
-    }
-    for key in ["public_repo", "connected_repo"] {
-        if let Some(entry) = node.entry(key) {
-            let message = format!("step `{name}` runs in a repository, which is not fetched for actions yet");
-            let draft = Draft::new(purpose.unsupported(), checked.key_place(entry), message);
-            drafts.push(
-                draft.help("put the script beside the config and name it: `inline_contents = \"./scripts/...\"`"),
-            );
+    fn trigger(&mut self, checked: &Checked, node: &Node) -> Option<Trigger> {
+        let word = node.text("type")?;
+        if word != "cron"
+            && let Some(entry) = node.entry("cron_schedule")
+        {
+            let draft = Draft::warning(checked.key_place(entry), format!("a schedule has no effect on `{word}`"));
+            self.sources.drafts.push(draft.help("set `type = \"cron\"`, or remove `cron_schedule`"));
+        }
+        match word {
+            "manual" => Some(Trigger::Manual),
+            "post-provision" => Some(Trigger::PostProvision),
+            "post-deploy-all-components" => Some(Trigger::PostDeployAllComponents),
+            "post-deploy-component" | "post-component-deploy" => {
+                Some(Trigger::PostDeployComponent { component: self.component(checked, node, word)? })
+            }
+            "cron" => self.schedule(checked, node),
+            word if COMPONENT_TRIGGERS.contains(&word) => {
+                let component = Some(self.component(checked, node, word)?);
+                self.starts_nothing(checked, node, word);
+                Some(Trigger::Event { event: word.to_owned(), component })
+            }
+            word if TRIGGERS.contains(&word) => {
+                self.starts_nothing(checked, node, word);
+                Some(Trigger::Event { event: word.to_owned(), component: None })
+            }
+            word => {
+                let all = TRIGGERS.into_iter().chain(COMPONENT_TRIGGERS);
+                let draft = Draft::error(checked.place_of(node, "type"), format!("there is no trigger `{word}`"));
+                self.sources.drafts.push(match nearest(word, all.clone()) {
+                    near @ Some(_) => draft.meant(near),
+                    None => draft.help(format!("triggers are: {}", all.collect::<Vec<_>>().join(", "))),
+                });
+                None
+            }
         }
     }
-    step
+
+    fn starts_nothing(&mut self, checked: &Checked, node: &Node, word: &str) {
+        let draft = Draft::warning(checked.place_of(node, "type"), format!("trigger `{word}` starts nothing yet"));
+        self.sources.drafts.push(draft.help("run the action by hand, or use a `post-deploy-...` trigger"));
+    }
+
+    /// Returns the component that an event is about; one that does not exist is said elsewhere.
+    fn component(&mut self, checked: &Checked, node: &Node, word: &str) -> Option<ComponentName> {
+        let Some(name) = node.text("component_name") else {
+            if node.get("component_name").is_none() {
+                let message = format!("trigger `{word}` names no component");
+                self.sources.error(checked.place_of(node, "type"), message, "add `component_name = \"...\"`");
+            }
+            return None;
+        };
+        self.index.component(name)?.parse().ok()
+    }
+
+    fn schedule(&mut self, checked: &Checked, node: &Node) -> Option<Trigger> {
+        let Some(value) = node.get("cron_schedule") else {
+            let help = "add `cron_schedule = \"0 * * * *\"`: every hour";
+            self.sources.error(checked.place_of(node, "type"), "trigger `cron` has no schedule", help);
+            return None;
+        };
+        if let Some(draft) = not_a_schedule(checked, value) {
+            self.sources.drafts.push(draft);
+            return None;
+        }
+        self.starts_nothing(checked, node, "cron");
+        Some(Trigger::Cron { schedule: value.as_text()?.to_owned() })
+    }
+
+    fn step(&mut self, checked: &Checked, node: &Node) -> ActionStep {
+        let name = node.text("name").unwrap_or_default();
+        let content = |key: &str| node.get(key).and_then(|value| checked.content(value)).unwrap_or_default().to_owned();
+        let given = |key: &str| node.text(key).is_some_and(|text| !text.is_empty());
+        match (given("command"), given("inline_contents")) {
+            (false, false) => {
+                let help = "add `command = \"...\"` or `inline_contents = \"...\"`";
+                self.sources.error(checked.place(node), format!("step `{name}` does nothing"), help);
+            }
+            (true, true) => {
+                let place = checked.place_of(node, "inline_contents");
+                let help = "keep either `command` or `inline_contents`";
+                self.sources.error(place, format!("step `{name}` has two texts to run"), help);
+            }
+            (true, false) | (false, true) => {}
+        }
+        ActionStep {
+            name: name.to_owned(),
+            command: content("command"),
+            inline_contents: content("inline_contents"),
+            env_vars: scalars(node.get("env_vars")),
+        }
+    }
+
+    /// Returns the repository that a step runs in, if it names one.
+    fn repo(&mut self, checked: &Checked, node: &Node, step: u32) -> Option<StepRepo> {
+        let keys = ["public_repo", "connected_repo"];
+        let given: Vec<&Entry> = keys.iter().filter_map(|key| node.entry(key)).collect();
+        let entry = given.first()?;
+        let action = checked.root.text("name").unwrap_or_default();
+        let owner = format!("step `{}` of action `{action}`", node.text("name").unwrap_or_default());
+        if given.len() > 1 {
+            self.sources.one_of(checked, node, &keys, &owner, "repository");
+            return None;
+        }
+        let source = self.sources.repo(self.files, checked, entry, &owner)?;
+        let draft = Draft::warning(checked.key_place(entry), "steps cannot run in a repository yet");
+        self.sources
+            .drafts
+            .push(draft.help("put the script beside the config and name it: `inline_contents = \"./scripts/...\"`"));
+        Some(StepRepo { step, source })
+    }
 }
 
 /// Returns a table of scalars as texts.

@@ -1,12 +1,11 @@
 //! The whole way from a directory to an app version.
 
-use std::collections::BTreeMap;
-
 use freehold_protocol::AppName;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{canonical, limits};
 use freehold_template::nearest;
 
+use crate::addresses::Addresses;
 use crate::diagnostic::{Diagnostics, Draft, Severity};
 use crate::document;
 use crate::files::{Files, Place, reason};
@@ -14,7 +13,8 @@ use crate::kinds::{FOLDERS, Kind, ROOT};
 use crate::sources::Sources;
 use crate::tree::Tree;
 use crate::validate::{Checked, validate};
-use crate::{Fetched, Loaded, actions, components, cycles, inputs, links, roles};
+use crate::{Fetched, Loaded, actions, components, cycles, inputs, links, roles, runbooks};
+use crate::{branch, input_sources, installs, metadata, operation_roles, policies, sandbox, secrets, shape, stack};
 
 /// What a directory is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,7 @@ pub(crate) struct App {
     pub(crate) purpose: Purpose,
     /// Texts behind addresses, fetched before.
     pub(crate) fetched: Fetched,
+    pub(crate) addresses: Addresses,
 }
 
 impl App {
@@ -64,6 +65,7 @@ pub(crate) fn read(tree: Tree, purpose: Purpose, fetched: &Fetched) -> (Option<L
         drafts: Vec::new(),
         purpose,
         fetched: fetched.clone(),
+        addresses: Addresses::default(),
     };
     let name = app_name(&mut app);
     read_files(&mut app);
@@ -96,8 +98,9 @@ fn read_files(app: &mut App) {
         }
     };
     for path in paths {
-        read_file(app, &path);
+        read_file(app, &path, kind_of(&path));
     }
+    input_sources::read(app);
     if app.of(Kind::Metadata).next().is_none() && !app.broken.contains(&Kind::Metadata) {
         let file = app.files.add("metadata.toml".to_owned(), String::new());
         let draft = Draft::error(Place { file, span: 0..0 }, "the app has no `metadata.toml`");
@@ -105,8 +108,8 @@ fn read_files(app: &mut App) {
     }
 }
 
-fn read_file(app: &mut App, path: &str) {
-    let kind = kind_of(path);
+/// Reads the file at `path`, relative to the app's directory, as one of `kind`.
+pub(crate) fn read_file(app: &mut App, path: &str, kind: Option<Kind>) {
     let file = match app.files.read(path) {
         Ok(file) => file,
         Err(reason) => {
@@ -122,7 +125,8 @@ fn read_file(app: &mut App, path: &str) {
     };
     match document::parse(app.files.text(file)) {
         Ok(root) => {
-            let checked = validate(&mut app.files, &mut app.drafts, file, kind, root, app.purpose);
+            let (kind, root) = shape::of(kind, root);
+            let checked = validate(app, file, kind, root);
             app.checked.push(checked);
         }
         Err(error) => {
@@ -147,26 +151,39 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     cycles::check(app, &edges);
     let mut sources = Sources::new(app.purpose.unsupported());
     let components = components::build(app, &index, &edges, &mut sources);
-    let actions = actions::build(app, &index);
+    let actions = actions::build(app, &index, &mut sources);
+    let runbooks = runbooks::build(app, &index);
     let roles = roles::build(app);
-    let metadata: BTreeMap<&str, String> = app
-        .of(Kind::Metadata)
-        .flat_map(|checked| {
-            ["display_name", "description"].map(|key| (key, checked.root.text(key).unwrap_or_default().to_owned()))
-        })
-        .collect();
+    let operation_roles = operation_roles::build(app, &index, &roles);
+    let metadata = metadata::build(app, &index);
+    let sandbox = sandbox::build(app, &index, &mut sources);
+    let (secrets, stack, policies) = (secrets::build(app), stack::build(app), policies::build(app, &index));
+    installs::check(app, &index, &inputs);
+    branch::check(app);
     let version = AppVersion {
-        display_name: metadata.get("display_name").cloned().unwrap_or_default(),
-        description: metadata.get("description").cloned().unwrap_or_default(),
+        display_name: metadata.display_name,
+        description: metadata.description,
+        readme: metadata.readme,
+        kubernetes_contexts: metadata.kubernetes_contexts,
+        input_groups: inputs::groups(app),
         inputs,
+        secrets,
+        sandbox,
+        runner: stack::runner(app),
+        stack,
         components,
         actions,
-        roles,
+        runbooks,
+        roles: roles.modes,
+        named_roles: roles.named,
+        operation_roles,
+        policies,
         ..AppVersion::empty(name?)
     };
     refuse_too_large(app, &version);
     let (sources, unresolved) = sources.finish(app);
-    Some(Loaded { version, sources, unresolved, addresses: Vec::new(), warnings: Diagnostics::default() })
+    let addresses = std::mem::take(&mut app.addresses.missing).into_iter().collect();
+    Some(Loaded { version, sources, unresolved, addresses, warnings: Diagnostics::default() })
 }
 
 fn refuse_too_large(app: &mut App, version: &AppVersion) {

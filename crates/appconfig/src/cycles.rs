@@ -12,6 +12,7 @@ pub(crate) fn check(app: &mut App, edges: &[Edge]) {
     for edge in edges {
         graph.entry(&edge.from).or_default().entry(&edge.to).or_insert(edge);
     }
+    trim(&mut graph);
     let mut done = BTreeSet::new();
     let mut told: BTreeSet<BTreeSet<&str>> = BTreeSet::new();
     for start in graph.keys().copied() {
@@ -21,6 +22,32 @@ pub(crate) fn check(app: &mut App, edges: &[Edge]) {
             app.drafts.push(describe(app, &cycle));
         }
         done.insert(start);
+    }
+}
+
+/// Leaves out what is on no loop because nothing goes in or nothing goes out, again and again.
+fn trim<'a>(graph: &mut BTreeMap<&'a str, BTreeMap<&'a str, &'a Edge>>) {
+    let mut sources: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (from, edges) in &*graph {
+        for to in edges.keys() {
+            sources.entry(to).or_default().insert(from);
+        }
+    }
+    let mut idle: Vec<&str> = sources.keys().copied().filter(|name| !graph.contains_key(name)).collect();
+    idle.extend(graph.keys().copied().filter(|name| !sources.contains_key(name)));
+    while let Some(name) = idle.pop() {
+        for to in graph.remove(name).unwrap_or_default().into_keys() {
+            let left = sources.get_mut(to).is_some_and(|from| from.remove(name) && from.is_empty());
+            if left {
+                idle.push(to);
+            }
+        }
+        for from in sources.remove(name).unwrap_or_default() {
+            let left = graph.get_mut(from).is_some_and(|to| to.remove(name).is_some() && to.is_empty());
+            if left {
+                idle.push(from);
+            }
+        }
     }
 }
 

@@ -179,33 +179,55 @@ impl Node {
 
 /// Returns which byte of the file holds byte `offset` of the string whose TOML form, with its quotes, is at `span`.
 pub(crate) fn offset_in_file(text: &str, span: &Range<usize>, offset: usize) -> usize {
-    let raw = text.get(span.clone()).unwrap_or_default();
-    let (quotes, escapes) = match raw {
-        r if r.starts_with("'''") => (3, false),
-        r if r.starts_with("\"\"\"") => (3, true),
-        r if r.starts_with('"') => (1, true),
-        _ => (1, false),
-    };
-    let mut at = quotes;
-    if quotes == 3 {
+    Offsets::new(text, span).of(offset)
+}
+
+/// Finds bytes of one string in its file; rising offsets are found in one pass.
+#[derive(Debug)]
+pub(crate) struct Offsets<'a> {
+    raw: &'a str,
+    start: usize,
+    first: usize,
+    escapes: bool,
+    /// How far it has come: bytes of `raw`, and how many bytes of the string they stand for.
+    at: usize,
+    decoded: usize,
+}
+
+impl<'a> Offsets<'a> {
+    /// Looks at the string whose TOML form, with its quotes, is at `span` of `text`.
+    pub(crate) fn new(text: &'a str, span: &Range<usize>) -> Self {
+        let raw = text.get(span.clone()).unwrap_or_default();
+        let (quotes, escapes) = match raw {
+            r if r.starts_with("'''") => (3, false),
+            r if r.starts_with("\"\"\"") => (3, true),
+            r if r.starts_with('"') => (1, true),
+            _ => (1, false),
+        };
         // The first line break after three quotes does not belong to the string (TOML 1.0, "String").
-        at += raw.get(3..).map_or(
-            0,
-            |rest| {
-                if rest.starts_with("\r\n") { 2 } else { usize::from(rest.starts_with('\n')) }
-            },
-        );
+        let first = match raw.get(3..).filter(|_| quotes == 3) {
+            Some(rest) if rest.starts_with("\r\n") => quotes + 2,
+            Some(rest) if rest.starts_with('\n') => quotes + 1,
+            _ => quotes,
+        };
+        Self { raw, start: span.start, first, escapes, at: first, decoded: 0 }
     }
-    let mut decoded = 0;
-    while decoded < offset {
-        let Some(rest) = raw.get(at..) else { break };
-        let Some(first) = rest.chars().next() else { break };
-        let (width, length) =
-            if escapes && first == '\\' { escape(rest) } else { (first.len_utf8(), first.len_utf8()) };
-        at += width;
-        decoded += length;
+
+    /// Returns which byte of the file holds byte `offset` of the string.
+    pub(crate) fn of(&mut self, offset: usize) -> usize {
+        if offset < self.decoded {
+            (self.at, self.decoded) = (self.first, 0);
+        }
+        while self.decoded < offset {
+            let Some(rest) = self.raw.get(self.at..) else { break };
+            let Some(first) = rest.chars().next() else { break };
+            let (width, length) =
+                if self.escapes && first == '\\' { escape(rest) } else { (first.len_utf8(), first.len_utf8()) };
+            self.at += width;
+            self.decoded += length;
+        }
+        self.start + self.at.min(self.raw.len())
     }
-    span.start + at.min(raw.len())
 }
 
 /// Returns how many bytes the escape at the start of `rest` takes, and how many it stands for.

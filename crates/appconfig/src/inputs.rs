@@ -1,12 +1,37 @@
-//! The questions of an app: `inputs.toml` and `inputs/`.
+//! The questions of an app: `inputs.toml`, `inputs/` and `input_groups/`.
 
-use freehold_protocol::app_version::{Input, InputKind};
+use freehold_protocol::app_version::{Input, InputGroup, InputKind};
+use serde_json::Value;
 
 use crate::build::App;
 use crate::diagnostic::Draft;
 use crate::document::{Data, Node};
+use crate::files::Files;
+use crate::input_values::{Misfit, misfit};
 use crate::kinds::Kind;
 use crate::validate::Checked;
+
+/// Returns the app's groups, in the order of the config.
+pub(crate) fn groups(app: &App) -> Vec<InputGroup> {
+    let mut groups: Vec<InputGroup> = Vec::new();
+    for checked in &app.checked {
+        let nodes: &[Node] = match checked.kind {
+            Kind::Inputs => checked.root.tables("group"),
+            Kind::InputGroup => std::slice::from_ref(&checked.root),
+            _ => continue,
+        };
+        for node in nodes {
+            let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
+            if let Some(name) = node.text("name")
+                && !groups.iter().any(|group| group.name == name)
+            {
+                let (display_name, description) = (text("display_name"), text("description"));
+                groups.push(InputGroup { name: name.to_owned(), display_name, description });
+            }
+        }
+    }
+    groups
+}
 
 /// Returns the app's inputs, sorted by name; says which defaults do not fit their type.
 pub(crate) fn build(app: &mut App) -> Vec<Input> {
@@ -19,10 +44,10 @@ pub(crate) fn build(app: &mut App) -> Vec<Input> {
             _ => continue,
         };
         for node in nodes {
-            if let Some(draft) = misfit(checked, node) {
-                drafts.push(draft);
+            if let Some(input) = input(&app.files, checked, node, &mut drafts) {
+                odd(checked, node, &input, &mut drafts);
+                inputs.push(input);
             }
-            inputs.extend(input(node));
         }
     }
     app.drafts.extend(drafts);
@@ -31,22 +56,25 @@ pub(crate) fn build(app: &mut App) -> Vec<Input> {
     inputs
 }
 
-fn input(node: &Node) -> Option<Input> {
+fn input(files: &Files, checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> Option<Input> {
     let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
+    let name = node.text("name")?;
+    let kind = kind(node);
     Some(Input {
-        name: node.text("name")?.to_owned(),
+        name: name.to_owned(),
         display_name: text("display_name"),
         description: text("description"),
         group: text("group"),
-        kind: kind(node),
+        kind,
         required: node.flag("required"),
         sensitive: node.flag("sensitive"),
-        customer: node.flag("user_configurable"),
+        customer: node.flag("user_configurable") || node.text("source") == Some("customer"),
         internal: node.flag("internal"),
-        default: node.get("default").map(Node::to_json),
+        default: default(files, checked, node, kind, drafts),
     })
 }
 
+/// Returns the type of an input.
 fn kind(node: &Node) -> InputKind {
     match node.text("type") {
         Some("number") => InputKind::Number,
@@ -59,32 +87,62 @@ fn kind(node: &Node) -> InputKind {
     }
 }
 
-/// Says why a default does not fit the input's type. Defaults written as strings are what most configs do.
-fn misfit(checked: &Checked, node: &Node) -> Option<Draft> {
+/// Returns the default; says why it does not fit the input's type. Defaults written as strings are what most configs
+/// do, whatever the type.
+fn default(files: &Files, checked: &Checked, node: &Node, kind: InputKind, drafts: &mut Vec<Draft>) -> Option<Value> {
     let default = node.get("default")?;
-    let expected = match (kind(node), &default.data) {
-        (InputKind::String | InputKind::Yaml | InputKind::Hcl, Data::Text(_))
-        | (InputKind::Number, Data::Whole(_) | Data::Fraction(_))
+    let name = node.text("name").unwrap_or_default();
+    let expected = match (kind, &default.data) {
+        (_, Data::Text(text)) => {
+            if let Some(Misfit { offset, message, expected }) = misfit(kind, text) {
+                let place = offset.map_or(checked.place(default), |at| checked.place_in(files, default, at));
+                let draft = Draft::error(place, format!("the default of input `{name}` {message}"));
+                drafts.push(draft.expected(expected));
+            }
+            return Some(default.to_json());
+        }
+        (InputKind::Number, Data::Whole(_) | Data::Fraction(_))
         | (InputKind::Bool, Data::Flag(_))
         | (InputKind::List, Data::List(_))
-        | (InputKind::Json, Data::List(_) | Data::Table(_)) => return None,
-        (InputKind::Number, Data::Text(text)) if text.is_empty() || text.parse::<f64>().is_ok() => {
-            return None;
+        | (InputKind::Json, Data::List(_) | Data::Table(_)) => return Some(default.to_json()),
+        (InputKind::String, Data::Whole(_) | Data::Fraction(_) | Data::Flag(_) | Data::Date(_)) => {
+            let message = format!("the default of input `{name}` is {}, and its type a string", default.kind());
+            let draft = Draft::warning(checked.place(default), message);
+            drafts.push(draft.help("put the value in quotes, or set `type`"));
+            return default.to_scalar_text().map(Value::from);
         }
-        (InputKind::Bool, Data::Text(text)) if matches!(text.as_str(), "" | "true" | "false") => return None,
-        (InputKind::List, Data::Text(_)) => return None,
-        (InputKind::Json, Data::Text(text)) => match serde_json::from_str::<serde_json::Value>(text) {
-            Ok(_) => return None,
-            Err(_) => "valid JSON",
-        },
         (InputKind::String, _) => "a string; put the value in quotes, or set `type`",
-        (InputKind::Yaml | InputKind::Hcl, _) => "a string",
+        (InputKind::Yaml, _) => "a string that holds YAML",
+        (InputKind::Hcl, _) => "a string that holds HCL",
         (InputKind::Number, _) => "a number",
         (InputKind::Bool, _) => "`true` or `false`",
         (InputKind::List, _) => "a list",
         (InputKind::Json, _) => "a table, a list, or a string that holds JSON",
     };
-    let name = node.text("name").unwrap_or_default();
     let message = format!("the default of input `{name}` does not fit its type");
-    Some(Draft::error(checked.place(default), message).expected(expected))
+    drafts.push(Draft::error(checked.place(default), message).expected(expected));
+    None
+}
+
+/// Says what of an input contradicts itself.
+fn odd(checked: &Checked, node: &Node, input: &Input, drafts: &mut Vec<Draft>) {
+    let name = &input.name;
+    let default = node.entry("default").filter(|entry| entry.value.as_text() != Some(""));
+    if let (Some(default), Some(required)) = (default, node.entry("required").filter(|_| input.required)) {
+        let message = format!("input `{name}` has a default, so `required` asks for nothing");
+        let draft = Draft::warning(checked.key_place(required), message);
+        drafts.push(draft.related(checked.key_place(default), "the default").help("remove one of them"));
+    }
+    if let Some(default) = default.filter(|_| input.sensitive) {
+        let message = format!("input `{name}` is sensitive, and everyone who reads the app can read its default");
+        let draft = Draft::warning(checked.key_place(default), message);
+        drafts.push(draft.help("remove the default, or make it a secret in `secrets.toml`"));
+    }
+    if let (Some(source), Some(flag)) = (node.entry("source"), node.entry("user_configurable"))
+        && (source.value.as_text() == Some("customer")) != node.flag("user_configurable")
+    {
+        let message = format!("`source` and `user_configurable` of input `{name}` contradict each other");
+        let draft = Draft::error(checked.key_place(source), message);
+        drafts.push(draft.related(checked.key_place(flag), "the other one").help("keep `user_configurable`"));
+    }
 }

@@ -25,7 +25,7 @@ pub(crate) fn check(text: &str) -> Result<(), NotJson> {
 }
 
 /// Puts digits, which are JSON inside and outside of strings, where actions are; offsets stay the same.
-fn without_actions(text: &str) -> String {
+pub(crate) fn without_actions(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, action)) = rest.split_once("{{") {

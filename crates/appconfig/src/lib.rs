@@ -4,21 +4,41 @@
 #![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod actions;
+mod addresses;
 mod archive;
+mod branch;
 mod build;
 mod components;
+mod cron;
 mod cycles;
 mod diagnostic;
 mod document;
 mod excerpt;
 mod files;
+mod index;
+mod input_sources;
+mod input_values;
 mod inputs;
+mod installs;
 mod json;
 mod kinds;
 mod links;
+mod metadata;
+mod names;
+mod operation_roles;
+mod policies;
+mod policy_document;
+mod references;
 mod roles;
+mod runbooks;
+mod sandbox;
+mod schema;
+mod secrets;
+mod shape;
 mod sources;
 mod spec;
+mod stack;
+mod syntax;
 mod tree;
 mod validate;
 
@@ -31,7 +51,9 @@ use freehold_protocol::order::Source;
 
 use crate::tree::Tree;
 
+pub use addresses::{GitAddress, git_address};
 pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity};
+pub use schema::{SchemaKind, UnknownSchema, reference, schema, schema_kinds, schemas, taplo_config};
 
 /// The texts behind addresses that a config names (`https://...`, `git::...//path?ref=...`), by address.
 pub type Fetched = BTreeMap<String, String>;

@@ -1,55 +1,20 @@
-//! What the files of an app say about each other: names, and who refers to whom.
+//! What the files of an app say about each other: who refers to whom, and to what there is not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use freehold_protocol::app_version::Reference;
-use freehold_template::nearest;
+use freehold_protocol::ComponentName;
 
 use crate::build::App;
 use crate::diagnostic::Draft;
 use crate::document::{Data, Node};
 use crate::files::Place;
+use crate::index::Thing;
 use crate::kinds::Kind;
-use crate::validate::{Checked, Reading};
+use crate::references::{Target, misreference, target};
+use crate::validate::Checked;
 
-/// Keys below `.nuon`.
-const TREE: [&str; 12] = [
-    "org",
-    "app",
-    "install",
-    "inputs",
-    "install_stack",
-    "sandbox",
-    "components",
-    "actions",
-    "secrets",
-    "runner",
-    "domain",
-    "cloud_account",
-];
-
-/// Every name that something else may refer to, and where it is given.
-#[derive(Debug, Default)]
-pub(crate) struct Index {
-    pub(crate) inputs: BTreeMap<String, Place>,
-    pub(crate) groups: BTreeMap<String, Place>,
-    pub(crate) secrets: BTreeMap<String, Place>,
-    pub(crate) actions: BTreeMap<String, Place>,
-    pub(crate) components: BTreeMap<String, Place>,
-    /// Of what a file could not be parsed, so that a missing name there is not worth a second mistake.
-    unsure: BTreeSet<&'static str>,
-}
-
-impl Index {
-    /// Returns the component called `name`.
-    pub(crate) fn component(&self, name: &str) -> Option<&str> {
-        self.components.get_key_value(name).map(|(name, _)| name.as_str())
-    }
-
-    fn component_words(&self) -> impl Iterator<Item = &str> {
-        self.components.keys().map(String::as_str)
-    }
-}
+pub(crate) use crate::index::{Index, index};
+pub(crate) use crate::references::references;
 
 /// One component's need of another, and where it is said.
 #[derive(Debug)]
@@ -59,35 +24,118 @@ pub(crate) struct Edge {
     pub(crate) place: Place,
 }
 
-/// Collects all names; says which are given twice.
-pub(crate) fn index(app: &mut App) -> Index {
-    let mut index = Index { unsure: app.broken.iter().map(|kind| names_of(*kind)).collect(), ..Index::default() };
+/// Checks what files say about each other; returns the components' needs.
+pub(crate) fn check(app: &mut App, index: &Index) -> Vec<Edge> {
+    let mut edges = Vec::new();
     let mut drafts = Vec::new();
     for checked in &app.checked {
-        let root = &checked.root;
-        let mut take = |names: &mut BTreeMap<String, Place>, what: &str, node: &Node| {
-            let Some(name) = node.text("name") else { return };
-            let place = checked.place_of(node, "name");
-            if let Some(first) = names.get(name) {
-                let message = format!("{what} `{name}` is defined twice, in {} and here", app.files.short(first));
-                let draft = Draft::error(place, message).related(first.clone(), "first defined here");
-                drafts.push(draft.help("rename one of them, or remove it"));
-            } else {
-                names.insert(name.to_owned(), place);
+        for reading in &checked.uses {
+            drafts.extend(misreference(reading, index));
+        }
+        let mut names = Names { checked, index, drafts: &mut drafts };
+        names.file();
+        if checked.kind == Kind::Component
+            && let Some(from) = checked.root.text("name")
+        {
+            edges.extend(needs(checked, index).map(|(to, place)| Edge {
+                from: from.to_owned(),
+                to: to.to_owned(),
+                place,
+            }));
+        }
+    }
+    app.drafts.extend(drafts);
+    edges
+}
+
+/// Returns the components that a component needs: those that its templates read, those that it declares, and the one
+/// that makes its cluster.
+fn needs<'a>(checked: &'a Checked, index: &'a Index) -> impl Iterator<Item = (&'a str, Place)> {
+    let read = checked.uses.iter().filter_map(|reading| match target(&reading.path)? {
+        Target::Component(word, _) => Some((index.component(word)?, reading.place.clone())),
+        Target::Input(_) | Target::Action(..) | Target::Secret(_) | Target::Sandbox(_) | Target::InstallStack(_) => {
+            None
+        }
+    });
+    let root = &checked.root;
+    let declared = list(root, "dependencies")
+        .iter()
+        .filter_map(|node| Some((index.component(node.as_text()?)?, checked.place(node))));
+    let cluster = root.get("kubernetes_context").and_then(|node| {
+        let maker = index.component_of_context(node.as_text()?)?;
+        (root.text("name") != Some(maker)).then(|| (maker, checked.place(node)))
+    });
+    read.chain(declared).chain(cluster)
+}
+
+/// Returns the components that must be there before an action runs: those that it declares, and those that its
+/// templates cannot do without.
+pub(crate) fn needed_by_action(checked: &Checked, index: &Index) -> BTreeSet<ComponentName> {
+    let read =
+        checked.uses.iter().filter(|reading| !reading.guarded).filter_map(|reading| match target(&reading.path)? {
+            Target::Component(word, _) => Some(word),
+            Target::Input(_)
+            | Target::Action(..)
+            | Target::Secret(_)
+            | Target::Sandbox(_)
+            | Target::InstallStack(_) => None,
+        });
+    let declared = list(&checked.root, "dependencies").iter().filter_map(Node::as_text);
+    read.chain(declared).filter_map(|word| index.component(word)?.parse().ok()).collect()
+}
+
+/// The names that one file gives outside of templates.
+struct Names<'a> {
+    checked: &'a Checked,
+    index: &'a Index,
+    drafts: &'a mut Vec<Draft>,
+}
+
+impl Names<'_> {
+    fn file(&mut self) {
+        let root = &self.checked.root;
+        match self.checked.kind {
+            Kind::Component => {
+                self.each(list(root, "dependencies"), Thing::Component);
+                self.context(root);
+                for node in root.tables("operation_roles") {
+                    self.role(node.get("role"), Thing::Role);
+                }
             }
-        };
-        match checked.kind {
-            Kind::Component => take(&mut index.components, "component", root),
-            Kind::Action => take(&mut index.actions, "action", root),
-            Kind::InputGroup => take(&mut index.groups, "input group", root),
-            Kind::Inputs => {
-                root.tables("group").iter().for_each(|node| take(&mut index.groups, "input group", node));
-                root.tables("input").iter().for_each(|node| take(&mut index.inputs, "input", node));
+            Kind::Action => {
+                self.each(list(root, "dependencies"), Thing::Component);
+                self.each(
+                    root.tables("triggers").iter().filter_map(|trigger| trigger.get("component_name")),
+                    Thing::Component,
+                );
+                self.context(root);
+                self.role(root.get("role"), Thing::Role);
+                self.role(root.get("break_glass_role"), Thing::BreakGlassRole);
             }
-            Kind::Input => take(&mut index.inputs, "input", root),
-            Kind::Secrets => root.tables("secret").iter().for_each(|node| take(&mut index.secrets, "secret", node)),
-            Kind::Secret => take(&mut index.secrets, "secret", root),
-            Kind::Metadata
+            Kind::Runbook => {
+                let steps = root.tables("steps");
+                self.each(steps.iter().filter_map(|step| step.get("component_name")), Thing::Component);
+                self.each(steps.iter().filter_map(|step| step.get("action_name")), Thing::Action);
+                steps.iter().for_each(|step| self.role(step.get("role"), Thing::Role));
+            }
+            Kind::Metadata => {
+                let contexts = root.tables("kubernetes_context");
+                self.each(contexts.iter().filter_map(|context| context.get("component")), Thing::Component);
+            }
+            Kind::Policies => {
+                let components = root.tables("policy").iter().flat_map(|policy| list(policy, "components"));
+                self.each(components.filter(|node| node.as_text() != Some("*")), Thing::Component);
+            }
+            Kind::Inputs | Kind::Input => {
+                let one = (self.checked.kind == Kind::Input).then_some(root);
+                self.each(
+                    root.tables("input").iter().chain(one).filter_map(|input| input.get("group")),
+                    Thing::InputGroup,
+                );
+            }
+            Kind::InputGroup
+            | Kind::Secrets
+            | Kind::Secret
             | Kind::Permissions
             | Kind::Role
             | Kind::BreakGlass
@@ -95,207 +143,30 @@ pub(crate) fn index(app: &mut App) -> Index {
             | Kind::Sandbox
             | Kind::Runner
             | Kind::Stack
-            | Kind::Policies
             | Kind::Installer
             | Kind::Branch
             | Kind::Triggers
-            | Kind::Install
-            | Kind::Runbook => {}
+            | Kind::Install => {}
         }
     }
-    app.drafts.extend(drafts);
-    index
-}
 
-/// Returns what the files of `kind` give names to.
-const fn names_of(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Component => "component",
-        Kind::Action => "action",
-        Kind::Inputs | Kind::Input => "input",
-        Kind::InputGroup => "input group",
-        Kind::Secrets | Kind::Secret => "secret",
-        Kind::Metadata
-        | Kind::Permissions
-        | Kind::Role
-        | Kind::BreakGlass
-        | Kind::OperationRoles
-        | Kind::Sandbox
-        | Kind::Runner
-        | Kind::Stack
-        | Kind::Policies
-        | Kind::Installer
-        | Kind::Branch
-        | Kind::Triggers
-        | Kind::Install
-        | Kind::Runbook => "",
+    fn each<'n>(&mut self, nodes: impl IntoIterator<Item = &'n Node>, thing: Thing) {
+        for node in nodes {
+            let Some(name) = node.as_text() else { continue };
+            self.drafts.extend(self.index.unknown(self.checked.place(node), thing, name));
+        }
     }
-}
 
-/// Checks what files say about each other; returns the components' needs.
-pub(crate) fn check(app: &mut App, index: &Index) -> Vec<Edge> {
-    let mut edges = Vec::new();
-    let mut drafts = Vec::new();
-    for checked in &app.checked {
-        let owner = (checked.kind == Kind::Component).then(|| checked.root.text("name")).flatten();
-        for reading in &checked.uses {
-            if let Some(draft) = misreference(reading, index) {
-                drafts.push(draft);
-            } else if let (Some(owner), Some(to)) = (owner, needed(reading, index)) {
-                edges.push(Edge { from: owner.to_owned(), to: to.to_owned(), place: reading.place.clone() });
-            }
+    /// Checks the cluster that a component or action names; without any in `metadata.toml`, names are free.
+    fn context(&mut self, root: &Node) {
+        if !self.index.contexts.is_empty() {
+            self.each(root.get("kubernetes_context"), Thing::KubernetesContext);
         }
-        names(checked, index, &mut drafts, |to, place| {
-            if let Some(owner) = owner {
-                edges.push(Edge { from: owner.to_owned(), to: to.to_owned(), place });
-            }
-        });
     }
-    app.drafts.extend(drafts);
-    edges
-}
 
-fn needed<'a>(reading: &Reading, index: &'a Index) -> Option<&'a str> {
-    match target(&reading.path)? {
-        ("component", word) => index.component(word),
-        _ => None,
-    }
-}
-
-/// Returns the kind and name of what a path is about.
-fn target(path: &[String]) -> Option<(&'static str, &str)> {
-    let words: Vec<&str> = path.iter().map(String::as_str).collect();
-    let found = match words.as_slice() {
-        ["nuon", "inputs", "inputs", name, ..] | ["nuon", "install", "inputs", name, ..] => ("input", *name),
-        ["nuon", "components", name, ..] => ("component", *name),
-        ["nuon", "actions", "workflows", name, ..] => ("action", *name),
-        ["nuon", "secrets", name, ..] => ("secret", *name),
-        _ => return None,
-    };
-    (found.1 != "*").then_some(found)
-}
-
-/// Says why what a template reads is nothing that the tree will have.
-fn misreference(reading: &Reading, index: &Index) -> Option<Draft> {
-    let shown = format!(".{}", reading.path.join("."));
-    let place = reading.place.clone();
-    if reading.guarded {
-        return None;
-    }
-    match reading.path.first().map(String::as_str) {
-        Some("nuon") | None => {}
-        Some(first) => {
-            let draft = Draft::error(place, format!("`{shown}` is not in the tree; everything is below `.nuon`"));
-            return Some(match first {
-                "install" | "inputs" | "components" | "sandbox" => draft.help(format!("write `.nuon{shown}`")),
-                _ => draft.meant(nearest(first, ["nuon"])),
-            });
-        }
-    }
-    if let Some(second) = reading.path.get(1)
-        && !TREE.contains(&second.as_str())
-    {
-        // Only a warning: the text may be one that nothing renders, such as a role's name.
-        let draft = Draft::warning(place, format!("`.nuon.{second}` does not exist"));
-        return Some(match nearest(second, TREE) {
-            Some(near) => draft.help(format!("did you mean `.nuon.{near}`?")),
-            None => draft.help(format!("below `.nuon` are: {}", TREE.join(", "))),
-        });
-    }
-    let (what, name) = target(&reading.path)?;
-    let near = match what {
-        "input" if !index.inputs.contains_key(name) => nearest(name, index.inputs.keys().map(String::as_str)),
-        "component" if index.component(name).is_none() => nearest(name, index.component_words()),
-        "action" if !index.actions.contains_key(name) => nearest(name, index.actions.keys().map(String::as_str)),
-        "secret" if !index.secrets.contains_key(name) => nearest(name, index.secrets.keys().map(String::as_str)),
-        _ => return None,
-    };
-    (!index.unsure.contains(what)).then(|| unknown(place, what, name, near))
-}
-
-fn unknown(place: Place, what: &str, name: &str, near: Option<&str>) -> Draft {
-    let draft = Draft::error(place, format!("there is no {what} `{name}`"));
-    match near {
-        Some(_) => draft.meant(near),
-        None => draft.help(format!("define the {what}, or remove what refers to it")),
-    }
-}
-
-/// Checks the names that a file gives outside of templates; `need` is told each component in `dependencies`.
-fn names(checked: &Checked, index: &Index, drafts: &mut Vec<Draft>, mut need: impl FnMut(&str, Place)) {
-    let root = &checked.root;
-    let component = |node: &Node, drafts: &mut Vec<Draft>| {
-        let name = node.as_text()?;
-        let found = index.component(name);
-        if found.is_none() && !index.unsure.contains("component") {
-            drafts.push(unknown(checked.place(node), "component", name, nearest(name, index.component_words())));
-        }
-        found.map(str::to_owned)
-    };
-    match checked.kind {
-        Kind::Component => {
-            for node in list(root, "dependencies") {
-                if let Some(to) = component(node, drafts) {
-                    need(&to, checked.place(node));
-                }
-            }
-        }
-        Kind::Action => {
-            list(root, "dependencies").iter().for_each(|node| drop(component(node, drafts)));
-            for node in root.tables("triggers").iter().filter_map(|trigger| trigger.get("component_name")) {
-                component(node, drafts);
-            }
-        }
-        Kind::Runbook => {
-            for step in root.tables("steps") {
-                if let Some(node) = step.get("component_name") {
-                    component(node, drafts);
-                }
-                if let Some(node) = step.get("action_name")
-                    && let Some(name) = node.as_text()
-                    && !index.actions.contains_key(name)
-                    && !index.unsure.contains("action")
-                {
-                    let near = nearest(name, index.actions.keys().map(String::as_str));
-                    drafts.push(unknown(checked.place(node), "action", name, near));
-                }
-            }
-        }
-        Kind::Policies => {
-            for node in root.tables("policy").iter().flat_map(|policy| list(policy, "components")) {
-                if node.as_text() != Some("*") {
-                    component(node, drafts);
-                }
-            }
-        }
-        Kind::Inputs | Kind::Input => {
-            let one = (checked.kind == Kind::Input).then_some(root);
-            for node in root.tables("input").iter().chain(one).filter_map(|input| input.get("group")) {
-                if let Some(name) = node.as_text()
-                    && !index.groups.contains_key(name)
-                    && !index.unsure.contains("input group")
-                    && !index.unsure.contains("input")
-                {
-                    let near = nearest(name, index.groups.keys().map(String::as_str));
-                    drafts.push(unknown(checked.place(node), "input group", name, near));
-                }
-            }
-        }
-        Kind::Metadata
-        | Kind::InputGroup
-        | Kind::Secrets
-        | Kind::Secret
-        | Kind::Permissions
-        | Kind::Role
-        | Kind::BreakGlass
-        | Kind::OperationRoles
-        | Kind::Sandbox
-        | Kind::Runner
-        | Kind::Stack
-        | Kind::Installer
-        | Kind::Branch
-        | Kind::Triggers
-        | Kind::Install => {}
+    /// Checks a role's name; what a template makes of one is known at run time only.
+    fn role(&mut self, node: Option<&Node>, thing: Thing) {
+        self.each(node.filter(|node| node.as_text().is_some_and(|name| !name.contains("{{"))), thing);
     }
 }
 
@@ -304,18 +175,4 @@ fn list<'a>(node: &'a Node, key: &str) -> &'a [Node] {
         Some(Data::List(items)) => items,
         _ => &[],
     }
-}
-
-/// Returns what the templates of `checked` refer to, under the names that the app version uses.
-pub(crate) fn references(checked: &Checked, index: &Index) -> BTreeSet<Reference> {
-    let found = checked.uses.iter().filter_map(|reading| target(&reading.path));
-    found
-        .filter_map(|(what, name)| match what {
-            "input" if index.inputs.contains_key(name) => Some(Reference::Input(name.to_owned())),
-            "component" => index.component(name)?.parse().ok().map(Reference::Component),
-            "action" if index.actions.contains_key(name) => name.parse().ok().map(Reference::Action),
-            "secret" if index.secrets.contains_key(name) => Some(Reference::Secret(name.to_owned())),
-            _ => None,
-        })
-        .collect()
 }

@@ -50,13 +50,26 @@ impl Sources {
         owner: &str,
         what: &str,
     ) -> Option<&'n Entry> {
+        self.one_of_at(checked, node, checked.place_of(node, "type"), keys, owner, what)
+    }
+
+    /// As [`Self::one_of`]; `place` is marked when `node` has none of them.
+    pub(crate) fn one_of_at<'n>(
+        &mut self,
+        checked: &Checked,
+        node: &'n Node,
+        place: Place,
+        keys: &[&str],
+        owner: &str,
+        what: &str,
+    ) -> Option<&'n Entry> {
         let given: Vec<&Entry> = keys.iter().filter_map(|key| node.entry(key)).collect();
         let choice = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
         match given.as_slice() {
             [one] => return Some(one),
             [] => {
                 let message = format!("{owner} does not say where its {what} comes from");
-                self.error(checked.place_of(node, "type"), message, &format!("add one of {choice}"));
+                self.error(place, message, &format!("add one of {choice}"));
             }
             [first, second, ..] => {
                 let draft = Draft::error(checked.key_place(second), format!("the {what} comes from two places"));

@@ -46,6 +46,17 @@ impl Tree {
         }
     }
 
+    /// Returns the relative form of a path of the machine; nothing when it is elsewhere, or in memory.
+    pub(crate) fn relative(&self, absolute: &Path) -> Option<String> {
+        match self {
+            Self::Disk(root) => {
+                let path = fs::canonicalize(absolute).unwrap_or_else(|_| absolute.to_owned());
+                normal(path.strip_prefix(root).ok()?.to_str()?)
+            }
+            Self::Memory { .. } => None,
+        }
+    }
+
     pub(crate) fn is_file(&self, path: &str) -> bool {
         match self {
             Self::Disk(root) => root.join(path).is_file(),

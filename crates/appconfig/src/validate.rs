@@ -2,12 +2,15 @@
 //! templates.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
 
 use freehold_template::{Template, nearest};
 
-use crate::build::Purpose;
+use crate::addresses::{Naming, naming};
+use crate::build::App;
 use crate::diagnostic::Draft;
-use crate::document::{Data, Entry, Node, offset_in_file};
+use crate::document::{Data, Entry, Node, Offsets, offset_in_file};
 use crate::files::{Files, Place};
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
 use crate::spec::{Holds, Key, seconds};
@@ -20,15 +23,21 @@ pub(crate) struct Checked {
     pub(crate) root: Node,
     /// The paths that its templates, and those in files it names, read.
     pub(crate) uses: Vec<Reading>,
-    /// Texts of values that name a file, by where the value starts; nothing for one that could not be read.
-    contents: BTreeMap<usize, Option<Content>>,
+    /// Texts of values that name a file or an address, by where the value starts.
+    contents: BTreeMap<usize, Content>,
 }
 
-/// The text of a file that a value names.
+/// What became of a value that names a text.
 #[derive(Debug)]
-struct Content {
-    file: usize,
-    text: String,
+enum Content {
+    /// It cannot be read; that was said.
+    Unreadable,
+    /// Nobody has fetched it yet.
+    Unfetched,
+    Text {
+        file: usize,
+        text: String,
+    },
 }
 
 /// One path that a template reads.
@@ -53,10 +62,13 @@ impl Checked {
         self.place(node.get(key).unwrap_or(node))
     }
 
-    /// Returns the text of a value that is a text or names a file.
+    /// Returns the text of a value that is a text or names a file or address; an empty one for an address that nobody
+    /// has fetched yet.
     pub(crate) fn content<'a>(&'a self, node: &'a Node) -> Option<&'a str> {
         match self.contents.get(&node.span.start) {
-            Some(content) => content.as_ref().map(|content| content.text.as_str()),
+            Some(Content::Text { text, .. }) => Some(text),
+            Some(Content::Unfetched) => Some(""),
+            Some(Content::Unreadable) => None,
             None => node.as_text(),
         }
     }
@@ -64,23 +76,18 @@ impl Checked {
     /// Returns the place of byte `offset` of [`Self::content`], one character long.
     pub(crate) fn place_in(&self, files: &Files, node: &Node, offset: usize) -> Place {
         let (file, at) = match self.contents.get(&node.span.start) {
-            Some(Some(content)) => (content.file, offset),
-            Some(None) | None => (self.file, offset_in_file(files.text(self.file), &node.span, offset)),
+            Some(Content::Text { file, .. }) => (*file, offset),
+            Some(Content::Unreadable | Content::Unfetched) | None => {
+                (self.file, offset_in_file(files.text(self.file), &node.span, offset))
+            }
         };
         Place { file, span: at..at + 1 }
     }
 }
 
 /// Checks `root`, the tree of `file`.
-pub(crate) fn validate(
-    files: &mut Files,
-    drafts: &mut Vec<Draft>,
-    file: usize,
-    kind: Kind,
-    root: Node,
-    purpose: Purpose,
-) -> Checked {
-    let mut validator = Validator { files, drafts, file, purpose, uses: Vec::new(), contents: BTreeMap::new() };
+pub(crate) fn validate(app: &mut App, file: usize, kind: Kind, root: Node) -> Checked {
+    let mut validator = Validator { app, file, uses: Vec::new(), contents: BTreeMap::new() };
     if !kind.is_open() {
         let special = match kind {
             Kind::Component => component_keys(root.text("type").unwrap_or_default()),
@@ -94,17 +101,37 @@ pub(crate) fn validate(
 }
 
 struct Validator<'a> {
-    files: &'a mut Files,
-    drafts: &'a mut Vec<Draft>,
+    app: &'a mut App,
     file: usize,
-    purpose: Purpose,
     uses: Vec<Reading>,
-    contents: BTreeMap<usize, Option<Content>>,
+    contents: BTreeMap<usize, Content>,
+}
+
+/// How bytes of a template are found in a file.
+enum Locate<'a> {
+    /// The file is the template.
+    File(usize),
+    /// The template is a string of the file.
+    Inline(usize, Offsets<'a>),
+}
+
+impl Locate<'_> {
+    fn place(&mut self, offset: usize, length: usize) -> Place {
+        let (file, start) = match self {
+            Self::File(file) => (*file, offset),
+            Self::Inline(file, offsets) => (*file, offsets.of(offset)),
+        };
+        Place { file, span: start..start + length }
+    }
 }
 
 impl Validator<'_> {
-    fn place(&self, span: &std::ops::Range<usize>) -> Place {
+    fn place(&self, span: &Range<usize>) -> Place {
         Place { file: self.file, span: span.clone() }
+    }
+
+    const fn drafts(&mut self) -> &mut Vec<Draft> {
+        &mut self.app.drafts
     }
 
     fn table(&mut self, node: &Node, keys: &[&[Key]], report_unknown: bool) {
@@ -116,7 +143,7 @@ impl Validator<'_> {
                     let near = nearest(&entry.key, names());
                     let place = self.place(&entry.key_span);
                     let draft = Draft::warning(place, format!("unknown key `{}`; it has no effect", entry.key));
-                    self.drafts.push(match near {
+                    self.drafts().push(match near {
                         Some(near) => draft.meant(Some(near)),
                         None => draft.help(format!("known keys here: {}", names().collect::<Vec<_>>().join(", "))),
                     });
@@ -126,13 +153,14 @@ impl Validator<'_> {
         }
         for key in keys.iter().copied().flatten().filter(|key| key.must && node.get(key.name).is_none()) {
             let draft = Draft::error(self.place(&node.span), format!("key `{}` is missing", key.name));
-            self.drafts.push(draft.help(format!("add `{}`", key.holds.example(key.name))));
+            self.drafts().push(draft.help(format!("add `{}`", key.holds.example(key.name))));
         }
     }
 
     fn wrong(&mut self, node: &Node, holds: &Holds, key: &str) {
         let message = format!("`{key}` is {}", node.kind());
-        self.drafts.push(Draft::error(self.place(&node.span), message).expected(holds.expected()));
+        let draft = Draft::error(self.place(&node.span), message).expected(holds.expected());
+        self.drafts().push(draft);
     }
 
     fn value(&mut self, node: &Node, holds: &Holds, key: &str) {
@@ -141,34 +169,38 @@ impl Validator<'_> {
             (Holds::Whole, Data::Whole(number)) if *number >= 0 => {}
             (Holds::Template, Data::Text(text)) => self.inline_template(node, text),
             (Holds::TemplateFile, Data::Text(text)) => {
-                if !self.named_file(node, text, key, true) {
+                if !self.named_text(node, text, true) {
                     self.inline_template(node, text);
                 }
             }
             (Holds::File, Data::Text(text)) => {
-                self.named_file(node, text, key, false);
+                self.named_text(node, text, false);
             }
             (Holds::Word(words), Data::Text(text)) => {
                 if !words.contains(&text.as_str()) {
                     let draft = Draft::error(self.place(&node.span), format!("`{key}` is `{text}`"));
-                    self.drafts.push(draft.expected(holds.expected()).meant(nearest(text, words.iter().copied())));
+                    self.drafts().push(draft.expected(holds.expected()).meant(nearest(text, words.iter().copied())));
                 }
             }
             (Holds::Duration(most), Data::Text(text)) => match seconds(text) {
                 Some(secs) if (1..=*most).contains(&secs) => {}
                 Some(secs) => {
                     let draft = Draft::error(self.place(&node.span), format!("`{key}` is {secs} seconds"));
-                    self.drafts.push(draft.expected(format!("1 to {most} seconds")));
+                    self.drafts().push(draft.expected(format!("1 to {most} seconds")));
                 }
                 None => {
                     let draft = Draft::error(self.place(&node.span), format!("`{key}` is `{text}`"));
-                    self.drafts.push(draft.expected(holds.expected()));
+                    self.drafts().push(draft.expected(holds.expected()));
                 }
             },
             (Holds::Texts, Data::List(items)) => {
-                for item in items.iter().filter(|item| item.as_text().is_none()) {
+                for item in items {
+                    if let Some(text) = item.as_text() {
+                        self.inline_template(item, text);
+                        continue;
+                    }
                     let draft = Draft::error(self.place(&item.span), format!("`{key}` holds {}", item.kind()));
-                    self.drafts.push(draft.expected("a string"));
+                    self.drafts().push(draft.expected("a string"));
                 }
             }
             (Holds::Scalars, Data::Table(entries)) => {
@@ -203,83 +235,88 @@ impl Validator<'_> {
         }
     }
 
-    /// Reads the file that `text` names; returns whether it names one.
-    fn named_file(&mut self, node: &Node, text: &str, key: &str, template: bool) -> bool {
-        if !names_file(text) {
-            return false;
-        }
-        self.contents.insert(node.span.start, None);
-        if ADDRESSES.iter().any(|scheme| text.starts_with(scheme)) {
-            let severity = self.purpose.unsupported();
-            let draft = Draft::new(
-                severity,
-                self.place(&node.span),
-                format!("`{key}` names an address, which is not fetched yet"),
-            );
-            self.drafts.push(draft.help("save the text beside the config and name it as `./path`"));
-            return true;
-        }
-        let Some(path) = self.files.named(self.file, text) else {
-            let draft = Draft::error(self.place(&node.span), format!("`{text}` is outside of the app's directory"));
-            self.drafts.push(draft.help("move the file into the app's directory"));
-            return true;
-        };
-        let file = match self.files.read(&path) {
-            Ok(file) => file,
-            Err(reason) => {
-                let draft = Draft::error(self.place(&node.span), format!("`{text}` cannot be read: {reason}"));
-                self.drafts.push(
-                    draft.help("create the file, or correct the path: beside this file, or from the app's directory"),
-                );
-                return true;
+    /// Reads the text that `text` names; returns whether it names one.
+    fn named_text(&mut self, node: &Node, text: &str, template: bool) -> bool {
+        let Some(naming) = naming(text) else { return false };
+        let content = match naming {
+            Naming::Remote => self.fetched(text),
+            Naming::Malformed => {
+                let draft = Draft::error(self.place(&node.span), format!("`{text}` is no address of a file"));
+                self.drafts().push(draft.expected("`git::https://host/owner/name//path/of/file?ref=branch`"));
+                Content::Unreadable
             }
+            Naming::Path(path) | Naming::FileAddress(path) => self.read(node, text, path),
         };
-        let content = self.files.text(file).to_owned();
-        if template {
-            self.template(&content, |offset| Place { file, span: offset..offset });
+        if template && let Content::Text { file, text } = &content {
+            let found = readings(text, Locate::File(*file));
+            self.take(found);
         }
-        self.contents.insert(node.span.start, Some(Content { file, text: content }));
+        self.contents.insert(node.span.start, content);
         true
     }
 
-    fn inline_template(&mut self, node: &Node, text: &str) {
-        if !text.contains("{{") {
-            return;
+    /// Reads a file of the app's directory.
+    fn read(&mut self, node: &Node, text: &str, path: &str) -> Content {
+        let relative = if Path::new(path).is_absolute() {
+            self.app.files.tree().relative(Path::new(path))
+        } else {
+            self.app.files.named(self.file, path)
+        };
+        let Some(relative) = relative else {
+            let draft = Draft::error(self.place(&node.span), format!("`{text}` is outside of the app's directory"));
+            self.drafts().push(draft.help("move the file into the app's directory"));
+            return Content::Unreadable;
+        };
+        match self.app.files.read(&relative) {
+            Ok(file) => Content::Text { file, text: self.app.files.text(file).to_owned() },
+            Err(reason) => {
+                let draft = Draft::error(self.place(&node.span), format!("`{text}` cannot be read: {reason}"));
+                let help = "create the file, or correct the path: beside this file, or from the app's directory";
+                self.drafts().push(draft.help(help));
+                Content::Unreadable
+            }
         }
-        let raw = self.files.text(self.file).to_owned();
-        let (file, span) = (self.file, node.span.clone());
-        self.template(text, move |offset| {
-            let at = offset_in_file(&raw, &span, offset);
-            Place { file, span: at..at }
-        });
     }
 
-    /// Parses a template; `place` says where one of its bytes is.
-    fn template(&mut self, text: &str, place: impl Fn(usize) -> Place) {
-        match Template::parse(text) {
-            Ok(template) => {
-                for found in template.uses() {
-                    let mut place = place(found.offset);
-                    place.span.end = place.span.start + path_length(text, found.offset);
-                    self.uses.push(Reading { place, path: found.path, guarded: found.guarded });
-                }
-            }
-            Err(error) => {
-                let mut place = place(error.offset);
-                place.span.end = place.span.start + 1;
-                self.drafts.push(Draft::error(place, format!("template: {}", error.message)));
-            }
+    /// Returns the text behind an address, or notes that somebody has to fetch it.
+    fn fetched(&mut self, address: &str) -> Content {
+        let App { files, fetched, addresses, .. } = &mut *self.app;
+        let Some(text) = fetched.get(address) else {
+            addresses.missing.insert(address.to_owned());
+            return Content::Unfetched;
+        };
+        let file =
+            *addresses.files.entry(address.to_owned()).or_insert_with(|| files.add(address.to_owned(), text.clone()));
+        Content::Text { file, text: text.clone() }
+    }
+
+    fn inline_template(&mut self, node: &Node, text: &str) {
+        if text.contains("{{") {
+            let offsets = Offsets::new(self.app.files.text(self.file), &node.span);
+            let found = readings(text, Locate::Inline(self.file, offsets));
+            self.take(found);
+        }
+    }
+
+    fn take(&mut self, found: Result<Vec<Reading>, Box<Draft>>) {
+        match found {
+            Ok(found) => self.uses.extend(found),
+            Err(draft) => self.drafts().push(*draft),
         }
     }
 }
 
-/// How texts start that are to be fetched.
-const ADDRESSES: [&str; 4] = ["https://", "http://", "git::", "file://"];
-
-/// Whether `text` says where the text is, instead of being it.
-fn names_file(text: &str) -> bool {
-    let mut starts = ADDRESSES.into_iter().chain(["./", "../"]);
-    !text.contains('\n') && starts.any(|start| text.starts_with(start))
+/// Parses a template and returns the paths that it reads.
+fn readings(text: &str, mut locate: Locate<'_>) -> Result<Vec<Reading>, Box<Draft>> {
+    let template = Template::parse(text).map_err(|error| {
+        Box::new(Draft::error(locate.place(error.offset, 1), format!("template: {}", error.message)))
+    })?;
+    let uses = template.uses().into_iter();
+    let read = uses.map(|found| {
+        let place = locate.place(found.offset, path_length(text, found.offset));
+        Reading { place, path: found.path, guarded: found.guarded }
+    });
+    Ok(read.collect())
 }
 
 /// Returns how many bytes of `text` from `offset` on are the path itself.

@@ -1,7 +1,7 @@
 //! Keys of actions and runbooks.
 
 use crate::spec::Holds::{
-    Any, Duration, File, Flag, Scalars, Table, Tables, Template, TemplateFile, Text, Texts, Whole,
+    Any, Duration, File, Flag, Scalars, Table, Tables, Template, TemplateFile, Text, Texts, Whole, Word,
 };
 use crate::spec::{Key, may, must};
 
@@ -9,53 +9,76 @@ use super::MAX_ACTION_SECS;
 use super::components::REPO;
 
 pub(super) const ACTION: &[Key] = &[
-    must("name", Text),
-    may("description", Text),
-    may("timeout", Duration(MAX_ACTION_SECS)),
+    must("name", Text).doc("The action's name, with which others refer to it"),
+    may("description", Text).doc("What it is for, for people"),
+    may("timeout", Duration(MAX_ACTION_SECS)).doc("The longest that one run may take, at most `30m`; `5m` by default"),
     // Ours: a second delivery may run the steps again.
-    may("idempotent", Flag),
-    may("dependencies", Texts),
-    may("break_glass_role", Text),
-    may("role", Text),
-    may("enable_kube_config", Flag),
-    may("image", Any),
-    may("labels", Any),
-    may("inputs", Any),
-    may("env_vars", Scalars),
-    may(
-        "triggers",
-        Tables(&[must("type", Text), may("index", Whole), may("cron_schedule", Text), may("component_name", Text)]),
-    ),
-    must(
-        "steps",
-        Tables(&[
-            must("name", Text),
-            may("command", Template),
-            may("inline_contents", TemplateFile),
-            may("env_vars", Scalars),
-            may("enable_kube_config", Flag),
-            may("public_repo", Table(REPO)),
-            may("connected_repo", Table(REPO)),
-        ]),
-    ),
+    may("idempotent", Flag).doc("Whether the steps may run again when a runner died in them; `false` by default"),
+    may("dependencies", Texts).doc("Components that must be deployed before it runs"),
+    may("break_glass_role", Template).doc("A break-glass role to run under; `role` is the newer way"),
+    may("role", Template).doc("The role to run under instead of the mode's; a template"),
+    may("enable_kube_config", Flag).doc("Whether steps get a kubeconfig of the cluster; `false` by default"),
+    may("kubernetes_context", Text)
+        .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
+    may("image", Template).doc("The image that steps run in; a template; the runner itself by default"),
+    may("labels", Scalars).doc("Words to find and group it by"),
+    may("inputs", Any).doc("What a run by hand asks for: a list of tables with `name`, `description` and `required`"),
+    may("env_vars", Scalars).doc("Environment variables of every step; values are templates"),
+    may("triggers", Tables(TRIGGER)).doc("What starts it"),
+    must("steps", Tables(STEP)).doc("What it does, in order; the first that fails ends it"),
+];
+
+const TRIGGER: &[Key] = &[
+    must("type", Text).doc("`manual`, `cron`, or an event such as `post-deploy-component`"),
+    may("index", Whole).doc("Its place among the actions that the same event starts"),
+    may("cron_schedule", Text).doc("For `cron`: five cron fields, in UTC, such as `*/5 * * * *`"),
+    may("component_name", Text).doc("The component that the event is about"),
+];
+
+const STEP: &[Key] = &[
+    must("name", Text).doc("What logs call the step"),
+    may("command", Template).doc("A shell command line; a template"),
+    may("inline_contents", TemplateFile).doc("A script's text, a template, or `./path` or address of it"),
+    may("env_vars", Scalars).doc("Environment variables of the step; values are templates"),
+    may("enable_kube_config", Flag).doc("Whether the action's steps get a kubeconfig; `false` by default"),
+    may("public_repo", Table(REPO)).doc("A git repository that anyone may read, in which the step runs"),
+    may("connected_repo", Table(REPO)).doc("A private git repository in which the step runs"),
+];
+
+const RUNBOOK_STEPS: &[&str] = &[
+    "component_deploy",
+    "component_tear_down",
+    "action",
+    "sandbox_reprovision",
+    "sandbox_provision",
+    "sandbox_deprovision",
+    "command",
+    "deploy",
 ];
 
 pub(super) const RUNBOOK: &[Key] = &[
-    must("name", Text),
-    may("description", Text),
-    may("readme", File),
-    may("labels", Any),
-    may("inputs", Any),
-    may(
-        "steps",
-        Tables(&[
-            may("name", Text),
-            must("type", Text),
-            may("action_name", Text),
-            may("component_name", Text),
-            may("command", Template),
-            may("timeout", Duration(MAX_ACTION_SECS)),
-            may("env_vars", Scalars),
-        ]),
-    ),
+    must("name", Text).doc("The runbook's name"),
+    may("description", Text).doc("What it is for, for people"),
+    may("readme", File).doc("Markdown for people, or `./path` or address of it"),
+    may("labels", Scalars).doc("Words to find and group it by"),
+    may("inputs", Any).doc("What a run asks for"),
+    may("steps", Tables(RUNBOOK_STEP)).doc("What it does, in order; the first that fails ends it"),
+];
+
+const RUNBOOK_STEP: &[Key] = &[
+    may("name", Text).doc("What the step is called"),
+    must("type", Word(RUNBOOK_STEPS)).doc("What the step does; `deploy` is an older name of `component_deploy`"),
+    may("action_name", Text).doc("For `action`: the action to run"),
+    may("component_name", Text).doc("For `component_deploy` and `component_tear_down`: the component"),
+    may("deploy_dependencies", Flag)
+        .doc("For `component_deploy`: whether to deploy what it depends on too; `false` by default"),
+    may("skip_component_deploys", Flag)
+        .doc("For sandbox steps: whether to leave the components as they are; `false` by default"),
+    may("command", Template).doc("For `command`, and `action` without a name: a shell command line; a template"),
+    may("inline_contents", TemplateFile)
+        .doc("Instead of `command`: a script's text, a template, or `./path` or address of it"),
+    may("timeout", Duration(MAX_ACTION_SECS))
+        .doc("The longest that the command may take, at most `30m`; `5m` by default"),
+    may("env_vars", Scalars).doc("Environment variables of the command; values are templates"),
+    may("role", Template).doc("The role that the step runs under; a template"),
 ];

@@ -1,60 +1,147 @@
-//! Keys of what an app says of itself: metadata, inputs, secrets, and its installs.
+//! Keys of what an app says of itself: metadata, inputs, secrets, its installs and its branches.
 
-use crate::spec::Holds::{Any, File, Flag, Tables, Template, Text, Word};
+use crate::spec::Holds::{Any, File, Flag, Table, Tables, Template, Text, Texts, Whole, Word};
 use crate::spec::{Key, may, must};
 
+use super::components::REPO;
+
 pub(super) const METADATA: &[Key] = &[
-    must("version", Text),
-    may("display_name", Text),
-    may("description", Text),
-    may("slack_webhook_url", Text),
-    may("readme", File),
-    may("label_colors", Any),
-    may("onboarding", Any),
-    may("kubernetes_context", Tables(&[must("name", Text), must("component", Text)])),
+    must("version", Text).doc("The version of the config format: `v2`"),
+    may("display_name", Text).doc("The app's name for people; the directory's name if absent"),
+    may("description", Text).doc("One line that says what the app is"),
+    may("slack_webhook_url", Text).doc("Accepted for other tools; nothing is sent to it"),
+    may("readme", File).doc("Markdown for people: the text itself or `./path` of a file"),
+    may("label_colors", Any).doc("Colours of labels by key, such as `env = \"#ff5733\"`; only shown"),
+    may("default_labels", Any).doc("Accepted for other tools; labels that every install has"),
+    may("onboarding", Any).doc("Accepted for other tools; how a catalogue shows the app"),
+    may("kubernetes_context", Tables(KUBERNETES_CONTEXT))
+        .doc("Clusters that components make and that others deploy into by name"),
 ];
 
-pub(super) const GROUP: &[Key] = &[must("name", Text), may("description", Text), may("display_name", Text)];
+const KUBERNETES_CONTEXT: &[Key] = &[
+    must("name", Text).doc("What components write under `kubernetes_context`; unique in the app"),
+    must("component", Text).doc("The component whose outputs describe the cluster"),
+];
+
+pub(super) const GROUP: &[Key] = &[
+    must("name", Text).doc("What inputs write under `group`; unique in the app"),
+    may("description", Text).doc("What the group's inputs are about, for people"),
+    may("display_name", Text).doc("The group's heading in forms; its name if absent"),
+];
 
 pub(super) const INPUT_TYPES: &[&str] = &["string", "number", "list", "json", "bool", "yaml", "hcl"];
 
 pub(super) const INPUT: &[Key] = &[
-    must("name", Text),
-    must("display_name", Text),
-    must("description", Text),
-    must("group", Text),
-    may("default", Any),
-    may("required", Flag),
-    may("sensitive", Flag),
-    may("type", Word(INPUT_TYPES)),
-    may("internal", Flag),
-    may("user_configurable", Flag),
+    must("name", Text).doc("What templates read: `{{ .nuon.inputs.inputs.<name> }}`; unique in the app"),
+    must("display_name", Text).doc("The question's heading in forms"),
+    must("description", Text).doc("What the answer is used for"),
+    must("group", Text).doc("The name of a `[[group]]`"),
+    may("default", Any).doc("The answer where none is given; it has to fit `type`"),
+    may("required", Flag).doc("Whether an install needs an answer; default `false`"),
+    may("sensitive", Flag).doc("Whether the answer is never shown again; default `false`"),
+    may("type", Word(INPUT_TYPES)).doc("What the answer is; default `string`"),
+    may("internal", Flag).doc("Whether forms leave the question out; default `false`"),
+    may("user_configurable", Flag)
+        .doc("Whether the customer answers, as a parameter of the install stack; default `false`: the vendor does"),
+    may("source", Word(&["vendor", "customer"]))
+        .doc("The older form of `user_configurable`: who answers; default `vendor`"),
 ];
 
-pub(super) const INPUTS: &[Key] = &[may("group", Tables(GROUP)), may("input", Tables(INPUT)), may("sources", Any)];
+pub(super) const INPUTS: &[Key] = &[
+    may("group", Tables(GROUP)).doc("Groups, in the order in which forms show them"),
+    may("input", Tables(INPUT)).doc("Questions to the vendor or the customer"),
+    may("source", Text).doc("One more file of groups and inputs, as under `sources`"),
+    may("sources", Texts).doc("More files of groups and inputs: `./path`, where `*` stands for any part of a name"),
+];
 
 pub(super) const SECRET: &[Key] = &[
-    must("name", Text),
-    may("display_name", Text),
-    must("description", Text),
-    may("required", Flag),
-    may("auto_generate", Flag),
-    may("format", Word(&["", "base64"])),
-    may("default", Text),
-    may("user_configurable", Flag),
-    may("kubernetes_sync", Flag),
-    may("kubernetes_secret_namespace", Template),
-    may("kubernetes_secret_name", Template),
+    must("name", Text).doc("What templates read: `{{ .nuon.secrets.<name> }}`; unique in the app"),
+    may("display_name", Text).doc("The question's heading in the install stack; the name if absent"),
+    must("description", Text).doc("What the secret is used for"),
+    may("required", Flag)
+        .doc("Whether the customer has to give a value; default `false`. Not with `auto_generate` or `default`"),
+    may("auto_generate", Flag)
+        .doc("Whether the install stack draws a random value; default `false`. Not with `required` or `default`"),
+    may("format", Word(&["", "base64"])).doc("How the value is to be read: plain (`\"\"`, the default) or `base64`"),
+    may("default", Text).doc("A default value; it is never part of an app version, so the customer is asked instead"),
+    may("user_configurable", Flag).doc("Accepted for other tools; the customer gives every secret that is not drawn"),
+    may("kubernetes_sync", Flag).doc("Whether a cluster gets a copy; default `false`"),
+    may("kubernetes_secret_namespace", Template).doc("The namespace of the copy; needed by `kubernetes_sync`"),
+    may("kubernetes_secret_name", Template).doc("The name of the copy; needed by `kubernetes_sync`"),
 ];
 
-pub(super) const SECRETS: &[Key] = &[may("secret", Tables(SECRET))];
+pub(super) const SECRETS: &[Key] =
+    &[may("secret", Tables(SECRET)).doc("Values that only the customer's account holds")];
 
 pub(super) const INSTALL: &[Key] = &[
-    must("name", Text),
-    may("approval_option", Word(&["approve-all", "prompt"])),
-    may("aws_account", Any),
-    may("azure_account", Any),
-    may("gcp_account", Any),
-    may("inputs", Any),
-    may("component_toggles", Any),
+    must("name", Text).doc("The install's name; unique in the app"),
+    may("approval_option", Word(&["approve-all", "auto", "prompt"]))
+        .doc("Whether plans wait for a person (`prompt`) or not (`approve-all`, `auto`); default `prompt`"),
+    may("labels", Any).doc("Labels by key, such as `env = \"production\"`"),
+    may("aws_account", Table(&[must("region", Text).doc("The region to install into, such as `eu-west-1`")]))
+        .doc("Where in AWS the install lives"),
+    may("azure_account", Table(&[may("location", Text).doc("The location, such as `westeurope`")]))
+        .doc("Where in Azure the install lives"),
+    may(
+        "gcp_account",
+        Table(&[
+            may("project_id", Text).doc("The project to install into"),
+            may("region", Text).doc("The region, such as `europe-west1`"),
+        ]),
+    )
+    .doc("Where in Google Cloud the install lives"),
+    may("inputs", Any).doc("Answers by input, each a string; one table or several (`[[inputs]]`)"),
+    may("component_toggles", Any).doc("Whether each toggleable component is part of the install, by component"),
+    may("stack_overrides", Any).doc("Accepted for other tools; what the install's stack has other than the app's"),
+];
+
+pub(super) const BRANCH: &[Key] = &[
+    may("name", Text).doc("The branch's name"),
+    may("connected_repo", Table(REPO)).doc("The repository that it follows, over a connection"),
+    may("public_repo", Table(REPO)).doc("The public repository that it follows"),
+    may("installs_directory", Text).doc("Where install files are; default `installs`"),
+    may("install_groups", Tables(INSTALL_GROUP)).doc("Installs that are deployed together, one group after another"),
+    may("preview", Table(PREVIEW)).doc("What a preview of a change does"),
+    may("run", Any).doc("Accepted for other tools; settings of a branch's runs"),
+    may("post_deploy_runbooks", Texts).doc("Runbooks to run on each install after its deploy, in this order"),
+    may("ignore_changes_regex", Text)
+        .doc("A regular expression over changed paths; a change of nothing but such paths deploys nothing"),
+    may("send_statuses_on_ignore", Flag).doc("Whether an ignored change still gets a commit status; default `false`"),
+];
+
+const INSTALL_GROUP: &[Key] = &[
+    must("name", Text).doc("The group's name; unique in the branch"),
+    may("order", Whole).doc("Its turn: lower goes first; default `0`"),
+    may("install_ids", Texts).doc("Its installs, by id"),
+    may("install_names", Texts).doc("Its installs, by name"),
+    may("label_selector", Any).doc("Labels that its installs have; not with `install_ids` or `install_names`"),
+    may("default", Flag).doc("Whether installs of no other group are in it; default `false`"),
+    may("use_for_previews", Flag).doc("Whether previews use it; default `false`"),
+    may("auto_approve_on_policies_passing", Flag)
+        .doc("Whether a plan that every policy passes needs no person; default `false`"),
+];
+
+const PREVIEW: &[Key] = &[
+    may("mode", Word(&["plan-only", "apply", "build-only"])).doc("How far a preview goes; default `plan-only`"),
+    may("install_id", Text).doc("The install that previews are made on, by id"),
+    may("install_name", Text).doc("The install that previews are made on, by name"),
+    may("label_selector", Any).doc("Labels of the install that previews are made on"),
+    may("set_statuses", Flag).doc("Whether previews set commit statuses; default `true`"),
+    may("comment", Flag).doc("Whether previews comment on the pull request; default `true`"),
+];
+
+/// What a page for customers says; none of it changes what is deployed.
+pub(super) const INSTALLER: &[Key] = &[
+    may("name", Text).doc("The installer's name"),
+    may("description", Text).doc("What it installs"),
+    may("documentation_url", Text).doc("A link for people"),
+    may("community_url", Text).doc("A link for people"),
+    may("homepage_url", Text).doc("A link for people"),
+    may("github_url", Text).doc("A link for people"),
+    may("logo_url", Text).doc("A link to an image"),
+    may("demo_url", Text).doc("A link for people"),
+    may("post_install_markdown", File).doc("Markdown that is shown after an install"),
+    may("footer_markdown", File).doc("Markdown at the foot of the page"),
+    may("copyright_markdown", File).doc("Markdown at the foot of the page"),
+    may("apps", Texts).doc("The apps that it offers"),
 ];

@@ -1,34 +1,74 @@
 //! Keys of components of every kind.
 
 use crate::spec::Holds::{
-    Any, Duration, Flag, Scalars, Table, Tables, Template, TemplateFile, Text, Texts, Values, Whole, Word,
+    Any, Duration, File, Flag, Scalars, Table, Tables, Template, TemplateFile, Text, Texts, Values, Whole, Word,
 };
 use crate::spec::{Key, may, must};
 
 use super::MAX_COMPONENT_SECS;
 
-pub(super) const REPO: &[Key] = &[must("repo", Text), may("directory", Text), may("branch", Text)];
+/// The longest that a component may take to become healthy, in seconds.
+const MAX_STABILIZATION_SECS: u32 = 60 * 60;
 
-pub(super) const VAR_FILE: &[Key] = &[must("contents", TemplateFile)];
+pub(super) const REPO: &[Key] = &[
+    must("repo", Text).doc("`owner/name` on GitHub, an `https://` or `ssh://` address, or `./path` of a directory"),
+    may("directory", Text).doc("The directory inside of the repository; its root by default"),
+    may("branch", Text).doc("A branch, tag or commit, pinned to a commit at sync; the default branch by default"),
+];
+
+const PUBLIC_REPO: Key = may("public_repo", Table(REPO)).doc("A git repository that anyone may read");
+const CONNECTED_REPO: Key =
+    may("connected_repo", Table(REPO)).doc("A private git repository, read with the vendor's own credentials");
+// Ours.
+const SOURCE: Key = may("source", Text).doc("`./path` of a directory beside this file, or in the app's directory");
+const ENV_VARS: Key = may("env_vars", Scalars).doc("Environment variables; values are templates");
+
+pub(super) const VAR_FILE: &[Key] =
+    &[must("contents", TemplateFile).doc("The file's text, a template, or `./path` of the file")];
 
 /// Keys of every component.
 pub(super) const COMPONENT: &[Key] = &[
-    must("name", Text),
-    must("type", Word(COMPONENT_TYPES)),
-    may("var_name", Text),
-    may("dependencies", Texts),
-    may("labels", Any),
-    may("operation_roles", Any),
-    may("kubernetes_context", Text),
-    may("toggleable", Flag),
-    may("default_enabled", Flag),
-    may("build_timeout", Duration(MAX_COMPONENT_SECS)),
-    may("deploy_timeout", Duration(MAX_COMPONENT_SECS)),
-    may("max_auto_retries", Whole),
-    may("skip_noops", Flag),
-    may("auto_approve_on_policies_passing", Flag),
-    may("health", Any),
-    may("drift_schedule", Text),
+    must("name", Text).doc("The component's name, with which others refer to it"),
+    must("type", Word(COMPONENT_TYPES)).doc("What the component is; decides which other keys it has"),
+    may("var_name", Text).doc("Another name for it in templates: `.nuon.components.<var_name>`"),
+    may("dependencies", Texts).doc("Components to deploy before it; those that its templates read are found anyway"),
+    may("labels", Scalars).doc("Words to find and group it by"),
+    may("operation_roles", Tables(OPERATION_ROLE)).doc("Roles that its operations take instead of their mode's"),
+    may("kubernetes_context", Text)
+        .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
+    may("toggleable", Flag).doc("Whether an install may leave it out; `false` by default"),
+    may("default_enabled", Flag).doc("Whether an install that does not say has it; `true` by default"),
+    may("build_timeout", Duration(MAX_COMPONENT_SECS))
+        .doc("The longest that a build may take, at most `1h`; `5m` by default, `15m` for images"),
+    may("deploy_timeout", Duration(MAX_COMPONENT_SECS))
+        .doc("The longest that a deploy may take; at most, and by default, `1h`"),
+    may("max_auto_retries", Whole).doc("How often a failed deploy is tried again by itself; `0` by default"),
+    may("skip_noops", Flag).doc("Whether a plan without changes ends the deploy; `false` by default"),
+    may("auto_approve_on_policies_passing", Flag)
+        .doc("Whether a plan that every policy lets pass needs no approval; `false` by default"),
+    may("health", Table(HEALTH)).doc("When a deploy of it counts as healthy"),
+    may("drift_schedule", Template).doc("When to look for drift: five cron fields, in UTC; never by default"),
+];
+
+pub(super) const OPERATION_ROLE: &[Key] = &[
+    must("operation", Word(&["deploy", "teardown"])).doc("What is done"),
+    must("role", Template).doc("The name of a role of this app; a template"),
+];
+
+const HEALTH: &[Key] = &[
+    may("enabled", Flag).doc("Whether anyone looks at its health; `true` by default"),
+    may("block_deploy", Flag).doc("Whether a deploy fails when it does not become healthy; `false` by default"),
+    may("stabilization_window", Duration(MAX_STABILIZATION_SECS))
+        .doc("How long it must stay healthy, at most `1h`; `3m` by default"),
+    may("required_checks", Texts).doc("Names of checks reported from outside that a deploy waits for"),
+    may("probes", Tables(PROBE)).doc("What the runner asks to learn whether it serves"),
+];
+
+const PROBE: &[Key] = &[
+    must("type", Word(&["http", "tcp", "exec"])).doc("`http` gets an address, `tcp` connects, `exec` runs a command"),
+    may("name", Text).doc("What the probe is called; its address or command by default"),
+    may("url", Template).doc("For `http` an address, for `tcp` also `host:port`; a template"),
+    may("command", Texts).doc("For `exec`: the program and its arguments, without a shell; templates"),
 ];
 
 pub(crate) const COMPONENT_TYPES: &[&str] = &[
@@ -59,79 +99,151 @@ pub(crate) fn component_keys(word: &str) -> &'static [Key] {
 }
 
 pub(super) const TERRAFORM_MODULE: &[Key] = &[
-    must("terraform_version", Text),
-    may("public_repo", Table(REPO)),
-    may("connected_repo", Table(REPO)),
-    // Ours: a directory beside the config.
-    may("source", Text),
-    may("vars", Values),
-    may("env_vars", Scalars),
-    may("var_file", Tables(VAR_FILE)),
+    must("terraform_version", Text).doc("The version of Terraform, such as `1.11.3`"),
+    PUBLIC_REPO,
+    CONNECTED_REPO,
+    SOURCE,
+    may("vars", Values).doc("Input variables of the module; strings are templates"),
+    ENV_VARS,
+    may("var_file", Tables(VAR_FILE)).doc("`.tfvars` files, in order; a later one wins"),
 ];
 
-pub(super) const IMAGE: &[Key] = &[must("image_url", Text), must("tag", Text)];
+const IMAGE_URL: Key = must("image_url", Text).doc("The image without its tag, such as `docker.io/library/nginx`");
+const TAG: Key = must("tag", Text).doc("The image's tag, pinned to a digest at build");
 
-pub(super) const ECR_IMAGE: &[Key] =
-    &[must("iam_role_arn", Text), must("region", Text), must("image_url", Text), must("tag", Text)];
+pub(super) const IMAGE: &[Key] = &[IMAGE_URL, TAG];
+
+pub(super) const ECR_IMAGE: &[Key] = &[
+    must("iam_role_arn", Text).doc("The role of the vendor's account that may read the repository"),
+    must("region", Text).doc("The registry's AWS region, such as `us-east-1`"),
+    IMAGE_URL,
+    TAG,
+];
+
+const GAR_IMAGE: &[Key] = &[
+    may("gcp_project_id", Text).doc("The Google Cloud project that holds the registry"),
+    may("region", Text).doc("The registry's Google Cloud region"),
+    IMAGE_URL,
+    TAG,
+    may("service_account_email", Text).doc("The service account that may read the repository"),
+    may("workload_identity_provider", Text).doc("The identity provider that lets others act as the service account"),
+];
+
+const ACR_IMAGE: &[Key] = &[
+    may("registry_url", Text).doc("The registry's login server, such as `acme.azurecr.io`"),
+    IMAGE_URL,
+    TAG,
+    may("tenant_id", Text).doc("The Azure tenant that owns the registry"),
+    may("client_id", Text).doc("The app registration that may read the repository"),
+    may("client_secret_name", Text).doc("The name of the secret that holds the app registration's password"),
+    may("client_certificate_name", Text).doc("The name of the secret that holds the app registration's certificate"),
+];
+
+const VERIFICATION: &[Key] = &[
+    may("require_signature", Flag)
+        .doc("Whether a build fails for an image without a valid signature; `false` by default"),
+    may("authorities", Tables(AUTHORITY)).doc("Who may have signed it; one of them is enough"),
+];
+
+const AUTHORITY: &[Key] = &[
+    may("type", Word(&["sigstore_keyless", "cosign_key"]))
+        .doc("Which kind of signature; found from the other keys by default"),
+    may("issuer", Text).doc("Of a keyless signature: who issued the certificate, such as `https://accounts.example`"),
+    may("subject", Text).doc("Of a keyless signature: the identity in the certificate"),
+    may("subject_regexp", Text).doc("Of a keyless signature: a pattern of the identity in the certificate"),
+    may("public_key", File).doc("The key in PEM form, or `./path` of it"),
+];
 
 pub(super) const CONTAINER_IMAGE: &[Key] = &[
-    may("public", Table(IMAGE)),
-    may("aws_ecr", Table(ECR_IMAGE)),
-    may("gcp_gar", Any),
+    may("public", Table(IMAGE)).doc("An image of a registry that anyone may read"),
+    may("aws_ecr", Table(ECR_IMAGE)).doc("An image of a private Amazon ECR registry"),
+    may("gcp_gar", Table(GAR_IMAGE)).doc("An image of Google Artifact Registry"),
+    may("azure_acr", Table(ACR_IMAGE)).doc("An image of Azure Container Registry"),
     // Ours: an OCI image layout beside the config.
-    may("oci_layout", Table(&[must("path", Text)])),
-    may("verification", Any),
+    may("oci_layout", Table(&[must("path", Text).doc("`./path` of the layout: a directory with an `index.json`")]))
+        .doc("An image that is already on disk, as an OCI image layout"),
+    may("verification", Table(VERIFICATION)).doc("Signatures that the image must have; checked at build"),
 ];
 
 /// Ours: a template that the runner deploys with the AWS API alone.
 pub(super) const CLOUDFORMATION_STACK: &[Key] = &[
-    may("template", Text),
-    may("source", Text),
-    may("stack_name", Template),
-    may("parameters", Scalars),
-    may("capabilities", Texts),
+    may("template", Text).doc("`./path` of the template"),
+    may("source", Text).doc("`./path` of a directory with a `template.yaml` or `template.json`"),
+    may("stack_name", Template).doc("The stack's name; a template; install and component name by default"),
+    may("parameters", Scalars).doc("Stack parameters; values are templates"),
+    may("capabilities", Texts).doc("What CloudFormation wants to be acknowledged, such as `CAPABILITY_NAMED_IAM`"),
+];
+
+const VALUES_FILE: &[Key] = &[
+    may("contents", TemplateFile).doc("The file's text, a template, or `./path` of the file"),
+    may("path", TemplateFile).doc("`./path` of the file"),
+    may("source", TemplateFile).doc("`./path` of the file; an older name of `path`"),
+];
+
+const HELM_REPO: &[Key] = &[
+    must("repo_url", Text).doc("The address of the chart repository"),
+    must("chart", Text).doc("The chart's name in it"),
+    may("version", Text).doc("The chart's version; the newest at build by default"),
 ];
 
 pub(super) const HELM_CHART: &[Key] = &[
-    must("chart_name", Template),
-    may("namespace", Template),
-    may("storage_driver", Word(&["secret", "configmap", "nuon"])),
-    may("take_ownership", Flag),
-    may("values", Values),
-    may("values_file", Tables(VAR_FILE)),
-    may("public_repo", Table(REPO)),
-    may("connected_repo", Table(REPO)),
-    may("helm_repo", Table(&[must("repo_url", Text), must("chart", Text), may("version", Text)])),
+    must("chart_name", Template).doc("The release's name; a template"),
+    may("namespace", Template).doc("The namespace; a template; the install's id by default"),
+    may("storage_driver", Word(&["secret", "configmap", "nuon"]))
+        .doc("Where Helm keeps its releases; the runner's by default"),
+    may("take_ownership", Flag).doc("Whether the release takes over objects that exist already; `false` by default"),
+    may("values", Values).doc("Values of the chart; strings are templates"),
+    may("values_file", Tables(VALUES_FILE)).doc("Values files, in order; a later one wins"),
+    PUBLIC_REPO,
+    CONNECTED_REPO,
+    SOURCE,
+    may("helm_repo", Table(HELM_REPO)).doc("A chart of a chart repository"),
+];
+
+const KUSTOMIZE: &[Key] = &[
+    may("path", Text).doc("The directory with the `kustomization.yaml`: in the repository, or else beside this file"),
+    may("directory", Text).doc("`./path` of a directory beside this file that is taken whole, instead of a repository"),
+    PUBLIC_REPO,
+    CONNECTED_REPO,
+    may("patches", Any).doc("Patches to apply afterwards"),
+    may("enable_helm", Flag).doc("Whether Kustomize may render charts; `false` by default"),
+    may("load_restrictor", Word(&["rootOnly", "none"]))
+        .doc("Whether files outside of the directory may be read; `rootOnly` by default"),
 ];
 
 pub(super) const KUBERNETES_MANIFEST: &[Key] = &[
-    may("manifest", TemplateFile),
-    must("namespace", Template),
-    may("kustomize", Any),
-    may("public_repo", Table(REPO)),
-    may("connected_repo", Table(REPO)),
+    may("manifest", TemplateFile).doc("The manifest's YAML, a template, or `./path` or address of it"),
+    must("namespace", Template).doc("The namespace; a template"),
+    may("kustomize", Table(KUSTOMIZE)).doc("A directory that Kustomize makes the manifest from, instead of `manifest`"),
+    PUBLIC_REPO,
+    CONNECTED_REPO,
 ];
 
 pub(super) const DOCKER_BUILD: &[Key] = &[
-    must("dockerfile", Text),
-    may("env_vars", Scalars),
-    may("public_repo", Table(REPO)),
-    may("connected_repo", Table(REPO)),
+    must("dockerfile", Text).doc("The Dockerfile, relative to the source's directory"),
+    ENV_VARS,
+    PUBLIC_REPO,
+    CONNECTED_REPO,
+    SOURCE,
+    // Ours.
+    may("build_args", Scalars).doc("Arguments of the build (`ARG`)"),
+    may("target", Text).doc("The stage of the Dockerfile to build; the last by default"),
 ];
 
 pub(super) const JOB: &[Key] = &[
-    must("image_url", Template),
-    must("tag", Template),
-    may("cmd", Texts),
-    may("args", Texts),
-    may("env_vars", Scalars),
+    must("image_url", Template).doc("The image without its tag; a template"),
+    must("tag", Template).doc("The image's tag; a template"),
+    may("cmd", Texts).doc("The program to run, instead of the image's entry point; templates"),
+    may("args", Texts).doc("Its arguments; templates"),
+    ENV_VARS,
 ];
 
 pub(super) const PULUMI: &[Key] = &[
-    must("runtime", Word(&["go", "nodejs", "python"])),
-    may("pulumi_version", Text),
-    may("public_repo", Table(REPO)),
-    may("connected_repo", Table(REPO)),
-    may("config", Values),
-    may("env_vars", Scalars),
+    must("runtime", Word(&["go", "nodejs", "python"])).doc("The language of the program"),
+    may("pulumi_version", Text).doc("The version of Pulumi; the runner's by default"),
+    PUBLIC_REPO,
+    CONNECTED_REPO,
+    SOURCE,
+    may("config", Values).doc("Configuration of the stack; strings are templates"),
+    ENV_VARS,
 ];

@@ -64,7 +64,7 @@ pub(crate) const ROOT: [(&str, Kind); 14] = [
 ];
 
 /// Folders whose TOML files are read, at any depth.
-pub(crate) const FOLDERS: [(&str, Kind); 10] = [
+pub(crate) const FOLDERS: [(&str, Kind); 11] = [
     ("components", Kind::Component),
     ("actions", Kind::Action),
     ("installs", Kind::Install),
@@ -75,6 +75,7 @@ pub(crate) const FOLDERS: [(&str, Kind); 10] = [
     ("policies", Kind::Policies),
     ("break_glass", Kind::BreakGlass),
     ("runbooks", Kind::Runbook),
+    ("branches", Kind::Branch),
 ];
 
 impl Kind {
@@ -94,8 +95,10 @@ impl Kind {
             Self::Sandbox => settings::SANDBOX,
             Self::Runner => settings::RUNNER,
             Self::Stack => settings::STACK,
-            Self::Policies => permissions::POLICIES,
-            Self::Installer | Self::Branch | Self::Triggers => &[],
+            Self::Policies => permissions::POLICIES_FILE,
+            Self::Installer => app::INSTALLER,
+            Self::Branch => app::BRANCH,
+            Self::Triggers => &[],
             Self::Component => components::COMPONENT,
             Self::Action => actions::ACTION,
             Self::Install => app::INSTALL,
@@ -105,6 +108,6 @@ impl Kind {
 
     /// Whether keys beyond those of the table are accepted without a word.
     pub(crate) const fn is_open(self) -> bool {
-        matches!(self, Self::Installer | Self::Branch | Self::Triggers)
+        matches!(self, Self::Installer | Self::Triggers)
     }
 }

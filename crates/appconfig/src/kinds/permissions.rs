@@ -1,73 +1,106 @@
-//! Keys of roles, and of the policies that judge what is done.
+//! Keys of roles, of which operation takes which, and of the policies that judge what is done.
 
 use crate::spec::Holds::{File, Flag, Table, Tables, Template, TemplateFile, Text, Texts, Word};
 use crate::spec::{Key, may, must};
 
+const POLICY_NAME: Key = may("name", Template).doc("The policy's name in the role; needed with `contents`");
+const MANAGED: Key =
+    may("managed_policy_name", Text).doc("An AWS managed policy by name or ARN, such as `ReadOnlyAccess`");
+const CONTENTS: Key = may("contents", TemplateFile)
+    .doc("A policy document in JSON: the text itself or `./path` of a file. Not with `managed_policy_name`");
+
 pub(super) const POLICY_OF_ROLE: &[Key] = &[
-    may("name", Template),
-    may("managed_policy_name", Text),
-    may("contents", TemplateFile),
-    may("gcp_predefined_role", Text),
+    POLICY_NAME,
+    MANAGED,
+    CONTENTS,
+    may("gcp_predefined_role", Text).doc("A predefined role of Google Cloud, such as `roles/editor`"),
+    may("gcp_permissions", Texts).doc("Accepted for other tools; single permissions of Google Cloud"),
+    may("azure_actions", Texts).doc("Accepted for other tools; single actions of Azure"),
+    may("azure_built_in_roles", Texts).doc("Accepted for other tools; built-in roles of Azure"),
 ];
 
-pub(super) const ROLE: &[Key] = &[
-    must("name", Template),
-    must("description", Template),
-    may("display_name", Template),
-    may("policies", Tables(POLICY_OF_ROLE)),
-    may("permissions_boundary", TemplateFile),
-    may("enabled_in_stack", Flag),
-    may("cloud_platform", Word(&["aws", "gcp", "azure"])),
-];
+const NAME: Key = must("name", Template).doc("The role's name; usually with the install's id in it. Unique in the app");
+const DESCRIPTION: Key = must("description", Template).doc("What the role is for; the customer reads it");
+const DISPLAY_NAME: Key = may("display_name", Template).doc("The role's name for people");
+const POLICIES: Key = may("policies", Tables(POLICY_OF_ROLE)).doc("What the role may do");
+const BOUNDARY: Key = may("permissions_boundary", TemplateFile)
+    .doc("The most that the role may ever do: a policy document in JSON, or `./path` of one. Empty for none");
+const ENABLED: Key = may("enabled_in_stack", Flag)
+    .doc("Whether the install stack has the role unless the customer says otherwise; default `true`, for break-glass `false`");
+const PLATFORM: Key =
+    may("cloud_platform", Word(&["aws", "gcp", "azure"])).doc("The cloud that the role is for; default `aws`");
+
+pub(super) const ROLE: &[Key] = &[TYPE, NAME, DESCRIPTION, DISPLAY_NAME, POLICIES, BOUNDARY, ENABLED, PLATFORM];
+
+/// Where something else already says the type.
+const TYPE: Key = may("type", Word(ROLE_TYPES)).doc("When the role is used; here its place says that already");
+
+const ROLE_TYPES: &[&str] = &["provision", "maintenance", "deprovision", "custom"];
 
 pub(super) const TYPED_ROLE: &[Key] = &[
-    must("type", Word(&["provision", "maintenance", "deprovision", "custom"])),
-    must("name", Template),
-    must("description", Template),
-    may("display_name", Template),
-    may("policies", Tables(POLICY_OF_ROLE)),
-    may("permissions_boundary", TemplateFile),
-    may("enabled_in_stack", Flag),
-    may("cloud_platform", Word(&["aws", "gcp", "azure"])),
+    must("type", Word(ROLE_TYPES))
+        .doc("When the role is used: in one of the three modes, or only where an operation names it (`custom`)"),
+    NAME,
+    DESCRIPTION,
+    DISPLAY_NAME,
+    POLICIES,
+    BOUNDARY,
+    ENABLED,
+    PLATFORM,
 ];
 
 pub(super) const ROLE_FILE: &[Key] = TYPED_ROLE;
 
 pub(super) const PERMISSIONS: &[Key] = &[
-    may("provision_role", Table(ROLE)),
-    may("maintenance_role", Table(ROLE)),
-    may("deprovision_role", Table(ROLE)),
-    may("roles", Tables(TYPED_ROLE)),
+    may("provision_role", Table(ROLE)).doc("The role that makes an install and deploys into it"),
+    may("maintenance_role", Table(ROLE)).doc("The role for actions, drift checks and updates"),
+    may("deprovision_role", Table(ROLE)).doc("The role that takes an install down"),
+    may("custom_roles", Tables(ROLE)).doc("Roles that only operations name"),
+    may("roles", Tables(TYPED_ROLE)).doc("Roles of any type, each with `type`"),
 ];
 
-pub(super) const BREAK_GLASS: &[Key] = &[may("role", Tables(ROLE))];
+pub(super) const BREAK_GLASS: &[Key] =
+    &[may("role", Tables(ROLE)).doc("Roles for emergencies; switched off until the customer switches them on")];
 
 pub(super) const OPERATION_ROLES: &[Key] = &[
-    may("type", Word(&["matrix"])),
-    may("rules", Tables(&[must("principal", Text), must("operation", Text), must("role", Text)])),
+    may("type", Word(&["matrix"])).doc("The form of the rules: `matrix`"),
+    may(
+        "rules",
+        Tables(&[
+            must("principal", Text)
+                .doc("Who acts: `nuon::component:<name>`, `nuon::action:<name>` (`*` for any) or `nuon::sandbox`"),
+            must("operation", Text).doc(
+                "What is done: `deploy`, `teardown` (component); `trigger` (action); `provision`, `reprovision`, `deprovision` (sandbox)",
+            ),
+            must("role", Template).doc("The name of the role that it takes, as under `permissions` or `break_glass`"),
+        ]),
+    )
+    .doc("Rules, of which the first that fits decides"),
 ];
 
-pub(super) const POLICIES: &[Key] = &[may(
+pub(super) const POLICY_TYPES: &[&str] = &[
+    "terraform_module",
+    "helm_chart",
+    "kubernetes_manifest",
+    "container_image",
+    "docker_build",
+    "pulumi",
+    "sandbox",
+    "kubernetes_cluster",
+    "runner_job_terraform_deploy",
+    "runner_job_helm_deploy",
+    "runner_job_action_workflow",
+];
+
+pub(super) const POLICIES_FILE: &[Key] = &[may(
     "policy",
     Tables(&[
-        must(
-            "type",
-            Word(&[
-                "terraform_module",
-                "helm_chart",
-                "kubernetes_manifest",
-                "container_image",
-                "pulumi",
-                "sandbox",
-                "kubernetes_cluster",
-                "runner_job_terraform_deploy",
-                "runner_job_helm_deploy",
-                "runner_job_action_workflow",
-            ]),
-        ),
-        may("name", Text),
-        may("engine", Word(&["kyverno", "opa"])),
-        may("components", Texts),
-        must("contents", File),
+        must("type", Word(POLICY_TYPES)).doc("What is judged: a kind of component, the `sandbox`, or the cluster"),
+        may("name", Text).doc("The policy's name in reports"),
+        may("engine", Word(&["kyverno", "opa"])).doc("What evaluates it; default `kyverno`"),
+        may("components", Texts).doc("The components that it judges; absent or `[\"*\"]`: every one of its type"),
+        must("contents", File)
+            .doc("Rego in package `nuon`, or a Kyverno policy: the text itself or `./path` of a file"),
     ]),
-)];
+)
+.doc("Policies that plans, manifests and images are held against")];

@@ -6,40 +6,50 @@ use crate::spec::{Key, may, must};
 use super::components::{REPO, VAR_FILE};
 
 pub(super) const SANDBOX: &[Key] = &[
-    may("type", Word(&["terraform", "pulumi"])),
-    may("runtime", Word(&["go", "nodejs", "python"])),
-    may("pulumi_version", Text),
-    may("pulumi_config", Values),
-    may("terraform_version", Text),
-    may("public_repo", Table(REPO)),
-    may("connected_repo", Table(REPO)),
-    may("vars", Values),
-    may("env_vars", Scalars),
-    may("var_file", Tables(VAR_FILE)),
-    may("drift_schedule", Text),
-    may("operation_roles", Any),
-    may("max_auto_retries", Whole),
-    may("skip_noops", Flag),
-    may("auto_approve_on_policies_passing", Flag),
+    may("type", Word(&["terraform", "pulumi"])).doc("What runs the module; default `terraform`"),
+    may("terraform_version", Text).doc("The version of Terraform, such as `1.11.3`; needed by `terraform`"),
+    may("runtime", Word(&["go", "nodejs", "python"])).doc("The language of the program; needed by `pulumi`"),
+    may("pulumi_version", Text).doc("The version of Pulumi; the newest that is known if absent"),
+    may("pulumi_config", Values).doc("The configuration of a Pulumi program; strings are templates"),
+    may("public_repo", Table(REPO)).doc("The module's repository, readable by everyone"),
+    may("connected_repo", Table(REPO)).doc("The module's repository, read with a connection"),
+    may("vars", Values).doc("Variables of the Terraform module; strings are templates"),
+    may("env_vars", Scalars).doc("Environment of the tool; values are templates"),
+    may("var_file", Tables(VAR_FILE)).doc("Variable files, in this order; a later one wins"),
+    may("drift_schedule", Text)
+        .doc("When drift is looked for: a cron expression of five fields in UTC; empty for never"),
+    may("operation_roles", Any).doc("The role of each operation, such as `provision = \"...\"`; names are templates"),
+    may("max_auto_retries", Whole).doc("How often a failed run is tried again by itself; default `0`"),
+    may("skip_noops", Flag).doc("Whether a plan without changes is not applied; default `false`"),
+    may("auto_approve_on_policies_passing", Flag)
+        .doc("Whether a plan that every policy passes needs no person; default `false`"),
 ];
 
 pub(super) const RUNNER: &[Key] = &[
-    must("runner_type", Text),
-    may("env_vars", Scalars),
-    may("helm_driver", Word(&["secret", "configmap", "nuon"])),
-    may("init_script_url", Text),
-    may("instance_type", Text),
+    must("runner_type", Text).doc("The cloud that the runner lives in: `aws`, `gcp` or `azure`"),
+    may("env_vars", Scalars).doc("Environment of every job; values are templates"),
+    may("helm_driver", Word(&["secret", "configmap", "nuon"]))
+        .doc("Where Helm keeps its releases unless a component says otherwise; default `secret`"),
+    may("init_script_url", Text).doc("A script of another system's runner; kept, and never run"),
+    may("instance_type", Text).doc("The kind of machine, such as `t3a.medium`; the install stack's own if absent"),
 ];
 
 pub(super) const STACK: &[Key] = &[
-    must("type", Word(&["aws-cloudformation", "azure-bicep", "gcp-terraform"])),
-    must("name", Template),
-    must("description", Template),
-    may("vpc_nested_template_url", Text),
-    may("runner_nested_template_url", Text),
+    must("type", Word(&["aws-cloudformation", "azure-bicep", "gcp-terraform"])).doc("The cloud that the app is for"),
+    must("name", Template).doc("The install stack's name for people"),
+    must("description", Template).doc("What the customer reads before making the stack"),
+    may("vpc_nested_template_url", Template).doc("Accepted for other tools; a template that makes the network"),
+    may("runner_nested_template_url", Template).doc("Accepted for other tools; a template that makes the runner"),
     may(
         "custom_nested_stacks",
-        Tables(&[must("name", Text), must("template_url", Text), may("index", Whole), may("parameters", Values)]),
-    ),
-    may("deployment_scope", Text),
+        Tables(&[
+            must("name", Text).doc("The nested stack's name; unique in the stack"),
+            must("template_url", Template).doc("Where its template is"),
+            may("index", Whole).doc("Its turn: lower goes first, each once; default `0`"),
+            may("parameters", Values)
+                .doc("Its parameters; templates over the install's id, name and inputs, which are known by then"),
+        ]),
+    )
+    .doc("Stacks that the install stack contains"),
+    may("deployment_scope", Text).doc("Azure: `resource_group` or `subscription`"),
 ];

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use freehold_appconfig::{Diagnostics, Loaded, check, load};
+use freehold_appconfig::{Diagnostics, Fetched, Loaded, check, load, load_with};
 use tempfile::TempDir;
 
 const METADATA: &str = "version = \"v2\"\n";
@@ -76,9 +76,23 @@ impl Config {
         load(&self.dir).map_or_else(|found| found, |loaded| loaded.warnings)
     }
 
+    /// As [`Self::faults`], with the texts behind addresses.
+    pub(crate) fn faults_with(&self, fetched: &[(&str, &str)]) -> Diagnostics {
+        load_with(&self.dir, &texts(fetched)).map_or_else(|found| found, |loaded| loaded.warnings)
+    }
+
+    /// As [`Self::load`], with the texts behind addresses.
+    pub(crate) fn load_with(&self, fetched: &[(&str, &str)]) -> Loaded {
+        load_with(&self.dir, &texts(fetched)).unwrap_or_else(|found| panic!("{found}"))
+    }
+
     pub(crate) fn check(&self) -> Diagnostics {
         check(&self.dir)
     }
+}
+
+fn texts(fetched: &[(&str, &str)]) -> Fetched {
+    fetched.iter().map(|(address, text)| ((*address).to_owned(), (*text).to_owned())).collect()
 }
 
 fn write(path: &Path, text: &str) {

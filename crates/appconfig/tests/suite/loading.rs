@@ -163,16 +163,6 @@ fn a_link_that_leads_out_of_a_source_is_refused_and_one_inside_is_kept() {
 }
 
 #[test]
-fn what_cannot_be_deployed_yet_is_an_error_for_load_and_a_warning_for_check() {
-    let config = good().with("components/job.toml", "name = \"job\"\ntype = \"job\"\nimage_url = \"x\"\ntag = \"1\"\n");
-
-    assert!(config.faults().has_errors());
-
-    assert!(!config.check().has_errors());
-    assert_eq!(config.check().iter().count(), 1);
-}
-
-#[test]
 fn mistakes_have_a_form_for_machines() {
     let config = good().with(
         "components/web2.toml",

@@ -1,8 +1,19 @@
 //! App configs on disk, as a person writes them.
 
+mod actions;
+mod addresses;
+mod components;
 mod config;
 mod faults;
+mod inputs;
+mod installs;
+mod links;
 mod loading;
 mod memory;
+mod permissions;
+mod policies;
 mod real_apps;
 mod robustness;
+mod schema_samples;
+mod schemas;
+mod settings;

@@ -1,40 +1,123 @@
-//! Real app configs pass `check` without an error.
+//! Real app configs pass `check` without an error, and all of their components become part of a version.
 
 use std::path::{Path, PathBuf};
 
-use freehold_appconfig::{Diagnostic, Severity, check};
+use freehold_appconfig::{Diagnostic, Diagnostics, Fetched, Loaded, Severity, check, load_with};
+use tempfile::TempDir;
 
-/// Returns the directory of real apps; it is no part of the project, and where it is absent the test says so and ends.
-fn real_apps() -> Option<PathBuf> {
+/// Returns the directories of real apps; they are no part of the project, and where they are absent the test says so
+/// and ends.
+pub(crate) fn real_apps() -> Option<Vec<PathBuf>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/appconfigs");
-    root.is_dir().then_some(root)
+    let Ok(entries) = std::fs::read_dir(root) else {
+        eprintln!("skipped: no real app configs beside the project");
+        return None;
+    };
+    let mut apps: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+    apps.sort();
+    assert!(apps.len() >= 20, "only {} apps", apps.len());
+    Some(apps)
 }
 
 #[test]
 fn every_real_app_passes() {
-    let Some(root) = real_apps() else {
-        eprintln!("skipped: no real app configs beside the project");
-        return;
-    };
-    let mut apps: Vec<PathBuf> =
-        std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
-    apps.sort();
+    let Some(apps) = real_apps() else { return };
 
     let failed: Vec<String> = apps
         .iter()
-        .flat_map(|app| check(app).iter().filter(|one| is_fault(one)).map(|one| said(app, one)).collect::<Vec<_>>())
+        .flat_map(|app| {
+            let found = check(app);
+            found
+                .iter()
+                .filter(|one| is_error(one) && left_out(one).is_none())
+                .map(|one| said(app, one))
+                .collect::<Vec<_>>()
+        })
         .collect();
 
-    assert!(apps.len() >= 20, "only {} apps", apps.len());
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// Whether the mistake is one of the config; files below `src/` are left out of the collection.
-fn is_fault(one: &Diagnostic) -> bool {
-    let left_out = one.message.starts_with("`./src/");
-    one.severity == Severity::Error && !(left_out && one.message.ends_with("it does not exist"))
+#[test]
+fn every_component_of_every_real_app_is_in_its_version() {
+    let Some(apps) = real_apps() else { return };
+
+    for app in apps {
+        let loaded = load_whole(&app);
+
+        let files = toml_files(&app.join("components"));
+        assert_eq!(loaded.version.components.len(), files, "{}", app.display());
+        assert_eq!(loaded.version.actions.len(), toml_files(&app.join("actions")), "{}", app.display());
+        assert_eq!(loaded.version.runbooks.len(), toml_files(&app.join("runbooks")), "{}", app.display());
+        assert!(loaded.addresses.is_empty());
+    }
+}
+
+/// Loads a copy of an app in which the files that the collection leaves out are there, with any text behind addresses.
+fn load_whole(app: &Path) -> Loaded {
+    let home = TempDir::new().unwrap();
+    let copy = home.path().join(app.file_name().unwrap());
+    copy_tree(app, &copy);
+    let mut fetched = Fetched::new();
+    for _ in 0..100 {
+        match load_with(&copy, &fetched) {
+            Ok(loaded) if loaded.addresses.is_empty() => return loaded,
+            Ok(loaded) => fetched.extend(loaded.addresses.into_iter().map(|address| (address, "a: 1".to_owned()))),
+            Err(found) => assert!(add_left_out(&copy, &found), "{}: {found}", app.display()),
+        }
+    }
+    panic!("{} is never whole", app.display());
+}
+
+/// Creates the files whose absence is an error; returns whether there was any other error.
+fn add_left_out(app: &Path, found: &Diagnostics) -> bool {
+    let errors: Vec<&Diagnostic> = found.iter().filter(|one| is_error(one)).collect();
+    let paths: Vec<&str> = errors.iter().filter_map(|one| left_out(one)).collect();
+    for path in &paths {
+        let path = app.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "x\n").unwrap();
+    }
+    paths.len() == errors.len()
+}
+
+fn is_error(one: &Diagnostic) -> bool {
+    one.severity == Severity::Error
+}
+
+/// Returns the path that an error misses below `src/`, which is left out of the collection.
+fn left_out(one: &Diagnostic) -> Option<&str> {
+    let path = one.message.strip_prefix('`')?.strip_suffix("` cannot be read: it does not exist")?;
+    path.starts_with("./src/").then_some(path)
 }
 
 fn said(app: &Path, one: &Diagnostic) -> String {
     format!("{}/{}:{}:{}: {}", app.display(), one.file, one.line, one.column, one.message)
+}
+
+fn toml_files(dir: &Path) -> usize {
+    let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .map(|path| {
+            if path.is_dir() {
+                toml_files(&path)
+            } else {
+                usize::from(path.extension().is_some_and(|extension| extension == "toml"))
+            }
+        })
+        .sum()
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_tree(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
 }

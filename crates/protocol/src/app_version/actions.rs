@@ -47,6 +47,12 @@ pub struct Action {
     pub image: Option<Value>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// What a run asks for, as the config says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Value>,
+    /// The cluster that steps talk to; empty for the sandbox's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kubernetes_context: String,
 }
 
 /// The repository that one step runs in.
@@ -112,6 +118,15 @@ pub struct RunbookStep {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     pub does: StepKind,
+    /// The role that it runs under; a template; empty for the one that the operation takes by itself.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub role: String,
+    /// Whether a deploy takes along what the component depends on.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub deploy_dependencies: bool,
+    /// Whether a sandbox step leaves the components as they are.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub skip_component_deploys: bool,
 }
 
 /// What a runbook's step does.
@@ -128,10 +143,15 @@ pub enum StepKind {
     Action {
         action: ActionName,
     },
+    SandboxProvision,
     SandboxReprovision,
-    /// A command line of its own; a template.
+    SandboxDeprovision,
+    /// A command line or a script of its own, each a template; the other one is empty.
     Command {
+        #[serde(default, skip_serializing_if = "String::is_empty")]
         command: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        inline_contents: String,
         timeout_secs: u32,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         env_vars: BTreeMap<String, String>,

@@ -85,6 +85,9 @@ impl ComponentSettings {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ComponentHealth {
+    /// Whether nobody looks at its health at all.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub disabled: bool,
     #[serde(default)]
     pub block_deploy: bool,
     pub stabilization_window_secs: u32,

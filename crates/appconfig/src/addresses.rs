@@ -1,0 +1,111 @@
+//! Texts that a config names by address: `https://...`, `http://...`, `git::...//path?ref=...`, `file://...`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where the texts behind addresses were put, and which of them are not there.
+#[derive(Debug, Default)]
+pub(crate) struct Addresses {
+    /// The number of the file that holds the text of an address.
+    pub(crate) files: BTreeMap<String, usize>,
+    /// Addresses whose text is to be fetched.
+    pub(crate) missing: BTreeSet<String>,
+}
+
+/// A file of a git repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitAddress {
+    /// The repository, as `git clone` takes it.
+    pub url: String,
+    /// Where the file is in it, with forward slashes.
+    pub path: String,
+    /// A branch, tag or commit; `HEAD` when the address names none.
+    pub reference: String,
+}
+
+/// Reads an address such as `git::https://host/owner/name//path/of/file?ref=v1`; nothing for any other text.
+///
+/// Neither part of the answer begins with a dash, and the path stays inside of the repository, so that all three can be
+/// given to `git`.
+pub fn git_address(text: &str) -> Option<GitAddress> {
+    let rest = text.strip_prefix("git::")?;
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let after_scheme = rest.find("://").map_or(0, |at| at + 3);
+    let at = rest.get(after_scheme..)?.find("//")? + after_scheme;
+    let (url, path) = (rest.get(..at)?, rest.get(at + 2..)?);
+    let reference = query.split('&').find_map(|pair| pair.strip_prefix("ref=")).unwrap_or("HEAD");
+    let remote = ["https://", "ssh://", "http://", "git@"].iter().any(|start| url.starts_with(start));
+    let inside = !path.is_empty() && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    let plain =
+        |text: &str| !text.is_empty() && !text.starts_with('-') && !text.contains(|c: char| c.is_control() || c == ' ');
+    (remote && inside && plain(url) && plain(path) && plain(reference)).then(|| GitAddress {
+        url: url.to_owned(),
+        path: path.to_owned(),
+        reference: reference.to_owned(),
+    })
+}
+
+/// How a text is found that a value names instead of being it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Naming<'a> {
+    /// A path, relative to the file or the app's directory.
+    Path(&'a str),
+    /// What stands after `file://`.
+    FileAddress(&'a str),
+    /// An address to be fetched.
+    Remote,
+    /// `git::` without what belongs behind it.
+    Malformed,
+}
+
+/// Returns how `text` names a text; nothing when it is the text itself.
+pub(crate) fn naming(text: &str) -> Option<Naming<'_>> {
+    if text.contains('\n') {
+        return None;
+    }
+    if let Some(path) = text.strip_prefix("file://") {
+        return Some(Naming::FileAddress(path));
+    }
+    if text.starts_with("git::") {
+        return Some(if git_address(text).is_some() { Naming::Remote } else { Naming::Malformed });
+    }
+    if ["https://", "http://"].iter().any(|start| text.starts_with(start)) {
+        return Some(Naming::Remote);
+    }
+    ["./", "../"].iter().any(|start| text.starts_with(start)).then_some(Naming::Path(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_git_address_is_taken_apart() {
+        let found = git_address("git::https://git.example/acme/app//deploy/crds.yaml?ref=v1.2").unwrap();
+
+        assert_eq!(found.url, "https://git.example/acme/app");
+        assert_eq!(found.path, "deploy/crds.yaml");
+        assert_eq!(found.reference, "v1.2");
+        assert_eq!(git_address("git::git@git.example:acme/app.git//a.sh").unwrap().reference, "HEAD");
+        assert_eq!(
+            git_address("git::ssh://git@git.example/acme/app//a.sh?depth=1&ref=main").unwrap().reference,
+            "main"
+        );
+    }
+
+    #[test]
+    fn an_address_that_git_could_misread_is_none() {
+        for text in [
+            "https://git.example/a//b",
+            "git::https://git.example/acme/app",
+            "git::https://git.example/acme/app//",
+            "git::https://git.example/acme/app//../secret",
+            "git::https://git.example/acme/app//a?ref=--upload-pack=x",
+            "git::https://git.example/acme/app//-a",
+            "git::--upload-pack=x//a",
+            "git::/etc//passwd",
+            "git::ext::sh//a",
+        ] {
+            assert_eq!(git_address(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The reference of the format in Markdown.
+
+use std::fmt::Write as _;
+
+use super::rule::Rule;
+use super::{Shape, about, rules, schema_kinds, sentence};
+use crate::kinds::{Kind, component_keys};
+use crate::spec::{Holds, Key};
+
+/// Component types that a runner can deploy.
+pub(super) const DEPLOYED: [&str; 3] = ["terraform_module", "cloudformation_stack", "container_image"];
+
+const HEAD: &str = "\
+# The app config
+
+An app is one directory of TOML files, and the directory's name is the app's. `freehold app check DIR` says what is
+wrong with it; `freehold app schema` writes JSON Schemas with which editors say the same while you type. This page is
+made of the tables that both read.
+
+## Layout
+
+Each file is of one kind, which its place tells: the files below in the app's directory itself, and every TOML file, at
+any depth and with any name, in the folders below. A first comment such as `# helm` is for people and editors. An
+unknown key has no effect and gives a warning; a wrong type, a missing key or an unknown word is an error.
+
+";
+
+const FEATURES: &str = "\
+## What values are
+
+| the tables say | what belongs there |
+|---|---|
+| text | a string, taken as it is |
+| template | a string; `{{ .nuon.install.id }}` and the like are filled in when it is used |
+| text or file | a string, or where one is; taken as it is |
+| template or file | a string, or where one is; its text is a template |
+| duration | hours, minutes and seconds such as `90s`, `5m` or `1h30m` |
+| scalars | a table of strings, numbers and booleans; strings are templates |
+| values | a table of any values; strings in it are templates |
+| any | any value |
+
+**Files.** `./path` is looked for beside the config file, then from the app's directory. A path never leaves the app's
+directory.
+
+**Addresses.** `https://...`, `file://...` and `git::...//path?ref=...` stand for the text behind them, which is fetched
+when an app version is made.
+
+**Templates** are written in Go's template language, with the functions of Sprig that configs use, over one tree:
+`.nuon`, or `.freehold`, which is the same. In it are `org`, `app`, `install` (`id`, `name`, `inputs`, `sandbox`),
+`inputs.inputs`, `install_stack.outputs`, `sandbox.outputs`, `components.<name>.outputs`,
+`actions.workflows.<name>.outputs`, `secrets`, `runner`, `domain` and `cloud_account`. A reference to another component's
+outputs is a dependency on it. One to something that does not exist is an error, with the nearest name.
+
+";
+
+/// Returns the reference of all kinds of file, as Markdown.
+pub fn reference() -> String {
+    let mut text = String::from(HEAD);
+    text.push_str("| file | what it holds |\n|---|---|\n");
+    for kind in schema_kinds() {
+        if let Shape::File(file) = kind.0 {
+            let files: Vec<String> = kind.files().iter().map(|glob| format!("`{glob}`")).collect();
+            write(&mut text, &format!("| {} | [{}](#{kind}): {} |\n", files.join(", "), about(file).0, about(file).1));
+        }
+    }
+    text.push('\n');
+    text.push_str(FEATURES);
+    let deployed: Vec<String> = DEPLOYED.iter().map(|word| format!("`{word}`")).collect();
+    write(
+        &mut text,
+        &format!(
+            "**What can be deployed.** Every type of component is read and checked. Of them, {} can be deployed so far; \
+             an install of an app with another one says so. An install lives in AWS: stacks of Azure and GCP are read \
+             and checked only.\n",
+            deployed.join(", ")
+        ),
+    );
+    for kind in schema_kinds() {
+        section(&mut text, kind.name(), kind.0);
+    }
+    text
+}
+
+fn section(text: &mut String, name: &str, shape: Shape) {
+    write(text, &format!("\n## {name}\n\n"));
+    let keys = match shape {
+        Shape::File(kind) => {
+            write(text, &format!("{}. {}\n", about(kind).0, about(kind).1));
+            kind.keys()
+        }
+        Shape::Component(word) => {
+            let deployed = if DEPLOYED.contains(&word) { "" } else { " It cannot be deployed yet." };
+            write(
+                text,
+                &format!(
+                    "A component with `type = \"{word}\"`: the keys of every [component](#component), and these.{deployed}\n"
+                ),
+            );
+            component_keys(word)
+        }
+    };
+    if let Shape::File(Kind::Component) = shape {
+        text.push_str("The keys of every component; its type brings more.\n");
+    }
+    if keys.is_empty() {
+        return;
+    }
+    text.push_str("\n| key | holds | required | meaning |\n|---|---|---|---|\n");
+    let mut said = Vec::new();
+    rows(text, &mut said, name, "", keys);
+    if !said.is_empty() {
+        text.push('\n');
+        for (at, sentence) in said {
+            let inside = if at.is_empty() { String::new() } else { format!("In `{at}`: ") };
+            write(text, &format!("- {inside}{sentence}\n"));
+        }
+    }
+}
+
+/// Writes one row for each key, those of inner tables after the table; collects what rules say.
+fn rows(text: &mut String, said: &mut Vec<(String, String)>, path: &str, before: &str, keys: &[Key]) {
+    let inside = before.trim_end_matches('.');
+    said.extend(rules::at(path).flat_map(Rule::sentences).map(|sentence| (inside.to_owned(), sentence)));
+    for key in keys {
+        let must = if key.must { "yes" } else { "" };
+        let doc = sentence(key.doc).unwrap_or_default().replace('|', "\\|");
+        write(text, &format!("| `{before}{}` | {} | {must} | {doc} |\n", key.name, held(&key.holds)));
+        let path = format!("{path}.{}", key.name);
+        match &key.holds {
+            Holds::Table(keys) => rows(text, said, &path, &format!("{before}{}.", key.name), keys),
+            Holds::Tables(keys) => rows(text, said, &path, &format!("{before}{}[].", key.name), keys),
+            Holds::Text
+            | Holds::Template
+            | Holds::TemplateFile
+            | Holds::File
+            | Holds::Word(_)
+            | Holds::Flag
+            | Holds::Whole
+            | Holds::Duration(_)
+            | Holds::Texts
+            | Holds::Scalars
+            | Holds::Values
+            | Holds::Any => {}
+        }
+    }
+}
+
+fn held(holds: &Holds) -> String {
+    match holds {
+        Holds::Text => "text".to_owned(),
+        Holds::Template => "template".to_owned(),
+        Holds::TemplateFile => "template or file".to_owned(),
+        Holds::File => "text or file".to_owned(),
+        Holds::Word(words) => {
+            let shown = |word: &&str| if word.is_empty() { "`\"\"`".to_owned() } else { format!("`{word}`") };
+            words.iter().map(shown).collect::<Vec<_>>().join(", ")
+        }
+        Holds::Flag => "`true` or `false`".to_owned(),
+        Holds::Whole => "whole number".to_owned(),
+        Holds::Duration(most) => format!("duration, at most {}", length(*most)),
+        Holds::Texts => "list of texts".to_owned(),
+        Holds::Scalars => "scalars".to_owned(),
+        Holds::Values => "values".to_owned(),
+        Holds::Table(_) => "table".to_owned(),
+        Holds::Tables(_) => "list of tables".to_owned(),
+        Holds::Any => "any".to_owned(),
+    }
+}
+
+fn length(secs: u32) -> String {
+    match (secs % 3600, secs % 60) {
+        (0, _) => format!("`{}h`", secs / 3600),
+        (_, 0) => format!("`{}m`", secs / 60),
+        _ => format!("`{secs}s`"),
+    }
+}
+
+fn write(text: &mut String, more: &str) {
+    // INVARIANT: writing to a string does not fail.
+    let _ = text.write_str(more);
+}

@@ -1,0 +1,263 @@
+//! One rule about the keys of a table: as JSON Schema, and as a sentence.
+
+use serde_json::{Map, Value, json};
+
+/// What keys of one table are to each other. A key is *given* when it is there and neither `false` nor empty.
+#[derive(Debug)]
+pub(super) enum Rule {
+    /// One of these keys is there, and no other of them.
+    ExactlyOne(&'static [&'static str]),
+    /// No two of these keys are there.
+    AtMostOne(&'static [&'static str]),
+    /// One of these keys is given, and no other of them.
+    OneGiven(&'static [&'static str]),
+    /// No two of these keys are given.
+    AtMostOneGiven(&'static [&'static str]),
+    /// One of these keys is given, unless a key holds a word.
+    SomeGivenUnless(&'static [&'static str], &'static str, &'static str),
+    /// When the first key is given, so are the others.
+    Needs(&'static str, &'static [&'static str]),
+    /// When the first key is given, none of the others is there.
+    Excludes(&'static str, &'static [&'static str]),
+    /// By the word under a key, other keys are needed. The first case is also that of a table without the key when the
+    /// flag says so.
+    ByWord(&'static str, bool, &'static [Case]),
+    /// A key that holds one of some words.
+    Words(&'static str, &'static [&'static [&'static str]]),
+    /// A key whose text has a form, and the form in words.
+    Form(&'static str, &'static str, &'static str),
+    /// A key that holds something of this schema, and what that is in words.
+    Holds(&'static str, fn() -> Value, &'static str),
+    /// The default of an input fits its type.
+    Default,
+    /// Who signed an image is known by a key, or by an identity that an issuer vouches for.
+    Signature,
+}
+
+/// Words of a key, and what is needed with them.
+#[derive(Debug)]
+pub(super) struct Case {
+    pub(super) words: &'static [&'static str],
+    pub(super) needs: &'static [&'static str],
+    pub(super) how: How,
+}
+
+/// How many of some keys are needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// All are given.
+    All,
+    /// One is there, and no other.
+    One,
+}
+
+impl Rule {
+    /// Adds to the schema of a table what the rule says.
+    pub(super) fn add_to(&self, table: &mut Map<String, Value>) {
+        match self {
+            Self::ExactlyOne(keys) => {
+                exclude(table, keys, there);
+                table.insert("anyOf".to_owned(), keys.iter().map(|key| there(key)).collect());
+            }
+            Self::AtMostOne(keys) => exclude(table, keys, there),
+            Self::OneGiven(keys) => {
+                table.insert("oneOf".to_owned(), keys.iter().map(|key| given(key)).collect());
+            }
+            Self::AtMostOneGiven(keys) => exclude(table, keys, given),
+            Self::SomeGivenUnless(keys, key, word) => {
+                let unless = json!({ "required": [key], "properties": { *key: { "const": word } } });
+                table.insert("anyOf".to_owned(), keys.iter().map(|key| given(key)).chain([unless]).collect());
+            }
+            Self::Needs(key, others) => {
+                if let Value::Object(needed) = all_given(others) {
+                    depend(table, key, |then| then.extend(needed));
+                }
+            }
+            Self::Excludes(key, others) => {
+                let others: Vec<Value> = others.iter().map(|key| there(key)).collect();
+                depend(table, key, |then| {
+                    then.insert("not".to_owned(), json!({ "anyOf": others }));
+                });
+            }
+            Self::ByWord(key, unsaid, cases) => {
+                for (at, case) in cases.iter().enumerate() {
+                    let is_word = json!({ *key: { "enum": case.words } });
+                    let condition = match at {
+                        0 if *unsaid => json!({ "properties": is_word }),
+                        _ => json!({ "required": [key], "properties": is_word }),
+                    };
+                    let then = match case.how {
+                        How::All => all_given(case.needs),
+                        How::One => json!({ "oneOf": case.needs.iter().map(|key| there(key)).collect::<Vec<_>>() }),
+                    };
+                    choose(table, condition, then);
+                }
+            }
+            Self::Words(key, words) => set(table, key, "enum", json!(words.concat())),
+            Self::Form(key, pattern, _) => set(table, key, "pattern", json!(pattern)),
+            Self::Holds(key, schema, _) => {
+                if let Value::Object(schema) = schema() {
+                    schema.into_iter().for_each(|(word, value)| set(table, key, &word, value));
+                }
+            }
+            Self::Default => defaults(table),
+            Self::Signature => signature(table),
+        }
+    }
+
+    /// Returns the keys that the rule names.
+    #[cfg(test)]
+    pub(super) fn keys(&self) -> Vec<&'static str> {
+        match self {
+            Self::ExactlyOne(keys) | Self::AtMostOne(keys) | Self::OneGiven(keys) | Self::AtMostOneGiven(keys) => {
+                keys.to_vec()
+            }
+            Self::SomeGivenUnless(keys, key, _) | Self::Needs(key, keys) | Self::Excludes(key, keys) => {
+                [keys, &[*key][..]].concat()
+            }
+            Self::ByWord(key, _, cases) => cases.iter().flat_map(|case| case.needs).chain([key]).copied().collect(),
+            Self::Words(key, _) | Self::Form(key, ..) | Self::Holds(key, ..) => vec![key],
+            Self::Default => vec!["type", "default"],
+            Self::Signature => vec!["type", "public_key", "issuer", "subject", "subject_regexp"],
+        }
+    }
+
+    /// Returns what the rule says, for the reference.
+    pub(super) fn sentences(&self) -> Vec<String> {
+        match self {
+            Self::ExactlyOne(keys) | Self::OneGiven(keys) => vec![format!("Exactly one of {}.", list(keys))],
+            Self::AtMostOne(keys) | Self::AtMostOneGiven(keys) => vec![format!("At most one of {}.", list(keys))],
+            Self::SomeGivenUnless(keys, key, word) => {
+                vec![format!("One of {}, unless `{key}` is `{word}`.", list(keys))]
+            }
+            Self::Needs(key, others) => vec![format!("`{key}` needs {}.", list(others))],
+            Self::Excludes(key, others) => vec![format!("`{key}` stands without {}.", list(others))],
+            Self::ByWord(key, _, cases) => cases
+                .iter()
+                .map(|case| {
+                    let any = if case.how == How::One { "exactly one of " } else { "" };
+                    format!("`{key}` {} needs {any}{}.", list(case.words), list(case.needs))
+                })
+                .collect(),
+            Self::Words(key, words) => vec![format!("`{key}` is one of {}.", list(&words.concat()))],
+            Self::Form(key, _, form) | Self::Holds(key, _, form) => vec![format!("`{key}` is {form}.")],
+            Self::Default => vec!["`default` fits `type`.".to_owned()],
+            Self::Signature => {
+                vec!["Either `public_key`, or `issuer` with exactly one of `subject`, `subject_regexp`.".to_owned()]
+            }
+        }
+    }
+}
+
+fn list(keys: &[&str]) -> String {
+    keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn there(key: &str) -> Value {
+    json!({ "required": [key] })
+}
+
+fn given(key: &str) -> Value {
+    json!({ "required": [key], "properties": { key: not_empty() } })
+}
+
+fn all_given(keys: &[&str]) -> Value {
+    let filled: Map<String, Value> = keys.iter().map(|key| ((*key).to_owned(), not_empty())).collect();
+    json!({ "required": keys, "properties": filled })
+}
+
+fn not_empty() -> Value {
+    json!({ "not": { "enum": [false, "", [], {}] } })
+}
+
+/// Sets `word` of the schema of `key`, where the table has it.
+fn set(table: &mut Map<String, Value>, key: &str, word: &str, value: Value) {
+    let property = table.get_mut("properties").and_then(|all| all.get_mut(key)).and_then(Value::as_object_mut);
+    if let Some(property) = property {
+        property.insert(word.to_owned(), value);
+    }
+}
+
+/// Says of each of `keys` that none of the others stands beside it. Not by `oneOf`: an editor then marks the wrong
+/// thing, and offers every key in vain.
+fn exclude(table: &mut Map<String, Value>, keys: &[&str], is: fn(&str) -> Value) {
+    for key in keys {
+        let others: Vec<Value> = keys.iter().filter(|other| *other != key).map(|other| is(other)).collect();
+        let none = json!({ "anyOf": others });
+        let forbid = |inner: &mut Map<String, Value>| {
+            inner.insert("not".to_owned(), none);
+        };
+        if is(key) == there(key) {
+            inside(table, "dependencies", |all| inside(all, key, forbid));
+        } else {
+            depend(table, key, forbid);
+        }
+    }
+}
+
+/// Changes the schema that the table has to fit once `key` is given.
+fn depend(table: &mut Map<String, Value>, key: &str, change: impl FnOnce(&mut Map<String, Value>)) {
+    inside(table, "dependencies", |all| {
+        inside(all, key, |one| {
+            one.insert("if".to_owned(), given(key));
+            inside(one, "then", change);
+        });
+    });
+}
+
+/// Changes the object under `word`, which is made where it is missing.
+fn inside(object: &mut Map<String, Value>, word: &str, change: impl FnOnce(&mut Map<String, Value>)) {
+    if let Some(inner) = object.entry(word).or_insert_with(|| json!({})).as_object_mut() {
+        change(inner);
+    }
+}
+
+/// Adds a condition; of all that a table has, the first that holds decides.
+fn choose(table: &mut Map<String, Value>, condition: Value, then: Value) {
+    if table.contains_key("if") {
+        inside(table, "else", |rest| choose(rest, condition, then));
+    } else {
+        table.insert("if".to_owned(), condition);
+        table.insert("then".to_owned(), then);
+    }
+}
+
+/// A number in quotes, or nothing between them, or a template.
+const NUMBER: &str = r"^([-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?)?$|\{\{";
+
+/// Says which defaults fit which type of input; a text that is to hold JSON, YAML or HCL is not read here.
+fn defaults(table: &mut Map<String, Value>) {
+    let cases: [(&[&str], Value); 5] = [
+        (&["number"], json!({ "type": ["number", "string"], "pattern": NUMBER })),
+        (&["bool"], json!({ "type": ["boolean", "string"], "pattern": r"^(true|false)?$|\{\{" })),
+        (&["list"], json!({ "type": ["array", "string"] })),
+        (&["json"], json!({ "type": ["array", "object", "string"] })),
+        (&["yaml", "hcl"], json!({ "type": "string" })),
+    ];
+    for (words, default) in cases {
+        let condition = json!({ "required": ["type"], "properties": { "type": { "enum": words } } });
+        choose(table, condition, json!({ "properties": { "default": default } }));
+    }
+    // A string, which an input without a type is too; of numbers and flags the reader only warns.
+    let scalar = json!({ "type": ["string", "number", "boolean"] });
+    let condition = json!({ "properties": { "type": { "const": "string" } } });
+    choose(table, condition, json!({ "properties": { "default": scalar } }));
+}
+
+fn signature(table: &mut Map<String, Value>) {
+    let keyless = json!({ "anyOf": [
+        { "required": ["type"], "properties": { "type": { "const": "sigstore_keyless" } } },
+        { "not": { "anyOf": [there("type"), there("public_key")] } },
+    ] });
+    let identity = json!({
+        "required": ["issuer"],
+        "oneOf": [there("subject"), there("subject_regexp")],
+        "not": there("public_key"),
+    });
+    choose(table, keyless, identity);
+    let key = json!({
+        "required": ["public_key"],
+        "not": { "anyOf": [there("issuer"), there("subject"), there("subject_regexp")] },
+    });
+    table.insert("else".to_owned(), key);
+}

@@ -1,0 +1,706 @@
+//! Every kind of component: the document that its config becomes, and what is said about faulty ones.
+
+use freehold_protocol::app_version::{Component, ComponentSpec, Reference};
+use freehold_protocol::order::Source;
+use serde_json::json;
+
+use crate::config::{Config, good};
+
+const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+
+fn component(config: &Config, name: &str) -> Component {
+    config.load().version.component(&name.parse().unwrap()).unwrap().clone()
+}
+
+/// Returns the component as canonical JSON says it, without what every kind has.
+fn special(config: &Config, name: &str) -> serde_json::Value {
+    let component = component(config, name);
+    json!({ "source": component.source, "spec": component.spec })
+}
+
+#[test]
+fn a_chart_of_a_chart_repository_has_values_and_files() {
+    let config = good()
+        .with(
+            "components/db.toml",
+            r#"
+name = "db"
+type = "helm_chart"
+chart_name = "postgres"
+storage_driver = "configmap"
+take_ownership = true
+
+[helm_repo]
+repo_url = "https://charts.example"
+chart = "postgres"
+version = "1.2.3"
+
+[values]
+"image.tag" = "{{ .nuon.components.web.outputs.image.tag }}"
+replicas = 2
+
+[[values_file]]
+contents = "./db.yaml"
+
+[[values_file]]
+path = "./more.yaml"
+"#,
+        )
+        .with("components/db.yaml", "a: {{ .nuon.install.id }}\n")
+        .with("components/more.yaml", "b: 2\n");
+
+    insta::assert_snapshot!(serde_json::to_string_pretty(&special(&config, "db")).unwrap(), @r#"
+    {
+      "source": {
+        "chart": "postgres",
+        "from": "chart",
+        "repo_url": "https://charts.example",
+        "version": "1.2.3"
+      },
+      "spec": {
+        "chart_name": "postgres",
+        "kind": "helm_chart",
+        "namespace": "{{ .nuon.install.id }}",
+        "storage_driver": "configmap",
+        "take_ownership": true,
+        "values": {
+          "image.tag": "{{ .nuon.components.web.outputs.image.tag }}",
+          "replicas": 2
+        },
+        "values_files": [
+          "a: {{ .nuon.install.id }}\n",
+          "b: 2\n"
+        ]
+      }
+    }
+    "#);
+    assert_eq!(component(&config, "db").dependencies, ["web".parse().unwrap()].into());
+}
+
+#[test]
+fn a_chart_of_a_git_repository_lives_in_the_namespace_of_the_install() {
+    let text = format!(
+        "name = \"db\"\ntype = \"helm_chart\"\nchart_name = \"db\"\n[public_repo]\nrepo = \"acme/charts\"\ndirectory = \"./db\"\nbranch = \"{COMMIT}\"\n"
+    );
+    let config = good().with("components/db.toml", &text);
+
+    insta::assert_snapshot!(serde_json::to_string_pretty(&special(&config, "db")).unwrap(), @r#"
+    {
+      "source": {
+        "commit": "0123456789abcdef0123456789abcdef01234567",
+        "directory": "db",
+        "from": "git",
+        "url": "https://github.com/acme/charts"
+      },
+      "spec": {
+        "chart_name": "db",
+        "kind": "helm_chart",
+        "namespace": "{{ .nuon.install.id }}"
+      }
+    }
+    "#);
+}
+
+#[test]
+fn a_manifest_is_a_text_or_a_file() {
+    let config = good()
+        .with(
+            "components/a.toml",
+            "name = \"a\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = '''\nkind: Pod\n'''\n",
+        )
+        .with(
+            "components/b.toml",
+            "name = \"b\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = \"./b.yaml\"\n",
+        )
+        .with("components/b.yaml", "kind: {{ .nuon.inputs.inputs.region }}\n");
+
+    let manifest = |name: &str| match component(&config, name).spec {
+        ComponentSpec::KubernetesManifest { manifest, .. } => manifest,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(manifest("a"), "kind: Pod\n");
+    assert_eq!(manifest("b"), "kind: {{ .nuon.inputs.inputs.region }}\n");
+    assert_eq!(component(&config, "a").source, Source::Version);
+    assert_eq!(component(&config, "b").references, [Reference::Input("region".to_owned())].into());
+}
+
+#[test]
+fn a_kustomization_is_a_path_in_a_repository_beside_it() {
+    let text = format!(
+        "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\n[public_repo]\nrepo = \"acme/apps\"\ndirectory = \".\"\nbranch = \"{COMMIT}\"\n[kustomize]\npath = \"./guestbook\"\npatches = [\"a.yaml\"]\nenable_helm = false\n"
+    );
+    let config = good().with("components/k.toml", &text);
+
+    insta::assert_snapshot!(serde_json::to_string_pretty(&special(&config, "k")).unwrap(), @r#"
+    {
+      "source": {
+        "commit": "0123456789abcdef0123456789abcdef01234567",
+        "directory": "",
+        "from": "git",
+        "url": "https://github.com/acme/apps"
+      },
+      "spec": {
+        "kind": "kubernetes_manifest",
+        "kustomize": {
+          "options": {
+            "enable_helm": false,
+            "patches": [
+              "a.yaml"
+            ],
+            "path": "./guestbook"
+          }
+        },
+        "namespace": "x"
+      }
+    }
+    "#);
+}
+
+#[test]
+fn a_kustomization_without_a_repository_is_a_directory_of_the_app() {
+    let config = good()
+        .with("components/k.toml", "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\n[kustomize]\npath = \"./k8s\"\nload_restrictor = \"none\"\n")
+        .with("components/w.toml", "name = \"w\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\n[kustomize]\ndirectory = \"./k8s\"\npath = \"prod\"\n")
+        .with("components/k8s/kustomization.yaml", "resources: []\n");
+
+    let options = |name: &str| match component(&config, name).spec {
+        ComponentSpec::KubernetesManifest { kustomize, .. } => serde_json::to_string(&kustomize).unwrap(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(options("k"), r#"{"options":{"load_restrictor":"none"}}"#);
+    assert_eq!(options("w"), r#"{"options":{"path":"prod"}}"#);
+    assert!(matches!(component(&config, "k").source, Source::Directory { .. }));
+    assert_eq!(component(&config, "k").source, component(&config, "w").source);
+}
+
+#[test]
+fn a_docker_build_takes_a_directory_arguments_and_a_stage() {
+    let config = good()
+        .with(
+            "components/img.toml",
+            "name = \"img\"\ntype = \"docker_build\"\ndockerfile = \"Dockerfile\"\nsource = \"./img\"\ntarget = \"run\"\n[build_args]\nDEBUG = 1\n[env_vars]\nA = \"b\"\n",
+        )
+        .with("components/img/Dockerfile", "FROM scratch\n");
+
+    let component = component(&config, "img");
+
+    assert!(matches!(component.source, Source::Directory { .. }));
+    insta::assert_snapshot!(serde_json::to_string(&component.spec).unwrap(), @r#"{"kind":"docker_build","dockerfile":"Dockerfile","env_vars":{"A":"b"},"build_args":{"DEBUG":"1"},"target":"run"}"#);
+}
+
+#[test]
+fn a_job_is_all_in_the_version_and_its_arguments_are_templates() {
+    let config = good().with(
+        "components/job.toml",
+        "name = \"job\"\ntype = \"job\"\nimage_url = \"{{ .nuon.components.web.outputs.image.repository }}\"\ntag = \"1\"\ncmd = [\"migrate\"]\nargs = [\"--region\", \"{{ .nuon.inputs.inputs.region }}\"]\n[env_vars]\nN = 3\n",
+    );
+
+    insta::assert_snapshot!(serde_json::to_string_pretty(&special(&config, "job")).unwrap(), @r#"
+    {
+      "source": {
+        "from": "version"
+      },
+      "spec": {
+        "args": [
+          "--region",
+          "{{ .nuon.inputs.inputs.region }}"
+        ],
+        "cmd": [
+          "migrate"
+        ],
+        "env_vars": {
+          "N": "3"
+        },
+        "image_url": "{{ .nuon.components.web.outputs.image.repository }}",
+        "kind": "job",
+        "tag": "1"
+      }
+    }
+    "#);
+    let expected = [Reference::Input("region".to_owned()), Reference::Component("web".parse().unwrap())];
+    assert_eq!(component(&config, "job").references, expected.into());
+}
+
+#[test]
+fn a_pulumi_program_has_a_configuration() {
+    let text = format!(
+        "name = \"p\"\ntype = \"pulumi\"\nruntime = \"go\"\n[public_repo]\nrepo = \"acme/p\"\nbranch = \"{COMMIT}\"\n[config]\n\"aws:region\" = \"{{{{ .nuon.install_stack.outputs.region }}}}\"\n[env_vars]\nA = true\n"
+    );
+    let config = good().with("components/p.toml", &text);
+
+    insta::assert_snapshot!(serde_json::to_string_pretty(&special(&config, "p")).unwrap(), @r#"
+    {
+      "source": {
+        "commit": "0123456789abcdef0123456789abcdef01234567",
+        "directory": "",
+        "from": "git",
+        "url": "https://github.com/acme/p"
+      },
+      "spec": {
+        "config": {
+          "aws:region": "{{ .nuon.install_stack.outputs.region }}"
+        },
+        "env_vars": {
+          "A": "true"
+        },
+        "kind": "pulumi",
+        "runtime": "go"
+      }
+    }
+    "#);
+    assert_eq!(component(&config, "p").references, [Reference::InstallStack("region".to_owned())].into());
+}
+
+#[test]
+fn an_image_comes_from_any_registry() {
+    let image = |name: &str, keys: &str| format!("name = \"{name}\"\ntype = \"external_image\"\n{keys}\n");
+    let config = good()
+        .with("components/ecr.toml", &image("ecr", "[aws_ecr]\niam_role_arn = \"arn:aws:iam::111122223333:role/r\"\nregion = \"eu-west-1\"\nimage_url = \"111122223333.dkr.ecr.eu-west-1.amazonaws.com/a\"\ntag = \"1\""))
+        .with("components/gar.toml", &image("gar", "[gcp_gar]\ngcp_project_id = \"p\"\nregion = \"r\"\nimage_url = \"r-docker.example/p/a\"\ntag = \"1\""))
+        .with("components/acr.toml", &image("acr", "[azure_acr]\nregistry_url = \"acme.example\"\nimage_url = \"acme.example/a\"\ntag = \"1\""));
+
+    let source = |name: &str| serde_json::to_string(&component(&config, name).source).unwrap();
+
+    insta::assert_snapshot!([source("ecr"), source("gar"), source("acr")].join("\n"), @r#"
+    {"from":"ecr_image","reference":"111122223333.dkr.ecr.eu-west-1.amazonaws.com/a:1","region":"eu-west-1","role_arn":"arn:aws:iam::111122223333:role/r"}
+    {"from":"image","reference":"r-docker.example/p/a:1"}
+    {"from":"image","reference":"acme.example/a:1"}
+    "#);
+    assert_eq!(component(&config, "ecr").spec.kind(), "container_image");
+}
+
+#[test]
+fn a_signature_is_a_key_or_an_identity() {
+    let config = good()
+        .with(
+            "components/web.toml",
+            "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n[verification]\nrequire_signature = true\n[[verification.authorities]]\ntype = \"sigstore_keyless\"\nissuer = \"https://accounts.example\"\nsubject_regexp = \".*\"\n[[verification.authorities]]\npublic_key = \"./key.pub\"\n",
+        )
+        .with("components/key.pub", "KEY");
+
+    insta::assert_snapshot!(serde_json::to_string_pretty(&component(&config, "web").spec).unwrap(), @r#"
+    {
+      "kind": "container_image",
+      "verification": {
+        "require_signature": true,
+        "authorities": [
+          {
+            "issuer": "https://accounts.example",
+            "subject_regexp": ".*",
+            "type": "sigstore_keyless"
+          },
+          {
+            "public_key": "KEY"
+          }
+        ]
+      }
+    }
+    "#);
+}
+
+#[test]
+fn settings_of_operation_are_kept() {
+    let config = good()
+        .with("metadata.toml", "version = \"v2\"\n[[kubernetes_context]]\nname = \"data\"\ncomponent = \"net\"\n")
+        .with("permissions/p.toml", "type = \"custom\"\nname = \"deployer\"\ndescription = \"d\"\n")
+        .with(
+            "components/web.toml",
+            r#"
+name = "web"
+type = "container_image"
+kubernetes_context = "data"
+toggleable = true
+default_enabled = false
+build_timeout = "10m"
+deploy_timeout = "20m"
+max_auto_retries = 3
+skip_noops = true
+auto_approve_on_policies_passing = true
+drift_schedule = "0 */6 * * *"
+labels = { team = "shop" }
+
+[public]
+image_url = "x/y"
+tag = "1"
+
+[[operation_roles]]
+operation = "deploy"
+role = "deployer"
+
+[health]
+block_deploy = true
+required_checks = ["synthetic"]
+
+[[health.probes]]
+type = "http"
+url = "https://{{ .nuon.sandbox.outputs.domain }}/healthz"
+
+[[health.probes]]
+type = "exec"
+command = ["check"]
+"#,
+        );
+
+    let component = component(&config, "web");
+
+    insta::assert_snapshot!(serde_json::to_string_pretty(&component.settings).unwrap(), @r#"
+    {
+      "labels": {
+        "team": "shop"
+      },
+      "operation_roles": {
+        "deploy": "deployer"
+      },
+      "kubernetes_context": "data",
+      "toggle": false,
+      "max_auto_retries": 3,
+      "skip_noops": true,
+      "auto_approve_on_policies_passing": true,
+      "drift_schedule": "0 */6 * * *",
+      "health": {
+        "block_deploy": true,
+        "stabilization_window_secs": 180,
+        "required_checks": [
+          "synthetic"
+        ],
+        "probes": [
+          {
+            "type": "http",
+            "url": "https://{{ .nuon.sandbox.outputs.domain }}/healthz"
+          },
+          {
+            "command": [
+              "check"
+            ],
+            "type": "exec"
+          }
+        ]
+      }
+    }
+    "#);
+    assert_eq!((component.build_timeout_secs, component.deploy_timeout_secs), (Some(600), 1200));
+    assert_eq!(component.dependencies, ["net".parse().unwrap()].into());
+    assert_eq!(component.references, [Reference::Sandbox("domain".to_owned())].into());
+}
+
+#[test]
+fn what_cannot_be_deployed_yet_is_one_warning_for_each_kind() {
+    let job = |name: &str| format!("name = \"{name}\"\ntype = \"job\"\nimage_url = \"x\"\ntag = \"1\"\n");
+    let config = good()
+        .with("components/a.toml", &job("a"))
+        .with("components/b.toml", &job("b"))
+        .with("components/chart.toml", "name = \"chart\"\ntype = \"helm_chart\"\nchart_name = \"x\"\n[helm_repo]\nrepo_url = \"https://charts.example\"\nchart = \"x\"\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    warning: 2 components are of type `job`, which cannot be deployed yet
+     --> components/a.toml:2:8
+      |
+    2 | type = "job"
+      |        ^^^^^
+      |
+      = help: the app can be checked and synced; it cannot be installed with them
+
+    warning: component `chart` is a `helm_chart`, which cannot be deployed yet
+     --> components/chart.toml:2:8
+      |
+    2 | type = "helm_chart"
+      |        ^^^^^^^^^^^^
+      |
+      = help: the app can be checked and synced; it cannot be installed with them
+    "#);
+}
+
+#[test]
+fn a_manifest_beside_a_kustomization_is_an_error() {
+    let config = good().with("components/k.toml", "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = \"kind: Pod\"\n[kustomize]\npath = \"./k\"\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: the manifest comes from two places
+     --> components/k.toml:5:2
+      |
+    4 | manifest = "kind: Pod"
+      | -------- the other one
+    5 | [kustomize]
+      |  ^^^^^^^^^
+      |
+      = help: keep one of `manifest`, `kustomize`
+    "#);
+}
+
+#[test]
+fn a_manifest_needs_no_repository() {
+    let config = good().with("components/k.toml", "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = \"kind: Pod\"\n[public_repo]\nrepo = \"a/b\"\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    warning: component `k` is a `kubernetes_manifest`, which cannot be deployed yet
+     --> components/k.toml:2:8
+      |
+    2 | type = "kubernetes_manifest"
+      |        ^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: the app can be checked and synced; it cannot be installed with them
+
+    error: `public_repo` holds nothing that `manifest` needs
+     --> components/k.toml:5:2
+      |
+    5 | [public_repo]
+      |  ^^^^^^^^^^^
+      |
+      = help: add `[kustomize]` instead of `manifest`, or remove the repository
+    "#);
+}
+
+#[test]
+fn a_component_without_what_it_deploys_says_what_to_add() {
+    let config = good()
+        .with("components/a.toml", "name = \"a\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\n")
+        .with(
+            "components/b.toml",
+            "name = \"b\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\n[kustomize]\nenable_helm = true\n",
+        )
+        .with("components/c.toml", "name = \"c\"\ntype = \"helm_chart\"\nchart_name = \"c\"\n[[values_file]]\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: component `a` does not say where its manifest comes from
+     --> components/a.toml:2:8
+      |
+    2 | type = "kubernetes_manifest"
+      |        ^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: add one of `manifest`, `kustomize`
+
+    error: the kustomization does not say where its directory comes from
+     --> components/b.toml:4:1
+      |
+    4 | [kustomize]
+      | ^^^^^^^^^^^
+      |
+      = help: add one of `path`, `directory`, `public_repo`, `connected_repo`
+
+    error: component `c` does not say where its chart comes from
+     --> components/c.toml:2:8
+      |
+    2 | type = "helm_chart"
+      |        ^^^^^^^^^^^^
+      |
+      = help: add one of `public_repo`, `connected_repo`, `helm_repo`, `source`
+
+    error: a `values_file` does not say where its text comes from
+     --> components/c.toml:4:1
+      |
+    4 | [[values_file]]
+      | ^^^^^^^^^^^^^^^
+      |
+      = help: add one of `contents`, `path`, `source`
+    "#);
+}
+
+#[test]
+fn a_chart_with_two_sources_marks_both() {
+    let config = good().with("components/c.toml", "name = \"c\"\ntype = \"helm_chart\"\nchart_name = \"c\"\n[public_repo]\nrepo = \"a/b\"\n[helm_repo]\nrepo_url = \"https://charts.example\"\nchart = \"c\"\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: the chart comes from two places
+     --> components/c.toml:6:2
+      |
+    4 | [public_repo]
+      |  ----------- the other one
+    5 | repo = "a/b"
+    6 | [helm_repo]
+      |  ^^^^^^^^^
+      |
+      = help: keep one of `public_repo`, `connected_repo`, `helm_repo`, `source`
+    "#);
+}
+
+#[test]
+fn a_values_file_without_a_path_says_how_to_write_one() {
+    let config = good().with("components/c.toml", "name = \"c\"\ntype = \"helm_chart\"\nchart_name = \"c\"\n[helm_repo]\nrepo_url = \"https://charts.example\"\nchart = \"c\"\n[[values_file]]\npath = \"values/c.yaml\"\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    warning: component `c` is a `helm_chart`, which cannot be deployed yet
+     --> components/c.toml:2:8
+      |
+    2 | type = "helm_chart"
+      |        ^^^^^^^^^^^^
+      |
+      = help: the app can be checked and synced; it cannot be installed with them
+
+    error: `values/c.yaml` is read as a text, not as a path
+     --> components/c.toml:8:8
+      |
+    8 | path = "values/c.yaml"
+      |        ^^^^^^^^^^^^^^^
+      |
+      = help: write `./values/c.yaml`
+    "#);
+}
+
+#[test]
+fn a_kustomization_with_two_places_is_an_error() {
+    let config = good().with("components/k.toml", "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\n[kustomize]\ndirectory = \"./k\"\n[kustomize.public_repo]\nrepo = \"a/b\"\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: the directory comes from two places
+     --> components/k.toml:5:1
+      |
+    5 | directory = "./k"
+      | ^^^^^^^^^
+    6 | [kustomize.public_repo]
+      |            ----------- the other one
+      |
+      = help: keep one of `public_repo`, `connected_repo`, `directory`
+    "#);
+}
+
+#[test]
+fn a_signature_without_a_signer_is_an_error() {
+    let config = good().with(
+        "components/web.toml",
+        "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n[verification]\nrequire_signature = true\n",
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: nobody is named who may have signed the image
+     --> components/web.toml:7:21
+      |
+    7 | require_signature = true
+      |                     ^^^^
+      |
+      = help: add `[[verification.authorities]]` with a `public_key`, or `issuer` and `subject`
+
+    warning: signatures of images are not checked yet
+     --> components/web.toml:7:21
+      |
+    7 | require_signature = true
+      |                     ^^^^
+      |
+      = help: pin the image by its digest: `image_url = "host/name@sha256:..."`
+    "#);
+}
+
+#[test]
+fn a_signer_who_is_half_a_key_is_an_error() {
+    let config = good().with(
+        "components/web.toml",
+        "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n[[verification.authorities]]\nissuer = \"https://a\"\n[[verification.authorities]]\nsubject = \"x\"\npublic_key = \"KEY\"\n[[verification.authorities]]\ntype = \"cosign_key\"\n",
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: the authority needs one of `subject` and `subject_regexp`
+     --> components/web.toml:6:1
+      |
+    6 | [[verification.authorities]]
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: give either `public_key`, or `issuer` with `subject` or `subject_regexp`
+
+    error: `subject` does not belong to this kind of signature
+     --> components/web.toml:9:1
+      |
+    9 | subject = "x"
+      | ^^^^^^^
+      |
+      = help: give either `public_key`, or `issuer` with `subject` or `subject_regexp`
+
+    error: the authority has no `public_key`
+      --> components/web.toml:11:1
+       |
+    11 | [[verification.authorities]]
+       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+       |
+       = help: give either `public_key`, or `issuer` with `subject` or `subject_regexp`
+    "#);
+}
+
+#[test]
+fn a_schedule_that_is_none_is_marked_where_it_breaks() {
+    let config = good().with(
+        "components/web.toml",
+        "name = \"web\"\ntype = \"container_image\"\ndrift_schedule = \"0 25 * * *\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n",
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: the hour `25` is not 0 to 23
+     --> components/web.toml:3:21
+      |
+    3 | drift_schedule = "0 25 * * *"
+      |                     ^^
+      |
+      = help: write minute, hour, day of the month, month and day of the week, such as `*/15 8-18 * * mon-fri`
+    "#);
+}
+
+#[test]
+fn a_probe_that_asks_nothing_is_an_error() {
+    let config = good().with(
+        "components/web.toml",
+        "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n[health]\nstabilization_window = \"2h\"\n[[health.probes]]\ntype = \"tcp\"\n[[health.probes]]\ntype = \"exec\"\ncommand = []\n[[health.probes]]\ntype = \"grpc\"\n",
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: `stabilization_window` is 7200 seconds
+     --> components/web.toml:7:24
+      |
+    7 | stabilization_window = "2h"
+      |                        ^^^^ expected 1 to 3600 seconds
+
+    error: a probe of type `tcp` needs `url`
+     --> components/web.toml:8:1
+      |
+    8 | [[health.probes]]
+      | ^^^^^^^^^^^^^^^^^
+      |
+      = help: add `url = "host:port"`
+
+    error: a probe of type `exec` needs `command`
+      --> components/web.toml:10:1
+       |
+    10 | [[health.probes]]
+       | ^^^^^^^^^^^^^^^^^
+       |
+       = help: add `command = ["..."]`
+
+    error: `type` is `grpc`
+      --> components/web.toml:14:8
+       |
+    14 | type = "grpc"
+       |        ^^^^^^ expected one of `http`, `tcp`, `exec`
+    "#);
+}
+
+#[test]
+fn a_default_without_a_toggle_has_no_effect() {
+    let config = good().with(
+        "components/web.toml",
+        "name = \"web\"\ntype = \"container_image\"\ndefault_enabled = false\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n",
+    );
+
+    insta::assert_snapshot!(config.faults(), @r"
+    warning: every install has a component that is not `toggleable`
+     --> components/web.toml:3:1
+      |
+    3 | default_enabled = false
+      | ^^^^^^^^^^^^^^^
+      |
+      = help: add `toggleable = true`, or remove `default_enabled`
+    ");
+}
+
+#[test]
+fn an_operation_has_one_role() {
+    let config = good().with(
+        "components/web.toml",
+        "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n[[operation_roles]]\noperation = \"deploy\"\nrole = \"{{ .nuon.install.id }}-a\"\n[[operation_roles]]\noperation = \"deploy\"\nrole = \"{{ .nuon.install.id }}-b\"\n",
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: operation `deploy` has two roles
+      --> components/web.toml:10:13
+       |
+    10 | operation = "deploy"
+       |             ^^^^^^^^
+       |
+       = help: keep one of them
+    "#);
+}

@@ -1,0 +1,241 @@
+//! Installs and branches that a vendor keeps beside the app.
+
+use crate::config::{Config, good};
+
+const TOGGLEABLE: &str =
+    "name = \"web\"\ntype = \"container_image\"\ntoggleable = true\n[public]\nimage_url = \"x/web\"\ntag = \"1\"\n";
+
+#[test]
+fn installs_and_branches_are_checked_and_no_part_of_the_version() {
+    let plain = good().with("components/web.toml", TOGGLEABLE);
+    let more = good()
+        .with("components/web.toml", TOGGLEABLE)
+        .with("installs/a.toml", "name = \"a\"\napproval_option = \"approve-all\"\n[aws_account]\nregion = \"eu-west-1\"\n[inputs]\nregion = \"x\"\n[component_toggles]\nweb = false\n")
+        .with("installs/b.toml", "name = \"b\"\napproval_option = \"prompt\"\n[azure_account]\nlocation = \"westeurope\"\n[[inputs]]\nregion = \"x\"\n")
+        .with("branch.toml", "ignore_changes_regex = '^docs/|\\.md$'\n[[install_groups]]\nname = \"first\"\norder = 1\ninstall_names = [\"a\"]\nauto_approve_on_policies_passing = true\n[[install_groups]]\nname = \"rest\"\n[install_groups.label_selector]\ntier = \"free\"\n[preview]\nmode = \"build-only\"\n")
+        .with("triggers.toml", "[[anything]]\nname = \"x\"\n")
+        .with("installer.toml", "name = \"x\"\nnew_key = 1\n");
+
+    let (plain, more) = (plain.load(), more.load());
+
+    assert!(more.warnings.is_empty(), "{}", more.warnings);
+    assert_eq!(plain.version.digest().unwrap(), more.version.digest().unwrap());
+}
+
+fn with_install(text: &str) -> Config {
+    good().with("installs/a.toml", &format!("name = \"a\"\n{text}"))
+}
+
+#[test]
+fn an_install_answers_inputs_that_are_there() {
+    let config = with_install("[[inputs]]\nregoin = \"x\"\nregion = 3\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: there is no input `regoin`
+     --> installs/a.toml:3:1
+      |
+    3 | regoin = "x"
+      | ^^^^^^
+      |
+      = help: did you mean `region`?
+
+    error: input `region` is a number
+     --> installs/a.toml:4:10
+      |
+    4 | region = 3
+      |          ^ expected a string, whatever the input's type
+    "#);
+}
+
+#[test]
+fn an_answer_fits_the_input() {
+    let input = |name: &str, more: &str| {
+        format!("[[input]]\nname = \"{name}\"\ndisplay_name = \"N\"\ndescription = \"d\"\ngroup = \"main\"\n{more}\n")
+    };
+    let inputs = [
+        input("region", ""),
+        input("size", "type = \"number\""),
+        input("key", "sensitive = true"),
+        input("tags", "type = \"json\""),
+    ];
+    let config = with_install("[inputs]\nsize = \"big\"\nkey = \"k\"\ntags = '{\"a\": }'\n")
+        .with("inputs.toml", &format!("[[group]]\nname = \"main\"\n{}", inputs.concat()));
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: the value of input `size` does not fit its type
+     --> installs/a.toml:3:8
+      |
+    3 | size = "big"
+      |        ^^^^^ expected a number
+
+    warning: input `key` is sensitive, so it is not read from a file
+     --> installs/a.toml:4:1
+      |
+    4 | key = "k"
+      | ^^^
+      |
+      = help: remove it here, and give it when the install is made
+
+    error: the value of input `tags` is not JSON: expected value
+     --> installs/a.toml:5:15
+      |
+    5 | tags = '{"a": }'
+      |               ^ expected valid JSON
+    "#);
+}
+
+#[test]
+fn only_a_toggleable_component_is_left_out() {
+    let config = with_install("[component_toggles]\nwbe = false\nnet = false\nweb = \"no\"\n")
+        .with("components/web.toml", TOGGLEABLE);
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: there is no component `wbe`
+     --> installs/a.toml:3:1
+      |
+    3 | wbe = false
+      | ^^^
+      |
+      = help: did you mean `web`?
+
+    error: component `net` is not toggleable: every install has it
+     --> installs/a.toml:4:1
+      |
+    4 | net = false
+      | ^^^
+      |
+     ::: components/net.toml:1:8
+      |
+    1 | name = "net"
+      |        ----- the component
+      |
+      = help: add `toggleable = true` to the component, or remove this line
+
+    error: `web` is a string
+     --> installs/a.toml:5:7
+      |
+    5 | web = "no"
+      |       ^^^^ expected `true` or `false`
+    "#);
+}
+
+#[test]
+fn an_install_has_a_region_and_a_name_of_its_own() {
+    let config = with_install("approval_option = \"never\"\n[aws_account]\nregions = \"x\"\n")
+        .with("installs/b.toml", "name = \"a\"\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: `approval_option` is `never`
+     --> installs/a.toml:2:19
+      |
+    2 | approval_option = "never"
+      |                   ^^^^^^^ expected one of `approve-all`, `auto`, `prompt`
+
+    error: key `region` is missing
+     --> installs/a.toml:3:1
+      |
+    3 | [aws_account]
+      | ^^^^^^^^^^^^^
+      |
+      = help: add `region = "..."`
+
+    warning: unknown key `regions`; it has no effect
+     --> installs/a.toml:4:1
+      |
+    4 | regions = "x"
+      | ^^^^^^^
+      |
+      = help: did you mean `region`?
+
+    error: install `a` is defined twice, in installs/a.toml:1 and here
+     --> installs/b.toml:1:8
+      |
+    1 | name = "a"
+      |        ^^^
+      |
+     ::: installs/a.toml:1:8
+      |
+    1 | name = "a"
+      |        --- first defined here
+      |
+      = help: rename one of them, or remove it
+    "#);
+}
+
+#[test]
+fn a_group_of_installs_is_listed_or_selected() {
+    let config = good().with(
+        "branch.toml",
+        "[[install_groups]]\nname = \"a\"\ninstall_ids = [\"x\"]\n[install_groups.label_selector]\ntier = \"free\"\n[[install_groups]]\nname = \"a\"\n",
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: install group `a` has both `install_ids` and `label_selector`
+     --> branch.toml:4:17
+      |
+    3 | install_ids = ["x"]
+      | ----------- the other one
+    4 | [install_groups.label_selector]
+      |                 ^^^^^^^^^^^^^^
+      |
+      = help: list installs, or select them by label
+
+    error: install group `a` is defined twice, in branch.toml:2 and here
+     --> branch.toml:7:8
+      |
+    2 | name = "a"
+      |        --- first defined here
+    ...
+    7 | name = "a"
+      |        ^^^
+      |
+      = help: rename one of them, or remove it
+
+    warning: install group `a` has no installs
+     --> branch.toml:7:8
+      |
+    7 | name = "a"
+      |        ^^^
+      |
+      = help: add one of `install_ids`, `install_names`, `label_selector`
+    "#);
+}
+
+#[test]
+fn a_branch_names_runbooks_paths_and_previews_that_can_be() {
+    let config = good()
+        .with("runbooks/verify.toml", "name = \"verify\"\n[[steps]]\nname = \"s\"\ntype = \"component_deploy\"\ncomponent_name = \"web\"\n")
+        .with("branch.toml", "post_deploy_runbooks = [\"verifi\"]\nignore_changes_regex = 'docs/(.*'\n[preview]\nmode = \"plan\"\ninstall_id = \"x\"\ninstall_name = \"y\"\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: there is no runbook `verifi`
+     --> branch.toml:1:25
+      |
+    1 | post_deploy_runbooks = ["verifi"]
+      |                         ^^^^^^^^
+      |
+      = help: did you mean `verify`?
+
+    error: not a regular expression: unclosed group
+     --> branch.toml:2:30
+      |
+    2 | ignore_changes_regex = 'docs/(.*'
+      |                              ^ expected an expression over paths, such as `^docs/|\.md$`
+
+    error: `mode` is `plan`
+     --> branch.toml:4:8
+      |
+    4 | mode = "plan"
+      |        ^^^^^^ expected one of `plan-only`, `apply`, `build-only`
+
+    error: the preview has both `install_id` and `install_name`
+     --> branch.toml:6:1
+      |
+    5 | install_id = "x"
+      | ---------- the other one
+    6 | install_name = "y"
+      | ^^^^^^^^^^^^
+      |
+      = help: keep one of them
+    "#);
+}

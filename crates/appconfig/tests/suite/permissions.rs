@@ -1,0 +1,327 @@
+//! Roles, and which operation takes which.
+
+use freehold_protocol::app_version::{OperationRole, RolePolicy};
+use freehold_protocol::order::Mode;
+
+use crate::config::good;
+
+/// Returns a role file of a type with one managed policy.
+fn role(kind: &str, name: &str) -> String {
+    format!(
+        "type = \"{kind}\"\nname = \"{name}\"\ndescription = \"d\"\n[[policies]]\nmanaged_policy_name = \"ReadOnlyAccess\"\n"
+    )
+}
+
+/// Returns a role with one policy document.
+fn document(text: &str) -> String {
+    format!(
+        "type = \"provision\"\nname = \"p\"\ndescription = \"d\"\n[[policies]]\nname = \"x\"\ncontents = '''\n{text}'''\n"
+    )
+}
+
+#[test]
+fn roles_of_every_form_become_part_of_the_version() {
+    let config = good()
+        .with("permissions/1-provision.toml", &role("provision", "{{ .nuon.install.id }}-p"))
+        .with("permissions/2-custom.toml", &role("custom", "{{ .nuon.install.id }}-dns"))
+        .with("permissions.toml", "[[roles]]\ntype = \"deprovision\"\nname = \"d\"\ndescription = \"d\"\npermissions_boundary = \"{}\"\n[[roles.policies]]\nmanaged_policy_name = \"arn:aws:iam::aws:policy/AdministratorAccess\"\n[[custom_roles]]\nname = \"off\"\ndescription = \"d\"\nenabled_in_stack = false\n")
+        .with("break_glass/emergency.toml", "name = \"emergency\"\ndescription = \"d\"\ncloud_platform = \"gcp\"\n[[policies]]\nname = \"editor\"\ngcp_predefined_role = \"roles/editor\"\n")
+        .with("break_glass.toml", "[[role]]\nname = \"admin\"\ndescription = \"d\"\npermissions_boundary = \"\"\nenabled_in_stack = true\n");
+
+    let loaded = config.load();
+
+    assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
+    let modes: Vec<_> = loaded.version.roles.iter().map(|role| (role.mode, role.name.as_str())).collect();
+    assert_eq!(modes, [(Mode::Provision, "{{ .nuon.install.id }}-p"), (Mode::Deprovision, "d")]);
+    assert_eq!(loaded.version.roles[1].policies, [RolePolicy::Managed("AdministratorAccess".to_owned())]);
+    assert_eq!(loaded.version.roles[1].boundary, None);
+    let named: Vec<_> =
+        loaded.version.named_roles.iter().map(|role| (role.name.as_str(), role.break_glass, role.enabled)).collect();
+    let expected = [
+        ("admin", true, true),
+        ("emergency", true, false),
+        ("off", false, false),
+        ("{{ .nuon.install.id }}-dns", false, true),
+    ];
+    assert_eq!(named, expected);
+    assert_eq!(loaded.version.named_roles[1].policies, [RolePolicy::GcpPredefined("roles/editor".to_owned())]);
+}
+
+#[test]
+fn two_roles_of_one_name_are_both_named() {
+    let config = good()
+        .with("permissions/custom.toml", &role("custom", "{{.nuon.install.id}}-x"))
+        .with("break_glass.toml", "[[role]]\nname = \"{{ .nuon.install.id }}-x\"\ndescription = \"d\"\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: role `{{.nuon.install.id}}-x` is defined twice, in break_glass.toml:2 and here
+     --> permissions/custom.toml:2:8
+      |
+    2 | name = "{{.nuon.install.id}}-x"
+      |        ^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+     ::: break_glass.toml:2:8
+      |
+    2 | name = "{{ .nuon.install.id }}-x"
+      |        -------------------------- first defined here
+      |
+      = help: rename one of them, or remove it
+    "#);
+}
+
+#[test]
+fn a_policy_grants_in_one_way() {
+    let config = good().with(
+        "permissions/p.toml",
+        "type = \"provision\"\nname = \"p\"\ndescription = \"d\"\n[[policies]]\nname = \"nothing\"\n[[policies]]\nmanaged_policy_name = \"A\"\ngcp_predefined_role = \"roles/viewer\"\n[[policies]]\nazure_actions = [\"*/read\"]\n",
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    warning: the policy grants nothing
+     --> permissions/p.toml:4:1
+      |
+    4 | [[policies]]
+      | ^^^^^^^^^^^^ expected either `managed_policy_name` or `name` and `contents`
+
+    error: the policy has both `managed_policy_name` and `gcp_predefined_role`
+     --> permissions/p.toml:6:1
+      |
+    6 | [[policies]]
+      | ^^^^^^^^^^^^ expected either `managed_policy_name` or `name` and `contents`
+
+    warning: `azure_actions` has no effect yet
+      --> permissions/p.toml:10:1
+       |
+    10 | azure_actions = ["*/read"]
+       | ^^^^^^^^^^^^^ expected either `managed_policy_name` or `name` and `contents`
+    "#);
+}
+
+#[test]
+fn a_statement_needs_effect_action_and_resource() {
+    let config = good().with(
+        "permissions/p.toml",
+        &document("{\n  \"Version\": \"2012-10-17\",\n  \"Statement\": [\n    { \"Effect\": \"allow\", \"Action\": \"s3:*\", \"Resource\": \"*\" },\n    { \"Action\": [\"GetObject\", \"s3:GetObject\"], \"NotAction\": \"*\", \"Resource\": \"*\" },\n    { \"Effect\": \"Deny\", \"Action\": \"*\", \"Principal\": \"*\" }\n  ]\n}\n"),
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: the statement's `Effect` is `allow`
+      --> permissions/p.toml:10:17
+       |
+    10 |     { "Effect": "allow", "Action": "s3:*", "Resource": "*" },
+       |                 ^^^^^^^
+       |
+       = help: write `"Allow"` or `"Deny"`
+
+    error: the statement has no `Effect`
+      --> permissions/p.toml:11:5
+       |
+    11 |     { "Action": ["GetObject", "s3:GetObject"], "NotAction": "*", "Resource": "*" },
+       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+       |
+       = help: add `"Effect": "Allow"` or `"Effect": "Deny"`
+
+    error: `GetObject` is no action
+      --> permissions/p.toml:11:18
+       |
+    11 |     { "Action": ["GetObject", "s3:GetObject"], "NotAction": "*", "Resource": "*" },
+       |                  ^^^^^^^^^^^
+       |
+       = help: write the service before it, as in `"s3:GetObject"`
+
+    error: the statement has both `Action` and `NotAction`
+      --> permissions/p.toml:11:61
+       |
+    11 |     { "Action": ["GetObject", "s3:GetObject"], "NotAction": "*", "Resource": "*" },
+       |                                                             ^^^
+       |
+       = help: keep one of them
+
+    error: the statement has neither `Resource` nor `NotResource`
+      --> permissions/p.toml:12:5
+       |
+    12 |     { "Effect": "Deny", "Action": "*", "Principal": "*" }
+       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+       |
+       = help: add `"Resource": [...]`
+
+    error: a role's policy has no `Principal`: it is about the role itself
+      --> permissions/p.toml:12:53
+       |
+    12 |     { "Effect": "Deny", "Action": "*", "Principal": "*" }
+       |                                                     ^^^
+       |
+       = help: remove `Principal`
+    "#);
+}
+
+#[test]
+fn a_document_in_its_own_file_is_marked_there() {
+    let config = good()
+        .with(
+            "permissions/p.toml",
+            "type = \"provision\"\nname = \"p\"\ndescription = \"d\"\npermissions_boundary = \"./boundary.json\"\n",
+        )
+        .with("permissions/boundary.json", "{\n  \"Statment\": [],\n  \"Version\": \"2012-10-17\"\n}\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    warning: there is no key `Statment` in a policy document
+     --> permissions/boundary.json:2:15
+      |
+    2 |   "Statment": [],
+      |               ^^
+      |
+      = help: did you mean `Statement`?
+    "#);
+}
+
+#[test]
+fn statements_that_templates_fill_are_not_judged() {
+    let config = good().with(
+        "permissions/p.toml",
+        &document("{\"Statement\": {\"Effect\": \"{{ .nuon.install.id }}\", \"NotAction\": [\"{{ .nuon.install.id }}\"], \"Resource\": {{ .nuon.install.id }}}}\n"),
+    );
+
+    let found = config.faults();
+
+    assert!(found.is_empty(), "{found}");
+}
+
+#[test]
+fn a_boundary_is_not_named_by_its_arn_yet() {
+    let config = good().with(
+        "permissions/p.toml",
+        "type = \"provision\"\nname = \"p\"\ndescription = \"d\"\npermissions_boundary = \"arn:aws:iam::aws:policy/PowerUserAccess\"\n",
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: a permissions boundary cannot be named by its ARN yet
+     --> permissions/p.toml:4:24
+      |
+    4 | permissions_boundary = "arn:aws:iam::aws:policy/PowerUserAccess"
+      |                        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: write the boundary's policy document, or `./path` of a file that holds it
+    "#);
+    assert!(!config.check().has_errors());
+}
+
+#[test]
+fn an_unknown_type_of_role_names_the_nearest() {
+    let config = good().with("permissions/p.toml", &role("provison", "p"));
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: `type` is `provison`
+     --> permissions/p.toml:1:8
+      |
+    1 | type = "provison"
+      |        ^^^^^^^^^^ expected one of `provision`, `maintenance`, `deprovision`, `custom`
+      |
+      = help: did you mean `provision`?
+    "#);
+}
+
+#[test]
+fn rules_of_the_matrix_keep_their_order() {
+    let config = good().with("permissions/c.toml", &role("custom", "dns")).with(
+        "operation_roles.toml",
+        "type = \"matrix\"\n[[rules]]\nprincipal = \"nuon::sandbox\"\noperation = \"provision\"\nrole = \"{{ .nuon.install.id }}-any\"\n[[rules]]\nprincipal = \"freehold::component:net\"\noperation = \"deploy\"\nrole = \"dns\"\n[[rules]]\nprincipal = \"nuon::action:*\"\noperation = \"trigger\"\nrole = \"dns\"\n",
+    );
+
+    let loaded = config.load();
+
+    assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
+    let rule = |principal: &str, operation: &str, role: &str| OperationRole {
+        principal: principal.to_owned(),
+        operation: operation.to_owned(),
+        role: role.to_owned(),
+    };
+    let expected = [
+        rule("sandbox", "provision", "{{ .nuon.install.id }}-any"),
+        rule("component:net", "deploy", "dns"),
+        rule("action:*", "trigger", "dns"),
+    ];
+    assert_eq!(loaded.version.operation_roles, expected);
+}
+
+#[test]
+fn a_rule_names_things_that_are_there() {
+    let rule = |principal: &str, operation: &str, role: &str| {
+        format!("[[rules]]\nprincipal = \"{principal}\"\noperation = \"{operation}\"\nrole = \"{role}\"\n")
+    };
+    let rules = [
+        rule("nuon::component:nett", "deploy", "dns"),
+        rule("nuon::action:x", "trigger", "dns"),
+        rule("component:net", "deploy", "dns"),
+        rule("nuon::sandbox:x", "provision", "dns"),
+        rule("nuon::component:net", "deprovision", "dns"),
+        rule("nuon::sandbox", "reprovison", "dsn"),
+        rule("nuon::component:web", "deploy", "dns"),
+        rule("nuon::component:web", "deploy", "dns"),
+    ];
+    let config =
+        good().with("permissions/c.toml", &role("custom", "dns")).with("operation_roles.toml", &rules.concat());
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: there is no component `nett`
+     --> operation_roles.toml:2:13
+      |
+    2 | principal = "nuon::component:nett"
+      |             ^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: did you mean `net`?
+
+    error: there is no action `x`
+     --> operation_roles.toml:6:13
+      |
+    6 | principal = "nuon::action:x"
+      |             ^^^^^^^^^^^^^^^^
+      |
+      = help: define the action, or remove what refers to it
+
+    error: `component:net` is no principal
+      --> operation_roles.toml:10:13
+       |
+    10 | principal = "component:net"
+       |             ^^^^^^^^^^^^^^^ expected `nuon::component:<name>`, `nuon::action:<name>` (`*` for any) or `nuon::sandbox`
+
+    error: `nuon::sandbox:x` is no principal
+      --> operation_roles.toml:14:13
+       |
+    14 | principal = "nuon::sandbox:x"
+       |             ^^^^^^^^^^^^^^^^^ expected `nuon::component:<name>`, `nuon::action:<name>` (`*` for any) or `nuon::sandbox`
+
+    error: `deprovision` is no operation of `component:net`
+      --> operation_roles.toml:19:13
+       |
+    19 | operation = "deprovision"
+       |             ^^^^^^^^^^^^^ expected one of `deploy`, `teardown`
+
+    error: `reprovison` is no operation of `sandbox`
+      --> operation_roles.toml:23:13
+       |
+    23 | operation = "reprovison"
+       |             ^^^^^^^^^^^^ expected one of `provision`, `reprovision`, `deprovision`
+       |
+       = help: did you mean `reprovision`?
+
+    error: there is no role `dsn`
+      --> operation_roles.toml:24:8
+       |
+    24 | role = "dsn"
+       |        ^^^^^
+       |
+       = help: did you mean `dns`?
+
+    warning: the rule for `deploy` of `component:web` is never used
+      --> operation_roles.toml:30:13
+       |
+    26 | principal = "nuon::component:web"
+       |             --------------------- this one comes first
+    ...
+    30 | principal = "nuon::component:web"
+       |             ^^^^^^^^^^^^^^^^^^^^^
+       |
+       = help: remove one of them
+    "#);
+}

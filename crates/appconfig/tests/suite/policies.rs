@@ -1,0 +1,139 @@
+//! Policies that plans, manifests and images are held against.
+
+use freehold_protocol::app_version::PolicyEngine;
+
+use crate::config::good;
+
+const KYVERNO: &str = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata:\n  name: x\n";
+
+#[test]
+fn policies_of_both_engines_become_part_of_the_version() {
+    let config = good()
+        .with(
+            "policies.toml",
+            "[[policy]]\ntype = \"terraform_module\"\nengine = \"opa\"\nname = \"b\"\ncomponents = [\"net\"]\ncontents = \"./policies/b.rego\"\n[[policy]]\ntype = \"kubernetes_cluster\"\ncomponents = [\"*\"]\ncontents = \"./policies/a.yaml\"\n",
+        )
+        .with("policies/b.rego", "# why\npackage nuon\n")
+        .with("policies/a.yaml", KYVERNO)
+        .with("policies/c.toml", "type = \"sandbox\"\nengine = \"opa\"\nname = \"c\"\ncontents = \"package freehold\"\n");
+
+    let loaded = config.load();
+
+    assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
+    let found: Vec<_> =
+        loaded.version.policies.iter().map(|one| (one.name.as_str(), one.kind.as_str(), one.engine)).collect();
+    let expected = [
+        ("", "kubernetes_cluster", PolicyEngine::Kyverno),
+        ("b", "terraform_module", PolicyEngine::Opa),
+        ("c", "sandbox", PolicyEngine::Opa),
+    ];
+    assert_eq!(found, expected);
+    assert!(loaded.version.policies[0].components.is_empty());
+    assert_eq!(loaded.version.policies[1].components.len(), 1);
+}
+
+#[test]
+fn a_policy_that_judges_nothing_is_said() {
+    let config = good().with(
+        "policies.toml",
+        "[[policy]]\ntype = \"runner_job_helm_deploy\"\ncontents = \"a: 1\"\n[[policy]]\ntype = \"helm_chart\"\ncomponents = [\"net\"]\ncontents = \"a: 1\"\n[[policy]]\ntype = \"sandbox\"\nengine = \"opa\"\ncontents = \"package main\"\n[[policy]]\ntype = \"sandbox\"\nengine = \"opa\"\ncontents = \"deny[x] { false }\"\n[[policy]]\ntype = \"sandbox\"\ncontents = \"package nuon\"\n[[policy]]\ntype = \"sandbox\"\ncontents = \"\"\n",
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    warning: a policy of type `runner_job_helm_deploy` judges nothing
+     --> policies.toml:2:8
+      |
+    2 | type = "runner_job_helm_deploy"
+      |        ^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: write `type = "helm_chart"`
+
+    warning: component `net` is a `terraform_module`, which a policy of type `helm_chart` never judges
+     --> policies.toml:6:15
+      |
+    6 | components = ["net"]
+      |               ^^^^^
+      |
+     ::: components/net.toml:2:8
+      |
+    2 | type = "terraform_module"
+      |        ------------------ its kind
+
+    warning: the policy is in package `main`, which is never asked
+      --> policies.toml:11:12
+       |
+    11 | contents = "package main"
+       |            ^^^^^^^^^^^^^^
+       |
+       = help: start with `package nuon`; rules `deny` and `warn` are asked
+
+    warning: the policy does not start with a package, as Rego does
+      --> policies.toml:15:12
+       |
+    15 | contents = "deny[x] { false }"
+       |            ^^^^^^^^^^^^^^^^^^^
+       |
+       = help: start with `package nuon`; rules `deny` and `warn` are asked
+
+    warning: the policy is Rego, and its engine `kyverno`
+      --> policies.toml:18:12
+       |
+    18 | contents = "package nuon"
+       |            ^^^^^^^^^^^^^^
+       |
+       = help: add `engine = "opa"`
+
+    warning: the policy is empty
+      --> policies.toml:21:12
+       |
+    21 | contents = ""
+       |            ^^ expected a Kyverno policy's YAML
+    "#);
+}
+
+#[test]
+fn a_kyverno_policy_is_yaml() {
+    let config = good()
+        .with("policies.toml", "[[policy]]\ntype = \"kubernetes_cluster\"\ncontents = \"./policies/a.yaml\"\n")
+        .with("policies/a.yaml", &format!("{KYVERNO}spec: [1\nrules: x\n"));
+
+    insta::assert_snapshot!(config.faults(), @r"
+    error: the policy is not YAML: illegal placement of ':' indicator
+     --> policies/a.yaml:6:6
+      |
+    6 | rules: x
+      |      ^
+    ");
+}
+
+#[test]
+fn a_policy_of_an_unknown_type_or_component_is_an_error() {
+    let config = good().with(
+        "policies.toml",
+        "[[policy]]\ntype = \"teraform_module\"\nengine = \"rego\"\ncomponents = [\"ent\"]\ncontents = \"a: 1\"\n",
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: `type` is `teraform_module`
+     --> policies.toml:2:8
+      |
+    2 | type = "teraform_module"
+      |        ^^^^^^^^^^^^^^^^^ expected one of `terraform_module`, `helm_chart`, `kubernetes_manifest`, `container_image`, `docker_build`, `pulumi`, `sandbox`, `kubernetes_cluster`, `runner_job_terraform_deploy`, `runner_job_helm_deploy`, `runner_job_action_workflow`
+      |
+      = help: did you mean `terraform_module`?
+
+    error: `engine` is `rego`
+     --> policies.toml:3:10
+      |
+    3 | engine = "rego"
+      |          ^^^^^^ expected one of `kyverno`, `opa`
+
+    error: there is no component `ent`
+     --> policies.toml:4:15
+      |
+    4 | components = ["ent"]
+      |               ^^^^^
+      |
+      = help: did you mean `net`?
+    "#);
+}

@@ -1,0 +1,272 @@
+//! Metadata, sandbox, runner and stack.
+
+use freehold_protocol::app_version::{Platform, Reference, SandboxTool};
+use freehold_protocol::order::Source;
+use serde_json::json;
+
+use crate::config::good;
+
+const SANDBOX: &str = "terraform_version = \"1.11.3\"\n[public_repo]\nrepo = \"acme/sandbox\"\nbranch = \"v1\"\n";
+
+const STACK: &str = "type = \"aws-cloudformation\"\nname = \"x-{{ .nuon.install.id }}\"\ndescription = \"d\"\n";
+
+#[test]
+fn metadata_becomes_part_of_the_version() {
+    let config = good()
+        .with(
+            "metadata.toml",
+            "version = \"v2\"\ndisplay_name = \"Shop\"\ndescription = \"sells\"\nreadme = \"./README.md\"\n[label_colors]\nenv = \"#ff0000\"\n[onboarding]\nenabled = true\n[[kubernetes_context]]\nname = \"main\"\ncomponent = \"net\"\n",
+        )
+        .with("README.md", "# Shop {{ not a template\n");
+
+    let loaded = config.load();
+
+    assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
+    let version = loaded.version;
+    assert_eq!((version.display_name.as_str(), version.description.as_str()), ("Shop", "sells"));
+    assert_eq!(version.readme, "# Shop {{ not a template\n");
+    assert_eq!(version.kubernetes_contexts[0].component.as_str(), "net");
+}
+
+#[test]
+fn a_kubernetes_context_is_of_a_component_that_makes_a_cluster() {
+    let config = good().with(
+        "metadata.toml",
+        "version = \"v2\"\n[[kubernetes_context]]\nname = \"a\"\ncomponent = \"nett\"\n[[kubernetes_context]]\nname = \"b\"\ncomponent = \"web\"\n",
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: there is no component `nett`
+     --> metadata.toml:4:13
+      |
+    4 | component = "nett"
+      |             ^^^^^^
+      |
+      = help: did you mean `net`?
+
+    error: component `web` is a `container_image`, which makes no cluster
+     --> metadata.toml:7:13
+      |
+    7 | component = "web"
+      |             ^^^^^ expected a component of type `terraform_module`, `pulumi` or `cloudformation_stack`
+      |
+     ::: components/web.toml:2:8
+      |
+    2 | type = "container_image"
+      |        ----------------- its kind
+    "#);
+}
+
+#[test]
+fn a_terraform_sandbox_becomes_part_of_the_version() {
+    let config = good()
+        .with(
+            "sandbox.toml",
+            "terraform_version = \"1.11.3\"\ndrift_schedule = \"0 */6 * * *\"\nmax_auto_retries = 2\nskip_noops = true\n[public_repo]\nrepo = \"acme/sandbox\"\nbranch = \"v1\"\ndirectory = \"eks\"\n[vars]\nregion = \"{{ .nuon.inputs.inputs.region }}\"\nsize = 3\n[env_vars]\nA = \"b\"\n[[var_file]]\ncontents = \"./sandbox.tfvars\"\n[operation_roles]\nprovision = \"{{ .nuon.install.id }}-p\"\n",
+        )
+        .with("sandbox.tfvars", "x = 1\n");
+
+    let loaded = config.load();
+
+    assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
+    assert_eq!(loaded.unresolved.len(), 1);
+    let sandbox = loaded.version.sandbox.unwrap();
+    assert_eq!(sandbox.tool, SandboxTool::Terraform { version: "1.11.3".to_owned() });
+    assert!(matches!(&sandbox.source, Source::Git { directory, branch, .. } if directory == "eks" && branch == "v1"));
+    assert_eq!(sandbox.vars["size"], json!(3));
+    assert_eq!(sandbox.var_files, ["x = 1\n"]);
+    assert_eq!(sandbox.references, [Reference::Input("region".to_owned())].into());
+    assert_eq!(sandbox.operation_roles["provision"], "{{ .nuon.install.id }}-p");
+    assert_eq!((sandbox.max_auto_retries, sandbox.skip_noops), (Some(2), true));
+}
+
+#[test]
+fn a_pulumi_sandbox_becomes_part_of_the_version() {
+    let config = good().with(
+        "sandbox.toml",
+        "type = \"pulumi\"\nruntime = \"go\"\n[public_repo]\nrepo = \"acme/sandbox\"\n[pulumi_config]\n\"app:dns\" = \"false\"\n",
+    );
+
+    let sandbox = config.load().version.sandbox.unwrap();
+
+    assert_eq!(sandbox.tool, SandboxTool::Pulumi { runtime: "go".to_owned(), version: String::new() });
+    assert_eq!(sandbox.vars["app:dns"], json!("false"));
+}
+
+#[test]
+fn a_sandbox_has_a_tool_a_source_and_a_schedule_that_are_clear() {
+    let config = good().with(
+        "sandbox.toml",
+        "type = \"pulumi\"\nterraform_version = \"1.11.3\"\ndrift_schedule = \"0 25 * * *\"\n[operation_roles]\ndeploy = \"x\"\n",
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: key `runtime` is missing: a sandbox of type `pulumi` needs it
+     --> sandbox.toml:1:8
+      |
+    1 | type = "pulumi"
+      |        ^^^^^^^^
+      |
+      = help: add `runtime = "go"`
+
+    error: the sandbox does not say where its module comes from
+     --> sandbox.toml:1:8
+      |
+    1 | type = "pulumi"
+      |        ^^^^^^^^
+      |
+      = help: add one of `public_repo`, `connected_repo`
+
+    warning: `terraform_version` has no effect in a sandbox of type `pulumi`
+     --> sandbox.toml:2:1
+      |
+    2 | terraform_version = "1.11.3"
+      | ^^^^^^^^^^^^^^^^^
+      |
+      = help: remove it, or set `type`
+
+    error: the hour `25` is not 0 to 23
+     --> sandbox.toml:3:21
+      |
+    3 | drift_schedule = "0 25 * * *"
+      |                     ^^
+      |
+      = help: write minute, hour, day of the month, month and day of the week, such as `*/15 8-18 * * mon-fri`
+
+    error: `deploy` is no operation of a sandbox
+     --> sandbox.toml:5:1
+      |
+    5 | deploy = "x"
+      | ^^^^^^ expected one of `provision`, `reprovision`, `deprovision`
+    "#);
+}
+
+#[test]
+fn a_sandbox_without_a_version_says_what_to_add() {
+    let config = good().with(
+        "sandbox.toml",
+        "[public_repo]\nrepo = \"acme/sandbox\"\n[[operation_roles]]\noperation = \"reprovison\"\nrole = \"x\"\n",
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: key `terraform_version` is missing: a sandbox of type `terraform` needs it
+     --> sandbox.toml:1:1
+      |
+    1 | [public_repo]
+      | ^
+      |
+      = help: add `terraform_version = "1.11.3"`
+
+    error: `reprovison` is no operation of a sandbox
+     --> sandbox.toml:4:13
+      |
+    4 | operation = "reprovison"
+      |             ^^^^^^^^^^^^ expected one of `provision`, `reprovision`, `deprovision`
+      |
+      = help: did you mean `reprovision`?
+    "#);
+}
+
+#[test]
+fn runner_and_stack_of_every_cloud_become_part_of_the_version_without_a_word() {
+    for (word, platform) in [
+        ("aws-cloudformation", Platform::AwsCloudformation),
+        ("azure-bicep", Platform::AzureBicep),
+        ("gcp-terraform", Platform::GcpTerraform),
+    ] {
+        let config = good()
+            .with("sandbox.toml", SANDBOX)
+            .with("runner.toml", "runner_type = \"aws\"\nhelm_driver = \"configmap\"\ninstance_type = \"t3a.large\"\n[env_vars]\nA = \"b\"\n")
+            .with("stack.toml", &format!("{}[[custom_nested_stacks]]\nname = \"b\"\ntemplate_url = \"u\"\nindex = 1\n[[custom_nested_stacks]]\nname = \"a\"\ntemplate_url = \"u\"\n[custom_nested_stacks.parameters]\nR = \"{{{{ .nuon.install.inputs.region }}}}\"\n", STACK.replace("aws-cloudformation", word)));
+
+        let loaded = config.load();
+
+        assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
+        let (runner, stack) = (loaded.version.runner.unwrap(), loaded.version.stack.unwrap());
+        assert_eq!((runner.helm_driver.as_str(), runner.instance_type.as_str()), ("configmap", "t3a.large"));
+        assert_eq!(stack.platform, platform);
+        let nested: Vec<_> = stack.custom_nested_stacks.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(nested, ["a", "b"]);
+    }
+}
+
+#[test]
+fn nested_stacks_have_names_and_turns_of_their_own() {
+    let nested = |name: &str, index: u32| {
+        format!("[[custom_nested_stacks]]\nname = \"{name}\"\ntemplate_url = \"u\"\nindex = {index}\n")
+    };
+    let config = good().with("stack.toml", &format!("{STACK}{}{}{}", nested("a", 0), nested("b", 0), nested("a", 2)));
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: nested stacks `a` and `b` both have index 0
+      --> stack.toml:11:9
+       |
+     7 | index = 0
+       |         - the other one
+    ...
+    11 | index = 0
+       |         ^
+       |
+       = help: give each its own `index`; lower goes first
+
+    error: nested stack `a` is defined twice, in stack.toml:5 and here
+      --> stack.toml:13:8
+       |
+     5 | name = "a"
+       |        --- first defined here
+    ...
+    13 | name = "a"
+       |        ^^^
+       |
+       = help: rename one of them, or remove it
+    "#);
+}
+
+#[test]
+fn a_stack_reads_nothing_that_comes_after_it() {
+    let config = good().with(
+        "stack.toml",
+        &format!("{STACK}[[custom_nested_stacks]]\nname = \"a\"\ntemplate_url = \"u\"\n[custom_nested_stacks.parameters]\nvpc = \"{{{{ .nuon.sandbox.outputs.vpc.id }}}}\"\nweb = \"{{{{ .nuon.components.web.outputs.image }}}}\"\n"),
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: the sandbox's outputs are not known when the install stack is made
+     --> stack.toml:8:11
+      |
+    8 | vpc = "{{ .nuon.sandbox.outputs.vpc.id }}"
+      |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: use the install's id, name or inputs
+
+    error: outputs of components are not known when the install stack is made
+     --> stack.toml:9:11
+      |
+    9 | web = "{{ .nuon.components.web.outputs.image }}"
+      |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: use the install's id, name or inputs
+    "#);
+}
+
+#[test]
+fn a_word_of_the_runner_is_checked() {
+    let config = good().with("runner.toml", "helm_driver = \"secrets\"\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: key `runner_type` is missing
+     --> runner.toml:1:1
+      |
+    1 | helm_driver = "secrets"
+      | ^
+      |
+      = help: add `runner_type = "..."`
+
+    error: `helm_driver` is `secrets`
+     --> runner.toml:1:15
+      |
+    1 | helm_driver = "secrets"
+      |               ^^^^^^^^^ expected one of `secret`, `configmap`, `nuon`
+      |
+      = help: did you mean `secret`?
+    "#);
+}
