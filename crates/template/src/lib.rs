@@ -129,6 +129,11 @@ pub enum Error {
     Render(#[from] RenderError),
 }
 
+/// Returns the names of all functions that a template may call.
+pub fn function_names() -> impl Iterator<Item = &'static str> {
+    functions::names()
+}
+
 /// Parses `text` and renders it over `tree`.
 ///
 /// # Errors

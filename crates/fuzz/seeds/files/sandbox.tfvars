@@ -1,0 +1,1 @@
+name = "{{ .nuon.install.id }}"
