@@ -102,6 +102,52 @@ fn the_graph_of_a_faulty_directory_is_its_faults() {
 }
 
 #[test]
+fn schemas_are_listed_printed_and_written_for_editors() {
+    let place = tempfile::tempdir().unwrap();
+
+    let list = json(place.path(), &["app", "schema"]);
+    let one = freehold(place.path(), &["app", "schema", "helm"]);
+    let unknown = freehold(place.path(), &["app", "schema", "helm_chrt"]);
+    let written = json(place.path(), &["app", "schema", "--dir", "demo"]);
+    let again = json(place.path(), &["app", "schema", "--dir", "demo"]);
+
+    let kinds: Vec<&str> = list.as_array().unwrap().iter().map(|kind| kind["kind"].as_str().unwrap()).collect();
+    assert!(kinds.contains(&"metadata") && kinds.contains(&"helm_chart"), "{kinds:?}");
+    let schema: Value = serde_json::from_slice(&one.stdout).unwrap();
+    assert!(schema["properties"]["chart_name"].is_object(), "{schema}");
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("there is no schema `helm_chrt`"), "{}", text(&unknown.stderr));
+    assert_eq!(written["written"].as_array().unwrap().len(), kinds.len() + 1);
+    assert_eq!(again, written);
+    let config = std::fs::read_to_string(place.path().join("demo/.taplo.toml")).unwrap();
+    let paths = config.lines().filter_map(|line| line.strip_prefix("path = ")).map(|path| path.trim_matches('"'));
+    let paths: Vec<&str> = paths.collect();
+    assert!(!paths.is_empty() && paths.iter().all(|path| place.path().join("demo").join(path).is_file()), "{paths:?}");
+}
+
+#[test]
+fn an_editors_configuration_of_the_vendors_own_is_kept() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join(".taplo.toml"), "# mine\n").unwrap();
+
+    let written = json(place.path(), &["app", "schema", "--dir", "."]);
+
+    assert_eq!(written["kept"], "./.taplo.toml");
+    assert_eq!(std::fs::read_to_string(place.path().join(".taplo.toml")).unwrap(), "# mine\n");
+}
+
+#[test]
+fn an_app_with_schemas_beside_it_still_passes_check() {
+    let place = tempfile::tempdir().unwrap();
+    json(place.path(), &["app", "init", "demo"]);
+    json(place.path(), &["app", "schema", "--dir", "demo"]);
+
+    let checked = json(place.path(), &["app", "check", "demo"]);
+
+    assert_eq!(checked["found"], serde_json::json!([]), "{checked}");
+}
+
+#[test]
 fn arguments_of_graph_and_diff_that_do_not_go_together_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let cases: [&[&str]; 6] = [

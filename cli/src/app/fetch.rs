@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use freehold_appconfig::{Fetched, Loaded};
+use freehold_appconfig::{Fetched, GitAddress, Loaded, git_address};
 use reqwest::redirect::Policy;
 use reqwest::{StatusCode, Url};
 use tempfile::TempDir;
@@ -63,8 +63,7 @@ struct Texts {
 impl Texts {
     fn new() -> Result<Self> {
         let http = http_builder().redirect(Policy::custom(|attempt| {
-            let downgraded = attempt.url().scheme() != "https" && !is_loopback(attempt.url());
-            if downgraded {
+            if is_plain(attempt.url()) {
                 attempt.error("it leads to an address without https")
             } else if attempt.previous().len() > REDIRECTS {
                 attempt.error("it leads to too many other addresses")
@@ -80,12 +79,17 @@ impl Texts {
         let name = shown(address);
         let fetched = async {
             if address.starts_with("git::") {
-                let git = git_address(address).ok_or_else(|| {
+                // Anything else behind `ref=` would be a rule for several references.
+                let one = |git: &GitAddress| !git.reference.starts_with('+') && !git.reference.contains(':');
+                let git = git_address(address).filter(one).ok_or_else(|| {
                     Error::invalid("not an address of a file; expected `git::https://host/name//path?ref=branch`")
                 })?;
-                return self.from_git(&git).await;
+                if git.url.parse().is_ok_and(|url| is_plain(&url)) {
+                    return Err(unprotected());
+                }
+                return self.git_text(&git).await;
             }
-            self.from_web(address).await
+            self.web_text(address).await
         };
         let found = tokio::time::timeout(LONGEST, fetched).await;
         let found = found.unwrap_or_else(|_| {
@@ -96,10 +100,10 @@ impl Texts {
         String::from_utf8(bytes).map_err(|_| Error::invalid(format!("cannot use `{name}`: it is not UTF-8 text")))
     }
 
-    async fn from_web(&self, address: &str) -> Result<Vec<u8>> {
+    async fn web_text(&self, address: &str) -> Result<Vec<u8>> {
         let url: Url = address.parse().map_err(|e| Error::invalid(format!("not an address: {e}")))?;
-        if url.scheme() != "https" && !is_loopback(&url) {
-            return Err(Error::invalid("anybody on the way could change the text; use `https://`"));
+        if is_plain(&url) {
+            return Err(unprotected());
         }
         let mut pause = Duration::from_millis(200);
         for _ in 1..TRIES {
@@ -139,7 +143,7 @@ impl Texts {
         Ok(text)
     }
 
-    async fn from_git(&mut self, git: &GitAddress) -> Result<Vec<u8>> {
+    async fn git_text(&mut self, git: &GitAddress) -> Result<Vec<u8>> {
         let key = (git.url.clone(), git.reference.clone());
         if !self.repositories.contains_key(&key) {
             let repository = fetched_repository(&git.url, &git.reference).await?;
@@ -191,7 +195,7 @@ impl Said {
             return Ok(self.0.stdout);
         }
         let said = String::from_utf8_lossy(&self.0.stderr);
-        let last = said.lines().filter(|line| !line.trim().is_empty()).next_back().unwrap_or("git said nothing");
+        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("git said nothing");
         Err(last.trim_start_matches("fatal: ").to_owned())
     }
 }
@@ -229,12 +233,18 @@ fn shown(address: &str) -> String {
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
+/// Whether anybody on the way can change what comes from there.
+fn is_plain(url: &Url) -> bool {
+    let loopback = match url.host() {
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
         Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
         Some(url::Host::Domain(_)) | None => false,
-    }
+    };
+    url.scheme() == "http" && !loopback
+}
+
+fn unprotected() -> Error {
+    Error::invalid("anybody on the way could change the text; use `https://`")
 }
 
 /// Returns the file of the app config that names `address`, relative to its directory.
@@ -254,33 +264,6 @@ fn named_in(dir: &Path, address: &str) -> Option<PathBuf> {
     }
     found.sort();
     Some(found.first()?.strip_prefix(dir).ok()?.to_owned())
-}
-
-/// A file of a git repository.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct GitAddress {
-    url: String,
-    path: String,
-    /// A branch, tag or commit; `HEAD` when the address names none.
-    reference: String,
-}
-
-/// Reads an address such as `git::https://host/owner/name//path/of/file?ref=v1`. No part begins with a dash.
-fn git_address(text: &str) -> Option<GitAddress> {
-    let rest = text.strip_prefix("git::")?;
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let after_scheme = rest.find("://").map_or(0, |at| at + 3);
-    let at = rest.get(after_scheme..)?.find("//")? + after_scheme;
-    let (url, path) = (rest.get(..at)?, rest.get(at + 2..)?);
-    let reference = query.split('&').find_map(|pair| pair.strip_prefix("ref=")).unwrap_or("HEAD");
-    let remote = ["https://", "ssh://", "http://", "git@"].iter().any(|start| url.starts_with(start));
-    let inside = !path.is_empty() && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
-    let plain = |text: &str| !text.is_empty() && !text.starts_with(['-', '+']) && !text.contains([' ', ':']);
-    (remote && inside && !url.contains(' ') && plain(path) && plain(reference)).then(|| GitAddress {
-        url: url.to_owned(),
-        path: path.to_owned(),
-        reference: reference.to_owned(),
-    })
 }
 
 #[cfg(test)]

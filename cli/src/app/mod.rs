@@ -7,6 +7,7 @@ mod git;
 mod graph;
 mod init;
 mod inputs;
+mod schema;
 mod show;
 mod stored;
 mod sync;
@@ -15,6 +16,7 @@ mod version;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use freehold_appconfig::SchemaKind;
 use freehold_protocol::AppName;
 
 use crate::context::Context;
@@ -28,6 +30,7 @@ pub(crate) enum AppCommand {
     Check(Check),
     Graph(Graph),
     Diff(Diff),
+    Schema(Schema),
     Sync(Sync),
     /// List the apps.
     List,
@@ -124,6 +127,25 @@ pub(crate) struct Diff {
     exit_code: bool,
 }
 
+/// Print JSON Schemas of config files, for editors.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold app schema                      which kinds of file there are
+  freehold app schema helm_chart           one schema; `# helm` at a file's head names the same
+  freehold app schema --dir ./my-app       all of them in `schemas/`, and a `.taplo.toml`
+
+Editors that use taplo then complete keys, show what they mean and mark mistakes. `freehold app check` finds more: it reads
+all files together.")]
+pub(crate) struct Schema {
+    /// A kind of file, the folder it is in, or the word of its first-line comment; a list of all when absent.
+    #[arg(value_name = "KIND")]
+    kind: Option<SchemaKind>,
+    /// Write all schemas below this directory, that of an app's config.
+    #[arg(long, value_name = "DIR", conflicts_with = "kind")]
+    dir: Option<PathBuf>,
+}
+
 /// Make an app version of a config directory.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -160,6 +182,7 @@ impl AppCommand {
             Self::Check(args) => args.run(context),
             Self::Graph(args) => args.run(context).await,
             Self::Diff(args) => args.run(context).await,
+            Self::Schema(args) => args.run(context),
             Self::Sync(args) => args.run(context).await,
             Self::List => show::list(context).await,
             Self::Show(args) => args.run(context).await,

@@ -16,8 +16,15 @@ pub fn tree(
     inputs: &BTreeMap<String, Value>,
     deployed: &BTreeMap<ComponentName, Deployed>,
 ) -> Value {
-    let components: Map<String, Value> =
-        deployed.iter().map(|(name, deployed)| (name.to_string(), json!({ "outputs": deployed.outputs }))).collect();
+    let components: Map<String, Value> = deployed
+        .iter()
+        .flat_map(|(name, deployed)| {
+            // Templates may call a component by its name or by its `var_name`.
+            let alias = version.component(name).map(|component| component.var_name.clone());
+            let names = std::iter::once(name.to_string()).chain(alias.filter(|alias| !alias.is_empty()));
+            names.map(|name| (name, json!({ "outputs": deployed.outputs }))).collect::<Vec<_>>()
+        })
+        .collect();
     json!({
         "nuon": {
             "org": { "id": tenant, "name": tenant },

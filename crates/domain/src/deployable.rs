@@ -1,6 +1,9 @@
 //! What of an app version cannot be deployed here yet, in words that name it.
 
-use freehold_protocol::app_version::{AppVersion, ComponentSpec, Platform, RolePolicy};
+use std::collections::BTreeSet;
+
+use freehold_protocol::app_version::{Action, AppVersion, Component, ComponentSpec, Platform, Reference, RolePolicy};
+use freehold_protocol::order::Source;
 
 /// The thing in the way, as a person may read it after "app `x` cannot be deployed here yet:".
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,9 +42,13 @@ pub fn undeployable(version: &AppVersion) -> Vec<Undeployable> {
     {
         found.push(Undeployable { what: "the stack".into(), why: format!("is of type `{}`", platform.as_str()) });
     }
-    for component in version.components.iter().filter(|component| !is_deployable(&component.spec)) {
+    for component in &version.components {
         let what = format!("component `{}`", component.name);
-        found.push(Undeployable { what, why: format!("is a `{}`", component.spec.kind()) });
+        found.extend(component_why(component).into_iter().map(|why| Undeployable { what: what.clone(), why }));
+    }
+    for action in &version.actions {
+        let what = format!("action `{}`", action.name);
+        found.extend(action_why(action).into_iter().map(|why| Undeployable { what: what.clone(), why }));
     }
     for role in &version.roles {
         if role.policies.iter().any(|policy| matches!(policy, RolePolicy::GcpPredefined(_))) {
@@ -50,4 +57,91 @@ pub fn undeployable(version: &AppVersion) -> Vec<Undeployable> {
         }
     }
     found
+}
+
+fn component_why(component: &Component) -> Vec<String> {
+    if !is_deployable(&component.spec) {
+        return vec![format!("is a `{}`", component.spec.kind())];
+    }
+    let mut why = references_why(&component.references);
+    if matches!(component.source, Source::EcrImage { .. }) {
+        why.push("is an image of a private registry".into());
+    }
+    if let ComponentSpec::ContainerImage { verification: Some(verification) } = &component.spec
+        && verification.require_signature
+    {
+        why.push("asks for a signature, which builds do not check".into());
+    }
+    why
+}
+
+fn action_why(action: &Action) -> Vec<String> {
+    let mut why = references_why(&action.references);
+    if !action.step_repos.is_empty() {
+        why.push("runs in a repository".into());
+    }
+    if action.image.is_some() {
+        why.push("runs in an image of its own".into());
+    }
+    why
+}
+
+/// What templates read that nothing puts into the tree.
+fn references_why(references: &BTreeSet<Reference>) -> Vec<String> {
+    let sandbox = references.iter().any(|reference| matches!(reference, Reference::Sandbox(_)));
+    let secrets = references.iter().find_map(|reference| match reference {
+        Reference::Secret(name) => Some(format!("reads secret `{name}`")),
+        Reference::Input(_)
+        | Reference::Component(_)
+        | Reference::Action(_)
+        | Reference::Sandbox(_)
+        | Reference::InstallStack(_) => None,
+    });
+    sandbox.then(|| "reads the sandbox's outputs".to_owned()).into_iter().chain(secrets).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use freehold_protocol::app_version::ComponentSettings;
+
+    use super::*;
+
+    fn component(spec: ComponentSpec, source: Source, references: &[Reference]) -> Component {
+        Component {
+            name: "api".parse().unwrap(),
+            var_name: String::new(),
+            dependencies: BTreeSet::new(),
+            references: references.iter().cloned().collect(),
+            deploy_timeout_secs: 60,
+            build_timeout_secs: None,
+            source,
+            spec,
+            settings: ComponentSettings::default(),
+        }
+    }
+
+    fn said(component: Component) -> Vec<String> {
+        let version = AppVersion { components: vec![component], ..AppVersion::empty("shop".parse().unwrap()) };
+        undeployable(&version).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_named() {
+        let image = || ComponentSpec::ContainerImage { verification: None };
+        let public = || Source::Image { reference: "example/api:1".into() };
+        let job = ComponentSpec::Job {
+            image_url: "x".into(),
+            tag: "1".into(),
+            cmd: Vec::new(),
+            args: Vec::new(),
+            env_vars: Default::default(),
+        };
+
+        assert_eq!(said(component(image(), public(), &[Reference::Input("a".into())])), [""; 0]);
+        assert_eq!(said(component(job, Source::Version, &[])), ["component `api` is a `job`"]);
+        assert_eq!(
+            said(component(image(), public(), &[Reference::Sandbox("vpc".into()), Reference::Secret("key".into())])),
+            ["component `api` reads the sandbox's outputs", "component `api` reads secret `key`"]
+        );
+    }
 }

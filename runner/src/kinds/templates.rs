@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use freehold_protocol::order::Work;
 use freehold_template::Limits;
 use serde_json::{Value, json};
 
@@ -11,28 +12,44 @@ use crate::job::Job;
 /// The tree of one job; the root holds `nuon`.
 pub(super) struct Templates {
     tree: Value,
+    /// Whose values they are, such as ``component `api` ``.
+    owner: String,
 }
 
 impl Templates {
     pub(super) fn of(job: &Job) -> Self {
         let context = job.order.context.clone();
         let tree = if context.get("nuon").is_some() { context } else { json!({ "nuon": context }) };
-        Self { tree }
+        Self { tree, owner: owner(&job.order.work) }
+    }
+
+    fn failed(&self, what: &str, error: &dyn std::error::Error) -> Failure {
+        Failure::because(&format!("{}, {what}", self.owner), error)
     }
 
     /// Renders `text`; `what` names it in the failure.
     pub(super) fn text(&self, what: &str, text: &str) -> Result<String, Failure> {
-        freehold_template::render(text, &self.tree, &Limits::default()).map_err(|error| Failure::because(what, &error))
+        freehold_template::render(text, &self.tree, &Limits::default()).map_err(|error| self.failed(what, &error))
     }
 
     /// Renders every string in `value`.
     pub(super) fn value(&self, what: &str, value: &Value) -> Result<Value, Failure> {
         freehold_template::render_value(value, &self.tree, &Limits::default())
-            .map_err(|error| Failure::because(what, &error))
+            .map_err(|error| self.failed(what, &error))
     }
 
     /// Renders the values of a map.
     pub(super) fn map(&self, what: &str, map: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Failure> {
         map.iter().map(|(name, text)| Ok((name.clone(), self.text(&format!("{what} `{name}`"), text)?))).collect()
+    }
+}
+
+fn owner(work: &Work) -> String {
+    match work {
+        Work::ContainerImage(work) => format!("component `{}`", work.component),
+        Work::TerraformModule(work) => format!("component `{}`", work.component),
+        Work::CloudformationStack(work) => format!("component `{}`", work.component),
+        Work::Action(work) => format!("action `{}`", work.action),
+        Work::Build(work) => format!("build of component `{}`", work.component),
     }
 }

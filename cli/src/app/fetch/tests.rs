@@ -105,10 +105,12 @@ async fn a_redirect_goes_round_five_times_and_never_to_plain_http() {
 
 #[tokio::test]
 async fn an_address_without_https_is_refused_before_anything_is_sent() {
-    let (kind, message) = refused("http://config.example/crds.yaml").await;
+    for address in ["http://config.example/crds.yaml", "git::http://config.example/acme/app//crds.yaml"] {
+        let (kind, message) = refused(address).await;
 
-    assert_eq!(kind, Kind::Invalid);
-    assert!(message.ends_with("anybody on the way could change the text; use `https://`"), "{message}");
+        assert_eq!(kind, Kind::Invalid);
+        assert!(message.ends_with("anybody on the way could change the text; use `https://`"), "{message}");
+    }
 }
 
 /// Makes a repository with one file on the branch `main` and another text of it under the tag `v1`.
@@ -145,11 +147,11 @@ async fn a_file_of_a_repository_is_that_of_the_named_branch_or_tag() {
 
     let mut found = Vec::new();
     for reference in ["v1", "main", "HEAD"] {
-        found.push(String::from_utf8(texts.from_git(&at(reference, "deploy/crds.yaml")).await.unwrap()).unwrap());
+        found.push(String::from_utf8(texts.git_text(&at(reference, "deploy/crds.yaml")).await.unwrap()).unwrap());
     }
-    let file = texts.from_git(&at("main", "deploy/crd.yaml")).await.unwrap_err();
-    let folder = texts.from_git(&at("main", "deploy")).await.unwrap_err();
-    let branch = texts.from_git(&at("mian", "deploy/crds.yaml")).await.unwrap_err();
+    let file = texts.git_text(&at("main", "deploy/crd.yaml")).await.unwrap_err();
+    let folder = texts.git_text(&at("main", "deploy")).await.unwrap_err();
+    let branch = texts.git_text(&at("mian", "deploy/crds.yaml")).await.unwrap_err();
 
     assert_eq!(found, ["old", "new", "new"]);
     assert_eq!(texts.repositories.len(), 3);

@@ -79,7 +79,9 @@ fn hosts(version: &AppVersion) -> Hosts {
                 StepKind::ComponentDeploy { .. }
                 | StepKind::ComponentTearDown { .. }
                 | StepKind::Action { .. }
-                | StepKind::SandboxReprovision => {}
+                | StepKind::SandboxProvision
+                | StepKind::SandboxReprovision
+                | StepKind::SandboxDeprovision => {}
             }
         }
     }

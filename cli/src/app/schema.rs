@@ -1,0 +1,88 @@
+//! `freehold app schema`: JSON Schemas of config files, for editors.
+
+use std::path::Path;
+
+use freehold_appconfig::{SchemaKind, schema, schema_kinds, schemas, taplo_config};
+use serde_json::{Value, json};
+
+use super::Schema;
+use crate::context::Context;
+use crate::error::{Doing, Error, Result};
+use crate::output::{Table, print};
+
+impl Schema {
+    pub(super) fn run(&self, context: &Context) -> Result<()> {
+        match (&self.dir, self.kind) {
+            (Some(dir), _) => write_all(context, dir),
+            (None, Some(kind)) => {
+                print(&pretty(&schema(kind))?);
+                Ok(())
+            }
+            (None, None) => list(context),
+        }
+    }
+}
+
+fn list(context: &Context) -> Result<()> {
+    let kinds: Vec<SchemaKind> = schema_kinds().collect();
+    let value: Vec<Value> =
+        kinds.iter().map(|kind| json!({ "kind": kind.name(), "title": kind.title(), "files": kind.files() })).collect();
+    context.out.show(&value, |_| {
+        let mut table = Table::new(&["KIND", "WHAT IT IS", "FILES"]);
+        for kind in kinds {
+            table.row([kind.name().to_owned(), kind.title(), kind.files().join(", ")]);
+        }
+        context.out.table(&table)
+    })
+}
+
+/// Writes every schema, and the configuration that tells editors which file has which.
+fn write_all(context: &Context, dir: &Path) -> Result<()> {
+    let folder = dir.join("schemas");
+    std::fs::create_dir_all(&folder).doing(format!("make `{}`", folder.display()))?;
+    let mut written = Vec::new();
+    for (name, schema) in schemas() {
+        let path = folder.join(format!("{name}.json"));
+        let text = format!("{}\n", pretty(&schema)?);
+        std::fs::write(&path, text).doing(format!("write `{}`", path.display()))?;
+        written.push(path);
+    }
+    let path = dir.join(".taplo.toml");
+    let known = std::fs::read_to_string(&path).ok();
+    // A config of the vendor's own is not ours to replace.
+    let own = known.as_ref().is_some_and(|text| !text.contains(WRITER));
+    if !own {
+        std::fs::write(&path, taplo_config()).doing(format!("write `{}`", path.display()))?;
+        written.push(path.clone());
+    }
+    let value = json!({ "dir": dir, "written": written, "kept": own.then(|| path.clone()) });
+    context.out.show(&value, |_| {
+        let schemas = schema_kinds().count();
+        let config = if own {
+            format!(
+                "`{}` is your own and was kept; `freehold app schema --dir` into a new directory shows ours",
+                path.display()
+            )
+        } else {
+            format!("and `{}`, which tells editors that use taplo which file has which", path.display())
+        };
+        format!("wrote {schemas} schemas to `{}`\n{config}", folder.display())
+    })
+}
+
+/// How the head of the editors' configuration names what wrote it.
+const WRITER: &str = "freehold app schema";
+
+fn pretty(schema: &Value) -> Result<String> {
+    serde_json::to_string_pretty(schema).map_err(|e| Error::internal(format!("cannot print JSON: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_editors_configuration_names_what_wrote_it() {
+        assert!(taplo_config().contains(WRITER));
+    }
+}
