@@ -17,6 +17,7 @@ use crate::document;
 use crate::files::Files;
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
 use crate::spec::{Holds, Key, seconds};
+use crate::tree::Tree;
 use crate::validate::validate;
 
 #[test]
@@ -221,7 +222,7 @@ fn toml_file(file: &Value) -> String {
 fn mistake(kind: Kind, text: &str) -> Option<String> {
     let home = tempfile::tempdir().unwrap();
     let mut app = App {
-        files: Files::new(home.path()),
+        files: Files::new(Tree::disk(home.path())),
         checked: Vec::new(),
         broken: Vec::new(),
         drafts: Vec::new(),
