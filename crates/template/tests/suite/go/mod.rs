@@ -61,9 +61,8 @@ fn what_differs_from_go_differs_as_it_is_said() {
 
 #[test]
 fn every_function_is_compared() {
-    let missing: Vec<&str> = function_names()
-        .filter(|name| !cases::ALL.iter().any(|text| words(text).any(|word| word == *name)))
-        .collect();
+    let missing: Vec<&str> =
+        function_names().filter(|name| !cases::ALL.iter().any(|text| words(text).any(|word| word == *name))).collect();
 
     assert!(missing.is_empty(), "no case of `cases.rs` calls {missing:?}");
 }
