@@ -6,11 +6,12 @@ use std::process::Command;
 use serde_json::Value;
 
 /// What each crate may know of the others. `tests` may know all of them.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("protocol", &[]),
     ("template", &[]),
     ("domain", &["protocol"]),
     ("appconfig", &["protocol", "template"]),
+    ("fuzz", &["appconfig", "protocol", "template"]),
     ("app", &["domain", "protocol", "template"]),
     ("aws", &["app", "domain", "protocol"]),
     ("functions", &["app", "aws", "domain", "protocol"]),

@@ -5,9 +5,9 @@ use crate::Draw;
 /// Bytes that often matter to a parser.
 const BYTES: &[u8] = b"\"'`{}[]().,:=|$#\\/-+_*&%<>!?@~^ \n\r\t\x00\x01\x1f\x7f\x80\xc3\xa9\xe2\xf0\xffazAZ09";
 
-/// Breaks `text` in a few places; `tokens` are words that it might hold, `others` texts to take lines from.
-pub(crate) fn mutate(draw: &mut Draw, text: &mut Vec<u8>, tokens: &[&str], others: &[&str]) {
-    for _ in 0..=draw.below(4) {
+/// Breaks `text` in one to `most` places; `tokens` are words that it might hold, `others` texts to take lines from.
+pub(crate) fn mutate(draw: &mut Draw, text: &mut Vec<u8>, most: usize, tokens: &[&str], others: &[&str]) {
+    for _ in 0..=draw.below(most) {
         match draw.below(12) {
             0 => flip(draw, text),
             1 => insert_byte(draw, text),

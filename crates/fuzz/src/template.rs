@@ -40,7 +40,7 @@ impl Target for Templates {
         if draw.one_in(3) {
             text.extend_from_slice(draw.pick(TEMPLATES).as_bytes());
         }
-        mutate(draw, &mut text, &self.tokens, TEMPLATES);
+        mutate(draw, &mut text, 4, &self.tokens, TEMPLATES);
         String::from_utf8_lossy(&text).into_owned()
     }
 

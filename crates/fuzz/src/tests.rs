@@ -1,5 +1,8 @@
 //! The short form of the fuzzers, and inputs that once crashed.
 
+use freehold_appconfig::{Fetched, load_files};
+
+use crate::seeds::FILES;
 use crate::{Configs, Draw, Outcome, Target, Templates, run};
 
 const INPUTS: u64 = 20_000;
@@ -20,11 +23,21 @@ fn no_broken_template_crashes() {
 }
 
 #[test]
+fn the_config_that_inputs_are_made_from_is_good() {
+    let files = FILES.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
+
+    let loaded = load_files("shop", &files, &Fetched::new());
+
+    assert!(loaded.is_ok(), "{}", loaded.unwrap_err());
+}
+
+#[test]
 fn no_broken_config_crashes() {
     let outcome = run(&Configs::default(), 1, 0..INPUTS, 2);
 
     assert_eq!(outcome.attempted, INPUTS);
     assert_eq!(outcome.crashed, 0, "{}", said(&outcome));
+    assert!(outcome.accepted > INPUTS / 20, "only {} were accepted; the inputs are too broken", outcome.accepted);
 }
 
 #[test]

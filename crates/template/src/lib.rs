@@ -127,6 +127,24 @@ pub enum Error {
     Parse(#[from] ParseError),
     #[error(transparent)]
     Render(#[from] RenderError),
+    /// In one string of a larger value.
+    #[error("at `{path}`")]
+    Inside {
+        /// Keys and positions from the value down, as in `tags.owner` and `subnets.0`.
+        path: String,
+        #[source]
+        source: Box<Error>,
+    },
+}
+
+impl Error {
+    /// Says that it happened at `step` of a larger value.
+    fn inside(self, step: &str) -> Self {
+        match self {
+            Self::Inside { path, source } => Self::Inside { path: format!("{step}.{path}"), source },
+            Self::Parse(_) | Self::Render(_) => Self::Inside { path: step.to_owned(), source: Box::new(self) },
+        }
+    }
 }
 
 /// Returns the names of all functions that a template may call.
@@ -148,18 +166,23 @@ pub fn render(text: &str, tree: &Value, limits: &Limits) -> Result<String, Error
 /// Renders every string inside `value` over `tree`; keys and other values stay as they are.
 ///
 /// # Errors
-/// As [`render`], for the first string that fails.
+/// As [`render`], for the first string that fails; [`Error::Inside`] says which one it is in a list or map.
 pub fn render_value(value: &Value, tree: &Value, limits: &Limits) -> Result<Value, Error> {
     Ok(match value {
         Value::String(text) => Value::String(render(text, tree, limits)?),
         Value::Array(items) => {
-            Value::Array(items.iter().map(|item| render_value(item, tree, limits)).collect::<Result<_, _>>()?)
+            let rendered = items
+                .iter()
+                .enumerate()
+                .map(|(at, item)| render_value(item, tree, limits).map_err(|error| error.inside(&at.to_string())));
+            Value::Array(rendered.collect::<Result<_, _>>()?)
         }
-        Value::Object(map) => Value::Object(
-            map.iter()
-                .map(|(key, item)| Ok((key.clone(), render_value(item, tree, limits)?)))
-                .collect::<Result<_, Error>>()?,
-        ),
+        Value::Object(map) => {
+            let rendered = map.iter().map(|(key, item)| {
+                Ok((key.clone(), render_value(item, tree, limits).map_err(|error| error.inside(key))?))
+            });
+            Value::Object(rendered.collect::<Result<_, Error>>()?)
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     })
 }

@@ -5,8 +5,8 @@ mod differences;
 mod helm;
 pub(crate) mod random;
 
-use freehold_template::{Limits, render};
-use serde_json::Value;
+use freehold_template::{Limits, function_names, render};
+use serde_json::{Value, json};
 
 use helm::Helm;
 
@@ -57,6 +57,38 @@ fn what_differs_from_go_differs_as_it_is_said() {
         .collect();
 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_function_is_compared() {
+    let missing: Vec<&str> =
+        function_names().filter(|name| !cases::ALL.iter().any(|text| words(text).any(|word| word == *name))).collect();
+
+    assert!(missing.is_empty(), "no case of `cases.rs` calls {missing:?}");
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric())
+}
+
+#[test]
+fn yaml_is_read_by_go_as_what_it_was() {
+    let Some(helm) = Helm::find("yaml_is_read_by_go_as_what_it_was") else { return };
+    let trees: Vec<Value> = (0..400).map(|seed| random::case(seed).tree).collect();
+
+    let written = trees.iter().map(|tree| rendered("{{ toYaml .nuon }}", tree));
+    let cases: Vec<Case> = written
+        .map(|yaml| Case { text: "{{ .nuon | fromYaml | toJson }}".to_owned(), tree: json!({ "nuon": yaml }) })
+        .collect();
+
+    let read = helm.all(&cases);
+    for (tree, read) in trees.iter().zip(read) {
+        assert_eq!(read, Ok(rendered("{{ toJson .nuon }}", tree)));
+    }
+}
+
+fn rendered(text: &str, tree: &Value) -> String {
+    render(text, tree, &Limits::default()).unwrap()
 }
 
 fn ours(case: &Case) -> Result<String, String> {
