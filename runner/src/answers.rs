@@ -28,7 +28,10 @@ pub enum AnswerError {
     Missing { input: String, parameter: String },
     #[error("{error}; change parameter `{parameter}` of the install stack")]
     Wrong { error: InputError, parameter: String },
-    #[error("cannot read secret `{secret}` with the answer to input `{input}`: {reason}")]
+    #[error(
+        "cannot read secret `{secret}` with the answer to input `{input}`: {reason}; when the install stack is older than \
+         the app's version, launch its current template"
+    )]
     Unreadable { input: String, secret: String, reason: String },
     #[error("input `{0}` cannot have a secret: its name has other characters than ASCII letters, digits, `-` and `_`")]
     Name(String),

@@ -252,13 +252,17 @@ fn reading(sensitive: &[&Input], install: &InstallId) -> String {
     if sensitive.is_empty() {
         return String::new();
     }
-    let arns = sensitive.iter().map(|input| {
-        let name = &input.name;
-        // Secrets Manager adds six characters to a name.
+    let arn = |name: &str| {
         format!(
             "\n                  - !Sub arn:${{AWS::Partition}}:secretsmanager:${{AWS::Region}}:${{AWS::AccountId}}:secret:\
-             fh-{install}/input/{name}-??????"
+             fh-{install}/input/{name}"
         )
+    };
+    let arns = sensitive.iter().map(|input| {
+        // Secrets Manager adds six characters to a name; one that was left open has no secret, and is told apart from
+        // a forbidden one by the name alone.
+        let open = if input.required { String::new() } else { arn(&input.name) };
+        format!("{}-??????{open}", arn(&input.name))
     });
     format!(
         "\n              - Sid: ReadSensitiveAnswers\n                Effect: Allow\n                \

@@ -87,8 +87,24 @@ impl Files {
     /// of one beside that file, one from the app's directory, and, for a root file, one in the folder of its name or in
     /// `permissions/`. Nothing when it leaves the app's directory.
     pub(crate) fn named(&self, file: usize, word: &str) -> Option<String> {
+        let candidates = self.candidates(file, word);
+        let found = candidates.iter().position(|path| self.tree.exists(path)).unwrap_or_default();
+        candidates.into_iter().nth(found)
+    }
+
+    /// Returns the folder that `word` in file `file` begins with when there is no such folder at all: scripts and modules
+    /// that are generated, or a submodule that was not fetched.
+    pub(crate) fn absent_folder<'w>(&self, file: usize, word: &'w str) -> Option<&'w str> {
+        let (folder, _) = word.trim_start_matches("file://").trim_start_matches("./").split_once('/')?;
+        let absent = !folder.is_empty() && folder != ".." && {
+            self.candidates(file, folder).iter().all(|path| !self.tree.exists(path))
+        };
+        absent.then_some(folder)
+    }
+
+    fn candidates(&self, file: usize, word: &str) -> Vec<String> {
         if Path::new(word).is_absolute() {
-            return None;
+            return Vec::new();
         }
         let path = self.path(file);
         let stem = path.trim_end_matches(".toml");
@@ -96,10 +112,7 @@ impl Files {
             Some((folder, _)) => [folder, "", ""],
             None => ["", stem, "permissions"],
         };
-        let candidates: Vec<String> =
-            folders.iter().filter_map(|folder| normal(&format!("./{folder}/{word}"))).collect();
-        let found = candidates.iter().position(|path| self.tree.exists(path)).unwrap_or_default();
-        candidates.into_iter().nth(found)
+        folders.iter().filter_map(|folder| normal(&format!("./{folder}/{word}"))).collect()
     }
 
     /// Returns where on the machine the relative `path` is.

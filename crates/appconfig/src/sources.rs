@@ -121,6 +121,12 @@ impl Sources {
         owner: &str,
     ) -> Option<Source> {
         let path = self.inside(files, checked, node, word)?;
+        if let Some(folder) = files.absent_folder(checked.file, word) {
+            let message = format!("the source `{word}` cannot be read: folder `{folder}` is not here");
+            let draft = Draft::new(self.unsupported, checked.place(node), message);
+            self.drafts.push(draft.help("a sync needs it: fetch or generate the folder, or correct the path"));
+            return None;
+        }
         let packed = archive::directory(files.tree(), &path);
         self.packed(checked, node, owner, &files.locate(&path), packed)
     }

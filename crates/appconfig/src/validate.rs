@@ -270,9 +270,20 @@ impl Validator<'_> {
         match self.app.files.read(&relative) {
             Ok(file) => Content::Text { file, text: self.app.files.text(file).to_owned() },
             Err(reason) => {
-                let draft = Draft::error(self.place(&node.span), format!("`{text}` cannot be read: {reason}"));
-                let help = "create the file, or correct the path: beside this file, or from the app's directory";
-                self.drafts().push(draft.help(help));
+                let draft = match self.app.files.absent_folder(self.file, path) {
+                    Some(folder) => {
+                        let message = format!("`{text}` cannot be read: folder `{folder}` is not here");
+                        let draft = Draft::new(self.app.purpose.unsupported(), self.place(&node.span), message);
+                        draft.help("a sync needs it: fetch or generate the folder, or correct the path")
+                    }
+                    None => {
+                        let message = format!("`{text}` cannot be read: {reason}");
+                        let help =
+                            "create the file, or correct the path: beside this file, or from the app's directory";
+                        Draft::error(self.place(&node.span), message).help(help)
+                    }
+                };
+                self.drafts().push(draft);
                 Content::Unreadable
             }
         }

@@ -474,6 +474,46 @@ fn a_named_file_that_is_not_there_is_an_error() {
 }
 
 #[test]
+fn a_folder_that_is_not_here_is_an_error_only_for_a_sync() {
+    let config = good().with("components/net.toml", "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"./generated/net\"\n[[var_file]]\ncontents = \"./vars/net.tfvars\"\n");
+
+    insta::assert_snapshot!(config.check(), @r#"
+    warning: the source `./generated/net` cannot be read: folder `generated` is not here
+     --> components/net.toml:4:10
+      |
+    4 | source = "./generated/net"
+      |          ^^^^^^^^^^^^^^^^^
+      |
+      = help: a sync needs it: fetch or generate the folder, or correct the path
+
+    warning: `./vars/net.tfvars` cannot be read: folder `vars` is not here
+     --> components/net.toml:6:12
+      |
+    6 | contents = "./vars/net.tfvars"
+      |            ^^^^^^^^^^^^^^^^^^^
+      |
+      = help: a sync needs it: fetch or generate the folder, or correct the path
+    "#);
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: the source `./generated/net` cannot be read: folder `generated` is not here
+     --> components/net.toml:4:10
+      |
+    4 | source = "./generated/net"
+      |          ^^^^^^^^^^^^^^^^^
+      |
+      = help: a sync needs it: fetch or generate the folder, or correct the path
+
+    error: `./vars/net.tfvars` cannot be read: folder `vars` is not here
+     --> components/net.toml:6:12
+      |
+    6 | contents = "./vars/net.tfvars"
+      |            ^^^^^^^^^^^^^^^^^^^
+      |
+      = help: a sync needs it: fetch or generate the folder, or correct the path
+    "#);
+}
+
+#[test]
 fn a_template_error_in_a_named_file_is_placed_in_that_file() {
     let config = good()
         .with("components/net.toml", "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"./modules/net\"\n[[var_file]]\ncontents = \"./net.tfvars\"\n")

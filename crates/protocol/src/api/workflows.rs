@@ -1,0 +1,126 @@
+//! Workflows, jobs and logs as the API shows them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::report::Fence;
+use crate::{ComponentName, Digest, InstallId, JobId, Timestamp, WorkflowId};
+
+/// `POST /v1/installs/{install}/deploys`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StartDeploy {
+    /// The version; the latest one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Digest>,
+    /// Inputs to change first; the others stay.
+    #[serde(default)]
+    pub inputs: BTreeMap<String, Value>,
+    /// Only these components and what depends on them; empty: whatever changed.
+    #[serde(default)]
+    pub components: Vec<ComponentName>,
+    /// Everything, changed or not.
+    #[serde(default)]
+    pub all: bool,
+}
+
+/// Answers a request that starts a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WorkflowStarted {
+    pub workflow: WorkflowId,
+}
+
+/// `GET /v1/workflows/{workflow}`, and without nodes in `GET /v1/installs/{install}/workflows`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WorkflowView {
+    pub workflow: WorkflowId,
+    pub install: InstallId,
+    /// `provision-install`, `deploy-components`, `build-component` or `run-action`.
+    pub kind: String,
+    /// `pending`, `running`, `succeeded`, `failed` or `cancelled`.
+    pub state: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    pub created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Digest>,
+    #[serde(default)]
+    pub nodes: Vec<NodeView>,
+}
+
+/// One node of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NodeView {
+    pub name: String,
+    /// `waiting`, `active`, `skipped`, or the state in which its job ended.
+    pub state: String,
+    #[serde(default)]
+    pub dependencies: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// `GET /v1/jobs/{job}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct JobView {
+    pub job: JobId,
+    pub install: InstallId,
+    pub workflow: WorkflowId,
+    pub node: String,
+    pub mode: crate::order::Mode,
+    pub state: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    pub created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<Fence>,
+    #[serde(default)]
+    pub outputs: BTreeMap<String, Value>,
+    #[serde(default)]
+    pub history: Vec<HistoryView>,
+}
+
+/// One audit record of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HistoryView {
+    pub at: Timestamp,
+    pub what: String,
+    pub from: String,
+    pub to: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// `GET /v1/jobs/{job}/logs?after=<cursor>`: log text in order; ask again with the cursor until the job has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LogPage {
+    pub chunks: Vec<LogChunk>,
+    /// Pass as `after` to go on.
+    pub cursor: String,
+    /// Whether the job has ended and nothing more will come.
+    pub ended: bool,
+}
+
+/// Log text of one report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LogChunk {
+    pub fence: Fence,
+    /// The report's sequence number; a jump means that reports are still on their way.
+    pub seq: u64,
+    pub text: String,
+}
