@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// What each crate may know of the others. `tests` may know all of them.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("protocol", &[]),
     ("template", &[]),
     ("domain", &["protocol"]),
@@ -14,8 +14,9 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("app", &["domain", "protocol", "template"]),
     ("aws", &["app", "domain", "protocol"]),
     ("functions", &["app", "aws", "domain", "protocol"]),
+    ("oci", &["protocol"]),
     ("model", &["domain", "protocol", "runner"]),
-    ("runner", &["appconfig", "protocol", "template"]),
+    ("runner", &["appconfig", "oci", "protocol", "template"]),
     ("cli", &["appconfig", "protocol"]),
 ];
 

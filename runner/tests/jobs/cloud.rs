@@ -16,7 +16,8 @@ use freehold_protocol::report::Outcome;
 use freehold_runner::aws::sdk_config;
 use freehold_runner::job::{GrantError, Grants, Job};
 use freehold_runner::kinds::execute;
-use freehold_runner::registry::{Version, ecr_repository};
+use freehold_oci::Version;
+use freehold_runner::registry::ecr_repository;
 
 use crate::fixture::{ACCOUNT, BUCKET, Bench, REPOSITORY};
 
