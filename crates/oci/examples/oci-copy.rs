@@ -1,5 +1,5 @@
 //! Copies one artifact between two registries without logins, and prints what it did as JSON: the engine alone in a
-//! process, for measuring.
+//! process, for measuring. `peak_kib` is its largest resident set: what the kernel tells a parent counts the parent too.
 
 use freehold_oci::{CopyOptions, Login, Reference, Repository, client, copy};
 
@@ -12,8 +12,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let repository =
         |reference: &Reference| Repository::new(http.clone(), &reference.host, &reference.repository, Login::Anonymous);
     let copied = copy(&repository(&from)?, &from.version, &repository(&to)?, &CopyOptions::default()).await?;
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next());
     println!(
-        r#"{{"digest":"{}","unchanged":{},"held":{},"mounted":{},"sent":{},"sent_bytes":{}}}"#,
+        r#"{{"peak_kib":{},"digest":"{}","unchanged":{},"held":{},"mounted":{},"sent":{},"sent_bytes":{}}}"#,
+        peak.unwrap_or("0"),
         copied.artifact.digest,
         copied.unchanged,
         copied.moved.held,

@@ -11,6 +11,7 @@ use freehold_protocol::Digest;
 use freehold_protocol::order::Descriptor;
 use futures_util::stream::{StreamExt as _, TryStreamExt as _};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::retry::Retries;
@@ -99,6 +100,18 @@ impl Ledger {
     }
 }
 
+/// A chunk that is on its way; when it is dropped, the next one may be read.
+struct Sent {
+    chunk: Bytes,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Sent {
+    fn as_ref(&self) -> &[u8] {
+        &self.chunk
+    }
+}
+
 /// Reads one blob: hashes all of it, passes on what is asked for, and goes on after a cut.
 pub(crate) struct Reader {
     source: BlobSource,
@@ -153,13 +166,23 @@ impl Reader {
         .boxed()
     }
 
-    /// Returns the chunks as a stream whose error is kept in the ledger, for a body that the HTTP client reads.
+    /// Returns the chunks as a body that the HTTP client reads. A chunk is read only when the one before it has gone to the
+    /// network: the client would queue two of them, which are 400 KiB each on a fast network. An error is kept in the
+    /// ledger.
     pub(crate) fn into_body(self) -> reqwest::Body {
-        let ledger = Arc::clone(&self.ledger);
-        let stream = self.into_stream().map_err(move |error| {
-            let text = error.to_string();
-            ledger.kept().fault = Some(error);
-            std::io::Error::other(text)
+        let gone = Arc::new(Semaphore::new(1));
+        let stream = futures_util::stream::try_unfold((self, gone), |(mut reader, gone)| async move {
+            let permit = Arc::clone(&gone).acquire_owned().await.map_err(std::io::Error::other)?;
+            match reader.next().await {
+                Ok(chunk) => {
+                    Ok(chunk.map(|chunk| (Bytes::from_owner(Sent { chunk, _permit: permit }), (reader, gone))))
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    reader.ledger.kept().fault = Some(error);
+                    Err(std::io::Error::other(text))
+                }
+            }
         });
         reqwest::Body::wrap_stream(stream)
     }

@@ -89,13 +89,10 @@ pub async fn copy(
         push_manifests(to, &manifests).await?;
     }
     drop(manifests);
-    let mut referrers = Vec::new();
-    if whole && !options.without_referrers {
-        let subject = artifact.manifests.last().cloned();
-        for subject in subject.iter() {
-            referrers = copy_referrers(from, to, subject, &mut moved).await?;
-        }
-    }
+    let referrers = match artifact.manifests.last() {
+        Some(subject) if whole && !options.without_referrers => copy_referrers(from, to, subject, &mut moved).await?,
+        Some(_) | None => Vec::new(),
+    };
     Ok(Copied { artifact, whole, unchanged, moved, referrers })
 }
 
@@ -114,10 +111,10 @@ pub(crate) async fn move_blobs(
     moved: &mut Moved,
 ) -> Result<(), RegistryError> {
     let source = BlobSource::Repository(from.clone());
-    let mut placed = stream::iter(blobs)
+    let mut placed = stream::iter(blobs.iter().cloned())
         .map(|blob| {
             let source = &source;
-            async move { to.place_blob(blob, source).await.map(|placed| (placed, blob.size)) }
+            async move { to.place_blob(&blob, source).await.map(|placed| (placed, blob.size)) }
         })
         .buffer_unordered(BLOBS_AT_ONCE);
     while let Some((placed, size)) = placed.try_next().await? {
@@ -199,4 +196,23 @@ pub async fn push_top_manifest(to: &Repository, top: &Manifest) -> Result<(), Re
     }
     // The bytes, not a header: what is reported as there can be pulled.
     to.manifest(&Version::Digest(top.digest.clone())).await.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Login, client};
+
+    /// Whoever runs jobs on several threads needs it, and a closure over a reference is enough to lose it.
+    #[test]
+    fn a_copy_can_move_between_threads() {
+        fn moves<T: Send>(_: T) {}
+        let repository =
+            Repository::new(client().expect("client"), "localhost", "a", Login::Anonymous).expect("repository");
+        let (version, options) = (Version::Tag("v1".into()), CopyOptions::default());
+
+        moves(copy(&repository, &version, &repository, &options));
+        moves(push_missing_blobs(&repository, Vec::new()));
+        moves(push_manifests(&repository, &[]));
+    }
 }

@@ -36,4 +36,4 @@ pub use retry::Patience;
 pub use source::{BlobSource, BlobStream};
 
 /// How many blobs move at once: enough to fill a link, few enough for a small machine.
-pub const BLOBS_AT_ONCE: usize = 4;
+pub const BLOBS_AT_ONCE: usize = 3;

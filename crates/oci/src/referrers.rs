@@ -136,7 +136,10 @@ pub(crate) async fn copy_referrers(
     }
     let listed: BTreeSet<Digest> =
         referrers(to, &subject.digest, None).await?.into_iter().map(|one| one.manifest.digest).collect();
-    for one in all.iter().filter(|one| !listed.contains(&one.manifest.digest)) {
+    for one in &all {
+        if listed.contains(&one.manifest.digest) {
+            continue;
+        }
         let top = from.manifest(&Version::Digest(one.manifest.digest.clone())).await?;
         let tree = tree::read(from, top).await?;
         move_blobs(from, to, &tree.artifact.blobs, moved).await?;

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use freehold_oci::Version;
 use freehold_protocol::order::{MODULE_LAYER, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER};
 use freehold_runner::kinds::execute;
-use freehold_oci::Version;
 use freehold_runner::registry::ecr_repository;
 
 use crate::cloud::{Cloud, TENANT_REPOSITORY, build_bench, built};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use freehold_oci::Version;
 use freehold_protocol::order::{Artifact, Package, Source, SyncImage, Work};
 use freehold_runner::kinds::execute;
-use freehold_oci::Version;
 use freehold_runner::registry::ecr_repository;
 
 use crate::cloud::{Cloud, built};
