@@ -173,7 +173,7 @@ mod tests {
 
     async fn get(endpoint: &CredentialsEndpoint, token: &str) -> (u16, serde_json::Value) {
         let url = endpoint.environment().remove("AWS_CONTAINER_CREDENTIALS_FULL_URI").expect("address");
-        let http = crate::registry::client().expect("client");
+        let http = freehold_oci::client().expect("client");
         let answer = http.get(url).header("authorization", token).send().await.expect("answer");
         (answer.status().as_u16(), answer.json().await.expect("json"))
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// What each crate may know of the others. `tests` may know all of them.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("protocol", &[]),
     ("template", &[]),
     ("domain", &["protocol"]),
@@ -15,8 +15,9 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("app", &["domain", "protocol", "template"]),
     ("aws", &["app", "domain", "protocol"]),
     ("functions", &["app", "aws", "domain", "protocol"]),
+    ("oci", &["protocol"]),
     ("model", &["domain", "protocol", "runner"]),
-    ("runner", &["appconfig", "protocol", "template"]),
+    ("runner", &["appconfig", "oci", "protocol", "template"]),
     ("cli", &["appconfig", "domain", "protocol"]),
 ];
 

@@ -1,12 +1,12 @@
 //! `container_image`: the image is in the install registry, and its name there is the output.
 
+use freehold_oci::digest_tag;
 use freehold_protocol::order::SyncImage;
 use serde_json::{Value, json};
 
 use super::sync_artifact::sync_artifact;
 use super::{Done, Failure, until_stopped};
 use crate::job::Job;
-use crate::registry::digest_tag;
 
 pub(super) async fn run(job: &Job, work: &SyncImage) -> Result<Done, Failure> {
     let repository = until_stopped(job, sync_artifact(job, &work.artifact)).await?;

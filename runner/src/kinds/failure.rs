@@ -2,10 +2,10 @@
 
 use std::error::Error;
 
+use freehold_oci::RegistryError;
 use freehold_protocol::report::Outcome;
 
 use crate::job::{GrantError, Job, StopReason};
-use crate::registry::RegistryError;
 use crate::sandbox::SandboxError;
 
 /// The longest reason that is reported, in characters.

@@ -6,15 +6,16 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use freehold_oci::{
+    BlobSource, Manifest, Repository, Version, fetch, missing_blobs, push_manifests, push_missing_blobs,
+};
 use freehold_protocol::Digest;
 use freehold_protocol::grant::{BlobUrl, GrantAnswer, ManifestBytes};
 use freehold_protocol::order::{Artifact, Descriptor};
 
 use super::Failure;
 use crate::job::Job;
-use crate::registry::{
-    self, BlobSource, Manifest, Repository, Version, ecr_repository, missing_blobs, push_manifests, push_missing_blobs,
-};
+use crate::registry::ecr_repository;
 
 /// Makes the install registry hold `artifact`, and returns its repository. Costs one request when it is there already:
 /// manifests are pushed after what they name, so the top one stands for all.
@@ -113,7 +114,7 @@ pub(super) async fn fetch_layer(
         .iter()
         .find(|blob| blob.media_type == media_type)
         .ok_or_else(|| unusable(format!("it has no layer of type `{media_type}`; build the component again")))?;
-    Ok(registry::fetch(&BlobSource::Repository(repository.clone()), layer, path).await?)
+    Ok(fetch(&BlobSource::Repository(repository.clone()), layer, path).await?)
 }
 
 #[cfg(test)]

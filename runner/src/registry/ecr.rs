@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
-use super::{Login, RegistryError, Repository, client};
+use freehold_oci::{Login, RegistryError, Repository, client};
 
 /// Returns the repository `name` in the registry of the account that `sdk`'s credentials belong to. The login is good
 /// for 12 hours, which is longer than any job.

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use freehold_oci::Version;
 use freehold_protocol::order::{MODULE_LAYER, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER};
 use freehold_runner::kinds::execute;
-use freehold_runner::registry::{Version, ecr_repository};
+use freehold_runner::registry::ecr_repository;
 
 use crate::cloud::{Cloud, TENANT_REPOSITORY, build_bench, built};
 use crate::fixture::{have, reason};

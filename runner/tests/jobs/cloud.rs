@@ -9,6 +9,7 @@ use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_types::SdkConfig;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use freehold_oci::Version;
 use freehold_protocol::Digest;
 use freehold_protocol::grant::{BlobUrl, GrantAnswer, ManifestBytes};
 use freehold_protocol::order::{Artifact, BuildArtifact, Package, Source, Work};
@@ -16,7 +17,7 @@ use freehold_protocol::report::Outcome;
 use freehold_runner::aws::sdk_config;
 use freehold_runner::job::{GrantError, Grants, Job};
 use freehold_runner::kinds::execute;
-use freehold_runner::registry::{Version, ecr_repository};
+use freehold_runner::registry::ecr_repository;
 
 use crate::fixture::{ACCOUNT, BUCKET, Bench, REPOSITORY};
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use freehold_oci::Version;
 use freehold_protocol::order::{Artifact, Package, Source, SyncImage, Work};
 use freehold_runner::kinds::execute;
-use freehold_runner::registry::{Version, ecr_repository};
+use freehold_runner::registry::ecr_repository;
 
 use crate::cloud::{Cloud, built};
 use crate::fixture::{NoGrants, REPOSITORY, have, outputs, reason};

@@ -7,6 +7,7 @@ mod cloud;
 mod cloudformation_stack;
 mod container_image;
 mod fixture;
+#[path = "../../../crates/oci/tests/suite/registry.rs"]
 mod registry;
 mod sandbox;
 mod terraform_module;

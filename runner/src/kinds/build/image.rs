@@ -1,14 +1,14 @@
 //! Copies an image with all of its platforms into the tenant registry.
 
+use freehold_oci::{CopyOptions, Login, Reference, RegistryError, Repository};
 use freehold_protocol::order::{Artifact, BuildArtifact};
 
 use super::{Failure, ecr_repository, sdk_config};
 use crate::job::Job;
-use crate::registry::{self, Login, Reference, Repository};
 
 /// Resolves `reference` once and copies what it names.
 pub(super) async fn copy(job: &Job, work: &BuildArtifact, reference: &str) -> Result<Artifact, Failure> {
-    let reference: Reference = reference.parse().map_err(registry::RegistryError::from)?;
+    let reference: Reference = reference.parse().map_err(RegistryError::from)?;
     let sdk = sdk_config(job).await;
     let target = ecr_repository(&sdk, &work.repository).await?;
     // The account's own registry knows the build role; every other one is read as anybody may.
@@ -19,8 +19,11 @@ pub(super) async fn copy(job: &Job, work: &BuildArtifact, reference: &str) -> Re
         Repository::new(target.http().clone(), &reference.host, &reference.repository, Login::Anonymous)?
     };
     job.log.line(&format!("copies {}:{} to {}", source.address(), reference.version, target.address()));
-    let artifact = registry::copy(&source, &reference.version, &target).await?;
+    let copied = freehold_oci::copy(&source, &reference.version, &target, &CopyOptions::default()).await?;
+    let (artifact, moved) = (&copied.artifact, copied.moved);
     let (manifests, blobs) = (artifact.manifests.len(), artifact.blobs.len());
     job.log.line(&format!("{manifests} manifests, {blobs} blobs, {} bytes", artifact.blob_bytes()));
-    Ok(artifact)
+    let (sent, bytes, referrers) = (moved.sent, moved.sent_bytes, copied.referrers.len());
+    job.log.line(&format!("sent {sent} blobs, {bytes} bytes; {referrers} manifests refer to the image"));
+    Ok(copied.artifact)
 }

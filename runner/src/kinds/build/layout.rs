@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use bytes::Bytes;
+use freehold_oci::{BlobSource, Manifest, Repository, missing_blobs, push_manifests, push_missing_blobs};
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, Descriptor};
 use serde::Deserialize;
 
 use super::Failure;
-use crate::registry::{BlobSource, Manifest, Repository, missing_blobs, push_manifests, push_missing_blobs};
 
 /// The most manifests that one layout may have: platforms and their attestations.
 const MAX_MANIFESTS: usize = 500;

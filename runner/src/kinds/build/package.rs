@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use freehold_oci::{BlobSource, Manifest, Repository, missing_blobs, push_manifests, push_missing_blobs};
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, Descriptor};
 use serde_json::json;
 
 use super::super::store::file_digest;
 use super::Failure;
-use crate::registry::{BlobSource, Manifest, Repository, missing_blobs, push_manifests, push_missing_blobs};
 
 /// OCI image specification 1.1, "Guidance for an empty descriptor".
 const EMPTY: &[u8] = b"{}";

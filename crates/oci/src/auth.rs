@@ -28,11 +28,32 @@ impl std::fmt::Debug for Login {
     }
 }
 
-/// A login and the tokens that it was given, one per scope.
+/// What a request may do, in the words of token services (Docker "Token scope documentation").
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Access {
+    Pull,
+    Push,
+    /// Push, with a blob from the repository of this name.
+    Mount(String),
+}
+
+impl Access {
+    fn scopes(&self, repository: &str) -> Vec<String> {
+        match self {
+            Self::Pull => vec![format!("repository:{repository}:pull")],
+            Self::Push => vec![format!("repository:{repository}:pull,push")],
+            Self::Mount(from) => {
+                vec![format!("repository:{repository}:pull,push"), format!("repository:{from}:pull")]
+            }
+        }
+    }
+}
+
+/// A login and the tokens that it was given, one per access.
 #[derive(Debug)]
 pub(super) struct Auth {
     login: Login,
-    tokens: Mutex<HashMap<&'static str, Zeroizing<String>>>,
+    tokens: Mutex<HashMap<Access, Zeroizing<String>>>,
 }
 
 impl Auth {
@@ -40,8 +61,8 @@ impl Auth {
         Self { login, tokens: Mutex::new(HashMap::new()) }
     }
 
-    /// Adds what is known so far to a request that needs `access` (`pull` or `pull,push`).
-    pub(super) fn sign(&self, request: RequestBuilder, access: &'static str) -> RequestBuilder {
+    /// Adds what is known so far to a request that needs `access`.
+    pub(super) fn sign(&self, request: RequestBuilder, access: &Access) -> RequestBuilder {
         let token = self.tokens.lock().ok().and_then(|tokens| tokens.get(access).cloned());
         match (token, &self.login) {
             (Some(token), _) => request.bearer_auth(token.as_str()),
@@ -56,7 +77,7 @@ impl Auth {
         http: &Client,
         headers: &HeaderMap,
         repository: &str,
-        access: &'static str,
+        access: &Access,
     ) -> Result<bool, RegistryError> {
         let challenges = headers.get_all(reqwest::header::WWW_AUTHENTICATE);
         let Some(challenge) = challenges.iter().filter_map(|value| value.to_str().ok()).find_map(Challenge::parse)
@@ -65,7 +86,7 @@ impl Auth {
         };
         let token = self.fetch(http, &challenge, repository, access).await?;
         if let Ok(mut tokens) = self.tokens.lock() {
-            tokens.insert(access, token);
+            tokens.insert(access.clone(), token);
         }
         Ok(true)
     }
@@ -75,13 +96,15 @@ impl Auth {
         http: &Client,
         challenge: &Challenge,
         repository: &str,
-        access: &str,
+        access: &Access,
     ) -> Result<Zeroizing<String>, RegistryError> {
         // The same rule as for registries: a password or token never travels without TLS to another machine.
         let mut url: Url = base_url(&challenge.realm)?;
         let host = url.host_str().unwrap_or_default().to_owned();
         let what = "the request for a token".to_owned();
-        url.query_pairs_mut().append_pair("scope", &format!("repository:{repository}:{access}"));
+        for scope in access.scopes(repository) {
+            url.query_pairs_mut().append_pair("scope", &scope);
+        }
         if let Some(service) = &challenge.service {
             url.query_pairs_mut().append_pair("service", service);
         }
@@ -99,7 +122,10 @@ impl Auth {
                     repository: repository.to_owned(),
                     detail: format!("its token service answered {status}"),
                 },
-                status => RegistryError::Status { host, what, status, detail: String::new() },
+                status => {
+                    let retry_after = super::request::retry_after(&answer);
+                    RegistryError::Status { host, what, status, detail: String::new(), retry_after }
+                }
             });
         }
         let token: Token = answer.json().await.map_err(transport)?;

@@ -1,8 +1,10 @@
-//! What can go wrong between the runner and a registry.
+//! What can go wrong between this machine and a registry.
+
+use std::time::Duration;
 
 use freehold_protocol::Digest;
 
-use super::{AddressError, ReferenceError};
+use super::{AddressError, PlatformError, ReferenceError};
 
 /// Why a registry did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +13,9 @@ pub enum RegistryError {
     Address(#[from] AddressError),
     #[error(transparent)]
     Reference(#[from] ReferenceError),
+    /// The image has not the platforms that were chosen.
+    #[error(transparent)]
+    Platform(#[from] PlatformError),
     /// The registry does not believe or not allow the caller.
     #[error("registry `{host}` denies access to `{repository}`: {detail}")]
     Denied { host: String, repository: String, detail: String },
@@ -19,7 +24,14 @@ pub enum RegistryError {
     NotFound { host: String, what: String },
     /// Any other answer that is not a success.
     #[error("registry `{host}` answered {status} to {what}: {detail}")]
-    Status { host: String, what: String, status: u16, detail: String },
+    Status {
+        host: String,
+        what: String,
+        status: u16,
+        detail: String,
+        /// What the header `Retry-After` asks for.
+        retry_after: Option<Duration>,
+    },
     /// No answer, or one that broke off.
     #[error("no complete answer from `{host}` to {what}")]
     Transport {
@@ -29,25 +41,28 @@ pub enum RegistryError {
         source: reqwest::Error,
     },
     /// Bytes stopped moving.
-    #[error("nothing moved between the runner and `{host}` for {secs} s during {what}")]
+    #[error("nothing moved between this machine and `{host}` for {secs} s during {what}")]
     Stalled { host: String, what: String, secs: u64 },
     /// The bytes are not the ones that were named.
-    #[error("the bytes of `{expected}` have digest `{found}`; nothing of them is used")]
-    WrongDigest { expected: Digest, found: Digest },
+    #[error("`{host}` gave bytes with digest `{found}` for `{expected}`; nothing of them is used")]
+    WrongDigest { host: String, expected: Digest, found: Digest },
     /// There are more or fewer bytes than were named.
-    #[error("`{digest}` has {found} bytes instead of {expected}; nothing of them is used")]
-    WrongSize { digest: Digest, expected: u64, found: u64 },
+    #[error("`{host}` gave {found} bytes for `{digest}` instead of {expected}; nothing of them is used")]
+    WrongSize { host: String, digest: Digest, expected: u64, found: u64 },
+    /// The bytes ended too early, as they do when a connection breaks.
+    #[error("`{host}` ended after {found} of the {expected} bytes of `{digest}`")]
+    Short { host: String, digest: Digest, expected: u64, found: u64 },
     /// An answer that breaks the specification, or is larger than any real one.
     #[error("the answer of registry `{host}` to {what} cannot be used: {detail}")]
     BadAnswer { host: String, what: String, detail: String },
     /// A tag that names something else and cannot be moved.
     #[error("tag `{tag}` already names `{found}` in `{repository}`, not `{expected}`")]
     TagTaken { repository: String, tag: String, found: Digest, expected: Digest },
-    /// ECR gave no login.
-    #[error("no registry login from ECR: {0}")]
+    /// Whoever gives logins gave none.
+    #[error("no registry login: {0}")]
     Login(String),
     /// A local source of a blob could not be read.
-    #[error("could not read the bytes to send")]
+    #[error("could not read or write a blob on this machine")]
     Local(#[source] std::io::Error),
     /// The HTTP client could not be made.
     #[error("could not make an HTTP client: {0}")]
@@ -58,20 +73,29 @@ impl RegistryError {
     /// Returns whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Transport { .. } | Self::Stalled { .. } => true,
-            Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500..=599),
             // A connection that broke off looks like a short blob; the digest decides in the end.
-            Self::WrongSize { expected, found, .. } => found < expected,
+            Self::Transport { .. } | Self::Stalled { .. } | Self::Short { .. } => true,
+            Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500..=599),
             Self::Address(_)
             | Self::Reference(_)
+            | Self::Platform(_)
             | Self::Denied { .. }
             | Self::NotFound { .. }
             | Self::WrongDigest { .. }
+            | Self::WrongSize { .. }
             | Self::BadAnswer { .. }
             | Self::TagTaken { .. }
             | Self::Login(_)
             | Self::Local(_)
             | Self::Client(_) => false,
+        }
+    }
+
+    /// Returns how long the registry asks to wait before the next try.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            _ => None,
         }
     }
 }

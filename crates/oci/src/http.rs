@@ -9,10 +9,9 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::{RegistryError, is_loopback_name};
 
-/// The longest wait for a connection.
+/// The longest wait for a connection. Later waits are bounded by [`Patience`](super::Patience): the HTTP client's own read
+/// timeout would also count while a blob is sent.
 const CONNECT: Duration = Duration::from_secs(10);
-/// The longest time in which nothing moves. The HTTP client's own read timeout would also count while a blob is sent.
-pub(super) const IDLE: Duration = Duration::from_secs(30);
 
 /// Returns an HTTP client for registries and pre-signed URLs. Obeys `HTTPS_PROXY` and `NO_PROXY`, and trusts what
 /// `SSL_CERT_FILE` names or the system's roots. HTTP/1.1 only: one stream per connection needs the least memory.
@@ -23,7 +22,7 @@ pub fn client() -> Result<Client, RegistryError> {
     // A provider that is installed already is this one: the process has no other.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
-        .user_agent(concat!("freehold-runner/", env!("CARGO_PKG_VERSION")))
+        .user_agent(concat!("freehold/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT)
         .pool_idle_timeout(Duration::from_secs(30))
         .http1_only()

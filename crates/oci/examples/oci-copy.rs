@@ -1,0 +1,28 @@
+//! Copies one artifact between two registries without logins, and prints what it did as JSON: the engine alone in a
+//! process, for measuring. `peak_kib` is its largest resident set: what the kernel tells a parent counts the parent too.
+
+use freehold_oci::{CopyOptions, Login, Reference, Repository, client, copy};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [from, to] = words.as_slice() else { return Err("usage: oci-copy HOST/NAME:TAG HOST/NAME".into()) };
+    let (from, to): (Reference, Reference) = (from.parse()?, to.parse()?);
+    let http = client()?;
+    let repository =
+        |reference: &Reference| Repository::new(http.clone(), &reference.host, &reference.repository, Login::Anonymous);
+    let copied = copy(&repository(&from)?, &from.version, &repository(&to)?, &CopyOptions::default()).await?;
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next());
+    println!(
+        r#"{{"peak_kib":{},"digest":"{}","unchanged":{},"held":{},"mounted":{},"sent":{},"sent_bytes":{}}}"#,
+        peak.unwrap_or("0"),
+        copied.artifact.digest,
+        copied.unchanged,
+        copied.moved.held,
+        copied.moved.mounted,
+        copied.moved.sent,
+        copied.moved.sent_bytes
+    );
+    Ok(())
+}

@@ -1,0 +1,394 @@
+//! Blobs as streams of small chunks, checked against their digest and size on the way, over as many connections as it
+//! takes.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use freehold_protocol::Digest;
+use freehold_protocol::order::Descriptor;
+use futures_util::stream::{StreamExt as _, TryStreamExt as _};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::retry::Retries;
+use super::{BlobSource, BlobStream, Patience, RegistryError};
+
+/// What has to move in the idle time, in bytes: a server that drips is as good as one that is gone.
+const LEAST: u64 = 16 * 1024;
+/// A transfer has got on when it moved this many bytes since it was cut.
+const PROGRESS: u64 = 256 * 1024;
+/// What a registry stores at once, in bytes.
+const SMALL: u64 = 1024 * 1024;
+/// How far apart the points are from which an upload can go on without reading the blob from its start, in bytes.
+const POINT_EVERY: u64 = 1024 * 1024;
+/// How many of those points are kept: what can be under way between two machines.
+const POINTS: usize = 16;
+
+/// What an upload knows of the bytes that it passed on.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    /// The end of what was passed on, counted from the start of the blob.
+    passed: AtomicU64,
+    /// Whether it is the source that is waited for.
+    waiting: AtomicBool,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// States of the hash at some byte, the oldest first.
+    points: VecDeque<(u64, Sha256)>,
+    fault: Option<RegistryError>,
+}
+
+impl Ledger {
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Relaxed)
+    }
+
+    /// Returns why the source gave up, once. The HTTP client that read from it says only that the body failed.
+    pub(crate) fn take_fault(&self) -> Option<RegistryError> {
+        self.kept().fault.take()
+    }
+
+    /// Returns what `request`, which sends `size` bytes in all, returns; none when next to nothing moved for the idle
+    /// time. It has no deadline of its own, as its length depends on the blob.
+    pub(crate) async fn watch<T>(&self, patience: Patience, size: u64, request: impl Future<Output = T>) -> Option<T> {
+        let mut request = std::pin::pin!(request);
+        loop {
+            let before = self.passed();
+            let sent = before >= size;
+            let wait = if sent && size > SMALL { patience.commit } else { patience.idle };
+            if let Ok(done) = tokio::time::timeout(wait, &mut request).await {
+                return Some(done);
+            }
+            // The source has a watch of its own.
+            let moves = self.passed() >= size || self.passed() - before >= LEAST;
+            if sent || !(moves || self.waiting.load(Ordering::Relaxed)) {
+                return None;
+            }
+        }
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the last point at or before `at`.
+    fn point(&self, at: u64) -> (u64, Sha256) {
+        let kept = self.kept();
+        let point = kept.points.iter().rev().find(|(point, _)| *point <= at);
+        point.cloned().unwrap_or_else(|| (0, Sha256::new()))
+    }
+
+    fn note(&self, seen: u64, hash: &Sha256) {
+        let mut kept = self.kept();
+        // After an upload that went back, younger points are of no use.
+        while kept.points.back().is_some_and(|(point, _)| *point >= seen) {
+            kept.points.pop_back();
+        }
+        if kept.points.back().map_or(0, |(point, _)| *point) + POINT_EVERY <= seen {
+            kept.points.push_back((seen, hash.clone()));
+        }
+        if kept.points.len() > POINTS {
+            kept.points.pop_front();
+        }
+    }
+}
+
+/// A chunk that is on its way; when it is dropped, the next one may be read.
+struct Sent {
+    chunk: Bytes,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Sent {
+    fn as_ref(&self) -> &[u8] {
+        &self.chunk
+    }
+}
+
+/// Reads one blob: hashes all of it, passes on what is asked for, and goes on after a cut.
+pub(crate) struct Reader {
+    source: BlobSource,
+    blob: Descriptor,
+    patience: Patience,
+    raw: Option<BlobStream>,
+    hash: Sha256,
+    /// How many bytes were hashed.
+    seen: u64,
+    /// From which byte on they are passed on.
+    from: u64,
+    retries: Retries,
+    /// Where the bytes began to come again after the last cut.
+    cut: u64,
+    /// How long was waited for the last few bytes, and how many they are.
+    waited: (Duration, u64),
+    done: bool,
+    ledger: Arc<Ledger>,
+}
+
+impl Reader {
+    pub(crate) fn new(source: BlobSource, blob: Descriptor, patience: Patience) -> Self {
+        Self::resume(source, blob, patience, 0, Arc::default())
+    }
+
+    /// Returns a reader that passes on the bytes from `from` on. What lies before them is hashed all the same: from the
+    /// ledger where it is known, otherwise by reading it again.
+    pub(crate) fn resume(
+        source: BlobSource,
+        blob: Descriptor,
+        patience: Patience,
+        from: u64,
+        ledger: Arc<Ledger>,
+    ) -> Self {
+        let (seen, hash) = ledger.point(from);
+        let retries = Retries::new(patience);
+        let (waited, raw) = ((Duration::ZERO, 0), None);
+        ledger.passed.store(from, Ordering::Relaxed);
+        Self { source, blob, patience, raw, hash, seen, from, retries, cut: seen, waited, done: false, ledger }
+    }
+
+    pub(crate) fn ledger(&self) -> Arc<Ledger> {
+        Arc::clone(&self.ledger)
+    }
+
+    /// Returns the chunks as a stream.
+    pub(crate) fn into_stream(self) -> BlobStream {
+        futures_util::stream::try_unfold(self, |mut reader| async move {
+            let chunk = reader.next().await?;
+            Ok(chunk.map(|chunk| (chunk, reader)))
+        })
+        .boxed()
+    }
+
+    /// Returns the chunks as a body that the HTTP client reads. A chunk is read only when the one before it has gone to the
+    /// network: the client would queue two of them, which are 400 KiB each on a fast network. An error is kept in the
+    /// ledger.
+    pub(crate) fn into_body(self) -> reqwest::Body {
+        let gone = Arc::new(Semaphore::new(1));
+        let stream = futures_util::stream::try_unfold((self, gone), |(mut reader, gone)| async move {
+            let permit = Arc::clone(&gone).acquire_owned().await.map_err(std::io::Error::other)?;
+            match reader.next().await {
+                Ok(chunk) => {
+                    Ok(chunk.map(|chunk| (Bytes::from_owner(Sent { chunk, _permit: permit }), (reader, gone))))
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    reader.ledger.kept().fault = Some(error);
+                    Err(std::io::Error::other(text))
+                }
+            }
+        });
+        reqwest::Body::wrap_stream(stream)
+    }
+
+    /// Returns the next chunk; the one that completes the blob only when the digest is right, so that a wrong blob is
+    /// never whole.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, RegistryError> {
+        while !self.done {
+            if self.seen == self.blob.size {
+                // Nothing is in an empty blob, and nothing is left of one that was read to its end before.
+                self.finish()?;
+                break;
+            }
+            let mut chunk = self.chunk().await?;
+            self.seen = self.seen.saturating_add(chunk.len() as u64);
+            self.hash.update(&chunk);
+            if self.seen > self.blob.size {
+                return Err(self.wrong_size());
+            }
+            if self.seen == self.blob.size {
+                self.finish()?;
+            }
+            self.ledger.note(self.seen, &self.hash);
+            let fresh = usize::try_from(self.seen.saturating_sub(self.from)).unwrap_or(usize::MAX);
+            if fresh > 0 {
+                let chunk = chunk.split_off(chunk.len().saturating_sub(fresh));
+                self.ledger.passed.store(self.seen, Ordering::Relaxed);
+                return Ok(Some(chunk));
+            }
+        }
+        Ok(None)
+    }
+
+    fn finish(&mut self) -> Result<(), RegistryError> {
+        self.done = true;
+        self.raw = None;
+        let found = Digest::from_sha256(self.hash.clone().finalize().as_slice());
+        if found == self.blob.digest {
+            return Ok(());
+        }
+        Err(RegistryError::WrongDigest { host: self.source.name(), expected: self.blob.digest.clone(), found })
+    }
+
+    fn wrong_size(&self) -> RegistryError {
+        RegistryError::WrongSize {
+            host: self.source.name(),
+            digest: self.blob.digest.clone(),
+            expected: self.blob.size,
+            found: self.seen,
+        }
+    }
+
+    /// Returns bytes of the source, from a new connection when the last one broke.
+    async fn chunk(&mut self) -> Result<Bytes, RegistryError> {
+        loop {
+            self.ledger.waiting.store(true, Ordering::Relaxed);
+            let next = self.next_raw().await;
+            self.ledger.waiting.store(false, Ordering::Relaxed);
+            let error = match next {
+                Ok(Some(chunk)) if chunk.is_empty() => continue,
+                Ok(Some(chunk)) => return Ok(chunk),
+                Ok(None) => RegistryError::Short {
+                    host: self.source.name(),
+                    digest: self.blob.digest.clone(),
+                    expected: self.blob.size,
+                    found: self.seen,
+                },
+                Err(error) => error,
+            };
+            self.raw = None;
+            if self.seen - self.cut >= PROGRESS {
+                self.retries.progressed();
+            }
+            self.cut = self.seen;
+            self.ledger.waiting.store(true, Ordering::Relaxed);
+            self.retries.again(error).await?;
+        }
+    }
+
+    async fn next_raw(&mut self) -> Result<Option<Bytes>, RegistryError> {
+        let raw = match &mut self.raw {
+            Some(raw) => raw,
+            None => {
+                self.waited = (Duration::ZERO, 0);
+                let raw = self.source.raw(&self.blob, self.seen, self.patience).await?;
+                self.raw.insert(raw)
+            }
+        };
+        let (waited, got) = self.waited;
+        let started = Instant::now();
+        let next = tokio::time::timeout(self.patience.idle.saturating_sub(waited), raw.try_next()).await;
+        let next = next.map_err(|_| RegistryError::Stalled {
+            host: self.source.name(),
+            what: format!("blob `{}`", self.blob.digest),
+            secs: self.patience.idle.as_secs(),
+        })??;
+        let got = got + next.as_ref().map_or(0, |chunk| chunk.len() as u64);
+        self.waited = if got >= LEAST { (Duration::ZERO, 0) } else { (waited + started.elapsed(), got) };
+        Ok(next)
+    }
+}
+
+/// Writes a blob into a new file at `path`, checked on the way.
+///
+/// # Errors
+/// [`RegistryError`]; what was written so far is not the blob then.
+pub async fn fetch(source: &BlobSource, blob: &Descriptor, path: &std::path::Path) -> Result<(), RegistryError> {
+    let mut reader = Reader::new(source.clone(), blob.clone(), source.patience());
+    let mut file = tokio::fs::File::create(path).await.map_err(RegistryError::Local)?;
+    while let Some(chunk) = reader.next().await? {
+        tokio::io::AsyncWriteExt::write_all(&mut file, &chunk).await.map_err(RegistryError::Local)?;
+    }
+    tokio::io::AsyncWriteExt::flush(&mut file).await.map_err(RegistryError::Local)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blob(bytes: &[u8]) -> Descriptor {
+        Descriptor { media_type: "x".into(), digest: Digest::of(bytes), size: bytes.len() as u64 }
+    }
+
+    async fn read(given: &'static [u8], named: &[u8]) -> Result<Vec<u8>, RegistryError> {
+        let patience = Patience { pause: Duration::from_millis(1), ..Patience::default() };
+        let source = BlobSource::Bytes(Bytes::from_static(given));
+        let chunks: Vec<Bytes> = Reader::new(source, blob(named), patience).into_stream().try_collect().await?;
+        Ok(chunks.concat())
+    }
+
+    #[tokio::test]
+    async fn a_blob_with_the_right_digest_passes() {
+        for bytes in [&b"hello"[..], b""] {
+            let all = read(bytes, bytes).await.expect("blob");
+
+            assert_eq!(all, bytes);
+        }
+    }
+
+    #[tokio::test]
+    async fn other_bytes_of_the_same_length_never_become_whole() {
+        let error = read(b"jello", b"hello").await.expect_err("digest");
+
+        assert!(matches!(error, RegistryError::WrongDigest { .. }));
+        assert!(!error.is_transient());
+    }
+
+    #[tokio::test]
+    async fn a_short_blob_may_be_tried_again_and_a_long_one_not() {
+        let short = read(b"he", b"hello").await.expect_err("short");
+        let long = read(b"hello you", b"hello").await.expect_err("long");
+
+        assert!(short.is_transient());
+        assert!(!long.is_transient());
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_goes_on_hashes_what_lies_before() {
+        let bytes: Vec<u8> = (0..5_000_000_u32).map(|n| (n / 7) as u8).collect();
+        let source = BlobSource::Bytes(Bytes::from(bytes.clone()));
+        let ledger = Arc::new(Ledger::default());
+        let file = tempfile::NamedTempFile::new().expect("file");
+        std::fs::write(file.path(), &bytes).expect("write");
+        let whole = Reader::resume(
+            BlobSource::File(file.path().into()),
+            blob(&bytes),
+            Patience::default(),
+            0,
+            Arc::clone(&ledger),
+        );
+        let _: Vec<Bytes> = whole.into_stream().try_collect().await.expect("whole");
+
+        for from in [0, 1, 1_048_575, 2_500_000, 4_999_999, 5_000_000] {
+            let reader = Reader::resume(source.clone(), blob(&bytes), Patience::default(), from, Arc::clone(&ledger));
+            let rest: Vec<Bytes> = reader.into_stream().try_collect().await.expect("rest");
+
+            assert_eq!(rest.concat(), &bytes[usize::try_from(from).expect("small")..], "from {from}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_moves_nothing_is_given_up() {
+        let ledger = Ledger::default();
+
+        let outcome = ledger.watch(Patience::default(), 10, std::future::pending::<()>()).await;
+
+        assert!(outcome.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_that_drips_is_given_up() {
+        let raw = futures_util::stream::repeat(()).then(|()| async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            Ok(Bytes::from_static(b"."))
+        });
+        let named = Descriptor { size: 1_000_000, ..blob(b"") };
+        let source = BlobSource::Bytes(Bytes::new());
+        let mut reader = Reader::new(source, named, Patience { attempts: 1, ..Patience::default() });
+        reader.raw = Some(raw.boxed());
+
+        let error = loop {
+            if let Err(error) = reader.next().await {
+                break error;
+            }
+        };
+
+        assert!(matches!(error, RegistryError::Stalled { secs: 30, .. }), "{error}");
+    }
+}

@@ -1,0 +1,39 @@
+//! A client of OCI registries (OCI distribution specification 1.1) that streams: no blob is ever whole in memory.
+
+#![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
+
+mod address;
+mod auth;
+mod blob;
+mod copy;
+mod error;
+mod http;
+mod manifest;
+mod platform;
+mod reference;
+mod referrers;
+mod repository;
+mod request;
+mod retry;
+mod source;
+mod tree;
+mod upload;
+
+pub use address::{AddressError, base_url, is_loopback_name};
+pub use auth::Login;
+pub use blob::fetch;
+pub use copy::{
+    Copied, CopyOptions, Moved, copy, missing_blobs, push_manifests, push_missing_blobs, push_top_manifest,
+};
+pub use error::RegistryError;
+pub use http::client;
+pub use manifest::{Manifest, Parts, digest_tag};
+pub use platform::{Platform, PlatformError, Platforms};
+pub use reference::{Reference, ReferenceError, Version};
+pub use referrers::{Referrer, push_referrer, read_referrer, referrers};
+pub use repository::Repository;
+pub use retry::Patience;
+pub use source::{BlobSource, BlobStream};
+
+/// How many blobs move at once: enough to fill a link, few enough for a small machine.
+pub const BLOBS_AT_ONCE: usize = 3;

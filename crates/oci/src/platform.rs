@@ -1,0 +1,237 @@
+//! Platforms of an image, and the index that holds only the chosen ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use bytes::Bytes;
+use freehold_protocol::Digest;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Manifest;
+
+/// An operating system and a processor, as `linux/arm64` or `linux/arm/v7`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Platform {
+    pub os: String,
+    pub architecture: String,
+    pub variant: Option<String>,
+}
+
+/// Which platforms of an image are copied.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Platforms {
+    #[default]
+    All,
+    Only(BTreeSet<Platform>),
+}
+
+/// Why platforms cannot be chosen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlatformError {
+    /// Not `os/architecture` with an optional variant.
+    #[error("`{0}` is not a platform; expected `os/architecture` or `os/architecture/variant`, such as `linux/amd64`")]
+    Invalid(String),
+    /// The image is not made for it.
+    #[error("the image has no platform `{wanted}`; it has {had}")]
+    Missing { wanted: Platform, had: String },
+    /// Not what the specification says.
+    #[error("the platforms of the image cannot be read: {0}")]
+    Unreadable(String),
+}
+
+impl FromStr for Platform {
+    type Err = PlatformError;
+
+    fn from_str(text: &str) -> Result<Self, PlatformError> {
+        let mut parts = text.split('/');
+        let mut part = || parts.next().filter(|part| !part.is_empty()).map(str::to_owned);
+        let (os, architecture, variant) = (part(), part(), part());
+        match (os, architecture) {
+            (Some(os), Some(architecture)) if text.split('/').count() == 2 + usize::from(variant.is_some()) => {
+                Ok(Self { os, architecture, variant })
+            }
+            _ => Err(PlatformError::Invalid(text.chars().take(80).collect())),
+        }
+    }
+}
+
+impl fmt::Display for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.os, self.architecture)?;
+        self.variant.iter().try_for_each(|variant| write!(f, "/{variant}"))
+    }
+}
+
+impl Platform {
+    /// Returns whether `found` is this platform. A variant that is not asked for may be any; `arm64` is `arm64/v8`.
+    fn matches(&self, found: &Found) -> bool {
+        let usual = (self.architecture == "arm64").then_some("v8");
+        let found_variant = found.variant.as_deref().filter(|variant| !variant.is_empty()).or(usual);
+        let variant = self.variant.as_deref().is_none_or(|wanted| Some(wanted) == found_variant);
+        self.os == found.os && self.architecture == found.architecture && variant
+    }
+}
+
+/// A platform as indexes and configs write it.
+#[derive(Debug, Clone, Deserialize)]
+struct Found {
+    os: String,
+    architecture: String,
+    variant: Option<String>,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.os, self.architecture)?;
+        self.variant.iter().filter(|variant| !variant.is_empty()).try_for_each(|variant| write!(f, "/{variant}"))
+    }
+}
+
+/// One entry of an index, as far as choosing goes.
+#[derive(Deserialize)]
+struct Entry {
+    digest: Digest,
+    platform: Option<Found>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+impl Entry {
+    /// Returns the manifest that this entry is an attestation of (BuildKit, "Image attestation storage").
+    fn attests(&self) -> Option<&str> {
+        let of = self.annotations.get("vnd.docker.reference.digest");
+        of.filter(|_| self.annotations.get("vnd.docker.reference.type").is_some_and(|t| t == "attestation-manifest"))
+            .map(String::as_str)
+    }
+}
+
+/// Returns the index of the chosen platforms of `index`, with the attestations of their images; none when these are all.
+/// The same index and choice give the same bytes.
+///
+/// # Errors
+/// [`PlatformError`] when a chosen platform is not there.
+pub(crate) fn choose(index: &Manifest, chosen: &BTreeSet<Platform>) -> Result<Option<Manifest>, PlatformError> {
+    let unreadable = |error: serde_json::Error| PlatformError::Unreadable(error.to_string());
+    let mut document: Value = serde_json::from_slice(&index.bytes).map_err(unreadable)?;
+    let list = document.get_mut("manifests").and_then(Value::as_array_mut);
+    let list = list.ok_or_else(|| PlatformError::Unreadable("the index has no manifests".to_owned()))?;
+    let entries = list.iter().map(Entry::deserialize).collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+    let found: Vec<&Found> =
+        entries.iter().filter(|entry| entry.attests().is_none()).filter_map(|entry| entry.platform.as_ref()).collect();
+    have_all(chosen, &found)?;
+    let images: BTreeSet<&str> = entries
+        .iter()
+        .filter(|entry| entry.attests().is_none())
+        .filter(|entry| entry.platform.as_ref().is_some_and(|found| chosen.iter().any(|one| one.matches(found))))
+        .map(|entry| entry.digest.as_str())
+        .collect();
+    let kept = |entry: &Entry| images.contains(entry.attests().unwrap_or(entry.digest.as_str()));
+    if entries.iter().all(kept) {
+        return Ok(None);
+    }
+    let mut keep = entries.iter().map(kept);
+    list.retain(|_| keep.next().unwrap_or(false));
+    let bytes = Bytes::from(sorted(document).to_string());
+    Manifest::new(Some(&index.media_type), bytes).map(Some).map_err(PlatformError::Unreadable)
+}
+
+/// Checks that an image of one platform, whose config is `config`, is what was chosen.
+///
+/// # Errors
+/// [`PlatformError`] when it is not.
+pub(crate) fn check_config(config: &[u8], chosen: &BTreeSet<Platform>) -> Result<(), PlatformError> {
+    let found: Found = serde_json::from_slice(config).map_err(|error| PlatformError::Unreadable(error.to_string()))?;
+    have_all(chosen, &[&found])
+}
+
+fn have_all(chosen: &BTreeSet<Platform>, found: &[&Found]) -> Result<(), PlatformError> {
+    match chosen.iter().find(|wanted| !found.iter().any(|found| wanted.matches(found))) {
+        None => Ok(()),
+        Some(wanted) => {
+            let names: BTreeSet<String> = found.iter().map(|found| format!("`{found}`")).collect();
+            let had = if names.is_empty() {
+                "none that it names".to_owned()
+            } else {
+                names.into_iter().collect::<Vec<_>>().join(", ")
+            };
+            Err(PlatformError::Missing { wanted: wanted.clone(), had })
+        }
+    }
+}
+
+/// Returns `value` with the keys of all objects in order, whatever order the JSON library keeps.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let map: BTreeMap<String, Value> = map.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            Value::Object(map.into_iter().collect())
+        }
+        Value::Array(all) => Value::Array(all.into_iter().map(sorted).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn digest(name: &str) -> Digest {
+        Digest::of(name.as_bytes())
+    }
+
+    fn index() -> Manifest {
+        let entry = |name: &str, platform: Value| json!({ "mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": digest(name), "size": 7, "platform": platform });
+        let mut attestation = entry("attestation", json!({ "os": "unknown", "architecture": "unknown" }));
+        attestation["annotations"] = json!({ "vnd.docker.reference.digest": digest("amd64"), "vnd.docker.reference.type": "attestation-manifest" });
+        let document = json!({ "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
+            "annotations": { "b": "2", "a": "1" },
+            "manifests": [entry("amd64", json!({ "os": "linux", "architecture": "amd64" })),
+                entry("arm64", json!({ "os": "linux", "architecture": "arm64", "variant": "v8" })), attestation] });
+        Manifest::new(None, Bytes::from(document.to_string())).expect("index")
+    }
+
+    fn chosen(names: &[&str]) -> BTreeSet<Platform> {
+        names.iter().map(|name| name.parse().expect("platform")).collect()
+    }
+
+    #[test]
+    fn a_chosen_platform_keeps_its_attestation_and_the_rest_of_the_index() {
+        let one = choose(&index(), &chosen(&["linux/amd64"])).expect("choice").expect("a new index");
+        let two = choose(&index(), &chosen(&["linux/amd64"])).expect("choice").expect("a new index");
+
+        assert_eq!(one.digest, two.digest);
+        let kept: Vec<Digest> = one.parts().expect("parts").manifests.into_iter().map(|m| m.digest).collect();
+        assert_eq!(kept, [digest("amd64"), digest("attestation")]);
+        assert!(String::from_utf8_lossy(&one.bytes).contains(r#""annotations":{"a":"1","b":"2"}"#));
+    }
+
+    #[test]
+    fn when_all_are_chosen_the_index_stays_as_it_is() {
+        assert!(choose(&index(), &chosen(&["linux/arm64", "linux/amd64"])).expect("choice").is_none());
+        assert!(choose(&index(), &chosen(&["linux/arm64/v8"])).expect("choice").is_some());
+    }
+
+    #[test]
+    fn a_platform_that_is_not_there_is_named_with_those_that_are() {
+        let error = choose(&index(), &chosen(&["linux/s390x"])).expect_err("missing");
+
+        assert_eq!(
+            error.to_string(),
+            "the image has no platform `linux/s390x`; it has `linux/amd64`, `linux/arm64/v8`"
+        );
+        assert!(check_config(br#"{"os":"linux","architecture":"amd64"}"#, &chosen(&["linux/amd64"])).is_ok());
+        assert!(check_config(br#"{"os":"linux","architecture":"amd64"}"#, &chosen(&["linux/arm64"])).is_err());
+    }
+
+    #[test]
+    fn a_platform_is_written_with_slashes() {
+        assert_eq!(chosen(&["linux/arm/v7"]).first().expect("one").to_string(), "linux/arm/v7");
+        for wrong in ["linux", "linux/", "/amd64", "a/b/c/d", "a/b/"] {
+            assert!(wrong.parse::<Platform>().is_err(), "{wrong}");
+        }
+    }
+}

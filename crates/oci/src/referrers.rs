@@ -1,0 +1,270 @@
+//! What refers to an artifact: signatures and statements (OCI distribution specification 1.1, "Listing Referrers"), by
+//! the API of the registry or, where it has none, by the tag that stands for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use freehold_protocol::Digest;
+use freehold_protocol::order::Descriptor;
+use reqwest::Url;
+use reqwest::header::LINK;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::auth::Access;
+use super::copy::{Moved, move_blobs, push_by_digest};
+use super::repository::found;
+use super::request::header;
+use super::retry::transient;
+use super::{BlobSource, Manifest, RegistryError, Repository, Version, tree};
+
+/// OCI image specification 1.1, "Guidance for an empty descriptor".
+const EMPTY: &[u8] = b"{}";
+const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
+const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
+const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
+
+/// The most referrers that are read for one artifact, and pages of a list of them.
+const MAX_REFERRERS: usize = 500;
+const MAX_PAGES: usize = 50;
+/// How often the tag that stands for the API is written again when another writer came between.
+const TAG_TRIES: usize = 5;
+
+/// A manifest that refers to another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Referrer {
+    #[serde(flatten)]
+    pub manifest: Descriptor,
+    #[serde(default)]
+    pub artifact_type: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct List {
+    #[serde(default)]
+    manifests: Vec<Referrer>,
+}
+
+/// Pushes `bytes` as an artifact of `artifact_type` that refers to `subject`, and makes the registry list it. The same
+/// bytes give the same artifact, so that doing it again changes nothing.
+///
+/// # Errors
+/// [`RegistryError`].
+pub async fn push_referrer(
+    repository: &Repository,
+    subject: &Descriptor,
+    artifact_type: &str,
+    bytes: Bytes,
+) -> Result<Descriptor, RegistryError> {
+    let blob = |media_type: &str, bytes: &[u8]| Descriptor {
+        media_type: media_type.to_owned(),
+        digest: Digest::of(bytes),
+        size: bytes.len() as u64,
+    };
+    let (config, layer) = (blob(EMPTY_TYPE, EMPTY), blob(artifact_type, &bytes));
+    let document = json!({
+        "schemaVersion": 2,
+        "mediaType": MANIFEST_TYPE,
+        "artifactType": artifact_type,
+        "config": config,
+        "layers": [layer],
+        "subject": subject,
+    });
+    for (blob, bytes) in [(&config, Bytes::from_static(EMPTY)), (&layer, bytes)] {
+        repository.place_blob(blob, &BlobSource::Bytes(bytes)).await?;
+    }
+    let manifest = Manifest::new(Some(MANIFEST_TYPE), Bytes::from(document.to_string()))
+        .map_err(|detail| repository.bad("a statement", detail))?;
+    let listed = push_by_digest(repository, &manifest).await?;
+    if !listed {
+        list_referrer(repository, &subject.digest, &referrer(repository, &manifest)?).await?;
+    }
+    Ok(manifest.descriptor())
+}
+
+/// Returns what refers to the manifest `digest`; only of `artifact_type` when there is one.
+///
+/// # Errors
+/// [`RegistryError`].
+pub async fn referrers(
+    repository: &Repository,
+    digest: &Digest,
+    artifact_type: Option<&str>,
+) -> Result<Vec<Referrer>, RegistryError> {
+    let mut all = match from_api(repository, digest).await? {
+        Some(all) => all,
+        None => from_tag(repository, digest).await?.map(|(_, all)| all).unwrap_or_default(),
+    };
+    // Registries may filter, and may not.
+    all.retain(|one| artifact_type.is_none_or(|wanted| one.artifact_type == wanted));
+    let mut named = BTreeSet::new();
+    all.retain(|one| named.insert(one.manifest.digest.clone()));
+    if all.len() > MAX_REFERRERS {
+        let what = format!("the referrers of `{digest}`");
+        return Err(repository.bad(&what, format!("there are more than {MAX_REFERRERS}")));
+    }
+    Ok(all)
+}
+
+/// Returns the bytes of the only layer of `referrer`, checked against its manifest's digest: what [`push_referrer`] got.
+///
+/// # Errors
+/// [`RegistryError`]; also when it has not exactly one layer, or one of more than 4 MiB.
+pub async fn read_referrer(repository: &Repository, referrer: &Descriptor) -> Result<Bytes, RegistryError> {
+    let what = format!("manifest `{}`", referrer.digest);
+    let manifest = repository.manifest(&Version::Digest(referrer.digest.clone())).await?;
+    let parts = manifest.parts().map_err(|detail| repository.bad(&what, detail))?;
+    match parts.blobs.as_slice() {
+        [_, layer] => repository.small_blob(layer).await,
+        _ => Err(repository.bad(&what, "it has not exactly one layer".to_owned())),
+    }
+}
+
+/// Copies what refers to `subject`, and makes `to` list it.
+pub(crate) async fn copy_referrers(
+    from: &Repository,
+    to: &Repository,
+    subject: &Descriptor,
+    moved: &mut Moved,
+) -> Result<Vec<Descriptor>, RegistryError> {
+    let all = referrers(from, &subject.digest, None).await?;
+    if all.is_empty() {
+        return Ok(Vec::new());
+    }
+    let listed: BTreeSet<Digest> =
+        referrers(to, &subject.digest, None).await?.into_iter().map(|one| one.manifest.digest).collect();
+    for one in &all {
+        if listed.contains(&one.manifest.digest) {
+            continue;
+        }
+        let top = from.manifest(&Version::Digest(one.manifest.digest.clone())).await?;
+        let tree = tree::read(from, top).await?;
+        move_blobs(from, to, &tree.artifact.blobs, moved).await?;
+        let mut by_itself = false;
+        for manifest in &tree.manifests {
+            by_itself = push_by_digest(to, manifest).await?;
+        }
+        if let (false, Some(top)) = (by_itself, tree.manifests.last()) {
+            list_referrer(to, &subject.digest, &referrer(to, top)?).await?;
+        }
+    }
+    Ok(all.into_iter().map(|one| one.manifest).collect())
+}
+
+fn referrer(repository: &Repository, manifest: &Manifest) -> Result<Referrer, RegistryError> {
+    let what = format!("manifest `{}`", manifest.digest);
+    let purpose = manifest.purpose().map_err(|detail| repository.bad(&what, detail))?;
+    let artifact_type = purpose.artifact_type();
+    Ok(Referrer { manifest: manifest.descriptor(), artifact_type, annotations: purpose.annotations })
+}
+
+/// Makes the registry list `new` as a referrer of `subject`: nothing to do where it has the API.
+async fn list_referrer(repository: &Repository, subject: &Digest, new: &Referrer) -> Result<(), RegistryError> {
+    if from_api(repository, subject).await?.is_some() {
+        return Ok(());
+    }
+    let is_listed = |all: &[Referrer]| all.iter().any(|one| one.manifest.digest == new.manifest.digest);
+    for _ in 0..TAG_TRIES {
+        let mut all = from_tag(repository, subject).await?.map(|(_, all)| all).unwrap_or_default();
+        if is_listed(&all) {
+            return Ok(());
+        }
+        all.push(new.clone());
+        let document = json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": all });
+        let index = Manifest::new(Some(INDEX_TYPE), Bytes::from(document.to_string()))
+            .map_err(|detail| repository.bad("a list of referrers", detail))?;
+        repository.push_manifest(&index, &fallback(subject)).await?;
+        // Another writer may have read the same list; the specification has no condition for a tag.
+    }
+    let all = from_tag(repository, subject).await?.map(|(_, all)| all).unwrap_or_default();
+    if is_listed(&all) {
+        return Ok(());
+    }
+    let what = format!("the list of referrers of `{subject}`");
+    Err(repository.bad(&what, format!("tag `{}` is written by others all the time", fallback(subject))))
+}
+
+/// Distribution specification, "Referrers Tag Schema".
+fn fallback(subject: &Digest) -> Version {
+    Version::Tag(format!("sha256-{}", subject.hex()))
+}
+
+async fn from_tag(
+    repository: &Repository,
+    subject: &Digest,
+) -> Result<Option<(Manifest, Vec<Referrer>)>, RegistryError> {
+    let Some(index) = found(repository.manifest(&fallback(subject)).await)? else { return Ok(None) };
+    let what = format!("manifest `{}`", fallback(subject));
+    let list: List = serde_json::from_slice(&index.bytes).map_err(|error| repository.bad(&what, error.to_string()))?;
+    Ok(Some((index, list.manifests)))
+}
+
+/// Returns what the API says; none where there is no such API.
+async fn from_api(repository: &Repository, subject: &Digest) -> Result<Option<Vec<Referrer>>, RegistryError> {
+    let what = format!("the referrers of `{subject}`");
+    let mut url = repository.url(&format!("referrers/{subject}"))?;
+    let mut all: Vec<Referrer> = Vec::new();
+    for _ in 0..MAX_PAGES {
+        let asked = transient(repository.patience(), || async {
+            let answer = repository.send(&what, &Access::Pull, || repository.http().get(url.clone())).await?;
+            let next = header(&answer, LINK.as_str()).and_then(next_page).map(str::to_owned);
+            Ok((next, repository.small_body(answer, &what).await?))
+        });
+        let (next, body) = match asked.await {
+            Ok(page) => page,
+            // Older registries know neither the path nor the right answer to it.
+            Err(
+                RegistryError::NotFound { .. }
+                | RegistryError::Denied { .. }
+                | RegistryError::Status { status: 400 | 405 | 406 | 501, .. },
+            ) if all.is_empty() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let list: List = serde_json::from_slice(&body).map_err(|error| repository.bad(&what, error.to_string()))?;
+        all.extend(list.manifests);
+        match next {
+            Some(next) if all.len() <= MAX_REFERRERS => url = page_of(repository, &url, &next, &what)?,
+            Some(_) | None => return Ok(Some(all)),
+        }
+    }
+    Ok(Some(all))
+}
+
+/// Returns where the next page is: on the same registry, since the login goes there.
+fn page_of(repository: &Repository, url: &Url, next: &str, what: &str) -> Result<Url, RegistryError> {
+    let next = url.join(next).map_err(|error| repository.bad(what, error.to_string()))?;
+    if next.origin() == repository.base().origin() {
+        Ok(next)
+    } else {
+        Err(repository.bad(what, "its next page is on another host".to_owned()))
+    }
+}
+
+/// Returns the address in `<address>; rel="next"` (RFC 8288).
+fn next_page(link: &str) -> Option<&str> {
+    let (address, rest) = link.trim().strip_prefix('<')?.split_once('>')?;
+    rest.contains("rel=\"next\"").then_some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_read_from_the_link() {
+        assert_eq!(next_page(r#"</v2/a/referrers/x?n=1>; rel="next""#), Some("/v2/a/referrers/x?n=1"));
+        assert_eq!(next_page(r#"</v2>; rel="prev""#), None);
+    }
+
+    #[test]
+    fn a_referrer_of_the_specification_is_read_and_written_alike() {
+        let text = r#"{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","size":7,"artifactType":"a","annotations":{"b":"c"}}"#;
+
+        let referrer: Referrer = serde_json::from_str(text).expect("referrer");
+
+        assert_eq!(serde_json::to_string(&referrer).expect("text"), text);
+    }
+}

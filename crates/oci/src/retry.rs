@@ -1,0 +1,177 @@
+//! Tries again after a transient fault, with full jitter or when the registry says, within a budget.
+
+use std::time::Duration;
+
+use super::RegistryError;
+
+/// A transfer that gets on may be cut more often than one request may fail, but not for ever.
+const MAX_CUTS: u32 = 200;
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// How long a transfer waits and how often it tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// The longest time in which next to nothing moves.
+    pub idle: Duration,
+    /// The longest wait for a registry to store a blob after its last byte.
+    pub commit: Duration,
+    /// How often one request is made at most; a transfer that gets on starts to count again.
+    pub attempts: u32,
+    /// The upper bound of the first pause; later ones double.
+    pub pause: Duration,
+    /// The longest that the pauses of one request may take together, those that the registry asks for included.
+    pub pauses: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(30),
+            commit: Duration::from_secs(300),
+            attempts: 5,
+            pause: Duration::from_millis(250),
+            pauses: Duration::from_secs(120),
+        }
+    }
+}
+
+/// What is left of one request's patience.
+#[derive(Debug)]
+pub(crate) struct Retries {
+    patience: Patience,
+    failures: u32,
+    cuts: u32,
+    left: Duration,
+}
+
+impl Retries {
+    pub(crate) fn new(patience: Patience) -> Self {
+        Self { patience, failures: 0, cuts: 0, left: patience.pauses }
+    }
+
+    /// Notes that the transfer got on since the last failure.
+    pub(crate) fn progressed(&mut self) {
+        self.failures = 0;
+        self.left = self.patience.pauses;
+    }
+
+    /// Returns after a pause when another try makes sense.
+    ///
+    /// # Errors
+    /// `error` itself when it is final or nothing is left.
+    pub(crate) async fn again(&mut self, error: RegistryError) -> Result<(), RegistryError> {
+        if error.is_transient() { self.anyway(error).await } else { Err(error) }
+    }
+
+    /// Does the same whatever the error is: what failed will be done in another way.
+    pub(crate) async fn anyway(&mut self, error: RegistryError) -> Result<(), RegistryError> {
+        self.failures += 1;
+        self.cuts += 1;
+        let pause = match error.retry_after() {
+            // Not all who were told the same come back at the same moment.
+            Some(asked) => asked.saturating_add(share(self.patience.pause)),
+            None => share(self.bound()),
+        };
+        if self.failures >= self.patience.attempts || self.cuts >= MAX_CUTS || pause > self.left {
+            return Err(error);
+        }
+        self.left = self.left.saturating_sub(pause);
+        tracing::debug!(failures = self.failures, "Retries after: {error}");
+        tokio::time::sleep(pause).await;
+        Ok(())
+    }
+
+    fn bound(&self) -> Duration {
+        self.patience.pause.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE)
+    }
+}
+
+/// Returns what `operation` returns, after trying again while its error is transient and patience is left.
+///
+/// # Errors
+/// The last error of `operation`.
+pub(crate) async fn transient<T, F>(patience: Patience, operation: impl Fn() -> F) -> Result<T, RegistryError>
+where
+    F: Future<Output = Result<T, RegistryError>>,
+{
+    let mut retries = Retries::new(patience);
+    loop {
+        match operation().await {
+            Ok(done) => return Ok(done),
+            Err(error) => retries.again(error).await?,
+        }
+    }
+}
+
+/// Returns a time between zero and `bound` ("full jitter", AWS Architecture Blog).
+fn share(bound: Duration) -> Duration {
+    let random = getrandom::u32().unwrap_or(u32::MAX / 2);
+    bound.mul_f64(f64::from(random) / f64::from(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn status(status: u16, retry_after: Option<u64>) -> RegistryError {
+        let retry_after = retry_after.map(Duration::from_secs);
+        RegistryError::Status { host: "h".into(), what: "w".into(), status, detail: String::new(), retry_after }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_transient_fault_is_tried_again_and_a_final_one_is_not() {
+        let calls = Cell::new(0);
+
+        let outcome = transient(Patience::default(), || async {
+            calls.set(calls.get() + 1);
+            if calls.get() < 3 { Err(status(503, None)) } else { Err::<(), _>(status(400, None)) }
+        })
+        .await;
+
+        assert!(matches!(outcome, Err(RegistryError::Status { status: 400, .. })));
+        assert_eq!(calls.get(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn trying_again_ends() {
+        let calls = Cell::new(0);
+
+        let outcome = transient(Patience::default(), || async {
+            calls.set(calls.get() + 1);
+            Err::<(), _>(status(429, None))
+        })
+        .await;
+
+        assert!(outcome.is_err());
+        assert_eq!(calls.get(), Patience::default().attempts);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_registry_is_given_the_time_that_it_asks_for_within_the_budget() {
+        let started = tokio::time::Instant::now();
+        let mut retries = Retries::new(Patience::default());
+
+        retries.again(status(429, Some(50))).await.expect("again");
+        let waited = started.elapsed();
+        let second = retries.again(status(429, Some(50))).await;
+        let third = retries.again(status(429, Some(50))).await;
+
+        assert!(waited >= Duration::from_secs(50), "{waited:?}");
+        assert!(second.is_ok() && third.is_err(), "three times 50 s are more than the budget of 120 s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_transfer_that_gets_on_is_tried_more_often_but_not_for_ever() {
+        let mut retries = Retries::new(Patience::default());
+        let mut tries = 0;
+
+        while retries.again(status(503, None)).await.is_ok() {
+            retries.progressed();
+            tries += 1;
+        }
+
+        assert_eq!(tries, MAX_CUTS - 1);
+    }
+}

@@ -1,0 +1,14 @@
+//! The engine against real registries, a registry that misbehaves, and connections that break.
+
+mod copies;
+mod cuts;
+mod faulty;
+mod image;
+mod lies;
+mod memory;
+mod platforms;
+mod proxy;
+mod random;
+mod referrers;
+mod registry;
+mod skopeo;

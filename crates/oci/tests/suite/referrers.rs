@@ -1,0 +1,88 @@
+//! Signatures and statements beside an image: pushed, listed and copied along, with the API and without.
+
+use bytes::Bytes;
+use freehold_oci::{Copied, CopyOptions, Repository, Version, copy, push_referrer, read_referrer, referrers};
+use freehold_protocol::order::Descriptor;
+
+use crate::faulty::{Behaviour, Faulty};
+use crate::image::{Image, OCI, noise, push_images};
+use crate::registry::Registry;
+
+const STATEMENT: &str = "application/vnd.in-toto+json";
+
+async fn subject(repository: &Repository) -> Descriptor {
+    let image = Image { architecture: "amd64".into(), layers: vec![noise(1, 500)] };
+    push_images(repository, OCI, &[image], "v1").await.descriptor()
+}
+
+async fn copied(from: &Repository, to: &Repository) -> Copied {
+    copy(from, &Version::Tag("v1".into()), to, &CopyOptions::default()).await.unwrap()
+}
+
+/// Pushes two referrers, copies the image, and checks that both are listed and readable at the target.
+async fn check(from: &Repository, to: &Repository) {
+    let subject = subject(from).await;
+    let one = push_referrer(from, &subject, STATEMENT, Bytes::from_static(b"{\"a\":1}")).await.unwrap();
+    let again = push_referrer(from, &subject, STATEMENT, Bytes::from_static(b"{\"a\":1}")).await.unwrap();
+    let two = push_referrer(from, &subject, "application/x", Bytes::from_static(b"x")).await.unwrap();
+
+    let first = copied(from, to).await;
+    let second = copied(from, to).await;
+
+    assert_eq!(one, again);
+    assert_eq!((first.referrers.len(), second.referrers.len()), (2, 2));
+    assert_eq!((second.moved.sent, second.unchanged), (0, true));
+    for repository in [from, to] {
+        let statements = referrers(repository, &subject.digest, Some(STATEMENT)).await.unwrap();
+        assert_eq!(statements.iter().map(|s| &s.manifest).collect::<Vec<_>>(), [&one]);
+        assert_eq!(statements[0].artifact_type, STATEMENT);
+        assert_eq!(referrers(repository, &subject.digest, None).await.unwrap().len(), 2);
+        assert_eq!(read_referrer(repository, &one).await.unwrap(), "{\"a\":1}");
+        assert_eq!(read_referrer(repository, &two).await.unwrap(), "x");
+    }
+}
+
+#[tokio::test]
+async fn between_registries_with_the_api() {
+    let (from, to) = (Faulty::start(Behaviour::default()).await, Faulty::start(Behaviour::default()).await);
+
+    check(&from.repository("a"), &to.repository("b")).await;
+
+    assert!(!to.requests().contains(&"PUT /v2/b/manifests/sha256-*".to_owned()));
+}
+
+#[tokio::test]
+async fn between_registries_without_the_api() {
+    let (Some(one), Some(two)) = (Registry::start().await, Registry::start().await) else { return };
+
+    check(&one.repository("a"), &two.repository("b")).await;
+}
+
+#[tokio::test]
+async fn from_one_with_the_api_to_one_without_and_back() {
+    let new = Faulty::start(Behaviour::default()).await;
+    let Some(old) = Registry::start().await else { return };
+
+    check(&new.repository("a"), &old.repository("b")).await;
+    check(&old.repository("a"), &new.repository("b")).await;
+}
+
+#[tokio::test]
+async fn referrers_stay_where_they_are_when_nobody_wants_them() {
+    let (from, to) = (Faulty::start(Behaviour::default()).await, Faulty::start(Behaviour::default()).await);
+    let subject = subject(&from.repository("a")).await;
+    push_referrer(&from.repository("a"), &subject, STATEMENT, Bytes::from_static(b"x")).await.unwrap();
+    let options = CopyOptions { without_referrers: true, ..CopyOptions::default() };
+
+    copy(&from.repository("a"), &Version::Tag("v1".into()), &to.repository("b"), &options).await.unwrap();
+
+    assert!(referrers(&to.repository("b"), &subject.digest, None).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn nothing_refers_to_what_is_not_there() {
+    let Some(registry) = Registry::start().await else { return };
+    let digest = freehold_protocol::Digest::of(b"none");
+
+    assert!(referrers(&registry.repository("a"), &digest, None).await.unwrap().is_empty());
+}
