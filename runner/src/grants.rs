@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
+use freehold_protocol::grant::{ArtifactGrant, GrantAnswer, GrantRefusal};
+use freehold_protocol::order::Artifact;
+use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::AttemptEvent;
 use freehold_protocol::{Digest, GrantId};
 use tokio::sync::oneshot;
@@ -60,10 +62,34 @@ impl AttemptGrants {
 
 #[async_trait]
 impl Grants for AttemptGrants {
-    async fn request(&self, job: &Job, artifact: &Digest, missing: Vec<Digest>) -> Result<GrantAnswer, GrantError> {
-        let grant = GrantId::derive(&job.order.job, job.fence.dispatch, job.fence.receive, artifact);
+    async fn request(
+        &self,
+        job: &Job,
+        artifact: &Digest,
+        missing: Vec<Digest>,
+        round: u32,
+    ) -> Result<GrantAnswer, GrantError> {
+        let grant = GrantId::of_round(&job.order.job, job.fence, artifact, round);
+        let event = AttemptEvent::GrantRequest { grant: grant.clone(), artifact: artifact.clone(), missing, round };
+        self.ask(job, artifact, grant, event).await
+    }
+
+    async fn attest(&self, job: &Job, artifact: &Artifact, facts: BuildFacts) -> Result<GrantAnswer, GrantError> {
+        let grant = GrantId::of_statement(&job.order.job, job.fence, &artifact.digest);
+        let event = AttemptEvent::AttestRequest { grant: grant.clone(), artifact: artifact.clone(), facts };
+        self.ask(job, &artifact.digest, grant, event).await
+    }
+}
+
+impl AttemptGrants {
+    async fn ask(
+        &self,
+        job: &Job,
+        artifact: &Digest,
+        grant: GrantId,
+        event: AttemptEvent,
+    ) -> Result<GrantAnswer, GrantError> {
         let answer = self.desk.wait_for(&grant);
-        let event = AttemptEvent::GrantRequest { grant: grant.clone(), artifact: artifact.clone(), missing };
         self.reporter
             .event(event)
             .map_err(|error| GrantError::Unsent { artifact: artifact.clone(), reason: error.to_string() })?;
@@ -92,7 +118,10 @@ fn check(job: &Job, artifact: &Digest, grant: ArtifactGrant) -> GrantAnswer {
         (grant.artifact != *artifact, "artifact"),
     ];
     match wrong.iter().find(|(wrong, _)| *wrong) {
-        Some((_, what)) => GrantAnswer::Refused { reason: format!("the answer is for another {what}") },
+        Some((_, what)) => {
+            let reason = format!("the answer is for another {what}");
+            GrantAnswer::Refused { refusal: GrantRefusal::OtherAttempt, reason }
+        }
         None => grant.answer,
     }
 }

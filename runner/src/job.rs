@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use freehold_protocol::Digest;
 use freehold_protocol::grant::GrantAnswer;
-use freehold_protocol::order::Order;
+use freehold_protocol::order::{Artifact, Order};
+use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::Fence;
 use tokio::sync::watch;
 
@@ -35,14 +36,27 @@ pub struct Job {
     pub grants: Arc<dyn Grants>,
 }
 
-/// Asks the control plane for an artifact, once.
+/// Asks the control plane for an artifact, once, or for its word on what made one.
 #[async_trait]
 pub trait Grants: Send + Sync + std::fmt::Debug {
-    /// Returns the answer to this attempt's request for `artifact`, of which the install registry lacks `missing`.
+    /// Returns the answer to this attempt's request for `artifact`, of which the install registry lacks `missing`, after
+    /// `round` others whose URLs expired.
     ///
     /// # Errors
     /// When no answer comes in time, or the attempt was stopped meanwhile.
-    async fn request(&self, job: &Job, artifact: &Digest, missing: Vec<Digest>) -> Result<GrantAnswer, GrantError>;
+    async fn request(
+        &self,
+        job: &Job,
+        artifact: &Digest,
+        missing: Vec<Digest>,
+        round: u32,
+    ) -> Result<GrantAnswer, GrantError>;
+
+    /// Returns the answer to this attempt's request for the tenant's statement about `artifact`, which it has pushed.
+    ///
+    /// # Errors
+    /// As [`Grants::request`].
+    async fn attest(&self, job: &Job, artifact: &Artifact, facts: BuildFacts) -> Result<GrantAnswer, GrantError>;
 }
 
 /// Why there is no answer to a request for an artifact.

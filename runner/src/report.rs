@@ -76,7 +76,9 @@ impl Reporter {
         let (class, durable) = match &report.event {
             AttemptEvent::Progress { .. } => (Class::Log, false),
             // A power failure ends the attempt too; the next one says all of this again.
-            AttemptEvent::Started | AttemptEvent::GrantRequest { .. } => (Class::Keep, false),
+            AttemptEvent::Started | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => {
+                (Class::Keep, false)
+            },
             AttemptEvent::Finished { .. } => (Class::Keep, true),
         };
         self.send(ReportBody::Attempt(report), &[self.identity.key()], class, durable)

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::AppError;
 use crate::advance::{self, Advanced};
-use crate::messages::{DispatchMessage, GrantMessage};
+use crate::messages::{DispatchMessage, GrantMessage, Wants};
 use crate::ports::{Callbacks, Clock, Committed, Expect, Outbox, Store};
 use crate::records::{
     self, Contact, LOG_TTL_SECS, LogRecord, Phase, Refused, Stored, TaskToken, load, put, put_until, token_key,
@@ -218,8 +218,17 @@ impl AcceptReport {
 
     async fn after_progress(&self, job: &Job, runner: &KeyId, report: &AttemptReport) -> Result<Accepted, AppError> {
         advance::dispatch_cancel(&*self.outbox, job).await?;
-        let AttemptEvent::GrantRequest { grant, artifact, missing } = &report.event else {
-            return Ok(Accepted::Taken);
+        let (grant, artifact, wants) = match &report.event {
+            AttemptEvent::GrantRequest { grant, artifact, missing, round } => {
+                (grant, artifact, Wants::Blobs { missing: missing.clone(), round: *round })
+            }
+            AttemptEvent::AttestRequest { grant, artifact, facts } => {
+                let wants = Wants::Statement { artifact: Box::new(artifact.clone()), facts: facts.clone() };
+                (grant, &artifact.digest, wants)
+            }
+            AttemptEvent::Started | AttemptEvent::Progress { .. } | AttemptEvent::Finished { .. } => {
+                return Ok(Accepted::Taken);
+            }
         };
         if !holds(job, report.fence, runner) {
             return Ok(Accepted::Refused(format!("attempt {} of job `{}` does not hold it", report.fence, job.id)));
@@ -231,7 +240,7 @@ impl AcceptReport {
             grant: grant.clone(),
             seq: report.seq,
             artifact: artifact.clone(),
-            missing: missing.clone(),
+            wants,
         };
         self.outbox.request_grant(&message).await?;
         Ok(Accepted::Taken)
@@ -290,14 +299,16 @@ impl AcceptReport {
 
     async fn record(&self, pk: String, body: &str, runner: Option<KeyId>, reason: String) -> Result<(), AppError> {
         let message = Digest::of(body.as_bytes());
-        let refused = Refused { pk, message, at: self.clock.now(), runner, reason };
+        let refused = Refused { pk, message, at: self.clock.now(), runner, refusal: None, reason };
         records::store_refusal(&*self.store, &refused).await
     }
 
     async fn store_log(&self, report: &AttemptReport, now: Timestamp) -> Result<(), AppError> {
         let text = match &report.event {
             AttemptEvent::Progress { log } | AttemptEvent::Finished { log, .. } => log,
-            AttemptEvent::Started | AttemptEvent::GrantRequest { .. } => return Ok(()),
+            AttemptEvent::Started | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => {
+                return Ok(());
+            }
         };
         if text.is_empty() {
             return Ok(());
@@ -366,14 +377,19 @@ fn job_event(report: &AttemptReport, runner: &KeyId) -> JobEvent {
     let (fence, seq, runner) = (report.fence, report.seq, runner.clone());
     match &report.event {
         AttemptEvent::Started => JobEvent::Started { fence, seq, runner },
-        AttemptEvent::Progress { .. } | AttemptEvent::GrantRequest { .. } => JobEvent::Progress { fence, seq, runner },
+        AttemptEvent::Progress { .. } | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => {
+            JobEvent::Progress { fence, seq, runner }
+        }
         AttemptEvent::Finished { outcome, .. } => JobEvent::Finished { fence, runner, outcome: outcome.clone() },
     }
 }
 
 /// Progress of the attempt that is known to run, shortly after its last recorded contact, writes nothing.
 fn is_quiet_progress(job: &Job, runner: &KeyId, report: &AttemptReport, now: Timestamp) -> bool {
-    let progress = matches!(report.event, AttemptEvent::Progress { .. } | AttemptEvent::GrantRequest { .. });
+    let progress = match report.event {
+        AttemptEvent::Progress { .. } | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => true,
+        AttemptEvent::Started | AttemptEvent::Finished { .. } => false,
+    };
     let recent = matches!(&job.state, JobState::Running { last_contact, .. }
         if now.since(*last_contact) < PROGRESS_SECS * 1000);
     progress && recent && holds(job, report.fence, runner)

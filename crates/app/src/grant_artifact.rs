@@ -1,19 +1,22 @@
-//! Burns a grant and answers with manifests and short-lived URLs: one artifact, for one attempt, once.
+//! Burns a grant and answers with manifests and short-lived URLs: one artifact, for one attempt, once. Also signs what a
+//! build pushed: the one function that reads the registry says what is in it.
 
 use std::sync::Arc;
 
 use base64::Engine as _;
+use freehold_domain::Job;
 use freehold_domain::build::{Build, BuildState};
+use freehold_domain::install::Install;
 use freehold_domain::job::JobState;
-use freehold_domain::workflow::Target;
-use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, ManifestBytes};
+use freehold_domain::workflow::{Request, Target, Workflow};
+use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, MAX_ROUNDS, ManifestBytes};
 use freehold_protocol::order::Artifact;
-use freehold_protocol::report::Fence;
+use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalParameters, Statement};
 use freehold_protocol::{Digest, Envelope, GrantId, TenantName};
 
 use crate::AppError;
-use crate::messages::GrantMessage;
-use crate::ports::{Clock, Committed, Expect, OrdersQueue, Registry, Signer, Store};
+use crate::messages::{GrantMessage, Wants};
+use crate::ports::{Clock, Committed, Expect, OrdersQueue, PortError, Registry, Signer, Store};
 use crate::records::{self, BurntGrant, Refused, Stored, TRACE_TTL_SECS, build_key, grant_key, load, put_until};
 
 /// How long a grant's answer is worth something, in seconds; its URLs last no longer than the registry lets them.
@@ -40,12 +43,13 @@ impl GrantArtifact {
         let install = records::install(&*self.store, &request.install).await?.value;
         let url = install
             .orders_queue_url
+            .clone()
             .ok_or_else(|| AppError::internal(format!("install `{}` has no orders queue", install.id)))?;
-        let (answer, dedup) = match self.allowed(request).await? {
-            Ok(artifact) => (self.granted(&artifact, request).await?, request.grant.to_string()),
-            Err(reason) => {
-                self.record_refusal(request, &reason).await?;
-                (GrantAnswer::Refused { reason }, format!("{}.refused.{}", request.grant, request.seq))
+        let (answer, dedup) = match self.decide(&install, request).await? {
+            Ok(answer) => (answer, request.grant.to_string()),
+            Err(No { refusal, reason }) => {
+                self.record_refusal(request, refusal, &reason).await?;
+                (GrantAnswer::Refused { refusal, reason }, format!("{}.refused.{}", request.grant, request.seq))
             }
         };
         let now = self.clock.now();
@@ -66,27 +70,135 @@ impl GrantArtifact {
         Ok(())
     }
 
-    /// Checks a request against the job as it is now, then burns the grant.
-    async fn allowed(&self, request: &GrantMessage) -> Result<Result<Artifact, String>, AppError> {
+    async fn decide(&self, install: &Install, request: &GrantMessage) -> Result<Result<GrantAnswer, No>, AppError> {
         let job = records::job(&*self.store, &request.job).await?.value;
+        if let Err(no) = self.may_ask(install, &job, request) {
+            return Ok(Err(no));
+        }
+        match &request.wants {
+            Wants::Blobs { missing, round } => match self.allowed(&job, request, missing, *round).await? {
+                Ok(artifact) => Ok(Ok(self.granted(&artifact, missing, request).await?)),
+                Err(no) => Ok(Err(no)),
+            },
+            Wants::Statement { artifact, facts } => self.attested(&job, request, artifact, facts).await,
+        }
+    }
+
+    /// Says whether the one who asks may ask at all: the attempt that holds the job, in time, of an install in use.
+    fn may_ask(&self, install: &Install, job: &Job, request: &GrantMessage) -> Result<(), No> {
         let holds = matches!(&job.state, JobState::Running { fence, .. } if *fence == request.fence);
-        if !holds {
-            return Ok(Err(format!("attempt {} does not hold job `{}`", request.fence, job.id)));
+        if !holds || job.install != request.install {
+            let reason = format!("attempt {} does not hold job `{}`", request.fence, job.id);
+            return Err(no(GrantRefusal::OtherAttempt, reason));
         }
-        let Fence { dispatch, receive } = request.fence;
-        if request.grant != GrantId::derive(&job.id, dispatch, receive, &request.artifact) {
-            return Ok(Err(format!("grant `{}` is not of this attempt", request.grant)));
+        if let Some(why) = &install.disabled {
+            return Err(no(GrantRefusal::InstallDisabled, format!("install `{}` is disabled: {why}", install.id)));
         }
-        let Some(artifact) = self.artifact_of(&job).await? else {
-            return Ok(Err(format!("job `{}` needs no artifact", job.id)));
+        if self.clock.now() > job.not_after {
+            return Err(no(GrantRefusal::Expired, format!("order of job `{}` has expired", job.id)));
+        }
+        Ok(())
+    }
+
+    /// Checks a request for blobs against the job as it is now, then burns the grant.
+    async fn allowed(
+        &self,
+        job: &Job,
+        request: &GrantMessage,
+        missing: &[Digest],
+        round: u32,
+    ) -> Result<Result<Artifact, No>, AppError> {
+        let id = |round| GrantId::of_round(&job.id, request.fence, &request.artifact, round);
+        if round >= MAX_ROUNDS {
+            let reason = format!("attempt {} has had {MAX_ROUNDS} grants for its artifact", request.fence);
+            return Ok(Err(no(GrantRefusal::TooMany, reason)));
+        }
+        if request.grant != id(round) {
+            let reason = format!("grant `{}` is not of this attempt and artifact", request.grant);
+            return Ok(Err(no(GrantRefusal::OtherAttempt, reason)));
+        }
+        let Some(build) = self.build_of(job).await? else {
+            return Ok(Err(no(GrantRefusal::NoArtifact, format!("job `{}` needs no artifact", job.id))));
+        };
+        let BuildState::Built { artifact, .. } = build.state else {
+            return Ok(Err(no(GrantRefusal::NoArtifact, format!("build `{}` made no artifact", build.id))));
         };
         if artifact.digest != request.artifact {
-            return Ok(Err(format!("artifact `{}` is not the one of job `{}`", request.artifact, job.id)));
+            let reason = format!("artifact `{}` is not the one of job `{}`", request.artifact, job.id);
+            return Ok(Err(no(GrantRefusal::OtherDigest, reason)));
         }
-        if let Some(foreign) = request.missing.iter().find(|digest| !has_blob(&artifact, digest)) {
-            return Ok(Err(format!("blob `{foreign}` is not part of artifact `{}`", artifact.digest)));
+        if let Some(why) = &build.revoked {
+            return Ok(Err(no(GrantRefusal::Revoked, format!("artifact `{}` was revoked: {why}", artifact.digest))));
         }
-        Ok(if self.burn(request).await? { Ok(artifact) } else { Err("grant was used before".into()) })
+        if let Some(foreign) = missing.iter().find(|digest| !has_blob(&artifact, digest)) {
+            let reason = format!("blob `{foreign}` is not part of artifact `{}`", artifact.digest);
+            return Ok(Err(no(GrantRefusal::OtherBlob, reason)));
+        }
+        if round > 0 {
+            let earlier: Option<Stored<BurntGrant>> = load(&*self.store, &grant_key(&id(round - 1))).await?;
+            if earlier.is_none() {
+                return Ok(Err(no(GrantRefusal::TooMany, format!("grant {round} is asked for before the one before it"))));
+            }
+        }
+        Ok(if self.burn(request).await? {
+            Ok(artifact)
+        } else {
+            Err(no(GrantRefusal::UsedBefore, "grant was used before"))
+        })
+    }
+
+    /// Signs what the build runner pushed, as the control plane knows the build. Asking again gives the same bytes.
+    async fn attested(
+        &self,
+        job: &Job,
+        request: &GrantMessage,
+        artifact: &Artifact,
+        facts: &BuildFacts,
+    ) -> Result<Result<GrantAnswer, No>, AppError> {
+        if request.grant != GrantId::of_statement(&job.id, request.fence, &request.artifact) {
+            let reason = format!("request `{}` is not of this attempt and artifact", request.grant);
+            return Ok(Err(no(GrantRefusal::OtherAttempt, reason)));
+        }
+        let workflow = records::workflow(&*self.store, &job.workflow).await?.value;
+        let (Some(Target::Build { component, build }), Request::Build { app, .. }) =
+            (target(&workflow, job), &workflow.request)
+        else {
+            return Ok(Err(no(GrantRefusal::NoArtifact, format!("job `{}` builds nothing", job.id))));
+        };
+        let build: Option<Stored<Build>> = load(&*self.store, &build_key(app, build)).await?;
+        let Some(build) = build.map(|build| build.value) else {
+            return Ok(Err(no(GrantRefusal::NoArtifact, format!("job `{}` builds nothing", job.id))));
+        };
+        let top = artifact.manifests.last().filter(|top| top.digest == artifact.digest);
+        let Some(top) = top.filter(|_| artifact.digest == request.artifact) else {
+            let reason = format!("the manifests do not end with artifact `{}`", request.artifact);
+            return Ok(Err(no(GrantRefusal::OtherDigest, reason)));
+        };
+        let held = match self.registry.manifest(top).await {
+            Ok(bytes) => Digest::of(&bytes) == artifact.digest,
+            Err(PortError::Failed { .. }) => false,
+            Err(error @ (PortError::Transient { .. } | PortError::Denied { .. })) => return Err(error.into()),
+        };
+        if !held {
+            let reason = format!("tenant registry does not hold artifact `{}`", artifact.digest);
+            return Ok(Err(no(GrantRefusal::NotInRegistry, reason)));
+        }
+        let external = ExternalParameters {
+            app: app.clone(),
+            component: component.clone(),
+            package: build.package,
+            source: build.source,
+        };
+        let internal = InternalParameters {
+            tenant: self.tenant.clone(),
+            build: build.id,
+            job: job.id.clone(),
+            source_digest: build.source_digest,
+        };
+        let statement = Statement::new(&artifact.digest, external, internal, facts.clone());
+        let statement = self.signer.attest(&statement).await?;
+        tracing::info!(job.id = %job.id, "Attested `{}`", artifact.digest);
+        Ok(Ok(GrantAnswer::Attested { statement }))
     }
 
     /// Writes the grant down as used; true when this request used it, now or before.
@@ -110,20 +222,22 @@ impl GrantArtifact {
         }
     }
 
-    async fn artifact_of(&self, job: &freehold_domain::Job) -> Result<Option<Artifact>, AppError> {
+    /// Returns the build of the artifact that the job deploys.
+    async fn build_of(&self, job: &Job) -> Result<Option<Build>, AppError> {
         let workflow = records::workflow(&*self.store, &job.workflow).await?.value;
-        let node = workflow.nodes.iter().find(|node| node.name == job.node);
-        let Some(Target::Component { build, .. }) = node.map(|node| &node.target) else { return Ok(None) };
+        let Some(Target::Component { build, .. }) = target(&workflow, job) else { return Ok(None) };
         let install = records::install(&*self.store, &job.install).await?.value;
         let Some(app) = install.app() else { return Ok(None) };
         let record: Option<Stored<Build>> = load(&*self.store, &build_key(app, build)).await?;
-        Ok(record.and_then(|record| match record.value.state {
-            BuildState::Built { artifact, .. } => Some(artifact),
-            BuildState::Building { .. } | BuildState::Failed { .. } => None,
-        }))
+        Ok(record.map(|record| record.value))
     }
 
-    async fn granted(&self, artifact: &Artifact, request: &GrantMessage) -> Result<GrantAnswer, AppError> {
+    async fn granted(
+        &self,
+        artifact: &Artifact,
+        missing: &[Digest],
+        request: &GrantMessage,
+    ) -> Result<GrantAnswer, AppError> {
         let mut manifests = Vec::new();
         for manifest in &artifact.manifests {
             let bytes = self.registry.manifest(manifest).await?;
@@ -137,7 +251,7 @@ impl GrantArtifact {
             });
         }
         let mut blobs = Vec::new();
-        for blob in artifact.blobs.iter().filter(|blob| request.missing.contains(&blob.digest)) {
+        for blob in artifact.blobs.iter().filter(|blob| missing.contains(&blob.digest)) {
             let url = self.registry.blob_url(blob).await?;
             blobs.push(BlobUrl { digest: blob.digest.clone(), size: blob.size, url });
         }
@@ -145,18 +259,38 @@ impl GrantArtifact {
         Ok(GrantAnswer::Granted { manifests, blobs })
     }
 
-    async fn record_refusal(&self, request: &GrantMessage, reason: &str) -> Result<(), AppError> {
-        tracing::warn!(job.id = %request.job, "Refused grant `{}`: {reason}", request.grant);
+    async fn record_refusal(
+        &self,
+        request: &GrantMessage,
+        refusal: GrantRefusal,
+        reason: &str,
+    ) -> Result<(), AppError> {
+        tracing::warn!(job.id = %request.job, "Refused grant `{}` ({}): {reason}", request.grant, refusal.as_str());
         let refused = Refused {
             // The grant's own partition: this function may write nowhere else.
             pk: grant_key(&request.grant).pk,
             message: Digest::of(format!("{}#{}", request.grant, request.seq).as_bytes()),
             at: self.clock.now(),
             runner: None,
+            refusal: Some(refusal),
             reason: reason.to_owned(),
         };
         records::store_refusal(&*self.store, &refused).await
     }
+}
+
+/// A request that gets nothing.
+struct No {
+    refusal: GrantRefusal,
+    reason: String,
+}
+
+fn no(refusal: GrantRefusal, reason: impl Into<String>) -> No {
+    No { refusal, reason: reason.into() }
+}
+
+fn target<'a>(workflow: &'a Workflow, job: &Job) -> Option<&'a Target> {
+    workflow.nodes.iter().find(|node| node.name == job.node).map(|node| &node.target)
 }
 
 fn has_blob(artifact: &Artifact, digest: &Digest) -> bool {

@@ -1,5 +1,7 @@
 //! What the control plane's functions tell each other over the internal queues: ids, and little else.
 
+use freehold_protocol::order::Artifact;
+use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::Fence;
 use freehold_protocol::{Digest, GrantId, InstallId, JobId, KeyId};
 use serde::{Deserialize, Serialize};
@@ -27,7 +29,7 @@ pub enum DispatchMessage {
     },
 }
 
-/// Asks `grant-artifact` for an artifact.
+/// Asks `grant-artifact` for an artifact, or for the statement about one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantMessage {
     pub install: InstallId,
@@ -37,5 +39,19 @@ pub struct GrantMessage {
     /// The sequence number of the report that asked: tells a redelivery from a second use.
     pub seq: u64,
     pub artifact: Digest,
-    pub missing: Vec<Digest>,
+    pub wants: Wants,
+}
+
+/// What a runner wants of an artifact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "wants", rename_all = "snake_case")]
+pub enum Wants {
+    /// Its manifests and these blobs.
+    Blobs {
+        missing: Vec<Digest>,
+        #[serde(default)]
+        round: u32,
+    },
+    /// The tenant's word on what made it; the build runner has pushed it.
+    Statement { artifact: Box<Artifact>, facts: BuildFacts },
 }

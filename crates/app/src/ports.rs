@@ -7,6 +7,7 @@ use ed25519_dalek::SigningKey;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::order::Descriptor;
+use freehold_protocol::provenance::Statement;
 use freehold_protocol::{AccountId, Digest, Envelope, InstallId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
@@ -167,6 +168,9 @@ impl std::fmt::Debug for DelegateKey {
 pub trait Signer: Send + Sync {
     /// Returns a delegate key whose certificate lasts at least until `until`.
     async fn delegate(&self, until: Timestamp) -> Result<Arc<DelegateKey>, PortError>;
+
+    /// Returns `statement` under the root key's own signature, which outlasts every delegate.
+    async fn attest(&self, statement: &Statement) -> Result<Envelope, PortError>;
 }
 
 /// The tenant's root of trust, readable by everyone.

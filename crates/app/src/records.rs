@@ -19,6 +19,7 @@ use freehold_domain::job::Job;
 use freehold_domain::plan::Deployed;
 use freehold_domain::workflow::Workflow;
 use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::grant::GrantRefusal;
 use freehold_protocol::report::Fence;
 use freehold_protocol::{
     AccountId, AppName, BuildId, ComponentName, Digest, GrantId, InstallId, JobId, KeyId, Timestamp, WorkflowId,
@@ -159,6 +160,9 @@ pub struct Refused {
     pub at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<KeyId>,
+    /// Of a grant: the kind of refusal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<GrantRefusal>,
     pub reason: String,
 }
 

@@ -67,6 +67,7 @@ impl StartBuilds {
                     retired: BTreeSet::new(),
                     live: None,
                     next_serial: 1,
+disabled: None,
                 },
             };
             install.enrolment_key = request.enrolment_key.clone();
@@ -188,6 +189,7 @@ impl StartBuilds {
             source_digest: source.source_digest.clone(),
             created_at: self.clock.now(),
             state: BuildState::Building { workflow: workflow.clone() },
+revoked: None,
         })
     }
 }

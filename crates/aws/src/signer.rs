@@ -9,7 +9,8 @@ use aws_sdk_kms::primitives::Blob;
 use aws_sdk_kms::types::{MessageType, SigningAlgorithmSpec};
 use ed25519_dalek::SigningKey;
 use freehold_app::ports::{Clock, DelegateKey, PortError, RootKey, Signer};
-use freehold_protocol::envelope::{Delegate, Envelope, PublicKey, signed_bytes};
+use freehold_protocol::envelope::{Delegate, Envelope, Payload, PublicKey, signed_bytes};
+use freehold_protocol::provenance::Statement;
 use freehold_protocol::{TenantName, Timestamp};
 use tokio::sync::Mutex;
 
@@ -18,6 +19,8 @@ use crate::error::port_error;
 
 /// How long a certificate lasts, in seconds: the longest job and its wait, and an hour.
 const CERTIFICATE_SECS: u64 = 13 * 3600;
+/// The most bytes that KMS signs as they are (AWS KMS API reference, `Sign`).
+const MOST_SIGNED: usize = 4096;
 /// How far a runner's idea of the time may lag behind, in seconds.
 const SKEW_SECS: u64 = 300;
 
@@ -47,7 +50,17 @@ impl KmsSigner {
         let not_after = now.plus_secs(CERTIFICATE_SECS);
         let delegate =
             Delegate { tenant: self.tenant.clone(), public_key: key.verifying_key().into(), not_before, not_after };
-        let message = signed_bytes(&delegate).map_err(|e| failed(e.to_string()))?;
+        let certificate = self.sealed(&delegate).await?;
+        Ok(DelegateKey { key, certificate, not_after })
+    }
+
+    /// Returns `payload` under the root key's signature.
+    async fn sealed<P: Payload>(&self, payload: &P) -> Result<Envelope, PortError> {
+        let message = signed_bytes(payload).map_err(|e| failed(e.to_string()))?;
+        if message.len() > MOST_SIGNED {
+            let message = format!("{} bytes are more than the {MOST_SIGNED} that KMS signs", message.len());
+            return Err(failed(message));
+        }
         let signed = self
             .client
             .sign()
@@ -60,11 +73,11 @@ impl KmsSigner {
             .map_err(|e| port_error("signing key", e))?;
         let signature = signed.signature.ok_or_else(|| failed("no signature came back".into()))?;
         let root = self.public_key().await?;
-        let certificate =
-            Envelope::with_signature(&delegate, &root, signature.as_ref()).map_err(|e| failed(e.to_string()))?;
+        let envelope =
+            Envelope::with_signature(payload, &root, signature.as_ref()).map_err(|e| failed(e.to_string()))?;
         // A wrong key configured here would be refused by every runner: better to know now.
-        certificate.open::<Delegate>(&root).map_err(|e| failed(e.to_string()))?;
-        Ok(DelegateKey { key, certificate, not_after })
+        envelope.open::<P>(&root).map_err(|e| failed(e.to_string()))?;
+        Ok(envelope)
     }
 }
 
@@ -78,6 +91,10 @@ impl Signer for KmsSigner {
         let fresh = Arc::new(self.certify().await?);
         *held = Some(Arc::clone(&fresh));
         Ok(fresh)
+    }
+
+    async fn attest(&self, statement: &Statement) -> Result<Envelope, PortError> {
+        self.sealed(statement).await
     }
 }
 

@@ -16,6 +16,9 @@ pub struct Build {
     pub source_digest: Digest,
     pub created_at: Timestamp,
     pub state: BuildState,
+    /// Why the vendor took its artifact back: it is granted to nobody any more. What has it keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked: Option<String>,
 }
 
 /// Where a build stands.

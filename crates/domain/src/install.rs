@@ -47,6 +47,9 @@ pub struct Install {
     pub live: Option<WorkflowId>,
     /// The serial of the next workflow's orders.
     pub next_serial: u64,
+    /// Why the vendor sends it nothing any more: no workflow starts, no artifact is granted. What runs there goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<String>,
 }
 
 /// What an install is for.
@@ -78,6 +81,8 @@ pub struct Runner {
 pub enum InstallError {
     #[error("install `{install}` is being worked on by `{live}`; wait for it or cancel it")]
     Live { install: InstallId, live: WorkflowId },
+    #[error("install `{install}` is disabled: {why}; enable it with `freehold install enable {install}`")]
+    Disabled { install: InstallId, why: String },
     #[error("runner key `{key}` of install `{install}` was replaced and cannot come back")]
     Retired { install: InstallId, key: KeyId },
     #[error("install `{0}` has no runner yet; launch its install stack and start the runner")]
@@ -146,9 +151,12 @@ impl Install {
     /// Returns the install with `workflow` holding it when `exclusive`, and the serial of that workflow's orders.
     ///
     /// # Errors
-    /// [`InstallError::Live`] when another workflow holds it.
+    /// [`InstallError::Live`] when another workflow holds it, [`InstallError::Disabled`].
     pub fn begin(&self, workflow: &WorkflowId, exclusive: bool) -> Result<(Self, u64), InstallError> {
         let mut next = self.clone();
+        if let Some(why) = &self.disabled {
+            return Err(InstallError::Disabled { install: self.id.clone(), why: why.clone() });
+        }
         if exclusive {
             match &self.live {
                 Some(live) if live != workflow => {
@@ -213,6 +221,7 @@ mod tests {
             retired: BTreeSet::new(),
             live: None,
             next_serial: 1,
+disabled: None,
         }
     }
 

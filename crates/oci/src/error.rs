@@ -19,6 +19,9 @@ pub enum RegistryError {
     /// The registry does not believe or not allow the caller.
     #[error("registry `{host}` denies access to `{repository}`: {detail}")]
     Denied { host: String, repository: String, detail: String },
+    /// A granted URL is worth nothing any more.
+    #[error("the granted URL at `{host}` is expired or not valid")]
+    Expired { host: String },
     /// There is no such thing.
     #[error("registry `{host}` has no {what}")]
     NotFound { host: String, what: String },
@@ -80,6 +83,7 @@ impl RegistryError {
             | Self::Reference(_)
             | Self::Platform(_)
             | Self::Denied { .. }
+            | Self::Expired { .. }
             | Self::NotFound { .. }
             | Self::WrongDigest { .. }
             | Self::WrongSize { .. }

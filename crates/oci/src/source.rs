@@ -116,11 +116,7 @@ async fn get(http: &Client, url: &str, at: u64, patience: Patience) -> Result<(S
     })?;
     match answer.status().as_u16() {
         200 | 206 => Ok((host, answer)),
-        401 | 403 => Err(RegistryError::Denied {
-            host,
-            repository: what(),
-            detail: "it is expired or not valid; the next attempt asks for a new one".to_owned(),
-        }),
+        401 | 403 => Err(RegistryError::Expired { host }),
         status => {
             let retry_after = super::request::retry_after(&answer);
             Err(RegistryError::Status { host, what: what(), status, detail: String::new(), retry_after })

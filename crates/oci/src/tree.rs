@@ -81,7 +81,7 @@ fn arrange(
     let blobs = blobs.filter(|blob| named.insert(blob.digest.clone())).collect();
     let manifests: Vec<Manifest> = order.iter().filter_map(|digest| known.remove(digest)).map(|(one, _)| one).collect();
     let artifact =
-        Artifact { digest, media_type, manifests: manifests.iter().map(Manifest::descriptor).collect(), blobs };
+        Artifact { digest, media_type, manifests: manifests.iter().map(Manifest::descriptor).collect(), blobs, provenance: None };
     Tree { manifests, artifact }
 }
 

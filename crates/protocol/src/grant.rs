@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::envelope::Payload;
 use crate::report::Fence;
-use crate::{Digest, GrantId, InstallId, JobId, TenantName, Timestamp};
+use crate::{Digest, Envelope, GrantId, InstallId, JobId, TenantName, Timestamp};
 
 /// The control plane's answer to a runner that lacks an artifact: manifests, and one short-lived URL per blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,8 +30,57 @@ impl Payload for ArtifactGrant {
 pub enum GrantAnswer {
     /// The artifact's manifests and the blobs that were asked for.
     Granted { manifests: Vec<ManifestBytes>, blobs: Vec<BlobUrl> },
-    /// Nothing: used before, not the job's artifact, not the job's attempt, or the tenant registry failed.
-    Refused { reason: String },
+    /// What was built, in the tenant's word: a [`crate::provenance::Statement`] that its root key signed.
+    Attested { statement: Envelope },
+    /// Nothing.
+    Refused { refusal: GrantRefusal, reason: String },
+}
+
+/// Why a grant is not given; the word is in the audit record too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GrantRefusal {
+    /// The attempt does not hold the job.
+    OtherAttempt,
+    /// The job's work has no artifact, or none that was built.
+    NoArtifact,
+    /// The job's artifact is another one.
+    OtherDigest,
+    /// A blob is not part of the artifact.
+    OtherBlob,
+    /// The grant was burnt before.
+    UsedBefore,
+    /// The order is worth nothing any more.
+    Expired,
+    /// The vendor revoked the artifact.
+    Revoked,
+    /// The vendor disabled the install.
+    InstallDisabled,
+    /// The attempt has had [`MAX_ROUNDS`] grants, or asks for one out of turn.
+    TooMany,
+    /// The tenant registry does not hold what the build says it pushed.
+    NotInRegistry,
+}
+
+/// How many grants one attempt gets for one artifact: the first, and others when URLs expired in the middle of a copy.
+pub const MAX_ROUNDS: u32 = 4;
+
+impl GrantRefusal {
+    /// Returns the word used in messages and audit records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OtherAttempt => "other_attempt",
+            Self::NoArtifact => "no_artifact",
+            Self::OtherDigest => "other_digest",
+            Self::OtherBlob => "other_blob",
+            Self::UsedBefore => "used_before",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+            Self::InstallDisabled => "install_disabled",
+            Self::TooMany => "too_many",
+            Self::NotInRegistry => "not_in_registry",
+        }
+    }
 }
 
 /// One manifest's exact bytes.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::Digest;
+use crate::report::Fence;
 
 /// Why a text is not the id it was meant to be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -203,9 +204,22 @@ impl BuildId {
 }
 
 impl GrantId {
-    /// Returns the id of the grant for `artifact` to one attempt (`dispatch`, `receive`) of `job`.
+    /// Returns the id of the first grant for `artifact` to one attempt (`dispatch`, `receive`) of `job`.
     pub fn derive(job: &JobId, dispatch: u32, receive: u32, artifact: &Digest) -> Self {
         Self(derive("grt_", &[job.as_str(), &dispatch.to_string(), &receive.to_string(), artifact.as_str()]))
+    }
+
+    /// Returns the id of the grant that follows `round` others whose URLs expired; the first one for 0.
+    #[must_use]
+    pub fn of_round(job: &JobId, fence: Fence, artifact: &Digest, round: u32) -> Self {
+        let first = Self::derive(job, fence.dispatch, fence.receive, artifact);
+        if round == 0 { first } else { Self(derive("grt_", &[first.as_str(), &round.to_string()])) }
+    }
+
+    /// Returns the id under which an attempt asks for the statement about `artifact`.
+    pub fn of_statement(job: &JobId, fence: Fence, artifact: &Digest) -> Self {
+        let first = Self::derive(job, fence.dispatch, fence.receive, artifact);
+        Self(derive("grt_", &[first.as_str(), "statement"]))
     }
 }
 

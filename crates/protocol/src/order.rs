@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::app_version::Input;
 use crate::envelope::Payload;
+use crate::provenance::Provenance;
 use crate::{ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, TenantName, Timestamp, WorkflowId};
 
 /// The signed message that asks for one try at a job.
@@ -133,6 +134,17 @@ impl Work {
             }
             Self::Action(action) if action.idempotent => Redelivery::Resume,
             Self::Action(_) => Redelivery::Interrupted,
+        }
+    }
+
+    /// Returns the component that the work is for, if it is for one.
+    pub const fn component(&self) -> Option<&ComponentName> {
+        match self {
+            Self::ContainerImage(work) => Some(&work.component),
+            Self::TerraformModule(work) => Some(&work.component),
+            Self::CloudformationStack(work) => Some(&work.component),
+            Self::Build(work) => Some(&work.component),
+            Self::Action(_) => None,
         }
     }
 
@@ -323,6 +335,10 @@ pub struct Artifact {
     pub manifests: Vec<Descriptor>,
     /// Every blob that the manifests name, configs included, each once.
     pub blobs: Vec<Descriptor>,
+    /// Who made it, from what and when; a runner uses no artifact without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Value>"))]
+    pub provenance: Option<Provenance>,
 }
 
 impl Artifact {

@@ -15,10 +15,8 @@ pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 pub const PREDICATE_TYPE: &str = "https://slsa.dev/provenance/v1";
 /// What a build of ours is, `buildType` of the predicate.
 pub const BUILD_TYPE: &str = "urn:freehold:build:v1";
-/// `artifactType` of the referrer that carries a statement.
+/// `artifactType` of the referrer that carries a statement, and the media type of its one layer: the envelope as JSON.
 pub const REFERRER_TYPE: &str = "application/vnd.in-toto+json";
-/// Media type of the referrer's one layer: the envelope as JSON.
-pub const ENVELOPE_LAYER: &str = "application/vnd.dsse.envelope.v1+json";
 
 /// A signed statement and where it hangs in the tenant registry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

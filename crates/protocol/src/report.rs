@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::envelope::{Payload, PublicKey};
 use crate::order::Artifact;
+use crate::provenance::BuildFacts;
 use crate::{Digest, GrantId, InstallId, JobId, KeyId, TenantName, Timestamp};
 
 /// The signed message that answers.
@@ -100,7 +101,12 @@ pub enum AttemptEvent {
         artifact: Digest,
         /// The blobs that the install registry does not have.
         missing: Vec<Digest>,
+        /// How many grants for the artifact the attempt has used up; their URLs expired.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        round: u32,
     },
+    /// A build has pushed its artifact and asks for the tenant's signature under what made it.
+    AttestRequest { grant: GrantId, artifact: Artifact, facts: BuildFacts },
     /// The attempt ended.
     Finished {
         outcome: Outcome,
@@ -108,6 +114,10 @@ pub enum AttemptEvent {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         log: String,
     },
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// How an attempt ended.

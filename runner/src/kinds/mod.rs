@@ -6,6 +6,7 @@ mod build;
 mod cloudformation_stack;
 mod container_image;
 mod failure;
+mod provenance;
 mod store;
 mod sync_artifact;
 mod templates;

@@ -7,18 +7,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use freehold_oci::{
-    BlobSource, Manifest, Repository, Version, fetch, missing_blobs, push_manifests, push_missing_blobs,
+    BlobSource, Manifest, RegistryError, Repository, Version, fetch, missing_blobs, push_manifests, push_missing_blobs,
 };
 use freehold_protocol::Digest;
-use freehold_protocol::grant::{BlobUrl, GrantAnswer, ManifestBytes};
+use freehold_protocol::grant::{BlobUrl, GrantAnswer, MAX_ROUNDS, ManifestBytes};
 use freehold_protocol::order::{Artifact, Descriptor};
 
-use super::Failure;
+use super::{Failure, provenance};
 use crate::job::Job;
 use crate::registry::ecr_repository;
 
 /// Makes the install registry hold `artifact`, and returns its repository. Costs one request when it is there already:
-/// manifests are pushed after what they name, so the top one stands for all.
+/// manifests are pushed after what they name, so the top one stands for all. An artifact whose provenance is not the
+/// tenant's word on this component is not touched.
 ///
 /// The runner's own role pushes, not the mode's: what a vendor's module or action runs under can only read the registry.
 pub(super) async fn sync_artifact(job: &Job, artifact: &Artifact) -> Result<Repository, Failure> {
@@ -27,6 +28,7 @@ pub(super) async fn sync_artifact(job: &Job, artifact: &Artifact) -> Result<Repo
             "this runner's config names no repository; write the install stack's `RepositoryName` into the key `repository`",
         ));
     }
+    let believed = provenance::verify(job, artifact)?;
     let repository =
         ecr_repository(&crate::aws::sdk_config(&job.config.region, None).await, &job.config.repository).await?;
     let top = Version::Digest(artifact.digest.clone());
@@ -34,25 +36,45 @@ pub(super) async fn sync_artifact(job: &Job, artifact: &Artifact) -> Result<Repo
         job.log.line(&format!("{} is already in the install registry", artifact.digest));
         return Ok(repository);
     }
-    let missing = missing_blobs(&repository, &artifact.blobs).await?;
-    let bytes: u64 = missing.iter().map(|blob| blob.size).sum();
-    let (lacking, all) = (missing.len(), artifact.blobs.len());
-    job.log
-        .line(&format!("the install registry lacks {lacking} of {all} blobs of {} ({bytes} bytes)", artifact.digest));
-    let wanted = missing.iter().map(|blob| blob.digest.clone()).collect();
-    let (manifests, urls) = match job.grants.request(job, &artifact.digest, wanted).await? {
-        GrantAnswer::Granted { manifests, blobs } => (manifests, blobs),
-        GrantAnswer::Refused { reason } => {
-            return Err(Failure::new(format!("artifact `{}` was not granted: {reason}", artifact.digest)));
-        }
-    };
-    // Everything that was granted is checked against the signed order before the first byte moves.
-    let manifests = granted_manifests(artifact, &manifests)?;
-    let sources = granted_sources(&repository, missing, urls)?;
-    push_missing_blobs(&repository, sources).await?;
+    let manifests = copy_granted(job, artifact, &repository).await?;
     push_manifests(&repository, &manifests).await?;
+    provenance::push(&repository, artifact, believed).await?;
     job.log.line(&format!("{} is in the install registry", artifact.digest));
     Ok(repository)
+}
+
+/// Copies the blobs that the install registry lacks, and returns the manifests that were granted with them. URLs that
+/// expire in the middle of a copy lead to one new grant for what is still missing, a bounded number of times.
+async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -> Result<Vec<Manifest>, Failure> {
+    let mut round = 0;
+    loop {
+        let missing = missing_blobs(repository, &artifact.blobs).await?;
+        let bytes: u64 = missing.iter().map(|blob| blob.size).sum();
+        let (lacking, all, digest) = (missing.len(), artifact.blobs.len(), &artifact.digest);
+        job.log.line(&format!("the install registry lacks {lacking} of {all} blobs of {digest} ({bytes} bytes)"));
+        let wanted = missing.iter().map(|blob| blob.digest.clone()).collect();
+        let (manifests, urls) = match job.grants.request(job, digest, wanted, round).await? {
+            GrantAnswer::Granted { manifests, blobs } => (manifests, blobs),
+            GrantAnswer::Refused { refusal, reason } => {
+                let word = refusal.as_str();
+                return Err(Failure::new(format!("artifact `{digest}` was not granted ({word}): {reason}")));
+            }
+            GrantAnswer::Attested { .. } => {
+                return Err(Failure::new(format!("the answer to the request for artifact `{digest}` is no grant")));
+            }
+        };
+        // Everything that was granted is checked against the signed order before the first byte moves.
+        let manifests = granted_manifests(artifact, &manifests)?;
+        let sources = granted_sources(repository, missing, urls)?;
+        match push_missing_blobs(repository, sources).await {
+            Ok(_) => return Ok(manifests),
+            Err(RegistryError::Expired { .. }) if round + 1 < MAX_ROUNDS => {
+                round += 1;
+                job.log.line(&format!("granted URLs expired; asks again for what is missing ({round})"));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Returns the granted manifests in the order's sequence, each with the digest that it was asked for by.
@@ -126,7 +148,7 @@ mod tests {
     fn artifact() -> Artifact {
         let manifest = Manifest::new(None, Bytes::from_static(MANIFEST)).expect("manifest").descriptor();
         let (digest, media_type) = (manifest.digest.clone(), manifest.media_type.clone());
-        Artifact { digest, media_type, manifests: vec![manifest], blobs: Vec::new() }
+        Artifact { digest, media_type, manifests: vec![manifest], blobs: Vec::new(), provenance: None }
     }
 
     fn granted(bytes: &[u8]) -> ManifestBytes {

@@ -57,6 +57,10 @@ impl Signer for Keys {
     async fn delegate(&self, until: Timestamp) -> Result<Arc<DelegateKey>, PortError> {
         self.memory.faults.run("delegate", || self.certified(until))
     }
+
+    async fn attest(&self, statement: &Statement) -> Result<Envelope, PortError> {
+        self.memory.faults.run("attest", || Envelope::seal(statement, &[&self.root]).unwrap())
+    }
 }
 
 #[async_trait]
@@ -87,7 +91,7 @@ impl MemoryRegistry {
         let descriptor =
             Descriptor { media_type: media_type.clone(), digest: digest.clone(), size: manifest.len() as u64 };
         self.manifests.lock().unwrap().insert(digest.clone(), manifest);
-        Artifact { digest, media_type, manifests: vec![descriptor], blobs }
+        Artifact { digest, media_type, manifests: vec![descriptor], blobs, provenance: None }
     }
 }
 

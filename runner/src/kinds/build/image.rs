@@ -3,11 +3,16 @@
 use freehold_oci::{CopyOptions, Login, Reference, RegistryError, Repository};
 use freehold_protocol::order::{Artifact, BuildArtifact};
 
-use super::{Failure, ecr_repository, sdk_config};
+use super::{Facts, Failure, ecr_repository, sdk_config};
 use crate::job::Job;
 
 /// Resolves `reference` once and copies what it names.
-pub(super) async fn copy(job: &Job, work: &BuildArtifact, reference: &str) -> Result<Artifact, Failure> {
+pub(super) async fn copy(
+    job: &Job,
+    work: &BuildArtifact,
+    reference: &str,
+    facts: &mut Facts,
+) -> Result<Artifact, Failure> {
     let reference: Reference = reference.parse().map_err(RegistryError::from)?;
     let sdk = sdk_config(job).await;
     let target = ecr_repository(&sdk, &work.repository).await?;
@@ -21,6 +26,8 @@ pub(super) async fn copy(job: &Job, work: &BuildArtifact, reference: &str) -> Re
     job.log.line(&format!("copies {}:{} to {}", source.address(), reference.version, target.address()));
     let copied = freehold_oci::copy(&source, &reference.version, &target, &CopyOptions::default()).await?;
     let (artifact, moved) = (&copied.artifact, copied.moved);
+    // "Mirrored": what the reference named at that time.
+    facts.resolved(&format!("oci://{}", source.address()), "sha256", artifact.digest.hex());
     let (manifests, blobs) = (artifact.manifests.len(), artifact.blobs.len());
     job.log.line(&format!("{manifests} manifests, {blobs} blobs, {} bytes", artifact.blob_bytes()));
     let (sent, bytes, referrers) = (moved.sent, moved.sent_bytes, copied.referrers.len());

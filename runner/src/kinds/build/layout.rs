@@ -36,6 +36,7 @@ pub(super) async fn push(repository: &Repository, directory: &Path) -> Result<Ar
         media_type: top.media_type,
         manifests: manifests.iter().map(Manifest::descriptor).collect(),
         blobs,
+        provenance: None,
     })
 }
 

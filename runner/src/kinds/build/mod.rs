@@ -13,13 +13,17 @@ use freehold_protocol::order::{
     BuildArtifact, MODULE_ARTIFACT, MODULE_LAYER, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER,
 };
 
-use super::{Done, Failure, archive, sdk_config, until_stopped};
+use super::provenance::Facts;
+use super::{Done, Failure, archive, provenance, sdk_config, until_stopped};
 use crate::job::Job;
 use crate::registry::ecr_repository;
 
 pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
+    let mut facts = Facts::begin();
     let artifact = match (&work.package, &work.source) {
-        (Package::Image, Source::Image { reference }) => until_stopped(job, image::copy(job, work, reference)).await?,
+        (Package::Image, Source::Image { reference }) => {
+            until_stopped(job, image::copy(job, work, reference, &mut facts)).await?
+        },
         (Package::Image, Source::Directory { .. } | Source::Git { .. }) => {
             let directory = source::fetch(job, &work.source).await?;
             until_stopped(job, async {
@@ -46,6 +50,17 @@ pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure
             return Err(Failure::new(format!("{package} is not built from {source}")));
         }
     };
+    if let Source::Git { url, commit, .. } = &work.source {
+        facts.resolved(&format!("git+{url}"), "gitCommit", commit);
+    }
+    if let Source::Directory { digest } = &work.source {
+        facts.resolved(&format!("urn:freehold:source:{}", digest.hex()), "sha256", digest.hex());
+    }
+    let artifact = until_stopped(job, async {
+        let repository = ecr_repository(&sdk_config(job).await, &work.repository).await?;
+        provenance::attest(job, work, &repository, artifact, facts).await
+    })
+    .await?;
     job.log.line(&format!("built `{}` as {}", work.component, artifact.digest));
     Ok(Done { artifact: Some(artifact), ..Done::default() })
 }
