@@ -293,8 +293,7 @@ impl Envelope {
         now: Timestamp,
     ) -> Result<P, EnvelopeError> {
         let bytes = self.payload_bytes::<P>()?;
-        let cert = self.signatures.iter().find_map(|s| s.cert.as_deref()).ok_or(EnvelopeError::NoCertificate)?;
-        let delegate: Delegate = cert.open(root)?;
+        let delegate = self.delegate(root)?;
         if delegate.tenant != *tenant {
             return Err(EnvelopeError::OtherTenant(delegate.tenant));
         }
@@ -303,6 +302,15 @@ impl Envelope {
         }
         self.check_signature(&delegate.public_key, &bytes)?;
         parse_payload(&bytes)
+    }
+
+    /// Returns what the certificate that the envelope carries says, after checking that the root key `root` signed it.
+    ///
+    /// # Errors
+    /// [`EnvelopeError::NoCertificate`], or as [`Envelope::open`] for the certificate.
+    pub fn delegate(&self, root: &PublicKey) -> Result<Delegate, EnvelopeError> {
+        let cert = self.signatures.iter().find_map(|s| s.cert.as_deref()).ok_or(EnvelopeError::NoCertificate)?;
+        cert.open(root)
     }
 
     /// Returns the payload without believing it: for finding out whose key to check it with.

@@ -11,6 +11,7 @@ pub mod envelope;
 pub mod grant;
 pub mod ids;
 pub mod limits;
+pub mod lineage;
 pub mod order;
 pub mod provenance;
 pub mod report;

@@ -1,0 +1,573 @@
+//! A lineage holds when nothing is changed, and whatever is changed in it is found and named.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ed25519_dalek::SigningKey;
+use freehold_protocol::canonical;
+use freehold_protocol::envelope::{Delegate, PublicKey, enrolment_key};
+use freehold_protocol::lineage::{Approval, Broken, FORMAT, Lineage, Link, LinkName, Made, Proof, Used};
+use freehold_protocol::order::{Artifact, BuildArtifact, Descriptor, Mode, Order, Package, Source, SyncImage, Work};
+use freehold_protocol::provenance::{
+    BuildFacts, ExternalParameters, InternalParameters, Provenance, ResourceDescriptor, Statement, sha256,
+};
+use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Hello, Outcome, Report, ReportBody};
+use freehold_protocol::{
+    BuildId, ComponentName, Digest, Envelope, InstallId, JobId, TenantName, Timestamp, WorkflowId,
+};
+use serde_json::{Value, json};
+
+const AT: Timestamp = Timestamp::from_millis(1_795_250_000_000);
+const FENCE: Fence = Fence { dispatch: 1, receive: 1 };
+
+/// Something that is done to a lineage.
+type Change = fn(&mut Lineage);
+
+fn key(seed: u8) -> SigningKey {
+    SigningKey::from_bytes(&[seed; 32])
+}
+
+fn public(key: &SigningKey) -> PublicKey {
+    key.verifying_key().into()
+}
+
+fn root() -> PublicKey {
+    public(&key(1))
+}
+
+fn tenant() -> TenantName {
+    "acme".parse().unwrap()
+}
+
+fn component() -> ComponentName {
+    "web".parse().unwrap()
+}
+
+fn source() -> Source {
+    Source::Image { reference: "registry.example/web:1.2".into() }
+}
+
+fn descriptor(text: &str) -> Descriptor {
+    let media_type = "application/example".into();
+    Descriptor { media_type, digest: Digest::of(text.as_bytes()), size: text.len() as u64 }
+}
+
+/// One runner and its install.
+struct Place {
+    install: InstallId,
+    runner: SigningKey,
+    enrolment: SigningKey,
+    workflow: WorkflowId,
+    job: JobId,
+    /// When its order was issued.
+    at: Timestamp,
+}
+
+impl Place {
+    fn new(install: &str, seed: u8, at: Timestamp) -> Self {
+        let install: InstallId = install.parse().unwrap();
+        let workflow = WorkflowId::derive(install.as_str(), "golden");
+        Self {
+            enrolment: enrolment_key(&tenant(), &install, "secret"),
+            runner: key(seed),
+            job: JobId::derive(&workflow, "web"),
+            workflow,
+            install,
+            at,
+        }
+    }
+
+    fn order(&self, work: Work, context: Value) -> Order {
+        Order {
+            tenant: tenant(),
+            install: self.install.clone(),
+            workflow: self.workflow.clone(),
+            job: self.job.clone(),
+            dispatch: FENCE.dispatch,
+            group: "component:web".parse().unwrap(),
+            serial: 1,
+            issued_at: self.at,
+            not_after: self.at.plus_secs(4200),
+            timeout_secs: 600,
+            mode: Mode::Maintenance,
+            redelivery: work.redelivery(),
+            work,
+            context,
+            sensitive_inputs: Vec::new(),
+        }
+    }
+
+    fn report(&self, at: Timestamp, body: ReportBody) -> Report {
+        Report { tenant: tenant(), install: self.install.clone(), runner: public(&self.runner).key_id(), at, body }
+    }
+
+    fn hello(&self) -> Report {
+        let hello = Hello {
+            public_key: public(&self.runner),
+            version: "0.1.0".into(),
+            slots: 4,
+            host: "i-1".into(),
+            inputs: BTreeMap::new(),
+        };
+        self.report(AT, ReportBody::Hello(hello))
+    }
+
+    fn finished(&self, outcome: Outcome) -> Report {
+        let event = AttemptEvent::Finished { outcome, log: "done\n".into() };
+        let attempt = AttemptReport { job: self.job.clone(), fence: FENCE, seq: 3, event };
+        self.report(self.at.plus_secs(20), ReportBody::Attempt(attempt))
+    }
+
+    fn proof(&self, order: &Order, report: &Report) -> Proof {
+        Proof {
+            install: self.install.clone(),
+            job: self.job.clone(),
+            fence: FENCE,
+            runner: public(&self.runner).key_id(),
+            at: self.at.plus_secs(21),
+            order: Some(ordered(order)),
+            report: Some(Envelope::seal(report, &[&self.runner]).unwrap()),
+            hello: Some(Envelope::seal(&self.hello(), &[&self.runner, &self.enrolment]).unwrap()),
+            enrolment_key: Some(public(&self.enrolment)),
+        }
+    }
+}
+
+fn ordered(order: &Order) -> Envelope {
+    delegated(order, AT, AT.plus_secs(13 * 3600), 1)
+}
+
+fn delegated(order: &Order, not_before: Timestamp, not_after: Timestamp, root: u8) -> Envelope {
+    let delegate = Delegate { tenant: tenant(), public_key: public(&key(2)), not_before, not_after };
+    let cert = Envelope::seal(&delegate, &[&key(root)]).unwrap();
+    Envelope::seal_delegated(order, &key(2), &cert).unwrap()
+}
+
+fn bare() -> Artifact {
+    let manifest = descriptor("manifest");
+    Artifact {
+        digest: manifest.digest.clone(),
+        media_type: manifest.media_type.clone(),
+        manifests: vec![manifest],
+        blobs: vec![descriptor("config"), descriptor("layer")],
+        provenance: None,
+    }
+}
+
+fn build_id() -> (BuildId, Digest) {
+    let digest = canonical::digest(&(source().pinned(), Package::Image)).unwrap();
+    (BuildId::derive(&"shop".parse().unwrap(), &digest, &component()), digest)
+}
+
+fn statement(place: &Place) -> Statement {
+    let (build, source_digest) = build_id();
+    let app = "shop".parse().unwrap();
+    let external = ExternalParameters { app, component: component(), package: Package::Image, source: source() };
+    let internal = InternalParameters { tenant: tenant(), build, job: place.job.clone(), source_digest };
+    let facts = BuildFacts {
+        resolved: vec![ResourceDescriptor { uri: "oci://registry.example/web".into(), digest: sha256(&bare().digest) }],
+        versions: [("freehold-runner".to_owned(), "0.1.0".to_owned())].into(),
+        started_at: place.at.plus_secs(2),
+        finished_at: place.at.plus_secs(19),
+    };
+    Statement::new(&bare().digest, external, internal, facts)
+}
+
+fn artifact(statement: &Statement) -> Artifact {
+    let statement = Envelope::seal(statement, &[&key(1)]).unwrap();
+    Artifact { provenance: Some(Provenance { statement, referrer: Digest::of(b"referrer") }), ..bare() }
+}
+
+fn builder() -> Place {
+    Place::new("build", 10, AT)
+}
+
+fn customer() -> Place {
+    Place::new("globex", 20, AT.plus_secs(3600))
+}
+
+fn build_work() -> Work {
+    let (build, _) = build_id();
+    Work::Build(BuildArtifact {
+        build,
+        component: component(),
+        package: Package::Image,
+        source: source(),
+        repository: "fh-acme".into(),
+    })
+}
+
+fn made() -> Made {
+    let place = builder();
+    let artifact = artifact(&statement(&place));
+    let report = place.finished(Outcome::Succeeded { outputs: BTreeMap::new(), artifact: Some(artifact.clone()) });
+    Made {
+        app: "shop".parse().unwrap(),
+        component: component(),
+        build: build_id().0,
+        package: Package::Image,
+        source: source(),
+        provenance: artifact.provenance,
+        revoked: None,
+        proof: place.proof(&place.order(build_work(), json!({ "nuon": {} })), &report),
+    }
+}
+
+fn context() -> Value {
+    json!({ "nuon": { "app": { "id": "shop" }, "cloud_account": { "aws": { "account_id": "222222222222" } } } })
+}
+
+fn deploy_work() -> Work {
+    Work::ContainerImage(SyncImage { component: component(), artifact: artifact(&statement(&builder())) })
+}
+
+fn success() -> Outcome {
+    Outcome::Succeeded { outputs: [("image".to_owned(), json!({ "digest": bare().digest }))].into(), artifact: None }
+}
+
+fn used() -> Used {
+    let place = customer();
+    Used {
+        app: "shop".parse().unwrap(),
+        component: component(),
+        account: "222222222222".parse().unwrap(),
+        build: build_id().0,
+        workflow: place.workflow.clone(),
+        approval: Approval::NoneRequired,
+        disabled: None,
+        proof: place.proof(&place.order(deploy_work(), context()), &place.finished(success())),
+    }
+}
+
+fn lineage() -> Lineage {
+    Lineage {
+        format: FORMAT,
+        tenant: tenant(),
+        root_key: root(),
+        artifact: bare().digest,
+        builds: vec![made()],
+        uses: vec![used()],
+    }
+}
+
+fn broken(lineage: &Lineage) -> Vec<(LinkName, Broken)> {
+    let links = lineage.verify(&root());
+    links.into_iter().filter_map(|link| Some((link.name, link.finding.err()?))).collect()
+}
+
+/// Changes the lineage and says which link tells of it first, and how.
+fn first_broken(change: impl FnOnce(&mut Lineage)) -> String {
+    let mut changed = lineage();
+    change(&mut changed);
+    let all = broken(&changed);
+    let (name, why) = all.first().expect("nothing is broken");
+    format!("{}: {why}", name.as_str())
+}
+
+#[test]
+fn an_untouched_lineage_holds_link_by_link() {
+    let links = lineage().verify(&root());
+
+    let shown = |link: &Link| format!("{}: {}", link.name.as_str(), link.finding.as_ref().unwrap());
+    insta::assert_snapshot!(links.iter().map(shown).collect::<Vec<_>>().join("\n"), @r"
+    root key: key 34750f98bd59fcfc946da45aaabe933b of tenant acme
+    statement: signed by the root key for urn:freehold:tenant:acme:build-runner
+    source: oci://registry.example/web sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f
+    build order: order 1 of job job_797a566d49d90d2939e8, signed for the tenant
+    build runner key: key 506ef1879d748ce0713b0dd01da32ad2 announced from i-1 under enrolment key ef2f0e12a00daa36ff83316f497fc1ae
+    build report: attempt 1.1 succeeded, says runner 506ef1879d748ce0713b0dd01da32ad2
+    build times: ordered 21000 ms before the report arrived
+    order: order 1 of job job_6804c79273041f1b3ac5, signed for the tenant
+    sync: sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f of build bld_e2ebd70dcaf832586cef
+    approval: none required
+    runner key: key 7300c0ae1429cd153252736a781b78f4 announced from i-1 under enrolment key 7a23ae1fd5a2673235fba9d6437f586c
+    deploy report: attempt 1.1 succeeded, says runner 7300c0ae1429cd153252736a781b78f4
+    times: ordered 21000 ms before the report arrived
+    ");
+}
+
+#[test]
+fn the_document_is_written_as_it_always_was() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/lineage.json");
+    let written = format!("{}\n", serde_json::to_string_pretty(&lineage()).unwrap());
+    if std::env::var_os("FREEHOLD_UPDATE").is_some() {
+        std::fs::write(path, &written).unwrap();
+    }
+
+    let kept = std::fs::read_to_string(path).unwrap();
+
+    assert_eq!(written, kept);
+    assert_eq!(serde_json::from_str::<Lineage>(&kept).unwrap(), lineage());
+}
+
+#[test]
+fn another_root_key_breaks_what_stands_on_it() {
+    let links = lineage().verify(&public(&key(9)));
+
+    let named: BTreeSet<_> = links.iter().filter(|link| link.finding.is_err()).map(|link| link.name.as_str()).collect();
+    assert_eq!(
+        named.into_iter().collect::<Vec<_>>(),
+        ["build order", "build times", "order", "root key", "source", "statement", "sync", "times"]
+    );
+}
+
+#[test]
+fn a_missing_piece_is_a_gap_of_its_link() {
+    let gaps: [Change; 10] = [
+        |l| l.builds.clear(),
+        |l| l.builds[0].provenance = None,
+        |l| l.builds[0].proof.order = None,
+        |l| l.builds[0].proof.hello = None,
+        |l| l.builds[0].proof.enrolment_key = None,
+        |l| l.builds[0].proof.report = None,
+        |l| l.uses[0].proof.order = None,
+        |l| l.uses[0].proof.hello = None,
+        |l| l.uses[0].proof.enrolment_key = None,
+        |l| l.uses[0].proof.report = None,
+    ];
+
+    let found: Vec<String> = gaps.into_iter().map(first_broken).collect();
+
+    insta::assert_snapshot!(found.join("\n"), @r"
+    build: the record of a build is missing
+    statement: artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` has no provenance; build its component again
+    build order: the signed order is missing
+    build runner key: the announcement of the runner's key is missing
+    build runner key: the enrolment key of the install is missing
+    build report: the signed report of success is missing
+    order: the signed order is missing
+    runner key: the announcement of the runner's key is missing
+    runner key: the enrolment key of the install is missing
+    deploy report: the signed report of success is missing
+    ");
+}
+
+#[test]
+fn facts_that_no_signature_covers_are_compared_with_those_that_one_does() {
+    let other: InstallId = "initech".parse().unwrap();
+    let changes: [(&str, Change); 17] = [
+        ("tenant", |l| l.tenant = "other".parse().unwrap()),
+        ("root key", |l| l.root_key = public(&key(9))),
+        ("artifact", |l| l.artifact = Digest::of(b"another")),
+        ("format", |l| l.format = 2),
+        ("build app", |l| l.builds[0].app = "another".parse().unwrap()),
+        ("build component", |l| l.builds[0].component = "api".parse().unwrap()),
+        ("build id", |l| l.builds[0].build = BuildId::derive(&"shop".parse().unwrap(), &bare().digest, &component())),
+        ("source", |l| l.builds[0].source = Source::Image { reference: "registry.example/web:1.3".into() }),
+        ("package", |l| l.builds[0].package = Package::TerraformModule),
+        ("build job", |l| l.builds[0].proof.job = customer().job),
+        ("use app", |l| l.uses[0].app = "another".parse().unwrap()),
+        ("use component", |l| l.uses[0].component = "api".parse().unwrap()),
+        ("account", |l| l.uses[0].account = "333333333333".parse().unwrap()),
+        ("use build", |l| l.uses[0].build = BuildId::derive(&"shop".parse().unwrap(), &bare().digest, &component())),
+        ("workflow", |l| l.uses[0].workflow = WorkflowId::derive("globex", "another")),
+        ("fence", |l| l.uses[0].proof.fence = Fence { dispatch: 1, receive: 2 }),
+        ("runner", |l| l.uses[0].proof.runner = public(&key(9)).key_id()),
+    ];
+
+    let mut found: Vec<String> =
+        changes.into_iter().map(|(what, change)| format!("{what} -> {}", first_broken(change))).collect();
+    let install = first_broken(|l| l.uses[0].proof.install = other);
+    found.push(format!("install -> {install}"));
+
+    insta::assert_snapshot!(found.join("\n"), @r#"
+    tenant -> statement: provenance of artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` is about tenant `acme`
+    root key -> root key: the document's root key is `dbc298251c51321b7266e78d1c151c2b`, expected `34750f98bd59fcfc946da45aaabe933b`
+    artifact -> statement: provenance of artifact `sha256:ae448ac86c4e8e4dec645729708ef41873ae79c6dff84eff73360989487f08e5` is about artifact `05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f`
+    format -> root key: the document's format is `2`, expected `1`
+    build app -> statement: provenance of artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` is about app `shop`
+    build component -> statement: provenance of artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` is about component `web`
+    build id -> statement: the build of the statement is `bld_e2ebd70dcaf832586cef`, expected `bld_c5ce1b58ac1e090f3f86`
+    source -> source: the source of the statement is `{"from":"image","reference":"registry.example/web:1.2"}`, expected `{"from":"image","reference":"registry.example/web:1.3"}`
+    package -> source: the form in the statement is `an image`, expected `a Terraform module`
+    build job -> statement: the job of the statement is `job_797a566d49d90d2939e8`, expected `job_6804c79273041f1b3ac5`
+    use app -> order: the app of the order is `shop`, expected `another`
+    use component -> order: the component of the order is `web`, expected `api`
+    account -> order: the account of the order is `222222222222`, expected `333333333333`
+    use build -> sync: the build in the order's statement is `bld_e2ebd70dcaf832586cef`, expected `bld_c5ce1b58ac1e090f3f86`
+    workflow -> order: the workflow of the order is `wf_1c7824b12bde3a4546e9`, expected `wf_8b40d30dd46714fcef9b`
+    fence -> deploy report: the attempt of the report is `1.1`, expected `1.2`
+    runner -> runner key: the announced key is `7300c0ae1429cd153252736a781b78f4`, expected `dbc298251c51321b7266e78d1c151c2b`
+    install -> order: the install of the order is `globex`, expected `initech`
+    "#);
+}
+
+/// Returns the envelope with one bit of its payload turned.
+fn bent(envelope: &Envelope) -> Envelope {
+    let mut value = serde_json::to_value(envelope).unwrap();
+    let payload = value["payload"].as_str().unwrap();
+    // Inside a string of the payload: it stays JSON.
+    let raw = String::from_utf8(freehold_protocol::envelope::decode_base64(payload).unwrap()).unwrap();
+    let bent = raw.replacen("acme", "bcme", 1);
+    assert_ne!(raw, bent);
+    value["payload"] = json!(base64(&bent));
+    serde_json::from_value(value).unwrap()
+}
+
+fn base64(text: &str) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(text)
+}
+
+#[test]
+fn a_changed_byte_of_any_signed_message_is_named_by_its_link() {
+    fn bend(envelope: &mut Option<Envelope>) {
+        *envelope = envelope.as_ref().map(bent);
+    }
+    let changes: [Change; 7] = [
+        |l| {
+            let provenance = l.builds[0].provenance.as_mut().unwrap();
+            provenance.statement = bent(&provenance.statement);
+        },
+        |l| bend(&mut l.builds[0].proof.order),
+        |l| bend(&mut l.builds[0].proof.hello),
+        |l| bend(&mut l.builds[0].proof.report),
+        |l| bend(&mut l.uses[0].proof.order),
+        |l| bend(&mut l.uses[0].proof.hello),
+        |l| bend(&mut l.uses[0].proof.report),
+    ];
+
+    let found: Vec<String> = changes.into_iter().map(first_broken).collect();
+
+    insta::assert_snapshot!(found.join("\n"), @r"
+    statement: provenance of artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` is not believed: signature of key `34750f98bd59fcfc946da45aaabe933b` does not match the message
+    build order: the order is not believed: signature of key `6a3803d5f059902a1c6dafbc9ba47292` does not match the message
+    build runner key: the announcement of the runner's key is not believed: signature of key `506ef1879d748ce0713b0dd01da32ad2` does not match the message
+    build report: the report is not believed: signature of key `506ef1879d748ce0713b0dd01da32ad2` does not match the message
+    order: the order is not believed: signature of key `6a3803d5f059902a1c6dafbc9ba47292` does not match the message
+    runner key: the announcement of the runner's key is not believed: signature of key `7300c0ae1429cd153252736a781b78f4` does not match the message
+    deploy report: the report is not believed: signature of key `7300c0ae1429cd153252736a781b78f4` does not match the message
+    ");
+}
+
+#[test]
+fn messages_that_are_signed_but_say_something_else_are_named_by_their_link() {
+    let order = |work: Work, context: Value| Some(ordered(&customer().order(work, context)));
+    let report = |outcome: Outcome| Some(Envelope::seal(&customer().finished(outcome), &[&customer().runner]).unwrap());
+    let other = Artifact { digest: Digest::of(b"another"), ..artifact(&statement(&builder())) };
+    let stripped = Artifact { provenance: None, ..artifact(&statement(&builder())) };
+    let image = |artifact: Artifact| Work::ContainerImage(SyncImage { component: component(), artifact });
+    let elsewhere = [("image".to_owned(), json!({ "digest": Digest::of(b"another") }))].into();
+
+    let found = [
+        first_broken(|l| l.uses[0].proof.order = order(image(other), context())),
+        first_broken(|l| l.uses[0].proof.order = order(image(stripped), context())),
+        first_broken(|l| l.uses[0].proof.order = order(build_work(), context())),
+        first_broken(|l| l.uses[0].proof.order = order(deploy_work(), json!({}))),
+        first_broken(|l| l.uses[0].proof.order = l.builds[0].proof.order.clone()),
+        first_broken(|l| l.uses[0].proof.report = report(Outcome::Cancelled)),
+        first_broken(|l| l.uses[0].proof.report = report(Outcome::Succeeded { outputs: elsewhere, artifact: None })),
+        first_broken(|l| l.uses[0].proof.report = l.uses[0].proof.hello.clone()),
+        first_broken(|l| {
+            l.builds[0].proof.report =
+                Some(Envelope::seal(&builder().finished(success()), &[&builder().runner]).unwrap())
+        }),
+        first_broken(|l| l.builds[0].proof.order = order(deploy_work(), context())),
+    ];
+
+    insta::assert_snapshot!(found.join("\n"), @r"
+    sync: the artifact of the order is `sha256:ae448ac86c4e8e4dec645729708ef41873ae79c6dff84eff73360989487f08e5`, expected `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f`
+    sync: artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` has no provenance; build its component again
+    sync: the artifact in the order is missing
+    order: the app of the order is ``, expected `shop`
+    order: the install of the order is `build`, expected `globex`
+    deploy report: the outcome of the report is `no success`, expected `success`
+    deploy report: the digest in the install's registry is `sha256:ae448ac86c4e8e4dec645729708ef41873ae79c6dff84eff73360989487f08e5`, expected `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f`
+    deploy report: the report is `not about a job`, expected `the end of a job`
+    build report: the artifact in the report is missing
+    build order: the install of the order is `globex`, expected `build`
+    ");
+}
+
+#[test]
+fn keys_that_may_not_speak_are_refused() {
+    let place = customer();
+    let order = place.order(deploy_work(), context());
+    let (late, later) = (place.at.plus_secs(5000), place.at.plus_secs(9000));
+    let thief = Place { runner: key(66), ..customer() };
+    let alone = Envelope::seal(&place.hello(), &[&place.runner]).unwrap();
+    let stolen = thief.proof(&order, &thief.finished(success()));
+    let forged = Place { enrolment: key(67), ..customer() }.proof(&order, &place.finished(success()));
+
+    let found = [
+        // A delegate that the root key did not certify, that expired, that came too late, and none.
+        first_broken(|l| l.uses[0].proof.order = Some(delegated(&order, AT, later, 9))),
+        first_broken(|l| l.uses[0].proof.order = Some(delegated(&order, AT, AT.plus_secs(60), 1))),
+        first_broken(|l| l.uses[0].proof.order = Some(delegated(&order, late, later, 1))),
+        first_broken(|l| l.uses[0].proof.order = Some(Envelope::seal(&order, &[&key(2)]).unwrap())),
+        // A runner that nobody enrolled, one that says another key's name, and one under another enrolment key.
+        first_broken(|l| l.uses[0].proof.hello = Some(alone)),
+        first_broken(|l| l.uses[0].proof.report = stolen.report),
+        first_broken(|l| l.uses[0].proof.hello = forged.hello),
+        // A statement that a delegate signed, and one of somebody else.
+        first_broken(|l| {
+            let forged = Envelope::seal(&statement(&builder()), &[&key(2)]).unwrap();
+            l.builds[0].provenance.as_mut().unwrap().statement = forged;
+        }),
+    ];
+
+    insta::assert_snapshot!(found.join("\n"), @r"
+    order: the order is not believed: message is not signed by key `34750f98bd59fcfc946da45aaabe933b`
+    order: the order is not believed: certificate of delegate key `6a3803d5f059902a1c6dafbc9ba47292` is not valid at this time
+    order: the certificate of the order's key (1795258600000 ms) lies after the end of the order (1795257800000 ms)
+    order: the order is not believed: message carries no certificate of the tenant's root key
+    runner key: the announcement of the runner's key is not believed: message is not signed by key `7a23ae1fd5a2673235fba9d6437f586c`
+    deploy report: the report is not believed: message is not signed by key `7300c0ae1429cd153252736a781b78f4`
+    runner key: the announcement of the runner's key is not believed: message is not signed by key `7a23ae1fd5a2673235fba9d6437f586c`
+    statement: provenance of artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` is not believed: message is not signed by key `34750f98bd59fcfc946da45aaabe933b`
+    ");
+}
+
+#[test]
+fn an_order_that_was_sent_late_by_a_younger_delegate_holds() {
+    let place = customer();
+    let order = place.order(deploy_work(), context());
+    let mut late = lineage();
+    let mut report = place.finished(success());
+    report.at = place.at.plus_secs(3700);
+    late.uses[0].proof = place.proof(&order, &report);
+    late.uses[0].proof.at = place.at.plus_secs(3701);
+    late.uses[0].proof.order = Some(delegated(&order, place.at.plus_secs(3600), place.at.plus_secs(13 * 3600), 1));
+
+    assert_eq!(broken(&late), []);
+}
+
+#[test]
+fn times_that_contradict_each_other_are_named() {
+    let place = customer();
+    let order = place.order(deploy_work(), context());
+    let at = |at: Timestamp| {
+        let report = Report { at, ..place.finished(success()) };
+        place.proof(&order, &report)
+    };
+    let (early, late) = (AT, AT.plus_secs(9 * 3600));
+
+    let found = [
+        first_broken(|l| l.uses[0].proof = at(early)),
+        first_broken(|l| l.uses[0].proof = at(late)),
+        first_broken(|l| l.uses[0].proof.at = early),
+        first_broken(|l| l.builds[0].proof.at = late),
+    ];
+
+    insta::assert_snapshot!(found.join("\n"), @r"
+    times: the order (1795253600000 ms) lies after the report (1795250000000 ms)
+    times: the report (1795282400000 ms) lies after its arrival (1795253621000 ms)
+    times: the report (1795253620000 ms) lies after its arrival (1795250000000 ms)
+    times: the build (1795282400000 ms) lies after the order of the deploy (1795253600000 ms)
+    ");
+    // A machine's clock may be ten minutes off.
+    let mut skewed = lineage();
+    skewed.uses[0].proof = at(place.at.plus_secs(620));
+    assert_eq!(broken(&skewed), []);
+}
+
+#[test]
+fn a_lineage_is_cut_down_to_the_uses_that_are_asked_for() {
+    let mut two = lineage();
+    two.builds.push(Made { build: BuildId::derive(&"shop".parse().unwrap(), &bare().digest, &component()), ..made() });
+
+    let one = two.clone().only(|used| used.proof.install.as_str() == "globex");
+    let none = two.only(|used| used.proof.install.as_str() == "initech");
+
+    assert_eq!(one, lineage());
+    assert_eq!((none.builds.len(), none.uses.len()), (2, 0));
+}
