@@ -78,7 +78,7 @@ impl Reporter {
             // A power failure ends the attempt too; the next one says all of this again.
             AttemptEvent::Started | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => {
                 (Class::Keep, false)
-            },
+            }
             AttemptEvent::Finished { .. } => (Class::Keep, true),
         };
         self.send(ReportBody::Attempt(report), &[self.identity.key()], class, durable)

@@ -59,7 +59,7 @@ impl CreateInstalls {
             retired: BTreeSet::new(),
             live: None,
             next_serial: 1,
-disabled: None,
+            disabled: None,
         };
         let (install, serial) = fresh.begin(&workflow_id, true)?;
         let new = NewWorkflow {

@@ -137,7 +137,10 @@ impl GrantArtifact {
         if round > 0 {
             let earlier: Option<Stored<BurntGrant>> = load(&*self.store, &grant_key(&id(round - 1))).await?;
             if earlier.is_none() {
-                return Ok(Err(no(GrantRefusal::TooMany, format!("grant {round} is asked for before the one before it"))));
+                return Ok(Err(no(
+                    GrantRefusal::TooMany,
+                    format!("grant {round} is asked for before the one before it"),
+                )));
             }
         }
         Ok(if self.burn(request).await? {

@@ -67,7 +67,7 @@ impl StartBuilds {
                     retired: BTreeSet::new(),
                     live: None,
                     next_serial: 1,
-disabled: None,
+                    disabled: None,
                 },
             };
             install.enrolment_key = request.enrolment_key.clone();
@@ -189,7 +189,7 @@ disabled: None,
             source_digest: source.source_digest.clone(),
             created_at: self.clock.now(),
             state: BuildState::Building { workflow: workflow.clone() },
-revoked: None,
+            revoked: None,
         })
     }
 }

@@ -221,7 +221,7 @@ mod tests {
             retired: BTreeSet::new(),
             live: None,
             next_serial: 1,
-disabled: None,
+            disabled: None,
         }
     }
 

@@ -80,8 +80,13 @@ fn arrange(
     let blobs = order.iter().filter_map(|digest| blobs.remove(digest)).flatten();
     let blobs = blobs.filter(|blob| named.insert(blob.digest.clone())).collect();
     let manifests: Vec<Manifest> = order.iter().filter_map(|digest| known.remove(digest)).map(|(one, _)| one).collect();
-    let artifact =
-        Artifact { digest, media_type, manifests: manifests.iter().map(Manifest::descriptor).collect(), blobs, provenance: None };
+    let artifact = Artifact {
+        digest,
+        media_type,
+        manifests: manifests.iter().map(Manifest::descriptor).collect(),
+        blobs,
+        provenance: None,
+    };
     Tree { manifests, artifact }
 }
 

@@ -7,10 +7,13 @@ use std::fmt::Debug;
 use ed25519_dalek::SigningKey;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::envelope::{Delegate, Envelope};
-use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, ManifestBytes};
+use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, ManifestBytes};
 use freehold_protocol::order::{
     ActionStep, ApplyTerraform, Artifact, BuildArtifact, Cancel, DeployStack, Descriptor, Mode, Order, Package,
     RunAction, Source, SyncImage, Work,
+};
+use freehold_protocol::provenance::{
+    BuildFacts, ExternalParameters, InternalParameters, ResourceDescriptor, Statement, sha256,
 };
 use freehold_protocol::report::{
     AttemptEvent, AttemptReport, Block, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody,
@@ -64,6 +67,7 @@ fn artifact() -> Artifact {
         media_type: manifest.media_type.clone(),
         manifests: vec![manifest],
         blobs: vec![descriptor("config"), descriptor("layer")],
+        provenance: None,
     }
 }
 
@@ -206,7 +210,36 @@ fn control_messages() {
             blobs: vec![BlobUrl { digest: Digest::of(b"layer"), size: 5, url: "https://example.com/layer".into() }],
         }),
     );
-    golden("grant-refused", &granted(GrantAnswer::Refused { reason: "grant was used before".into() }));
+    golden(
+        "grant-refused",
+        &granted(GrantAnswer::Refused { refusal: GrantRefusal::UsedBefore, reason: "grant was used before".into() }),
+    );
+}
+
+fn facts() -> BuildFacts {
+    BuildFacts {
+        resolved: vec![ResourceDescriptor { uri: "oci://example.com/web".into(), digest: sha256(&Digest::of(b"web")) }],
+        versions: BTreeMap::from([("freehold-runner".to_owned(), "0.1.0".to_owned())]),
+        started_at: AT,
+        finished_at: AT.plus_secs(9),
+    }
+}
+
+#[test]
+fn statements() {
+    let external = ExternalParameters {
+        app: "demo".parse().unwrap(),
+        component: name("web"),
+        package: Package::Image,
+        source: Source::Image { reference: "example.com/web:1".into() },
+    };
+    let internal = InternalParameters {
+        tenant: "acme".parse().unwrap(),
+        build: BuildId::derive(&"demo".parse().unwrap(), &Digest::of(b"source"), &name("web")),
+        job: job(),
+        source_digest: Digest::of(b"source"),
+    };
+    golden("statement", &Statement::new(&artifact().digest, external, internal, facts()));
 }
 
 #[test]
@@ -230,6 +263,15 @@ fn reports() {
             grant: GrantId::derive(&job(), 1, 2, &artifact().digest),
             artifact: artifact().digest,
             missing: vec![Digest::of(b"layer")],
+            round: 0,
+        }),
+    );
+    golden(
+        "report-attest-request",
+        &attempt(AttemptEvent::AttestRequest {
+            grant: GrantId::of_statement(&job(), FENCE, &artifact().digest),
+            artifact: artifact(),
+            facts: facts(),
         }),
     );
     let outcomes = [

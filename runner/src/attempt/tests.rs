@@ -175,7 +175,7 @@ impl Execute for Stage {
                 self.stopped.lock().unwrap().push(reason);
                 Outcome::Failed { reason: "told to stop".into(), partial: true }
             }
-            Play::Ask => match job.grants.request(job, &Digest::of(b"artifact"), Vec::new()).await {
+            Play::Ask => match job.grants.request(job, &Digest::of(b"artifact"), Vec::new(), 0).await {
                 Ok(GrantAnswer::Granted { .. }) => Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None },
                 other => Outcome::Failed { reason: format!("{other:?}"), partial: false },
             },
@@ -289,6 +289,7 @@ impl World {
                 AttemptEvent::Started => format!("{} started", report.fence),
                 AttemptEvent::Progress { .. } => "progress".to_owned(),
                 AttemptEvent::GrantRequest { .. } => "grant request".to_owned(),
+                AttemptEvent::AttestRequest { .. } => "attest request".to_owned(),
                 AttemptEvent::Finished { outcome, .. } => format!("{} {}", report.fence, running::word(&outcome)),
             },
         };

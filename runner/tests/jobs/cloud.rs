@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use aws_credential_types::Credentials;
@@ -13,13 +14,14 @@ use freehold_oci::Version;
 use freehold_protocol::Digest;
 use freehold_protocol::grant::{BlobUrl, GrantAnswer, ManifestBytes};
 use freehold_protocol::order::{Artifact, BuildArtifact, Package, Source, Work};
+use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::Outcome;
 use freehold_runner::aws::sdk_config;
 use freehold_runner::job::{GrantError, Grants, Job};
 use freehold_runner::kinds::execute;
 use freehold_runner::registry::ecr_repository;
 
-use crate::fixture::{ACCOUNT, BUCKET, Bench, REPOSITORY};
+use crate::fixture::{ACCOUNT, BUCKET, Bench, NoGrants, REPOSITORY};
 
 pub(crate) const TENANT_ACCOUNT: &str = "111111111111";
 pub(crate) const TENANT_REPOSITORY: &str = "fh-acme";
@@ -75,8 +77,15 @@ impl Cloud {
     /// A bench in the customer's account, whose requests for artifacts are answered.
     pub(crate) fn bench(&self, work: Work, artifact: &Artifact) -> Bench {
         let mut bench = Bench::new(work);
-        bench.job.grants = std::sync::Arc::new(Tenant { sdk: self.tenant.clone(), artifact: artifact.clone() });
+        bench.job.grants = self.grants(artifact, 0, "");
         bench
+    }
+
+    /// Grants whose URLs are expired in the first `expired_rounds` rounds: the server at `expired_url` says 403.
+    pub(crate) fn grants(&self, artifact: &Artifact, expired_rounds: u32, expired_url: &str) -> Arc<Tenant> {
+        let (sdk, artifact) = (self.tenant.clone(), artifact.clone());
+        let expired_url = expired_url.to_owned();
+        Arc::new(Tenant { sdk, artifact, rounds: Mutex::default(), expired_rounds, expired_url })
     }
 
     pub(crate) async fn object(&self, key: &str) -> Option<Vec<u8>> {
@@ -112,14 +121,27 @@ pub(crate) fn built(outcome: Outcome) -> Artifact {
 
 /// Answers as the control plane does: manifests, and one short-lived URL per blob that was asked for.
 #[derive(Debug)]
-struct Tenant {
+pub(crate) struct Tenant {
     sdk: SdkConfig,
     artifact: Artifact,
+    /// Each request's round, and how many blobs it asked for.
+    pub(crate) rounds: Mutex<Vec<(u32, usize)>>,
+    /// The URLs of so many rounds are expired ones.
+    expired_rounds: u32,
+    expired_url: String,
 }
 
 #[async_trait]
 impl Grants for Tenant {
-    async fn request(&self, _: &Job, artifact: &Digest, missing: Vec<Digest>) -> Result<GrantAnswer, GrantError> {
+    async fn request(
+        &self,
+        _: &Job,
+        artifact: &Digest,
+        missing: Vec<Digest>,
+        round: u32,
+    ) -> Result<GrantAnswer, GrantError> {
+        self.rounds.lock().unwrap().push((round, missing.len()));
+        let expires = round < self.expired_rounds;
         assert_eq!(*artifact, self.artifact.digest);
         let repository = ecr_repository(&self.sdk, TENANT_REPOSITORY).await.unwrap();
         let mut manifests = Vec::new();
@@ -133,9 +155,14 @@ impl Grants for Tenant {
             let url = aws_sdk_ecr::Client::new(&self.sdk).get_download_url_for_layer();
             let url = url.repository_name(TENANT_REPOSITORY).layer_digest(digest.as_str()).send().await.unwrap();
             let size = self.artifact.blobs.iter().find(|blob| blob.digest == digest).unwrap().size;
-            blobs.push(BlobUrl { digest, size, url: url.download_url().unwrap().to_owned() });
+            let url = if expires { self.expired_url.clone() } else { url.download_url().unwrap().to_owned() };
+            blobs.push(BlobUrl { digest, size, url });
         }
         Ok(GrantAnswer::Granted { manifests, blobs })
+    }
+
+    async fn attest(&self, job: &Job, artifact: &Artifact, facts: BuildFacts) -> Result<GrantAnswer, GrantError> {
+        NoGrants.attest(job, artifact, facts).await
     }
 }
 

@@ -29,7 +29,7 @@ async fn artifact(cloud: &Cloud, template: &str) -> Artifact {
 
 fn work(artifact: &Artifact, name: &str) -> Work {
     Work::CloudformationStack(DeployStack {
-        component: "queue".parse().unwrap(),
+        component: "network".parse().unwrap(),
         artifact: artifact.clone(),
         stack_name: "{{ .nuon.install.id }}-queue".into(),
         parameters: BTreeMap::from([("Name".to_owned(), name.to_owned())]),

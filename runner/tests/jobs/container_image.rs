@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use freehold_oci::Version;
+use ed25519_dalek::SigningKey;
+use freehold_oci::{Version, read_referrer, referrers};
 use freehold_protocol::order::{Artifact, Package, Source, SyncImage, Work};
+use freehold_protocol::provenance::{Provenance, REFERRER_TYPE, Statement, sha256};
+use freehold_protocol::{Digest, Envelope};
 use freehold_runner::kinds::execute;
 use freehold_runner::registry::ecr_repository;
 
-use crate::cloud::{Cloud, built};
-use crate::fixture::{NoGrants, REPOSITORY, have, outputs, reason};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::cloud::{Cloud, TENANT_REPOSITORY, built};
+use crate::fixture::{NoGrants, REPOSITORY, have, outputs, reason, root};
 use crate::registry::{Registry, push_index};
 
 async fn image(cloud: &Cloud, registry: &Registry) -> Artifact {
@@ -18,7 +23,7 @@ async fn image(cloud: &Cloud, registry: &Registry) -> Artifact {
 }
 
 fn work(artifact: &Artifact) -> Work {
-    Work::ContainerImage(SyncImage { component: "app".parse().unwrap(), artifact: artifact.clone() })
+    Work::ContainerImage(SyncImage { component: "network".parse().unwrap(), artifact: artifact.clone() })
 }
 
 #[tokio::test]
@@ -67,4 +72,112 @@ async fn without_a_grant_nothing_is_pushed() {
     assert!(reason.contains(artifact.digest.as_str()) && !partial, "{reason}");
     let repository = ecr_repository(&cloud.customer, REPOSITORY).await.unwrap();
     assert_eq!(repository.manifest_digest(&Version::Digest(artifact.digest)).await.unwrap(), None);
+}
+
+/// Answers every request as storage answers to an expired URL; returns its address.
+async fn expired_storage() -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await.unwrap();
+            let _ = stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
+        }
+    });
+    format!("http://{address}/blob?signature=secret")
+}
+
+#[tokio::test]
+async fn urls_that_expired_lead_to_new_grants_and_not_for_ever() {
+    if !have(&["docker-registry"]) {
+        return;
+    }
+    let Some(cloud) = Cloud::here("container_image::urls_that_expired_lead_to_new_grants_and_not_for_ever").await
+    else {
+        return;
+    };
+    let Some(registry) = Registry::start().await else { return };
+    let artifact = image(&cloud, &registry).await;
+    let (storage, mut bench) = (expired_storage().await, cloud.bench(work(&artifact), &artifact));
+    let rounds = |grants: &crate::cloud::Tenant| {
+        grants.rounds.lock().unwrap().iter().map(|(round, _)| *round).collect::<Vec<_>>()
+    };
+
+    let never = cloud.grants(&artifact, u32::MAX, &storage);
+    bench.job.grants = never.clone();
+    let (reason, partial) = reason(execute(&bench.job).await);
+    bench.next_attempt();
+    let third = cloud.grants(&artifact, 2, &storage);
+    bench.job.grants = third.clone();
+    let synced = outputs(execute(&bench.job).await);
+
+    assert_eq!(rounds(&never), [0, 1, 2, 3]);
+    assert!(reason.contains("is expired or not valid") && !reason.contains("secret") && !partial, "{reason}");
+    assert_eq!(rounds(&third), [0, 1, 2]);
+    assert_eq!(synced["digest"], artifact.digest.as_str());
+}
+
+#[tokio::test]
+async fn an_artifact_without_the_tenants_word_on_it_is_not_touched() {
+    if !have(&["docker-registry"]) {
+        return;
+    }
+    let Some(cloud) = Cloud::here("container_image::an_artifact_without_the_tenants_word_on_it_is_not_touched").await
+    else {
+        return;
+    };
+    let Some(registry) = Registry::start().await else { return };
+    let artifact = image(&cloud, &registry).await;
+    let provenance = artifact.provenance.clone().unwrap();
+    let said: Statement = provenance.statement.peek().unwrap();
+    let signed = |key: &SigningKey, statement: &Statement| {
+        Some(Provenance { statement: Envelope::seal(statement, &[key]).unwrap(), ..provenance.clone() })
+    };
+    let mut other_subject = said.clone();
+    other_subject.subject[0].digest = sha256(&Digest::of(b"other"));
+    let mut other_component = said.clone();
+    other_component.predicate.build_definition.external_parameters.component = "other".parse().unwrap();
+    let wrong = [
+        ("has no provenance", None),
+        ("is not believed", signed(&SigningKey::from_bytes(&[9; 32]), &said)),
+        ("about artifact", signed(&root(), &other_subject)),
+        ("about component `other`", signed(&root(), &other_component)),
+    ];
+
+    for (why, provenance) in wrong {
+        let artifact = Artifact { provenance, ..artifact.clone() };
+        let mut bench = cloud.bench(work(&artifact), &artifact);
+        bench.job.grants = Arc::new(NoGrants);
+
+        let (reason, _) = reason(execute(&bench.job).await);
+
+        assert!(reason.contains(why), "{reason}");
+    }
+    let repository = ecr_repository(&cloud.customer, REPOSITORY).await.unwrap();
+    assert_eq!(repository.manifest_digest(&Version::Digest(artifact.digest.clone())).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn the_statement_refers_to_the_image_in_both_registries() {
+    if !have(&["docker-registry"]) {
+        return;
+    }
+    let Some(cloud) = Cloud::here("container_image::the_statement_refers_to_the_image_in_both_registries").await else {
+        return;
+    };
+    let Some(registry) = Registry::start().await else { return };
+    let artifact = image(&cloud, &registry).await;
+    let provenance = artifact.provenance.clone().unwrap();
+
+    let _ = outputs(execute(&cloud.bench(work(&artifact), &artifact).job).await);
+
+    for (sdk, name) in [(&cloud.tenant, TENANT_REPOSITORY), (&cloud.customer, REPOSITORY)] {
+        let repository = ecr_repository(sdk, name).await.unwrap();
+        let found = referrers(&repository, &artifact.digest, Some(REFERRER_TYPE)).await.unwrap();
+        assert_eq!(found.iter().map(|one| &one.manifest.digest).collect::<Vec<_>>(), [&provenance.referrer], "{name}");
+        let bytes = read_referrer(&repository, &found[0]).await.unwrap();
+        assert_eq!(Envelope::parse(&bytes).unwrap(), provenance.statement);
+    }
 }

@@ -7,11 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
-use freehold_protocol::Digest;
-use freehold_protocol::Timestamp;
+use ed25519_dalek::SigningKey;
 use freehold_protocol::grant::GrantAnswer;
-use freehold_protocol::order::{Mode, Order, Redelivery, Work};
+use freehold_protocol::order::{Artifact, BuildArtifact, Mode, Order, Redelivery, Work};
+use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalParameters, Statement};
 use freehold_protocol::report::{Fence, Outcome};
+use freehold_protocol::{Digest, Envelope, Timestamp};
 use freehold_runner::config::{Config, Enrolment, Role, SandboxKind};
 use freehold_runner::job::{GrantError, Grants, Job, Stop, StopReason};
 use freehold_runner::log::JobLog;
@@ -30,15 +31,42 @@ pub(crate) struct Bench {
     pub(crate) directory: tempfile::TempDir,
 }
 
-/// Refuses: for jobs that need no grant.
+/// Refuses: for jobs that need no grant. Attests what a build pushed.
 #[derive(Debug)]
 pub(crate) struct NoGrants;
 
 #[async_trait]
 impl Grants for NoGrants {
-    async fn request(&self, _: &Job, artifact: &Digest, _: Vec<Digest>) -> Result<GrantAnswer, GrantError> {
+    async fn request(&self, _: &Job, artifact: &Digest, _: Vec<Digest>, _: u32) -> Result<GrantAnswer, GrantError> {
         Err(GrantError::Unsent { artifact: artifact.clone(), reason: "this test expects no request".into() })
     }
+
+    async fn attest(&self, job: &Job, artifact: &Artifact, facts: BuildFacts) -> Result<GrantAnswer, GrantError> {
+        let Work::Build(work) = &job.order.work else { panic!("only a build asks for a statement") };
+        Ok(GrantAnswer::Attested { statement: statement(&root(), work, artifact, facts) })
+    }
+}
+
+/// The tenant's root key.
+pub(crate) fn root() -> SigningKey {
+    SigningKey::from_bytes(&[1; 32])
+}
+
+/// Signs as the control plane does.
+pub(crate) fn statement(key: &SigningKey, work: &BuildArtifact, artifact: &Artifact, facts: BuildFacts) -> Envelope {
+    let external = ExternalParameters {
+        app: "demo".parse().unwrap(),
+        component: work.component.clone(),
+        package: work.package,
+        source: work.source.clone(),
+    };
+    let internal = InternalParameters {
+        tenant: "acme".parse().unwrap(),
+        build: work.build.clone(),
+        job: "job_00000000000000000001".parse().unwrap(),
+        source_digest: Digest::of(b"source"),
+    };
+    Envelope::seal(&Statement::new(&artifact.digest, external, internal, facts), &[key]).unwrap()
 }
 
 impl Bench {
@@ -125,7 +153,7 @@ fn config(directory: &Path) -> Config {
         region: "eu-west-1".into(),
         orders_queue_url: "http://127.0.0.1:1/orders".into(),
         reports_queue_url: "http://127.0.0.1:1/reports".into(),
-        tenant_key: "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=".parse().unwrap(),
+        tenant_key: root().verifying_key().into(),
         enrolment: Enrolment::File(PathBuf::from("/nowhere")),
         state_dir: directory.join("state"),
         slots: 4,

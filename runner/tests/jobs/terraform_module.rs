@@ -159,7 +159,7 @@ async fn the_next_attempt_breaks_the_lock_of_a_killed_one_and_plans_anew() {
     let artifact_slow = artifact(&cloud, &slow("31536022")).await;
     // Brings the artifact into the install registry, so that the runner to be killed needs no grant.
     let image =
-        freehold_protocol::order::SyncImage { component: "x".parse().unwrap(), artifact: artifact_slow.clone() };
+        freehold_protocol::order::SyncImage { component: "network".parse().unwrap(), artifact: artifact_slow.clone() };
     outputs(execute(&cloud.bench(Work::ContainerImage(image), &artifact_slow).job).await);
     let mut runner = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "terraform_module::a_runner_that_applies"])

@@ -107,7 +107,7 @@ async fn shell_start() -> anyhow::Result<f64> {
 fn started_at(events: &[AttemptEvent]) -> Option<f64> {
     let logs = events.iter().map(|event| match event {
         AttemptEvent::Progress { log } | AttemptEvent::Finished { log, .. } => log.as_str(),
-        AttemptEvent::Started | AttemptEvent::GrantRequest { .. } => "",
+        AttemptEvent::Started | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => "",
     });
     let text: String = logs.collect();
     let (_, rest) = text.split_once("started=")?;

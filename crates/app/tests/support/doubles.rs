@@ -13,6 +13,7 @@ use freehold_app::ports::{
 };
 use freehold_protocol::envelope::{Delegate, PublicKey};
 use freehold_protocol::order::{Artifact, Descriptor};
+use freehold_protocol::provenance::Statement;
 use freehold_protocol::{AccountId, Digest, Envelope, InstallId, TenantName, Timestamp};
 
 /// Holds the tenant's root key and certifies a delegate with it.

@@ -160,8 +160,12 @@ impl Runner {
                 artifact.blobs.iter().map(|b| b.digest.clone()).filter(|b| !self.blobs.contains(b)).collect();
             if !missing.is_empty() {
                 let grant = GrantId::derive(&job, fence.dispatch, fence.receive, &artifact.digest);
-                let event =
-                    AttemptEvent::GrantRequest { grant: grant.clone(), artifact: artifact.digest.clone(), missing };
+                let event = AttemptEvent::GrantRequest {
+                    grant: grant.clone(),
+                    artifact: artifact.digest.clone(),
+                    missing,
+                    round: 0,
+                };
                 attempt.seq = 2;
                 attempt.waits_for = Some(grant);
                 reports.push(self.says(&job, fence, 2, event, now));
@@ -182,7 +186,8 @@ impl Runner {
                 assert!(!manifests.is_empty());
                 self.blobs.extend(blobs.into_iter().map(|blob| blob.digest));
             }
-            GrantAnswer::Refused { reason } => self.refused_grants.push(reason),
+            GrantAnswer::Attested { .. } => {}
+            GrantAnswer::Refused { reason, .. } => self.refused_grants.push(reason),
         }
         let waits = self.attempts.get(&grant.job).is_some_and(|a| a.waits_for.as_ref() == Some(&grant.grant));
         if waits { self.end(&grant.job, registry, now) } else { Vec::new() }

@@ -1,15 +1,22 @@
 //! Grants: one artifact, for the attempt that holds the job, once.
 
+use std::collections::BTreeMap;
+
 use freehold_app::memory::Fault;
-use freehold_app::messages::GrantMessage;
-use freehold_app::records::grant_key;
-use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
+use freehold_app::messages::{GrantMessage, Wants};
+use freehold_app::ports::{Committed, Expect, Key, Row, Store};
+use freehold_app::records::{self, Record, grant_key, install_key};
+use freehold_domain::Job;
+use freehold_domain::build::Build;
+use freehold_domain::install::Install;
+use freehold_protocol::grant::{ArtifactGrant, GrantAnswer, GrantRefusal};
 use freehold_protocol::order::Artifact;
+use freehold_protocol::provenance::{BuildFacts, Expected, Provenance, Statement};
 use freehold_protocol::report::{Fence, Outcome};
-use freehold_protocol::{Digest, Envelope, GrantId};
+use freehold_protocol::{Digest, Envelope, GrantId, Timestamp};
 
 use crate::support::runner::Behaviour;
-use crate::support::{World, with_input};
+use crate::support::{World, app, with_input};
 
 /// Returns a world in which the job of `storage` runs, its artifact, and a request for one of its two blobs.
 async fn running() -> (World, Artifact, GrantMessage) {
@@ -26,10 +33,18 @@ async fn running() -> (World, Artifact, GrantMessage) {
         fence: Fence { dispatch: 1, receive: 1 },
         seq: 2,
         artifact: artifact.digest.clone(),
-        missing: vec![artifact.blobs[1].digest.clone()],
+        wants: blobs(&artifact.blobs[1].digest),
     };
     world.forget_orders();
     (world, artifact, request)
+}
+
+fn blobs(digest: &Digest) -> Wants {
+    Wants::Blobs { missing: vec![digest.clone()], round: 0 }
+}
+
+fn refused(refusal: GrantRefusal, reason: &str) -> GrantAnswer {
+    GrantAnswer::Refused { refusal, reason: reason.into() }
 }
 
 /// Returns the grants in the install's orders queue, with their deduplication ids.
@@ -88,7 +103,7 @@ async fn a_second_use_of_a_grant_is_refused_and_put_on_record() {
 
     let all = answers(&world);
     assert_eq!(all.len(), 2);
-    assert_eq!(all[1].1.answer, GrantAnswer::Refused { reason: "grant was used before".into() });
+    assert_eq!(all[1].1.answer, refused(GrantRefusal::UsedBefore, "grant was used before"));
     assert_eq!(world.refusals(), ["grant was used before"]);
 }
 
@@ -114,7 +129,7 @@ async fn requests_beyond_the_job_are_refused_and_burn_nothing() {
             "other attempt's grant",
             GrantMessage { grant: GrantId::derive(&request.job, 1, 2, &artifact.digest), ..request.clone() },
         ),
-        ("foreign blob", GrantMessage { missing: vec![Digest::of(b"foreign")], ..request.clone() }),
+        ("foreign blob", GrantMessage { wants: blobs(&Digest::of(b"foreign")), ..request.clone() }),
     ];
 
     for (at, (what, bad)) in bad.into_iter().enumerate() {
@@ -133,7 +148,7 @@ async fn requests_beyond_the_job_are_refused_and_burn_nothing() {
 #[tokio::test]
 async fn each_refusal_is_kept_though_one_report_caused_several() {
     let (world, _, request) = running().await;
-    let one = GrantMessage { missing: vec![Digest::of(b"foreign")], ..request.clone() };
+    let one = GrantMessage { wants: blobs(&Digest::of(b"foreign")), ..request.clone() };
     let two = GrantMessage { seq: 3, ..one.clone() };
 
     for request in [&one, &two, &one] {
@@ -183,4 +198,138 @@ async fn a_registry_with_other_bytes_is_not_passed_on() {
 
     assert_eq!(error.message, format!("tenant registry holds other bytes for `{}`", artifact.digest));
     assert!(answers(&world).is_empty());
+}
+
+/// Changes a stored record.
+async fn change<R: Record>(world: &World, key: &Key, change: impl FnOnce(&mut R)) {
+    let store: &dyn Store = &*world.memory;
+    let mut known = records::load::<R>(store, key).await.unwrap().unwrap();
+    change(&mut known.value);
+    let write = records::put(&known.value, Expect::Any).unwrap();
+    assert_eq!(store.commit(vec![write]).await.unwrap(), Committed::Done);
+}
+
+/// The one answer, as its word.
+fn word(world: &World) -> &'static str {
+    match &answers(world).last().unwrap().1.answer {
+        GrantAnswer::Refused { refusal, .. } => refusal.as_str(),
+        GrantAnswer::Granted { .. } => "granted",
+        GrantAnswer::Attested { .. } => "attested",
+    }
+}
+
+#[tokio::test]
+async fn each_reason_to_refuse_has_its_word() {
+    let (world, artifact, request) = running().await;
+    let ask = |request: &GrantMessage| {
+        let (grants, request) = (world.grant_artifact(), request.clone());
+        async move { grants.answer(&request).await.unwrap() }
+    };
+    let job_key = records::job_key(&request.job);
+    let install_key = install_key(&request.install);
+
+    change::<Install>(&world, &install_key, |install| install.disabled = Some("unpaid".into())).await;
+    ask(&request).await;
+    assert_eq!(word(&world), "install_disabled");
+    change::<Install>(&world, &install_key, |install| install.disabled = None).await;
+
+    let mut until = Timestamp::default();
+    change::<Job>(&world, &job_key, |job| until = std::mem::replace(&mut job.not_after, Timestamp::from_millis(1)))
+        .await;
+    ask(&GrantMessage { seq: 3, ..request.clone() }).await;
+    assert_eq!(word(&world), "expired");
+    change::<Job>(&world, &job_key, |job| job.not_after = until).await;
+
+    let holds = |row: &Row| row.key.sk.starts_with("build#") && row.body.contains(artifact.digest.as_str());
+    let build_key = world.memory.rows().into_iter().find(holds).unwrap().key;
+    change::<Build>(&world, &build_key, |build| build.revoked = Some("CVE-2026-1".into())).await;
+    ask(&GrantMessage { seq: 4, ..request.clone() }).await;
+    assert_eq!(word(&world), "revoked");
+    change::<Build>(&world, &build_key, |build| build.revoked = None).await;
+
+    ask(&GrantMessage { seq: 5, wants: blobs(&Digest::of(b"foreign")), ..request.clone() }).await;
+    assert_eq!(word(&world), "other_blob");
+    ask(&request).await;
+    assert_eq!(word(&world), "granted");
+    ask(&GrantMessage { seq: 6, ..request.clone() }).await;
+    assert_eq!(word(&world), "used_before");
+}
+
+#[tokio::test]
+async fn urls_that_expired_are_granted_again_in_turn_and_a_bounded_number_of_times() {
+    let (world, artifact, request) = running().await;
+    let again = |round: u32| GrantMessage {
+        seq: 10 + u64::from(round),
+        grant: GrantId::of_round(&request.job, request.fence, &artifact.digest, round),
+        wants: Wants::Blobs { missing: vec![artifact.blobs[1].digest.clone()], round },
+        ..request.clone()
+    };
+
+    let mut words = Vec::new();
+    for round in [2, 0, 1, 2, 3, 4] {
+        world.grant_artifact().answer(&again(round)).await.unwrap();
+        words.push(word(&world));
+    }
+
+    assert_eq!(words, ["too_many", "granted", "granted", "granted", "granted", "too_many"]);
+}
+
+#[tokio::test]
+async fn what_a_build_pushed_is_attested_for_its_attempt_alone() {
+    let mut world = World::with_app().await;
+    world.sync(&app::with_source("storage", "example/storage:2")).await;
+    world.runner("build").behaviours.insert("build:storage".into(), Behaviour::Hangs);
+    let workflow = world.build("build-2").await.workflow.unwrap();
+    world.run().await;
+    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+    let fence = Fence { dispatch: 1, receive: 1 };
+    let artifact = world.registry.push("image");
+    let now = world.now();
+    let facts = || BuildFacts { resolved: Vec::new(), versions: BTreeMap::new(), started_at: now, finished_at: now };
+    world.forget_orders();
+    let request = GrantMessage {
+        install: "build".parse().unwrap(),
+        grant: GrantId::of_statement(&job, fence, &artifact.digest),
+        job: job.clone(),
+        fence,
+        seq: 2,
+        artifact: artifact.digest.clone(),
+        wants: Wants::Statement { artifact: Box::new(artifact.clone()), facts: facts() },
+    };
+    let absent = Artifact { digest: Digest::of(b"absent"), ..artifact.clone() };
+
+    world.grant_artifact().answer(&request).await.unwrap();
+
+    let answer = answers(&world).pop().unwrap().1.answer;
+    let GrantAnswer::Attested { statement } = answer else { panic!("{answer:?}") };
+    let provenance = Provenance { statement, referrer: Digest::of(b"referrer") };
+    let said = provenance.statement.peek::<Statement>().unwrap();
+    let component = said.predicate.build_definition.external_parameters.component.clone();
+    let expected =
+        Expected { tenant: &world.tenant, artifact: &artifact.digest, app: Some("demo"), component: &component };
+    assert_eq!(provenance.verify(&world.keys.public(), &expected).unwrap(), said);
+    let other = Fence { dispatch: 1, receive: 9 };
+    let bad = [
+        ("other_attempt", GrantMessage { fence: other, ..request.clone() }),
+        (
+            "other_attempt",
+            GrantMessage { grant: GrantId::of_statement(&job, other, &artifact.digest), ..request.clone() },
+        ),
+        (
+            "other_digest",
+            GrantMessage {
+                grant: GrantId::of_statement(&job, fence, &absent.digest),
+                artifact: absent.digest.clone(),
+                wants: Wants::Statement { artifact: Box::new(absent), facts: facts() },
+                ..request.clone()
+            },
+        ),
+    ];
+    for (refusal, bad) in bad {
+        world.grant_artifact().answer(&bad).await.unwrap();
+        assert_eq!(word(&world), refusal);
+    }
+    world.registry.manifests.lock().unwrap().insert(artifact.digest.clone(), b"moved".to_vec());
+    world.grant_artifact().answer(&GrantMessage { seq: 9, ..request }).await.unwrap();
+    assert_eq!(word(&world), "not_in_registry");
 }

@@ -23,7 +23,7 @@ pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure
     let artifact = match (&work.package, &work.source) {
         (Package::Image, Source::Image { reference }) => {
             until_stopped(job, image::copy(job, work, reference, &mut facts)).await?
-        },
+        }
         (Package::Image, Source::Directory { .. } | Source::Git { .. }) => {
             let directory = source::fetch(job, &work.source).await?;
             until_stopped(job, async {

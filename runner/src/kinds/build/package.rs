@@ -41,7 +41,13 @@ pub(super) async fn push(
     push_missing_blobs(repository, missing.into_iter().map(|blob| (blob.clone(), source(&blob))).collect()).await?;
     push_manifests(repository, std::slice::from_ref(&manifest)).await?;
     let top = manifest.descriptor();
-    Ok(Artifact { digest: top.digest.clone(), media_type: top.media_type.clone(), manifests: vec![top], blobs, provenance: None })
+    Ok(Artifact {
+        digest: top.digest.clone(),
+        media_type: top.media_type.clone(),
+        manifests: vec![top],
+        blobs,
+        provenance: None,
+    })
 }
 
 /// Returns the manifest; the same parts give the same bytes.
