@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::AppError;
 use crate::advance::{self, Advanced};
+use crate::evidence::{self, Evidence, Signed};
 use crate::messages::{DispatchMessage, GrantMessage, Wants};
 use crate::ports::{Callbacks, Clock, Committed, Expect, Outbox, Store};
 use crate::records::{
@@ -72,7 +73,9 @@ impl AcceptReport {
         self.note_contact(&report.install).await?;
         match report.body {
             ReportBody::Hello(_) | ReportBody::Heartbeat => Ok(Accepted::Taken),
-            ReportBody::Attempt(attempt) => self.attempt(&install.value, &report.runner, &attempt, body).await,
+            ReportBody::Attempt(attempt) => {
+                self.attempt(&install.value, &report.runner, &attempt, (&envelope, body)).await
+            }
             ReportBody::Refused(refusal) => {
                 let reason = format!("order refused as {}: {}", refusal.reason.as_str(), refusal.detail);
                 tracing::warn!(install.id = %install.value.id, "Runner of `{}`: {reason}", install.value.id);
@@ -108,7 +111,7 @@ impl AcceptReport {
         }
         let event = JobEvent::Finished { fence, runner: runner.clone(), outcome: Outcome::Cancelled };
         if let Advanced::Now { workflow: Some(workflow), started, .. } =
-            advance::job_event(&*self.store, id, &event, self.clock.now()).await?
+            advance::job_event(&*self.store, id, &event, None, self.clock.now()).await?
         {
             self.after_end(&workflow, &started).await?;
         }
@@ -138,7 +141,10 @@ impl AcceptReport {
             }
             let next = match current.value.on_hello(&hello, self.clock.now()) {
                 Ok(HelloStep::Changed(next)) => *next,
-                Ok(HelloStep::Already) => return self.after_hello(&current.value).await,
+                Ok(HelloStep::Already) => {
+                    self.keep_hello(envelope, install, &hello).await?;
+                    return self.after_hello(&current.value).await;
+                }
                 Err(error @ InstallError::Retired { .. }) => {
                     let reason = error.to_string();
                     tracing::warn!(install.id = %install.id, "Refused a hello: {reason}");
@@ -148,6 +154,8 @@ impl AcceptReport {
                 }
                 Err(error) => return Err(error.into()),
             };
+            // Before the key speaks for the install: whatever it reports then can be proven.
+            self.keep_hello(envelope, install, &hello).await?;
             let commit = self.store.commit(vec![put(&next, Expect::Rev(current.rev))?]).await?;
             if commit == Committed::Done {
                 tracing::info!(install.id = %next.id, "Runner of `{}` announced itself", next.id);
@@ -155,6 +163,18 @@ impl AcceptReport {
             }
         }
         Err(AppError::new(crate::Kind::Transient, format!("install `{}` is being changed; try again", install.id)))
+    }
+
+    /// Keeps the first announcement of a runner's key, with the enrolment key that co-signed it.
+    async fn keep_hello(&self, envelope: &Envelope, install: &Install, hello: &Hello) -> Result<(), AppError> {
+        let evidence = Evidence::Hello {
+            install: install.id.clone(),
+            runner: hello.public_key.key_id(),
+            enrolment_key: Box::new(install.enrolment_key.clone()),
+            signed: Signed::of(envelope)?,
+        };
+        evidence::keep_first(&*self.store, evidence).await?;
+        Ok(())
     }
 
     /// Wakes the workflow that waits for the runner, if there is one.
@@ -174,7 +194,7 @@ impl AcceptReport {
         install: &Install,
         runner: &KeyId,
         report: &AttemptReport,
-        body: &str,
+        (envelope, body): (&Envelope, &str),
     ) -> Result<Accepted, AppError> {
         let current = records::job(&*self.store, &report.job).await.map_err(|e| match e.kind {
             crate::Kind::NotFound => AppError::invalid(e.message),
@@ -189,7 +209,7 @@ impl AcceptReport {
             return self.after_progress(&current.value, runner, report).await;
         }
         let event = job_event(report, runner);
-        match advance::job_event(&*self.store, &report.job, &event, now).await? {
+        match advance::job_event(&*self.store, &report.job, &event, Some(envelope), now).await? {
             Advanced::Now { job, workflow, started, changed } => {
                 if changed {
                     log_change(&job);

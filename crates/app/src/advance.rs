@@ -5,9 +5,10 @@ use freehold_domain::job::{Job, JobEvent, JobState, Rejected, Step};
 use freehold_domain::plan::Deployed;
 use freehold_domain::workflow::{Advance, Target, Workflow};
 use freehold_protocol::report::Outcome;
-use freehold_protocol::{AppName, JobId, Timestamp};
+use freehold_protocol::{AppName, Envelope, JobId, Timestamp};
 
 use crate::AppError;
+use crate::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
 use crate::messages::DispatchMessage;
 use crate::ports::{Committed, Expect, Outbox, Store, Write};
 use crate::records::{self, DeployedRecord, Stored, load, put};
@@ -28,11 +29,17 @@ pub enum Advanced {
     Rejected(Box<Job>, Rejected),
 }
 
-/// Takes `event` into job `id`.
+/// Takes `event` into job `id`; `message` is the signed report that tells of it, if one does.
 ///
 /// # Errors
 /// NotFound for an unknown job, the store's, or Transient when other writers kept winning.
-pub async fn job_event(store: &dyn Store, id: &JobId, event: &JobEvent, now: Timestamp) -> Result<Advanced, AppError> {
+pub async fn job_event(
+    store: &dyn Store,
+    id: &JobId,
+    event: &JobEvent,
+    message: Option<&Envelope>,
+    now: Timestamp,
+) -> Result<Advanced, AppError> {
     for _ in 0..TRIES {
         let current = records::job(store, id).await?;
         let (job, changed) = match current.value.on(event, now) {
@@ -49,7 +56,10 @@ pub async fn job_event(store: &dyn Store, id: &JobId, event: &JobEvent, now: Tim
             let started = workflow.iter().flat_map(|workflow| workflow.active_jobs().cloned()).collect();
             return Ok(Advanced::Now { job: Box::new(job), workflow, started, changed });
         }
-        let (writes, workflow, started) = writes_for(store, &job, current.rev, workflow, now).await?;
+        let stored = Stored { value: job, rev: current.rev };
+        let proof = proof(&stored.value, event, message, now)?;
+        let (writes, workflow, started) = writes_for(store, &stored, workflow, proof, now).await?;
+        let job = stored.value;
         match store.commit(writes).await? {
             Committed::Done => {
                 let workflow = workflow.map(Box::new);
@@ -71,15 +81,34 @@ fn is_its_cancel(job: &Job, event: &JobEvent) -> bool {
     )
 }
 
-/// Returns the commit of a changed job, and its workflow's next state when the job has ended.
+/// Returns what proves that a job succeeded: the report that ended it.
+fn proof(
+    job: &Job,
+    event: &JobEvent,
+    message: Option<&Envelope>,
+    now: Timestamp,
+) -> Result<Option<ProofRecord>, AppError> {
+    match (event, message) {
+        (JobEvent::Finished { fence, runner, outcome: Outcome::Succeeded { .. } }, Some(message)) => {
+            let report = Signed::of(message)?;
+            let (install, job) = (job.install.clone(), job.id.clone());
+            Ok(Some(ProofRecord { install, job, fence: *fence, runner: runner.clone(), at: now, report }))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Returns the commit of a changed job, whose revision is still the former one, and its workflow's next state when the
+/// job has ended.
 async fn writes_for(
     store: &dyn Store,
-    job: &Job,
-    rev: u64,
+    changed: &Stored<Job>,
     workflow: Option<Stored<Workflow>>,
+    proof: Option<ProofRecord>,
     now: Timestamp,
 ) -> Result<(Vec<Write>, Option<Workflow>, Vec<JobId>), AppError> {
-    let mut writes = vec![put(job, Expect::Rev(rev))?];
+    let job = &changed.value;
+    let mut writes = vec![put(job, Expect::Rev(changed.rev))?];
     let Some(stored) = workflow else { return Ok((writes, None, Vec::new())) };
     let Advance { workflow, jobs, changed } = stored.value.on_job(job, now)?;
     if changed {
@@ -88,23 +117,23 @@ async fn writes_for(
     for new in &jobs {
         writes.push(put(new, Expect::Absent)?);
     }
-    if let Some(result) = result_write(store, job, &workflow, now).await? {
-        writes.push(result);
-    }
+    writes.extend(result_writes(store, job, &workflow, proof, now).await?);
     let started = jobs.into_iter().map(|job| job.id).collect();
     Ok((writes, Some(workflow), started))
 }
 
-/// What the end of a job leaves behind beside itself: a deployed component, or a build's artifact.
-async fn result_write(
+/// What the end of a job leaves behind beside itself: a deployed component, or a build's artifact; and in the index of
+/// the artifact, who did it and what proves that.
+async fn result_writes(
     store: &dyn Store,
     job: &Job,
     workflow: &Workflow,
+    proof: Option<ProofRecord>,
     now: Timestamp,
-) -> Result<Option<Write>, AppError> {
-    let Some(node) = workflow.nodes.iter().find(|node| node.name == job.node) else { return Ok(None) };
+) -> Result<Vec<Write>, AppError> {
+    let Some(node) = workflow.nodes.iter().find(|node| node.name == job.node) else { return Ok(Vec::new()) };
     match (&node.target, &job.state) {
-        (Target::Component { component, artifact, fingerprint, .. }, JobState::Succeeded { outputs, .. }) => {
+        (Target::Component { component, build, artifact, fingerprint }, JobState::Succeeded { outputs, .. }) => {
             let version = workflow.version.clone().ok_or_else(|| {
                 // INVARIANT: a workflow with component nodes was planned from a version.
                 AppError::internal(format!("workflow `{}` has no version", workflow.id))
@@ -119,31 +148,57 @@ async fn result_write(
                 outputs: outputs.clone(),
             };
             let record = DeployedRecord { install: job.install.clone(), deployed };
-            put(&record, Expect::Any).map(Some)
-        }
-        (Target::Build { build, .. }, state) => {
-            let Some(app) = build_app(workflow) else { return Ok(None) };
-            let Some(stored) = load::<Build>(store, &records::build_key(app, build)).await? else { return Ok(None) };
-            let mut record = stored.value;
-            let built = matches!(state, JobState::Succeeded { artifact: Some(_), .. });
-            let ours = matches!(&record.state, BuildState::Building { workflow: by } if *by == workflow.id);
-            if matches!(record.state, BuildState::Built { .. }) || !(built || ours) {
-                // Deploys refer to the first artifact by digest; a failure here is none of a later workflow's build.
-                return Ok(None);
+            let mut writes = vec![put(&record, Expect::Any)?];
+            if let Some(proof) = proof {
+                let (artifact, component) = (artifact.clone(), component.clone());
+                let (build, workflow) = (build.clone(), workflow.id.clone());
+                writes.push(put(&UsedBy { artifact, component, build, workflow, proof }, Expect::Any)?);
             }
-            record.state = match state {
-                JobState::Succeeded { artifact: Some(artifact), .. } => {
-                    BuildState::Built { job: job.id.clone(), artifact: artifact.clone(), built_at: now }
-                }
-                other => BuildState::Failed {
-                    job: job.id.clone(),
-                    reason: other.reason().unwrap_or_else(|| "the build reported no artifact".into()),
-                },
-            };
-            put(&record, Expect::Rev(stored.rev)).map(Some)
+            Ok(writes)
         }
-        (Target::Component { .. } | Target::Action { .. }, _) => Ok(None),
+        (Target::Build { build, .. }, _) => {
+            let Some(app) = build_app(workflow) else { return Ok(Vec::new()) };
+            let Some(stored) = load::<Build>(store, &records::build_key(app, build)).await? else {
+                return Ok(Vec::new());
+            };
+            build_writes(stored, job, workflow, proof, now)
+        }
+        (Target::Component { .. } | Target::Action { .. }, _) => Ok(Vec::new()),
     }
+}
+
+/// What the end of a build's job makes of the build.
+fn build_writes(
+    stored: Stored<Build>,
+    job: &Job,
+    workflow: &Workflow,
+    proof: Option<ProofRecord>,
+    now: Timestamp,
+) -> Result<Vec<Write>, AppError> {
+    let mut record = stored.value;
+    let built = matches!(&job.state, JobState::Succeeded { artifact: Some(_), .. });
+    let ours = matches!(&record.state, BuildState::Building { workflow: by } if *by == workflow.id);
+    if matches!(record.state, BuildState::Built { .. }) || !(built || ours) {
+        // Deploys refer to the first artifact by digest; a failure here is none of a later workflow's build.
+        return Ok(Vec::new());
+    }
+    let mut writes = Vec::new();
+    record.state = match &job.state {
+        JobState::Succeeded { artifact: Some(artifact), .. } => {
+            if let Some(proof) = proof {
+                let (app, component, build) = (record.app.clone(), record.component.clone(), record.id.clone());
+                let made = MadeBy { artifact: artifact.digest.clone(), app, component, build, proof };
+                writes.push(put(&made, Expect::Any)?);
+            }
+            BuildState::Built { job: job.id.clone(), artifact: artifact.clone(), built_at: now }
+        }
+        other => BuildState::Failed {
+            job: job.id.clone(),
+            reason: other.reason().unwrap_or_else(|| "the build reported no artifact".into()),
+        },
+    };
+    writes.push(put(&record, Expect::Rev(stored.rev))?);
+    Ok(writes)
 }
 
 /// Returns the app that a build workflow builds.

@@ -45,7 +45,7 @@ impl Cancel {
     /// # Errors
     /// NotFound, or the store's.
     pub async fn job(&self, id: &JobId) -> Result<freehold_domain::Job, AppError> {
-        let advanced = advance::job_event(&*self.store, id, &JobEvent::Cancel, self.clock.now()).await?;
+        let advanced = advance::job_event(&*self.store, id, &JobEvent::Cancel, None, self.clock.now()).await?;
         match advanced {
             Advanced::Now { job, .. } | Advanced::NotYet(job) | Advanced::Rejected(job, _) => Ok(*job),
         }

@@ -18,6 +18,7 @@ use freehold_protocol::{BuildId, ComponentName, Envelope, TenantName};
 use serde_json::json;
 
 use crate::AppError;
+use crate::evidence::{self, Evidence, Signed};
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, OrdersQueue, Signer, Store};
 use crate::records::{self, DeployedRecord, Stored, build_key, install_pk, load, load_all};
@@ -94,6 +95,10 @@ impl DispatchJob {
                 envelope.payload.len() / 4 * 3
             )));
         }
+        // What proves later that it was ordered, before anybody can do it; the same again is sent as it was the first time.
+        let signed = Signed::of(&envelope)?;
+        let evidence = Evidence::Order { job: job.id.clone(), dispatch, signed };
+        let envelope = evidence::keep_first(&*self.store, evidence).await?.signed().envelope();
         let dedup = format!("{}.{dispatch}", job.id);
         self.orders.send(url, order.group.as_str(), &dedup, &envelope.to_json()?).await?;
         tracing::info!(job.id = %job.id, install.id = %install.id, "Sent order {dispatch} of job `{}`", job.id);

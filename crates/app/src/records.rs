@@ -12,6 +12,8 @@
 //! | `token#<workflow>` | phase | task tokens: readable by `accept-report` and `sweep` alone |
 //! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>` | the job |
 //! | `grant#<id>` | `state` | burnt grants |
+//!
+//! `evidence` has the rows of signed messages and the index of artifacts.
 
 use freehold_domain::build::Build;
 use freehold_domain::install::Install;

@@ -168,7 +168,7 @@ impl Sweep {
                     .await?;
             }
         }
-        match advance::job_event(&*self.store, id, &JobEvent::Expire, now).await? {
+        match advance::job_event(&*self.store, id, &JobEvent::Expire, None, now).await? {
             Advanced::NotYet(_) => Ok(true),
             Advanced::Now { started, changed, .. } => {
                 swept.lost += u32::from(changed);

@@ -15,6 +15,7 @@ use freehold_app::create_install::CreateInstalls;
 use freehold_app::dispatch_job::DispatchJob;
 use freehold_app::finish_workflow::FinishWorkflow;
 use freehold_app::grant_artifact::GrantArtifact;
+use freehold_app::lineage::ShowLineage;
 use freehold_app::memory::Memory;
 use freehold_app::plan_workflow::PlanWorkflow;
 use freehold_app::ports::Clock;
@@ -223,6 +224,10 @@ impl World {
             machines: memory.clone(),
             clock: memory.clone(),
         }
+    }
+
+    pub(crate) fn show_lineage(&self) -> ShowLineage {
+        ShowLineage { tenant: self.tenant.clone(), store: self.memory.clone(), root: self.keys.clone() }
     }
 
     pub(crate) fn render_stack(&self) -> RenderStack {

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ed25519_dalek::SigningKey;
 use freehold_protocol::envelope::{PublicKey, enrolment_key};
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
-use freehold_protocol::order::{Cancel, Order, Work};
+use freehold_protocol::order::{Artifact, BuildArtifact, Cancel, Order, Work};
+use freehold_protocol::provenance::{BuildFacts, Provenance, ResourceDescriptor, sha256};
 use freehold_protocol::report::{
     AttemptEvent, AttemptReport, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody,
 };
@@ -32,6 +33,8 @@ pub(crate) struct Attempt {
     pub(crate) fence: Fence,
     pub(crate) seq: u64,
     pub(crate) waits_for: Option<GrantId>,
+    /// What a build has pushed.
+    pub(crate) pushed: Option<Artifact>,
 }
 
 /// A runner of one install.
@@ -129,7 +132,7 @@ impl Runner {
                 reports.extend(self.on_cancel(&cancel, now));
             } else {
                 let grant: ArtifactGrant = envelope.open_delegated(root, &tenant, now).unwrap();
-                reports.extend(self.on_grant(grant, registry, now));
+                reports.extend(self.on_grant(grant, now));
             }
         }
         self.seen = mine.len();
@@ -154,7 +157,7 @@ impl Runner {
         self.started.push(name);
         let job = order.job.clone();
         let mut reports = vec![self.says(&job, fence, 1, AttemptEvent::Started, now)];
-        let mut attempt = Attempt { order, fence, seq: 1, waits_for: None };
+        let mut attempt = Attempt { order, fence, seq: 1, waits_for: None, pushed: None };
         if let Some(artifact) = attempt.order.work.artifact() {
             let missing: Vec<Digest> =
                 artifact.blobs.iter().map(|b| b.digest.clone()).filter(|b| !self.blobs.contains(b)).collect();
@@ -171,26 +174,41 @@ impl Runner {
                 reports.push(self.says(&job, fence, 2, event, now));
             }
         }
+        if let (Work::Build(work), None) = (&attempt.order.work, self.behaviours.get(&subject(&attempt.order.work))) {
+            let artifact = registry.push(&format!("{:?}", work.source));
+            let grant = GrantId::of_statement(&job, fence, &artifact.digest);
+            let facts = facts(work, &artifact, now);
+            attempt.pushed = Some(artifact.clone());
+            attempt.seq = 2;
+            attempt.waits_for = Some(grant.clone());
+            reports.push(self.says(&job, fence, 2, AttemptEvent::AttestRequest { grant, artifact, facts }, now));
+        }
         let waits = attempt.waits_for.is_some();
         self.attempts.insert(job.clone(), attempt);
         assert!(self.attempts.len() <= self.slots as usize, "more jobs than slots");
         if !waits {
-            reports.extend(self.end(&job, registry, now));
+            reports.extend(self.end(&job, now));
         }
         reports
     }
 
-    fn on_grant(&mut self, grant: ArtifactGrant, registry: &MemoryRegistry, now: Timestamp) -> Vec<String> {
+    fn on_grant(&mut self, grant: ArtifactGrant, now: Timestamp) -> Vec<String> {
         match grant.answer {
             GrantAnswer::Granted { manifests, blobs } => {
                 assert!(!manifests.is_empty());
                 self.blobs.extend(blobs.into_iter().map(|blob| blob.digest));
             }
-            GrantAnswer::Attested { .. } => {}
+            GrantAnswer::Attested { statement } => {
+                let referrer = Digest::of(statement.payload.as_bytes());
+                let pushed = self.attempts.get_mut(&grant.job).and_then(|attempt| attempt.pushed.as_mut());
+                if let Some(pushed) = pushed {
+                    pushed.provenance = Some(Provenance { statement, referrer });
+                }
+            }
             GrantAnswer::Refused { reason, .. } => self.refused_grants.push(reason),
         }
         let waits = self.attempts.get(&grant.job).is_some_and(|a| a.waits_for.as_ref() == Some(&grant.grant));
-        if waits { self.end(&grant.job, registry, now) } else { Vec::new() }
+        if waits { self.end(&grant.job, now) } else { Vec::new() }
     }
 
     fn on_cancel(&mut self, cancel: &Cancel, now: Timestamp) -> Vec<String> {
@@ -201,12 +219,12 @@ impl Runner {
         self.finish(&cancel.job, Outcome::Cancelled, now)
     }
 
-    fn end(&mut self, job: &JobId, registry: &MemoryRegistry, now: Timestamp) -> Vec<String> {
-        let work = self.attempts[job].order.work.clone();
+    fn end(&mut self, job: &JobId, now: Timestamp) -> Vec<String> {
+        let Attempt { order: Order { work, .. }, pushed, .. } = self.attempts[job].clone();
         let outcome = match self.behaviours.get(&subject(&work)) {
             Some(Behaviour::Ends(outcome)) => outcome.clone(),
             Some(Behaviour::Hangs | Behaviour::Ignores) => return Vec::new(),
-            None => success(&work, registry),
+            None => success(&work, pushed),
         };
         self.finish(job, outcome, now)
     }
@@ -230,10 +248,17 @@ pub(crate) fn subject(work: &Work) -> String {
     }
 }
 
-fn success(work: &Work, registry: &MemoryRegistry) -> Outcome {
-    let artifact = match work {
-        Work::Build(build) => Some(registry.push(&format!("{:?}", build.source))),
-        _ => None,
-    };
+/// What a build runner knows of the build.
+fn facts(work: &BuildArtifact, artifact: &Artifact, now: Timestamp) -> BuildFacts {
+    let uri = format!("oci://{}", work.component);
+    BuildFacts {
+        resolved: vec![ResourceDescriptor { uri, digest: sha256(&artifact.digest) }],
+        versions: [("freehold-runner".to_owned(), "0.1.0".to_owned())].into(),
+        started_at: now,
+        finished_at: now,
+    }
+}
+
+fn success(work: &Work, artifact: Option<Artifact>) -> Outcome {
     Outcome::Succeeded { outputs: [("name".to_owned(), json!(format!("{}-out", subject(work))))].into(), artifact }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::World;
 
 /// Fields that say when, or how often something was tried, and nothing else.
-const TIMES: [&str; 13] = [
+const TIMES: [&str; 16] = [
     "at",
     "created_at",
     "ended_at",
@@ -22,6 +22,10 @@ const TIMES: [&str; 13] = [
     "history",
     "token",
     "last_seq",
+    // Signed messages have times in them.
+    "signed",
+    "report",
+    "statement",
 ];
 
 impl World {

@@ -10,6 +10,7 @@ mod dispatch_job;
 mod faults;
 mod finish_workflow;
 mod grant_artifact;
+mod lineage;
 mod plan_workflow;
 mod register_install;
 mod render_stack;

@@ -1,6 +1,7 @@
 //! The `/v1` API: what the command sends and what the `api` function answers. JSON; times are milliseconds since the
 //! epoch; every POST takes the header `idempotency-key`.
 
+mod artifacts;
 mod workflows;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use crate::app_version::{AppVersion, InputKind};
 use crate::envelope::PublicKey;
 use crate::{AccountId, AppName, BuildId, ComponentName, Digest, InstallId, JobId, Timestamp, WorkflowId};
 
+pub use artifacts::LineagePage;
 pub use workflows::{HistoryView, JobView, LogChunk, LogPage, NodeView, StartDeploy, WorkflowStarted, WorkflowView};
 
 /// The header that makes a POST repeatable: 1 to 128 visible ASCII characters, one value for one intent.
