@@ -12,6 +12,7 @@ use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpR
 use freehold_app::AppError;
 use freehold_app::cancel::Cancel;
 use freehold_app::create_install::CreateInstalls;
+use freehold_app::lineage::ShowLineage;
 use freehold_app::ports::{RootKey, Store};
 use freehold_app::render_stack::RenderStack;
 use freehold_app::set_inputs::SetInputs;
@@ -48,6 +49,7 @@ pub struct Api {
     workflows: StartWorkflow,
     stacks: RenderStack,
     cancel: Cancel,
+    lineage: ShowLineage,
 }
 
 impl std::fmt::Debug for Api {
@@ -135,6 +137,7 @@ impl Api {
                 root: root.clone(),
             },
             cancel: Cancel { store: Arc::clone(&store), clock },
+            lineage: ShowLineage { tenant: settings.tenant.clone(), store: Arc::clone(&store), root: root.clone() },
             account,
             region,
             reports_queue_url,

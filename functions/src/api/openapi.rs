@@ -2,8 +2,9 @@
 
 use freehold_protocol::api::{
     AppView, BuildStarted, BuildView, CreateInstall, EnrolBuildRunner, ErrorBody, IDEMPOTENCY_KEY, InputsSchema,
-    InstallCreated, InstallInputs, InstallStack, InstallView, JobView, LogPage, Page, PutSource, PutVersion, SetInputs,
-    SourceUpload, StartBuild, StartDeploy, TenantView, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
+    InstallCreated, InstallInputs, InstallStack, InstallView, JobView, LineagePage, LogPage, Page, PutSource,
+    PutVersion, SetInputs, SourceUpload, StartBuild, StartDeploy, TenantView, VersionDocument, VersionView,
+    WorkflowStarted, WorkflowView,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -86,6 +87,7 @@ const fn is_list(operation: Operation) -> bool {
             | Operation::ListInstalls
             | Operation::ListWorkflows
             | Operation::ListLogs
+            | Operation::ShowLineage
     )
 }
 
@@ -121,5 +123,6 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::ShowJob => (None, schema::<JobView>(g)),
         Operation::CancelJob => (None, schema::<JobView>(g)),
         Operation::ListLogs => (None, schema::<LogPage>(g)),
+        Operation::ShowLineage => (None, schema::<LineagePage>(g)),
     }
 }

@@ -99,6 +99,10 @@ impl Api {
             }
             Operation::ShowJob => to_json(&read::job(store, &call.id("job")?).await?),
             Operation::CancelJob => to_json(&read::job_view(self.cancel.job(&call.id("job")?).await?)),
+            Operation::ShowLineage => {
+                let after = call.after.as_deref().filter(|after| !after.is_empty());
+                to_json(&self.lineage.show(&call.id("artifact")?, after).await?)
+            }
             Operation::ListLogs => {
                 let job: JobId = call.id("job")?;
                 to_json(&read::logs(store, &job, call.after.as_deref().filter(|after| !after.is_empty())).await?)

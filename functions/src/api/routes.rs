@@ -32,6 +32,7 @@ pub enum Operation {
     ShowJob,
     CancelJob,
     ListLogs,
+    ShowLineage,
 }
 
 /// One line of the table.
@@ -48,7 +49,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// Every route.
-pub const ROUTES: [Route; 25] = [
+pub const ROUTES: [Route; 26] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -79,6 +80,7 @@ pub const ROUTES: [Route; 25] = [
     route(Operation::ShowJob, "GET", "/v1/jobs/{job}", "A job and its history"),
     route(Operation::CancelJob, "POST", "/v1/jobs/{job}/cancel", "Cancels a job"),
     route(Operation::ListLogs, "GET", "/v1/jobs/{job}/logs", "A job's log"),
+    route(Operation::ShowLineage, "GET", "/v1/artifacts/{artifact}/lineage", "What made an artifact and where it went"),
 ];
 
 /// Finds operations.
