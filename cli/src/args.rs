@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
-use crate::{action, app, build, deploy, doctor, install, job, tenant, workflow};
+use crate::{action, app, build, deploy, doctor, install, job, lineage, tenant, workflow};
 
 const EXAMPLES: &str = "\
 From nothing to a running install:
@@ -53,6 +53,7 @@ enum Command {
     /// Steps that a runner executes.
     #[command(subcommand)]
     Action(action::ActionCommand),
+    Lineage(Box<lineage::LineageArgs>),
     Doctor(doctor::Doctor),
     /// Print a shell completion script.
     #[command(after_help = "\
@@ -89,6 +90,7 @@ impl Cli {
             Command::Workflow(command) => command.run(&context).await,
             Command::Job(command) => command.run(&context).await,
             Command::Action(command) => command.run(&context).await,
+            Command::Lineage(command) => command.run(&context).await,
             Command::Doctor(command) => command.run(&context).await,
             Command::Completions { shell } => {
                 let mut script = Vec::new();

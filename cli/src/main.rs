@@ -14,6 +14,7 @@ mod error;
 mod inputs;
 mod install;
 mod job;
+mod lineage;
 mod output;
 mod progress;
 mod runner_config;

@@ -1,0 +1,177 @@
+//! `freehold lineage`: what an artifact was made of and where it went, asked of the tenant or read from a bundle.
+
+mod checked;
+mod shown;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use freehold_protocol::api::{InstallView, LineagePage};
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::lineage::{Lineage, Used};
+use freehold_protocol::{ComponentName, Digest, InstallId, JobId};
+use serde::Serialize;
+
+use crate::api::Api;
+use crate::context::Context;
+use crate::error::{Doing, Error, Result};
+use crate::output::note;
+use checked::Checked;
+
+/// Show what an artifact was made of, who built it, and where it was deployed.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
+Examples:
+  freehold lineage sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f
+  freehold lineage --install globex --component web --verify
+  freehold lineage --install globex --component web --bundle web.lineage.json
+  freehold lineage verify web.lineage.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
+
+A bundle holds the signed messages themselves, so whoever has it can check it without an account or a network. Orders
+are in it as they were signed, with the inputs that they were rendered over: name the install when you give one away.
+
+Exit code 1 when a link does not hold; the link is named."
+)]
+pub(crate) struct LineageArgs {
+    /// The artifact.
+    #[arg(value_name = "DIGEST", required_unless_present_all = ["install", "component"])]
+    artifact: Option<Digest>,
+    /// Only what happened in this install.
+    #[arg(long, value_name = "NAME")]
+    install: Option<InstallId>,
+    /// Only this component of the install; without a digest, what is deployed of it.
+    #[arg(long, value_name = "NAME", requires = "install")]
+    component: Option<ComponentName>,
+    /// Check every link.
+    #[arg(long)]
+    verify: bool,
+    /// The tenant's root key, base64, that all must stand on; otherwise the one that the tenant API says.
+    #[arg(long, value_name = "KEY", requires = "verify")]
+    root_key: Option<PublicKey>,
+    /// Write all that is needed to check it to this file.
+    #[arg(long, value_name = "FILE")]
+    bundle: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<LineageCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum LineageCommand {
+    Verify(Verify),
+}
+
+/// Check every link of a bundle, without a network or an account.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold lineage verify web.lineage.json
+  freehold lineage verify web.lineage.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
+
+A customer finds the tenant's root key as the output `TenantKey` of the own install stack. Without `--root-key` the bundle
+is checked against the key that it brings along, which proves that it fits together and not who made it.")]
+struct Verify {
+    /// The bundle.
+    file: PathBuf,
+    /// The tenant's root key, base64.
+    #[arg(long, value_name = "KEY")]
+    root_key: Option<PublicKey>,
+}
+
+/// What is printed as JSON.
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    lineage: &'a Lineage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checked: Option<&'a Checked>,
+}
+
+impl LineageArgs {
+    pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        match &self.command {
+            Some(LineageCommand::Verify(args)) => args.run(context),
+            None => self.show(context).await,
+        }
+    }
+
+    async fn show(&self, context: &Context) -> Result<()> {
+        let api = context.api().await?;
+        let (artifact, job) = self.subject(&api).await?;
+        let lineage = load(&api, &artifact).await?.only(|used| self.is_wanted(used));
+        if let Some(path) = &self.bundle {
+            write(path, &lineage)?;
+            note(&format!("wrote {} ({} uses)", path.display(), lineage.uses.len()));
+        }
+        let checked = self.verify.then(|| {
+            let mut checked = Checked::new(&lineage, self.root_key.as_ref());
+            checked.must_tell_of(&lineage, self.install.as_ref(), job.as_ref());
+            checked
+        });
+        let shown = Shown { lineage: &lineage, checked: checked.as_ref() };
+        context.out.show(&shown, |_| shown::text(&lineage, checked.as_ref(), context.out))?;
+        checked.map_or(Ok(()), |checked| checked.verdict("the tenant API's"))
+    }
+
+    /// Returns the digest that is meant and, when it is what is deployed, the job that did that.
+    async fn subject(&self, api: &Api) -> Result<(Digest, Option<JobId>)> {
+        if let Some(artifact) = &self.artifact {
+            return Ok((artifact.clone(), None));
+        }
+        let (Some(install), Some(component)) = (&self.install, &self.component) else {
+            return Err(Error::invalid("name a digest, or an install and a component"));
+        };
+        let view: InstallView = api.get(&["v1", "installs", install.as_str()]).await?;
+        let deployed = view.components.into_iter().find(|one| one.component == *component).ok_or_else(|| {
+            Error::not_found(format!("nothing of component `{component}` is deployed to install `{install}`"))
+        })?;
+        Ok((deployed.artifact, Some(deployed.job)))
+    }
+
+    fn is_wanted(&self, used: &Used) -> bool {
+        self.install.as_ref().is_none_or(|install| used.proof.install == *install)
+            && self.component.as_ref().is_none_or(|component| used.component == *component)
+    }
+}
+
+impl Verify {
+    fn run(&self, context: &Context) -> Result<()> {
+        let shown = self.file.display();
+        let bytes = std::fs::read(&self.file).doing(format!("read `{shown}`"))?;
+        let lineage: Lineage = serde_json::from_slice(&bytes)
+            .map_err(|e| Error::invalid(format!("`{shown}` is not a lineage bundle: {e}")))?;
+        let checked = Checked::new(&lineage, self.root_key.as_ref());
+        let all = Shown { lineage: &lineage, checked: Some(&checked) };
+        context.out.show(&all, |_| shown::text(&lineage, Some(&checked), context.out))?;
+        checked.verdict("the bundle's own")
+    }
+}
+
+/// Returns all pages as one.
+async fn load(api: &Api, artifact: &Digest) -> Result<Lineage> {
+    let path = ["v1", "artifacts", artifact.as_str(), "lineage"];
+    let LineagePage { mut lineage, mut next } = api.get_after(&path, None).await?;
+    while let Some(cursor) = next {
+        let page: LineagePage = api.get_after(&path, Some(&cursor)).await?;
+        lineage.uses.extend(page.lineage.uses);
+        if page.next.as_ref() == Some(&cursor) {
+            return Err(Error::internal("the tenant API repeats a page of a list"));
+        }
+        next = page.next;
+    }
+    Ok(lineage)
+}
+
+/// Writes the bundle beside its place first, so that a file of that name is always whole.
+fn write(path: &Path, lineage: &Lineage) -> Result<()> {
+    let doing = || format!("write `{}`", path.display());
+    let text = serde_json::to_string_pretty(lineage).map_err(|e| Error::internal(format!("cannot write JSON: {e}")))?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).doing(doing())?;
+    writeln!(file, "{text}").doing(doing())?;
+    file.as_file().sync_all().doing(doing())?;
+    file.persist(path).map_err(|error| error.error).doing(doing())?;
+    Ok(())
+}

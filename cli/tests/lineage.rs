@@ -1,0 +1,278 @@
+//! `freehold lineage` as a person runs it: the real binary, a bundle without any network, and a tenant API that answers
+//! what it is told.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+/// The root key of the golden bundle.
+const ROOT_KEY: &str = "iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w=";
+
+fn golden() -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/protocol/golden/lineage.json");
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn written(dir: &Path, bundle: &Value) -> PathBuf {
+    let path = dir.join("web.lineage.json");
+    std::fs::write(&path, bundle.to_string()).unwrap();
+    path
+}
+
+fn freehold(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_freehold"))
+        .args(args)
+        .current_dir(dir)
+        .env_clear()
+        // Nothing answers there: whoever asked would fail.
+        .env("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+        .env("AWS_EC2_METADATA_DISABLED", "true")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn verify(bundle: &Value, more: &[&str]) -> Output {
+    let place = tempfile::tempdir().unwrap();
+    let path = written(place.path(), bundle);
+    freehold(place.path(), &[&["lineage", "verify", path.to_str().unwrap()], more].concat())
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_whole_bundle_is_verified_link_by_link() {
+    let done = verify(&golden(), &["--root-key", ROOT_KEY]);
+
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    assert_eq!(text(&done.stderr), "");
+    insta::assert_snapshot!(text(&done.stdout), @r"
+    sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f of tenant acme
+    ├─ built as shop/web bld_e2ebd70dcaf832586cef at 2026-11-21 08:33:41Z
+    │  ├─ source     registry.example/web:1.2
+    │  ├─ resolved   oci://registry.example/web sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f
+    │  ├─ statement  signed by key 34750f98bd59fcfc946da45aaabe933b
+    │  └─ job        job_797a566d49d90d2939e8 attempt 1.1 by runner 506ef1879d748ce0713b0dd01da32ad2
+    └─ deployed to globex (account 222222222222) as web at 2026-11-21 09:33:41Z
+       ├─ order      wf_1c7824b12bde3a4546e9 signed by key 6a3803d5f059902a1c6dafbc9ba47292
+       ├─ build      bld_e2ebd70dcaf832586cef
+       ├─ approval   none required
+       └─ job        job_6804c79273041f1b3ac5 attempt 1.1 by runner 7300c0ae1429cd153252736a781b78f4
+
+    INSTALL  ACCOUNT       COMPONENT  DEPLOYED              JOB                       ATTEMPT  RUNNER        APPROVAL
+    globex   222222222222  web        2026-11-21 09:33:41Z  job_6804c79273041f1b3ac5  1.1      7300c0ae1429  none required
+
+    LINK              STATE  OF                                                                       SAYS
+    root key          ok     sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f  key 34750f98bd59fcfc946da45aaabe933b of tenant acme
+    statement         ok     shop/web bld_e2ebd70dcaf832586cef                                        signed by the root key for urn:freehold:tenant:acme:build-runner
+    source            ok     shop/web bld_e2ebd70dcaf832586cef                                        oci://registry.example/web sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f
+    build order       ok     shop/web bld_e2ebd70dcaf832586cef                                        order 1 of job job_797a566d49d90d2939e8, signed for the tenant
+    build runner key  ok     shop/web bld_e2ebd70dcaf832586cef                                        key 506ef1879d748ce0713b0dd01da32ad2 announced from i-1 under enrolment key ef2f0e12a00daa36ff83316f497fc1ae
+    build report      ok     shop/web bld_e2ebd70dcaf832586cef                                        attempt 1.1 succeeded, says runner 506ef1879d748ce0713b0dd01da32ad2
+    build times       ok     shop/web bld_e2ebd70dcaf832586cef                                        ordered 21000 ms before the report arrived
+    order             ok     globex/web job_6804c79273041f1b3ac5                                      order 1 of job job_6804c79273041f1b3ac5, signed for the tenant
+    sync              ok     globex/web job_6804c79273041f1b3ac5                                      sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f of build bld_e2ebd70dcaf832586cef
+    approval          ok     globex/web job_6804c79273041f1b3ac5                                      none required
+    runner key        ok     globex/web job_6804c79273041f1b3ac5                                      key 7300c0ae1429cd153252736a781b78f4 announced from i-1 under enrolment key 7a23ae1fd5a2673235fba9d6437f586c
+    deploy report     ok     globex/web job_6804c79273041f1b3ac5                                      attempt 1.1 succeeded, says runner 7300c0ae1429cd153252736a781b78f4
+    times             ok     globex/web job_6804c79273041f1b3ac5                                      ordered 21000 ms before the report arrived
+
+    13 of 13 links hold, standing on root key 34750f98bd59fcfc946da45aaabe933b
+    ");
+}
+
+#[test]
+fn a_bundle_without_a_known_key_says_so() {
+    let done = verify(&golden(), &["--json"]);
+
+    let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(done.status.code(), Some(0));
+    assert_eq!((&said["checked"]["verified"], &said["checked"]["root_key_compared"]), (&json!(true), &json!(false)));
+    insta::assert_snapshot!(text(&done.stderr), @"the root key itself was not compared: 34750f98bd59fcfc946da45aaabe933b is the bundle's own; pass the one that you know as `--root-key KEY`");
+}
+
+#[test]
+fn a_bundle_under_another_root_key_does_not_hold() {
+    let done = verify(&golden(), &["--root-key", "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="]);
+
+    assert_eq!(done.status.code(), Some(1));
+    insta::assert_snapshot!(text(&done.stderr), @"error: link `root key` of sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f does not hold: the document's root key is `34750f98bd59fcfc946da45aaabe933b`, expected `21fe31dfa154a261626bf854046fd227` (and 7 more)");
+}
+
+/// Changes one character of a signed message's payload; it stays base64.
+fn bend(bundle: &mut Value, pointer: &str) {
+    let payload = bundle.pointer_mut(pointer).unwrap();
+    let text = payload.as_str().unwrap();
+    let at = text.len() / 2;
+    let other = if &text[at..=at] == "A" { "B" } else { "A" };
+    *payload = json!(format!("{}{other}{}", &text[..at], &text[at + 1..]));
+}
+
+#[test]
+fn whatever_is_changed_in_a_bundle_is_named() {
+    let messages = [
+        ("/builds/0/provenance/statement/payload", "statement"),
+        ("/builds/0/proof/order/payload", "build order"),
+        ("/builds/0/proof/hello/payload", "build runner key"),
+        ("/builds/0/proof/report/payload", "build report"),
+        ("/uses/0/proof/order/payload", "order"),
+        ("/uses/0/proof/hello/payload", "runner key"),
+        ("/uses/0/proof/report/payload", "deploy report"),
+    ];
+    let facts = [
+        ("/builds/0/source/reference", json!("registry.example/web:9"), "source"),
+        ("/builds/0/build", json!("bld_00000000000000000000"), "statement"),
+        ("/builds/0/proof/at", json!(1), "build times"),
+        ("/uses/0/account", json!("999999999999"), "order"),
+        ("/uses/0/build", json!("bld_00000000000000000000"), "sync"),
+        ("/uses/0/proof/at", json!(1), "times"),
+        ("/uses/0/proof/report", Value::Null, "deploy report"),
+        ("/builds", json!([]), "build"),
+    ];
+    let mut cases = Vec::new();
+    for (pointer, link) in messages {
+        let mut bundle = golden();
+        bend(&mut bundle, pointer);
+        cases.push((pointer, bundle, link));
+    }
+    for (pointer, value, link) in facts {
+        let mut bundle = golden();
+        *bundle.pointer_mut(pointer).unwrap() = value;
+        cases.push((pointer, bundle, link));
+    }
+
+    for (pointer, bundle, link) in cases {
+        let done = verify(&bundle, &["--root-key", ROOT_KEY]);
+
+        assert_eq!(done.status.code(), Some(1), "{pointer}: {}", text(&done.stderr));
+        let said = text(&done.stderr);
+        assert!(said.starts_with(&format!("error: link `{link}` of ")), "{pointer}: {said}");
+    }
+}
+
+#[test]
+fn what_is_no_bundle_is_refused_by_name() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("x.json"), "{\"format\": 1}").unwrap();
+
+    let wrong = freehold(place.path(), &["lineage", "verify", "x.json"]);
+    let missing = freehold(place.path(), &["lineage", "verify", "y.json"]);
+    let nothing = freehold(place.path(), &["lineage"]);
+    let half = freehold(place.path(), &["lineage", "--component", "web"]);
+
+    assert_eq!((wrong.status.code(), missing.status.code()), (Some(2), Some(2)));
+    assert_eq!((nothing.status.code(), half.status.code()), (Some(2), Some(2)));
+    insta::assert_snapshot!(text(&wrong.stderr) + &text(&missing.stderr), @r"
+    error: `x.json` is not a lineage bundle: missing field `tenant` at line 1 column 13
+    error: cannot read `y.json`: No such file or directory (os error 2)
+    ");
+}
+
+/// A tenant API on loopback that gives each path and query its answer; it ends with the test's process.
+fn api(answers: Vec<(&'static str, Value)>) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            let asked = head.next().unwrap_or_default();
+            while head.next().is_some_and(|line| !line.is_empty()) {}
+            let asked = asked.split(' ').nth(1).unwrap_or_default();
+            let found = answers.iter().find(|(path, _)| *path == asked);
+            let (status, body) = match found {
+                Some((_, body)) => (200, body.to_string()),
+                None => (404, format!(r#"{{"error":{{"kind":"not_found","message":"no answer for `{asked}`"}}}}"#)),
+            };
+            let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            let _ = stream.write_all(format!("{head}{body}").as_bytes());
+        }
+    });
+    address
+}
+
+const PAGES: &str = "/v1/artifacts/sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f/lineage";
+const DIGEST: &str = "sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f";
+
+/// Returns what the API says of `globex`, where `job` deployed the component.
+fn install(job: &str) -> Value {
+    json!({
+        "install": "globex", "app": "shop", "account": "222222222222", "region": "eu-west-1", "state": "ready",
+        "components": [{
+            "component": "web", "artifact": DIGEST, "version": DIGEST, "job": job, "at": 1_795_253_621_000_u64,
+        }],
+    })
+}
+
+fn ask(api: &str, dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_freehold"))
+        .args(args)
+        .current_dir(dir)
+        .env_clear()
+        .envs([
+            ("FREEHOLD_API", api),
+            ("AWS_REGION", "eu-west-1"),
+            ("AWS_ACCESS_KEY_ID", "AKID"),
+            ("AWS_SECRET_ACCESS_KEY", "local"),
+            ("AWS_EC2_METADATA_DISABLED", "true"),
+        ])
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_bundle_of_what_is_deployed_is_all_that_offline_verification_needs() {
+    let place = tempfile::tempdir().unwrap();
+    let mut other = golden();
+    other["uses"][0]["proof"]["install"] = json!("initech");
+    other["uses"][0]["proof"]["job"] = json!("job_00000000000000000000");
+    let job = golden()["uses"][0]["proof"]["job"].as_str().unwrap().to_owned();
+    let api = api(vec![
+        ("/v1/installs/globex", install(&job)),
+        (PAGES, json!({ "lineage": other, "next": "use#globex" })),
+        (
+            concat!(
+                "/v1/artifacts/sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f/lineage",
+                "?after=use%23globex"
+            ),
+            json!({ "lineage": golden() }),
+        ),
+    ]);
+    let args = ["lineage", "--install", "globex", "--component", "web", "--verify", "--bundle", "web.json", "--json"];
+
+    let done = ask(&api, place.path(), &args);
+    let offline = freehold(place.path(), &["lineage", "verify", "web.json", "--root-key", ROOT_KEY]);
+
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+    // The other install's use is not in it.
+    assert_eq!(said["lineage"], golden());
+    let bundle: Value = serde_json::from_slice(&std::fs::read(place.path().join("web.json")).unwrap()).unwrap();
+    assert_eq!(bundle, golden());
+    assert_eq!(offline.status.code(), Some(0), "{}", text(&offline.stderr));
+}
+
+#[test]
+fn a_deploy_without_a_record_is_a_gap() {
+    let place = tempfile::tempdir().unwrap();
+    let api = api(vec![
+        ("/v1/installs/globex", install("job_00000000000000000000")),
+        (PAGES, json!({ "lineage": golden() })),
+    ]);
+
+    let done = ask(&api, place.path(), &["lineage", "--install", "globex", "--component", "web", "--verify"]);
+    let unknown = ask(&api, place.path(), &["lineage", "--install", "globex", "--component", "api"]);
+
+    assert_eq!((done.status.code(), unknown.status.code()), (Some(1), Some(3)));
+    insta::assert_snapshot!(text(&done.stderr) + &text(&unknown.stderr), @r"
+    the root key itself was not compared: 34750f98bd59fcfc946da45aaabe933b is the tenant API's; pass the one that you know as `--root-key KEY`
+    error: link `deploy report` of globex job_00000000000000000000 does not hold: the record of the deploy is missing
+    error: nothing of component `api` is deployed to install `globex`
+    ");
+}
