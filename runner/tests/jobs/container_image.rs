@@ -177,7 +177,7 @@ async fn the_statement_refers_to_the_image_in_both_registries() {
         let repository = ecr_repository(sdk, name).await.unwrap();
         let found = referrers(&repository, &artifact.digest, Some(REFERRER_TYPE)).await.unwrap();
         assert_eq!(found.iter().map(|one| &one.manifest.digest).collect::<Vec<_>>(), [&provenance.referrer], "{name}");
-        let bytes = read_referrer(&repository, &found[0]).await.unwrap();
+        let bytes = read_referrer(&repository, &found[0].manifest).await.unwrap();
         assert_eq!(Envelope::parse(&bytes).unwrap(), provenance.statement);
     }
 }
