@@ -168,7 +168,9 @@ async fn list_referrer(repository: &Repository, subject: &Digest, new: &Referrer
     }
     let is_listed = |all: &[Referrer]| all.iter().any(|one| one.manifest.digest == new.manifest.digest);
     for _ in 0..TAG_TRIES {
-        let mut all = from_tag(repository, subject).await?.map(|(_, all)| all).unwrap_or_default();
+        let listed = from_tag(repository, subject).await?.map(|(_, all)| all);
+        let is_first = listed.is_none();
+        let mut all = listed.unwrap_or_default();
         if is_listed(&all) {
             return Ok(());
         }
@@ -176,7 +178,15 @@ async fn list_referrer(repository: &Repository, subject: &Digest, new: &Referrer
         let document = json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": all });
         let index = Manifest::new(Some(INDEX_TYPE), Bytes::from(document.to_string()))
             .map_err(|detail| repository.bad("a list of referrers", detail))?;
-        repository.push_manifest(&index, &fallback(subject)).await?;
+        match repository.push_manifest(&index, &fallback(subject)).await {
+            Ok(_) => {}
+            // A registry without the API whose tags cannot be moved lists the first referrer alone; whoever has the
+            // digest of another one finds it all the same.
+            Err(RegistryError::TagTaken { .. } | RegistryError::Status { status: 400 | 409, .. }) if !is_first => {
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
         // Another writer may have read the same list; the specification has no condition for a tag.
     }
     let all = from_tag(repository, subject).await?.map(|(_, all)| all).unwrap_or_default();
