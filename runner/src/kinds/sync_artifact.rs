@@ -56,7 +56,7 @@ pub(super) async fn sync_artifact(job: &Job, artifact: &Artifact) -> Result<Repo
 }
 
 /// Returns the granted manifests in the order's sequence, each with the digest that it was asked for by.
-fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) -> Result<Vec<Manifest>, Failure> {
+pub(super) fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) -> Result<Vec<Manifest>, Failure> {
     let mut found = BTreeMap::new();
     for manifest in granted {
         let bytes = STANDARD
