@@ -141,6 +141,7 @@ pub(crate) async fn copy_referrers(
             continue;
         }
         let top = from.manifest(&Version::Digest(one.manifest.digest.clone())).await?;
+        check_subject(from, &top, &subject.digest)?;
         let tree = tree::read(from, top).await?;
         move_blobs(from, to, &tree.artifact.blobs, moved).await?;
         let mut by_itself = false;
@@ -152,6 +153,20 @@ pub(crate) async fn copy_referrers(
         }
     }
     Ok(all.into_iter().map(|one| one.manifest).collect())
+}
+
+/// A list is whatever a registry says; the manifest itself says what it refers to.
+fn check_subject(from: &Repository, manifest: &Manifest, listed: &Digest) -> Result<(), RegistryError> {
+    let what = format!("manifest `{}`", manifest.digest);
+    let purpose = manifest.purpose().map_err(|detail| from.bad(&what, detail))?;
+    match purpose.subject {
+        Some(subject) if subject.digest == *listed => Ok(()),
+        Some(subject) => {
+            let found = subject.digest;
+            Err(from.bad(&what, format!("it is listed as what refers to `{listed}`, and refers to `{found}`")))
+        }
+        None => Err(from.bad(&what, format!("it is listed as what refers to `{listed}`, and refers to nothing"))),
+    }
 }
 
 fn referrer(repository: &Repository, manifest: &Manifest) -> Result<Referrer, RegistryError> {

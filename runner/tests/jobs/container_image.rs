@@ -133,7 +133,7 @@ async fn an_artifact_without_the_tenants_word_on_it_is_not_touched() {
     let provenance = artifact.provenance.clone().unwrap();
     let said: Statement = provenance.statement.peek().unwrap();
     let signed = |key: &SigningKey, statement: &Statement| {
-        Some(Provenance { statement: Envelope::seal(statement, &[key]).unwrap(), ..provenance.clone() })
+        Some(Box::new(Provenance { statement: Envelope::seal(statement, &[key]).unwrap(), ..(*provenance).clone() }))
     };
     let mut other_subject = said.clone();
     other_subject.subject[0].digest = sha256(&Digest::of(b"other"));
