@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer, GrantRefusal};
-use freehold_protocol::order::Artifact;
+use freehold_protocol::order::{Artifact, Order};
 use freehold_protocol::provenance::BuildFacts;
-use freehold_protocol::report::AttemptEvent;
+use freehold_protocol::report::{AttemptEvent, Fence};
 use freehold_protocol::{Digest, GrantId};
 use tokio::sync::oneshot;
 
@@ -95,7 +95,7 @@ impl AttemptGrants {
             .map_err(|error| GrantError::Unsent { artifact: artifact.clone(), reason: error.to_string() })?;
         let result = tokio::select! {
             answer = tokio::time::timeout(ANSWER_DEADLINE, answer) => match answer {
-                Ok(Ok(answer)) => Ok(check(job, artifact, answer)),
+                Ok(Ok(answer)) => Ok(check(&job.order, job.fence, artifact, answer)),
                 Ok(Err(_)) | Err(_) => Err(GrantError::TimedOut {
                     artifact: artifact.clone(),
                     waited_secs: ANSWER_DEADLINE.as_secs(),
@@ -108,13 +108,13 @@ impl AttemptGrants {
     }
 }
 
-/// Returns the answer when it is for this attempt and this artifact, and a refusal that says so otherwise.
-fn check(job: &Job, artifact: &Digest, grant: ArtifactGrant) -> GrantAnswer {
-    let order = &job.order;
+/// Returns the answer when it is for the attempt `fence` at `order` and for this artifact, and a refusal that says so
+/// otherwise.
+pub fn check(order: &Order, fence: Fence, artifact: &Digest, grant: ArtifactGrant) -> GrantAnswer {
     let wrong = [
         (grant.tenant != order.tenant || grant.install != order.install, "install"),
         (grant.job != order.job, "job"),
-        (grant.fence != job.fence, "attempt"),
+        (grant.fence != fence, "attempt"),
         (grant.artifact != *artifact, "artifact"),
     ];
     match wrong.iter().find(|(wrong, _)| *wrong) {

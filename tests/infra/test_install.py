@@ -205,7 +205,7 @@ class Inputs(unittest.TestCase):
         [denied] = [s for s in statements(resources["Boundary"]) if s["Sid"] == "NotTheSecretsOfThisStack"]
 
         self.assertEqual([arn["Fn::Sub"].rpartition(":")[2] for arn in read["Resource"]],
-                         ["fh-globex/input/api_token-??????", "fh-globex/input/otp_seed-??????"])
+                         ["fh-globex/input/api_token-??????", "fh-globex/input/otp_seed-??????", "fh-globex/input/otp_seed"])
         self.assertEqual(denied["Resource"][1]["Fn::Sub"].rpartition(":")[2], "fh-globex/input/*")
         self.assertNotIn("Condition", resources["SecretInputApiToken"])
         self.assertEqual(resources["SecretInputOtpSeed"]["Condition"], "HasInputOtpSeed")

@@ -6,3 +6,4 @@ pub mod harness;
 pub mod http;
 pub mod proxy;
 pub mod stage;
+pub mod tamper;

@@ -53,13 +53,14 @@ struct Layer {
     urls: Vec<String>,
 }
 
-/// What a manifest is for: the type of its artifact, and its annotations.
+/// What a manifest is for: the type of its artifact, its annotations, and what it refers to.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Purpose {
     artifact_type: Option<String>,
     #[serde(default)]
     pub(super) annotations: BTreeMap<String, String>,
+    pub(super) subject: Option<Descriptor>,
     config: Option<Descriptor>,
 }
 

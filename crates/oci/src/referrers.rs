@@ -141,6 +141,7 @@ pub(crate) async fn copy_referrers(
             continue;
         }
         let top = from.manifest(&Version::Digest(one.manifest.digest.clone())).await?;
+        check_subject(from, &top, &subject.digest)?;
         let tree = tree::read(from, top).await?;
         move_blobs(from, to, &tree.artifact.blobs, moved).await?;
         let mut by_itself = false;
@@ -152,6 +153,20 @@ pub(crate) async fn copy_referrers(
         }
     }
     Ok(all.into_iter().map(|one| one.manifest).collect())
+}
+
+/// A list is whatever a registry says; the manifest itself says what it refers to.
+fn check_subject(from: &Repository, manifest: &Manifest, listed: &Digest) -> Result<(), RegistryError> {
+    let what = format!("manifest `{}`", manifest.digest);
+    let purpose = manifest.purpose().map_err(|detail| from.bad(&what, detail))?;
+    match purpose.subject {
+        Some(subject) if subject.digest == *listed => Ok(()),
+        Some(subject) => {
+            let found = subject.digest;
+            Err(from.bad(&what, format!("it is listed as what refers to `{listed}`, and refers to `{found}`")))
+        }
+        None => Err(from.bad(&what, format!("it is listed as what refers to `{listed}`, and refers to nothing"))),
+    }
 }
 
 fn referrer(repository: &Repository, manifest: &Manifest) -> Result<Referrer, RegistryError> {
@@ -168,7 +183,9 @@ async fn list_referrer(repository: &Repository, subject: &Digest, new: &Referrer
     }
     let is_listed = |all: &[Referrer]| all.iter().any(|one| one.manifest.digest == new.manifest.digest);
     for _ in 0..TAG_TRIES {
-        let mut all = from_tag(repository, subject).await?.map(|(_, all)| all).unwrap_or_default();
+        let listed = from_tag(repository, subject).await?.map(|(_, all)| all);
+        let is_first = listed.is_none();
+        let mut all = listed.unwrap_or_default();
         if is_listed(&all) {
             return Ok(());
         }
@@ -176,7 +193,15 @@ async fn list_referrer(repository: &Repository, subject: &Digest, new: &Referrer
         let document = json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": all });
         let index = Manifest::new(Some(INDEX_TYPE), Bytes::from(document.to_string()))
             .map_err(|detail| repository.bad("a list of referrers", detail))?;
-        repository.push_manifest(&index, &fallback(subject)).await?;
+        match repository.push_manifest(&index, &fallback(subject)).await {
+            Ok(_) => {}
+            // A registry without the API whose tags cannot be moved lists the first referrer alone; whoever has the
+            // digest of another one finds it all the same.
+            Err(RegistryError::TagTaken { .. } | RegistryError::Status { status: 400 | 409, .. }) if !is_first => {
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
         // Another writer may have read the same list; the specification has no condition for a tag.
     }
     let all = from_tag(repository, subject).await?.map(|(_, all)| all).unwrap_or_default();

@@ -338,7 +338,7 @@ pub struct Artifact {
     /// Who made it, from what and when; a runner uses no artifact without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<Value>"))]
-    pub provenance: Option<Provenance>,
+    pub provenance: Option<Box<Provenance>>,
 }
 
 impl Artifact {

@@ -15,6 +15,8 @@ mod terraform_module;
 use std::collections::BTreeMap;
 
 use aws_types::SdkConfig;
+use freehold_oci::Manifest;
+use freehold_protocol::grant::ManifestBytes;
 use freehold_protocol::limits::MAX_OUTPUTS_BYTES;
 use freehold_protocol::order::{Artifact, Work};
 use freehold_protocol::report::Outcome;
@@ -46,6 +48,17 @@ pub async fn execute(job: &Job) -> Outcome {
         Ok(Done { outputs, artifact }) => Outcome::Succeeded { outputs, artifact },
         Err(failure) => failure.into_outcome(job),
     }
+}
+
+/// Returns the granted manifests in the sequence of `artifact`, each with the digest that it was asked for by.
+///
+/// # Errors
+/// Why the grant is not believed, for people.
+pub fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) -> Result<Vec<Manifest>, String> {
+    sync_artifact::granted_manifests(artifact, granted).map_err(|failure| match failure {
+        Failure::Failed { reason, .. } => reason,
+        Failure::Stopped { reason, .. } => format!("{reason:?}"),
+    })
 }
 
 fn check_size(done: Done) -> Result<Done, Failure> {

@@ -39,11 +39,6 @@ impl Facts {
         let digest = BTreeMap::from([(algorithm.to_owned(), hex.to_owned())]);
         self.resolved.push(ResourceDescriptor { uri: uri.to_owned(), digest });
     }
-
-    /// Notes a program that took part.
-    pub(super) fn program(&mut self, name: &str, version: &str) {
-        self.versions.insert(name.to_owned(), version.to_owned());
-    }
 }
 
 /// Returns `artifact` with the tenant's word on what made it, which refers to it in the tenant registry from now on.
@@ -71,7 +66,7 @@ pub(super) async fn attest(
     // What other runners would refuse is not reported as built.
     check(job, &provenance, &artifact.digest, None, &work.component)?;
     job.log.line(&format!("provenance {} refers to it", provenance.referrer));
-    Ok(Artifact { provenance: Some(provenance), ..artifact })
+    Ok(Artifact { provenance: Some(Box::new(provenance)), ..artifact })
 }
 
 /// Returns the provenance of the artifact that the order deploys.

@@ -78,7 +78,7 @@ async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -
 }
 
 /// Returns the granted manifests in the order's sequence, each with the digest that it was asked for by.
-fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) -> Result<Vec<Manifest>, Failure> {
+pub(super) fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) -> Result<Vec<Manifest>, Failure> {
     let mut found = BTreeMap::new();
     for manifest in granted {
         let bytes = STANDARD

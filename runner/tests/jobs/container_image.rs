@@ -133,7 +133,7 @@ async fn an_artifact_without_the_tenants_word_on_it_is_not_touched() {
     let provenance = artifact.provenance.clone().unwrap();
     let said: Statement = provenance.statement.peek().unwrap();
     let signed = |key: &SigningKey, statement: &Statement| {
-        Some(Provenance { statement: Envelope::seal(statement, &[key]).unwrap(), ..provenance.clone() })
+        Some(Box::new(Provenance { statement: Envelope::seal(statement, &[key]).unwrap(), ..(*provenance).clone() }))
     };
     let mut other_subject = said.clone();
     other_subject.subject[0].digest = sha256(&Digest::of(b"other"));
@@ -177,7 +177,7 @@ async fn the_statement_refers_to_the_image_in_both_registries() {
         let repository = ecr_repository(sdk, name).await.unwrap();
         let found = referrers(&repository, &artifact.digest, Some(REFERRER_TYPE)).await.unwrap();
         assert_eq!(found.iter().map(|one| &one.manifest.digest).collect::<Vec<_>>(), [&provenance.referrer], "{name}");
-        let bytes = read_referrer(&repository, &found[0]).await.unwrap();
+        let bytes = read_referrer(&repository, &found[0].manifest).await.unwrap();
         assert_eq!(Envelope::parse(&bytes).unwrap(), provenance.statement);
     }
 }

@@ -43,6 +43,7 @@ fn builds(version: &AppVersion) -> BTreeMap<ComponentName, Build> {
         source: Source::Image { reference: "example/x:1".into() },
         source_digest: Digest::of(b"source"),
         created_at: Timestamp::default(),
+        revoked: None,
         state: BuildState::Built {
             job: JobId::derive(&WorkflowId::derive("build", "1"), "x"),
             artifact: Artifact {
@@ -50,6 +51,7 @@ fn builds(version: &AppVersion) -> BTreeMap<ComponentName, Build> {
                 media_type: String::new(),
                 manifests: Vec::new(),
                 blobs: Vec::new(),
+                provenance: None,
             },
             built_at: Timestamp::default(),
         },

@@ -5,7 +5,7 @@ use freehold_oci::{Copied, CopyOptions, Repository, Version, copy, push_referrer
 use freehold_protocol::order::Descriptor;
 
 use crate::faulty::{Behaviour, Faulty};
-use crate::image::{Image, OCI, noise, push_images};
+use crate::image::{Image, OCI, index, noise, push_images};
 use crate::registry::Registry;
 
 const STATEMENT: &str = "application/vnd.in-toto+json";
@@ -77,6 +77,33 @@ async fn referrers_stay_where_they_are_when_nobody_wants_them() {
     copy(&from.repository("a"), &Version::Tag("v1".into()), &to.repository("b"), &options).await.unwrap();
 
     assert!(referrers(&to.repository("b"), &subject.digest, None).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_listed_but_refers_to_something_else_is_refused_by_name() {
+    let old = Behaviour { old: true, ..Behaviour::default() };
+    let (from, to) = (Faulty::start(old).await, Faulty::start(Behaviour::default()).await);
+    let source = from.repository("a");
+    let other = subject(&source).await;
+    let image = Image { architecture: "arm64".into(), layers: vec![noise(2, 500)] };
+    let top = push_images(&source, OCI, &[image], "v2").await;
+    let foreign = push_referrer(&source, &other, STATEMENT, Bytes::from_static(b"x")).await.unwrap();
+    let mut error = Vec::new();
+
+    for listed in [foreign, other] {
+        let list = index(OCI, &[serde_json::json!(listed)]);
+        source.push_manifest(&list, &Version::Tag(format!("sha256-{}", top.digest.hex()))).await.unwrap();
+        let version = Version::Digest(top.digest.clone());
+        error
+            .push(copy(&source, &version, &to.repository("b"), &CopyOptions::default()).await.unwrap_err().to_string());
+        assert_eq!(to.repository("b").manifest_digest(&Version::Digest(listed.digest)).await.unwrap(), None);
+    }
+
+    assert!(
+        error[0].contains(&format!("is listed as what refers to `{}`, and refers to `sha256:", top.digest)),
+        "{error:?}"
+    );
+    assert!(error[1].contains("and refers to nothing"), "{error:?}");
 }
 
 #[tokio::test]

@@ -90,6 +90,7 @@ fn builds(version: &AppVersion) -> BTreeMap<ComponentName, Build> {
             media_type: String::new(),
             manifests: Vec::new(),
             blobs: Vec::new(),
+            provenance: None,
         };
         Build {
             id: BuildId::derive(&version.app, &source_digest, &component.name),
@@ -99,6 +100,7 @@ fn builds(version: &AppVersion) -> BTreeMap<ComponentName, Build> {
             source: component.source.clone(),
             source_digest,
             created_at: Timestamp::default(),
+            revoked: None,
             state: BuildState::Built { job: job(), artifact, built_at: Timestamp::default() },
         }
     };
