@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
-use crate::{action, app, build, deploy, doctor, install, job, lineage, tenant, workflow};
+use crate::{action, app, artifact, build, deploy, doctor, install, job, lineage, release, tenant, workflow};
 
 const EXAMPLES: &str = "\
 From nothing to a running install:
@@ -53,6 +53,12 @@ enum Command {
     /// Steps that a runner executes.
     #[command(subcommand)]
     Action(action::ActionCommand),
+    /// Versions with their artifacts, fixed under a name.
+    #[command(subcommand)]
+    Release(release::ReleaseCommand),
+    /// What builds have made.
+    #[command(subcommand)]
+    Artifact(artifact::ArtifactCommand),
     Lineage(Box<lineage::LineageArgs>),
     Doctor(doctor::Doctor),
     /// Print a shell completion script.
@@ -90,6 +96,8 @@ impl Cli {
             Command::Workflow(command) => command.run(&context).await,
             Command::Job(command) => command.run(&context).await,
             Command::Action(command) => command.run(&context).await,
+            Command::Release(command) => command.run(&context).await,
+            Command::Artifact(command) => command.run(&context).await,
             Command::Lineage(command) => command.run(&context).await,
             Command::Doctor(command) => command.run(&context).await,
             Command::Completions { shell } => {

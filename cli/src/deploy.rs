@@ -2,7 +2,7 @@
 
 use clap::Args;
 use freehold_protocol::api::{InstallView, StartDeploy, WorkflowStarted};
-use freehold_protocol::{ComponentName, InstallId};
+use freehold_protocol::{ComponentName, InstallId, ReleaseName};
 
 use crate::api::{Api, follow};
 use crate::app::VersionName;
@@ -18,6 +18,7 @@ Examples:
   freehold deploy globex --input replicas:=3 --input domain=globex.example
   freehold deploy globex --component api           api and what depends on it
   freehold deploy globex --all --version 7
+  freehold deploy globex --release 2026.11
 
 Exit code 1 when the deploy ends failed. Ctrl-c stops the watching, not the deploy.")]
 pub(crate) struct Deploy {
@@ -34,6 +35,9 @@ pub(crate) struct Deploy {
     /// Number, digest or the beginning of a digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionName>,
+    /// A release instead of a version: refused when its artifacts are not those that would be deployed.
+    #[arg(long, value_name = "NAME", conflicts_with = "version")]
+    release: Option<ReleaseName>,
     /// Only start it.
     #[arg(long)]
     no_wait: bool,
@@ -48,7 +52,8 @@ impl Deploy {
             Some(VersionName::Digest(digest)) => Some(digest.clone()),
             Some(name) => Some(name.resolve(&api, &self.app(&api).await?).await?),
         };
-        let body = StartDeploy { version, inputs, components: self.components.clone(), all: self.all };
+        let (components, release) = (self.components.clone(), self.release.clone());
+        let body = StartDeploy { version, release, inputs, components, all: self.all };
         let path = ["v1", "installs", self.install.as_str(), "deploys"];
         let started: WorkflowStarted = api.post(&path, &body).await?;
         let subject = format!("deploy of `{}`", self.install);

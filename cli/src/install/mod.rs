@@ -6,6 +6,7 @@ mod launch;
 mod runner_config;
 mod show;
 mod stack;
+mod switch;
 
 use std::path::PathBuf;
 
@@ -29,6 +30,8 @@ pub(crate) enum InstallCommand {
     Stack(Stack),
     Launch(Launch),
     RunnerConfig(RunnerConfig),
+    Disable(Disable),
+    Enable(Enable),
 }
 
 /// Create an install of an app in a customer's account.
@@ -137,6 +140,23 @@ pub(crate) struct RunnerConfig {
     machine: crate::runner_config::Machine,
 }
 
+/// Send an install nothing any more: no workflow starts, no artifact is granted; what runs there goes on.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  freehold install disable globex --reason \"contract ended\"")]
+pub(crate) struct Disable {
+    install: InstallId,
+    /// Why; shown to whoever is refused.
+    #[arg(long, value_name = "REASON")]
+    reason: String,
+}
+
+/// Let a disabled install work again.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  freehold install enable globex")]
+pub(crate) struct Enable {
+    install: InstallId,
+}
+
 impl InstallCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
         match self {
@@ -147,6 +167,8 @@ impl InstallCommand {
             Self::Stack(args) => args.run(context).await,
             Self::Launch(args) => args.run(context).await,
             Self::RunnerConfig(args) => args.run(context).await,
+            Self::Disable(args) => args.run(context).await,
+            Self::Enable(args) => args.run(context).await,
         }
     }
 }

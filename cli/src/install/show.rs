@@ -43,6 +43,9 @@ fn render(view: &InstallView, out: Output) -> String {
     let mut fact = |name: &str, value: String| facts.row([name.to_owned(), value]);
     fact("name", view.install.to_string());
     fact("state", out.state(&view.state));
+    if let Some(why) = &view.disabled {
+        fact("disabled", format!("{why}; `freehold install enable {}`", view.install));
+    }
     if let Some(app) = &view.app {
         fact("app", app.to_string());
     }

@@ -66,7 +66,7 @@ impl CreateInstalls {
             id: workflow_id.clone(),
             kind: WorkflowKind::ProvisionInstall,
             mode: Mode::Provision,
-            request: Request::Deploy { version: None, only: BTreeSet::new(), all: false },
+            request: Request::Deploy { version: None, only: BTreeSet::new(), all: false, release: None },
         };
         let workflow = workflow_of(&install, new, serial, now);
         let entry = InstallEntry { install: id.clone(), account: install.account.clone() };

@@ -8,6 +8,7 @@ pub mod advance;
 pub mod cancel;
 pub mod context;
 pub mod create_install;
+pub mod create_release;
 pub mod dispatch_job;
 pub mod error;
 pub mod evidence;
@@ -29,6 +30,7 @@ pub mod stack_inputs;
 pub mod start_build;
 pub mod start_workflow;
 pub mod sweep;
+pub mod switches;
 pub mod sync_app;
 pub mod versions;
 

@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::AppError;
 use crate::advance;
+use crate::create_release;
 use crate::ports::{Clock, Committed, Expect, Outbox, Store};
 use crate::records::{self, DeployedRecord, Phase, Stored, TaskToken, install_pk, load_all, put};
 use crate::versions::{Version, Versions};
@@ -128,7 +129,7 @@ impl PlanWorkflow {
                 let nodes = action_nodes(&record.document, action, workflow.serial)?;
                 Ok((Some(record.version), nodes))
             }
-            Request::Deploy { version, only, all } => {
+            Request::Deploy { version, only, all, release } => {
                 let record = self.version_of(install, version.as_ref()).await?;
                 check_deployable(&record.document)?;
                 let scope = DeployScope {
@@ -137,6 +138,10 @@ impl PlanWorkflow {
                     provision: workflow.kind == WorkflowKind::ProvisionInstall,
                 };
                 let builds = builds_of(&*self.store, &record.document).await?;
+                if let Some(name) = release {
+                    let release = create_release::release(&*self.store, &record.document.app, name).await?;
+                    create_release::check_builds(&release, &builds)?;
+                }
                 let inputs = resolve_inputs(
                     &record.document,
                     &known_inputs(&record.document, &install.inputs),

@@ -2,7 +2,7 @@
 
 use freehold_domain::install::Install;
 use freehold_domain::job::{Job, JobState};
-use freehold_domain::workflow::{NodeState, Workflow, WorkflowKind, WorkflowState};
+use freehold_domain::workflow::{NodeState, Request, Workflow, WorkflowKind, WorkflowState};
 use freehold_protocol::api::{
     DeployedView, HistoryView, InstallView, JobView, LogChunk, LogPage, NodeView, Page, RunnerView, WorkflowView,
 };
@@ -83,6 +83,7 @@ async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView
         freehold_domain::install::Serves::Builds => None,
     };
     let state = match (&install.runner, live.as_ref().map(|workflow| workflow.kind)) {
+        _ if install.disabled.is_some() => "disabled",
         (None, _) => "waiting for runner",
         (Some(_), Some(WorkflowKind::ProvisionInstall)) => "provisioning",
         (Some(_), Some(_)) => "deploying",
@@ -95,6 +96,7 @@ async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView
         account: install.account,
         region: install.region,
         state: state.to_owned(),
+        disabled: install.disabled,
         version,
         live: install.live,
         runner: install.runner.map(|runner| RunnerView {
@@ -161,6 +163,10 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
         created_at: workflow.created_at,
         ended_at,
         version: workflow.version.clone(),
+        release: match &workflow.request {
+            Request::Deploy { release, .. } => release.clone(),
+            Request::Action { .. } | Request::Build { .. } => None,
+        },
         nodes: workflow
             .nodes
             .iter()

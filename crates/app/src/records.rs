@@ -5,6 +5,7 @@
 //! | `apps` | app | the app's latest version |
 //! | `app#<app>` | `version#<digest>`, `number#<n>` | app versions and their order |
 //! | `app#<app>` | `build#<build>` | builds and their artifacts |
+//! | `app#<app>` | `release#<name>` | releases |
 //! | `installs` | install | directory of installs |
 //! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>` | the install |
 //! | `workflow#<id>` | `state` | the workflow |

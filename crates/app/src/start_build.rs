@@ -224,5 +224,6 @@ pub fn view(build: &Build) -> BuildView {
         artifact,
         size,
         reason,
+        revoked: build.revoked.clone(),
     }
 }

@@ -8,12 +8,14 @@ use freehold_domain::plan::check_deployable;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind, WorkflowState};
 use freehold_protocol::api::StartDeploy;
 use freehold_protocol::order::Mode;
-use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
+use freehold_protocol::{ActionName, AppName, InstallId, Timestamp, WorkflowId};
 
 use crate::AppError;
+use crate::create_release;
+use crate::plan_workflow::builds_of;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::records::{self, OpenWorkflow, Stored, WorkflowEntry, load, put, workflow_key};
-use crate::versions::Versions;
+use crate::versions::{Version, Versions};
 
 /// What starting deploys and actions needs.
 #[derive(Clone)]
@@ -51,7 +53,7 @@ impl StartWorkflow {
         }
         let mut stored = records::install(&*self.store, install).await?;
         let app = stored.value.app().cloned().ok_or_else(|| no_app(install))?;
-        let version = self.versions.load(&app, request.version.as_ref()).await?;
+        let version = self.version(&app, request).await?;
         check_deployable(&version.document)?;
         check_scope(&version.document, request)?;
         let kept = known_inputs(&version.document, &stored.value.inputs);
@@ -66,10 +68,25 @@ impl StartWorkflow {
                 version: Some(version.version),
                 only: request.components.iter().cloned().collect(),
                 all: request.all,
+                release: request.release.clone(),
             },
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
         Ok(id)
+    }
+
+    /// Returns the version that a deploy asks for; that of a release only while the builds are the release's.
+    async fn version(&self, app: &AppName, request: &StartDeploy) -> Result<Version, AppError> {
+        let Some(name) = &request.release else {
+            return self.versions.load(app, request.version.as_ref()).await;
+        };
+        if request.version.is_some() {
+            return Err(AppError::invalid("a deploy is of a version or of a release, not of both; leave one out"));
+        }
+        let release = create_release::release(&*self.store, app, name).await?;
+        let version = self.versions.load(app, Some(&release.contents.version)).await?;
+        create_release::check_builds(&release, &builds_of(&*self.store, &version.document).await?)?;
+        Ok(version)
     }
 
     /// Starts a run of an action.

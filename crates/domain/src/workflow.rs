@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::limits::CLAIM_WINDOW_SECS;
 use freehold_protocol::order::Mode;
-use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, Timestamp, WorkflowId};
+use freehold_protocol::{
+    ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, ReleaseName, Timestamp, WorkflowId,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::job::{Job, JobState, NewJob};
@@ -35,7 +37,14 @@ pub struct Workflow {
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
     /// Deploys a version: everything, some components, or whatever changed.
-    Deploy { version: Option<Digest>, only: BTreeSet<ComponentName>, all: bool },
+    Deploy {
+        version: Option<Digest>,
+        only: BTreeSet<ComponentName>,
+        all: bool,
+        /// Whose artifacts these must be.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        release: Option<ReleaseName>,
+    },
     /// Runs an action.
     Action { action: ActionName },
     /// Builds these components of an app.

@@ -115,6 +115,16 @@ id!(
     |t| label(t, 64)
 );
 id!(
+    /// One release of an app, as people call it.
+    ReleaseName,
+    "a release name",
+    "1 to 64 letters, digits, dots, dashes or underscores, starting with a letter or digit",
+    "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+    |t| (1..=64).contains(&t.len())
+        && t.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && t.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
+);
+id!(
     /// One action of an app, as its config names it.
     ActionName,
     "an action name",

@@ -14,13 +14,14 @@ pub mod limits;
 pub mod lineage;
 pub mod order;
 pub mod provenance;
+pub mod release;
 pub mod report;
 pub mod time;
 
 pub use digest::Digest;
 pub use envelope::{Envelope, EnvelopeError, KeyId, Payload};
 pub use ids::{
-    AccountId, ActionName, AppName, BuildId, ComponentName, GrantId, Group, IdError, InstallId, JobId, TenantName,
+    AccountId, ActionName, AppName, BuildId, ComponentName, GrantId, Group, IdError, InstallId, JobId, ReleaseName, TenantName,
     WorkflowId,
 };
 pub use time::Timestamp;

@@ -12,12 +12,14 @@ use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpR
 use freehold_app::AppError;
 use freehold_app::cancel::Cancel;
 use freehold_app::create_install::CreateInstalls;
+use freehold_app::create_release::CreateReleases;
 use freehold_app::lineage::ShowLineage;
 use freehold_app::ports::{RootKey, Store};
 use freehold_app::render_stack::RenderStack;
 use freehold_app::set_inputs::SetInputs;
 use freehold_app::start_build::StartBuilds;
 use freehold_app::start_workflow::StartWorkflow;
+use freehold_app::switches::Switches;
 use freehold_app::sync_app::SyncApp;
 use freehold_app::versions::Versions;
 use freehold_protocol::api::{ErrorBody, ErrorDetail, IDEMPOTENCY_KEY};
@@ -50,6 +52,8 @@ pub struct Api {
     stacks: RenderStack,
     cancel: Cancel,
     lineage: ShowLineage,
+    releases: CreateReleases,
+    switches: Switches,
 }
 
 impl std::fmt::Debug for Api {
@@ -136,6 +140,12 @@ impl Api {
                 versions: versions.clone(),
                 root: root.clone(),
             },
+            releases: CreateReleases {
+                store: Arc::clone(&store),
+                versions: versions.clone(),
+                clock: Arc::clone(&clock),
+            },
+            switches: Switches { store: Arc::clone(&store) },
             cancel: Cancel { store: Arc::clone(&store), clock },
             lineage: ShowLineage { tenant: settings.tenant.clone(), store: Arc::clone(&store), root: root.clone() },
             account,

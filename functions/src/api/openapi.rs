@@ -1,9 +1,9 @@
 //! The OpenAPI 3.1 document, made from the table of routes and the API types.
 
 use freehold_protocol::api::{
-    AppView, BuildStarted, BuildView, CreateInstall, EnrolBuildRunner, ErrorBody, IDEMPOTENCY_KEY, InputsSchema,
+    AppView, Because, BuildStarted, BuildView, CreateInstall, CreateRelease, EnrolBuildRunner, ErrorBody, IDEMPOTENCY_KEY, InputsSchema,
     InstallCreated, InstallInputs, InstallStack, InstallView, JobView, LineagePage, LogPage, Page, PutSource,
-    PutVersion, SetInputs, SourceUpload, StartBuild, StartDeploy, TenantView, VersionDocument, VersionView,
+    PutVersion, ReleaseView, Revoked, SetInputs, SourceUpload, StartBuild, StartDeploy, TenantView, VersionDocument, VersionView,
     WorkflowStarted, WorkflowView,
 };
 use schemars::generate::SchemaSettings;
@@ -88,6 +88,7 @@ const fn is_list(operation: Operation) -> bool {
             | Operation::ListWorkflows
             | Operation::ListLogs
             | Operation::ShowLineage
+            | Operation::ListReleases
     )
 }
 
@@ -124,5 +125,11 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::CancelJob => (None, schema::<JobView>(g)),
         Operation::ListLogs => (None, schema::<LogPage>(g)),
         Operation::ShowLineage => (None, schema::<LineagePage>(g)),
+        Operation::RevokeArtifact => (Some(schema::<Because>(g)), schema::<Revoked>(g)),
+        Operation::CreateRelease => (Some(schema::<CreateRelease>(g)), schema::<ReleaseView>(g)),
+        Operation::ListReleases => (None, schema::<Page<ReleaseView>>(g)),
+        Operation::ShowRelease => (None, schema::<ReleaseView>(g)),
+        Operation::DisableInstall => (Some(schema::<Because>(g)), schema::<InstallView>(g)),
+        Operation::EnableInstall => (None, schema::<InstallView>(g)),
     }
 }

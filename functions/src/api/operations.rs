@@ -2,10 +2,11 @@
 
 use freehold_app::AppError;
 use freehold_app::records::{self, AppRecord, Stored, VersionRecord, app_key, app_pk, load};
+use freehold_app::create_release::{self, ReleaseRecord};
 use freehold_app::{read, show_inputs, show_version, start_build, sync_app};
 use freehold_domain::build::Build;
 use freehold_protocol::api::{
-    CreateInstall, EnrolBuildRunner, InstallCreated, Page, PutSource, PutVersion, SetInputs, StartBuild, StartDeploy,
+    Because, CreateInstall, CreateRelease, EnrolBuildRunner, InstallCreated, Page, PutSource, PutVersion, SetInputs, StartBuild, StartDeploy,
     TenantView, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
@@ -102,6 +103,31 @@ impl Api {
             Operation::ShowLineage => {
                 let after = call.after.as_deref().filter(|after| !after.is_empty());
                 to_json(&self.lineage.show(&call.id("artifact")?, after).await?)
+            }
+            Operation::RevokeArtifact => {
+                to_json(&self.switches.revoke(&call.id("artifact")?, &call.json::<Because>()?).await?)
+            }
+            Operation::CreateRelease => {
+                to_json(&self.releases.create(&call.id("app")?, &call.json::<CreateRelease>()?).await?)
+            }
+            Operation::ListReleases => {
+                let pk = app_pk(&call.id("app")?);
+                let page: Page<ReleaseRecord> = read::page(store, &pk, "release#", call.after.as_deref()).await?;
+                to_json(&map(page, create_release::view))
+            }
+            Operation::ShowRelease => {
+                let release = create_release::release(store, &call.id("app")?, &call.id("release")?).await?;
+                to_json(&create_release::view(release))
+            }
+            Operation::DisableInstall => {
+                let install: InstallId = call.id("install")?;
+                self.switches.disable(&install, &call.json::<Because>()?).await?;
+                to_json(&read::install(&self.versions, &install).await?)
+            }
+            Operation::EnableInstall => {
+                let install: InstallId = call.id("install")?;
+                self.switches.enable(&install).await?;
+                to_json(&read::install(&self.versions, &install).await?)
             }
             Operation::ListLogs => {
                 let job: JobId = call.id("job")?;

@@ -33,6 +33,12 @@ pub enum Operation {
     CancelJob,
     ListLogs,
     ShowLineage,
+    RevokeArtifact,
+    CreateRelease,
+    ListReleases,
+    ShowRelease,
+    DisableInstall,
+    EnableInstall,
 }
 
 /// One line of the table.
@@ -49,7 +55,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// Every route.
-pub const ROUTES: [Route; 26] = [
+pub const ROUTES: [Route; 32] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -81,6 +87,12 @@ pub const ROUTES: [Route; 26] = [
     route(Operation::CancelJob, "POST", "/v1/jobs/{job}/cancel", "Cancels a job"),
     route(Operation::ListLogs, "GET", "/v1/jobs/{job}/logs", "A job's log"),
     route(Operation::ShowLineage, "GET", "/v1/artifacts/{artifact}/lineage", "What made an artifact and where it went"),
+    route(Operation::RevokeArtifact, "POST", "/v1/artifacts/{artifact}/revoke", "Takes an artifact back"),
+    route(Operation::CreateRelease, "POST", "/v1/apps/{app}/releases", "Creates a release of an app"),
+    route(Operation::ListReleases, "GET", "/v1/apps/{app}/releases", "Releases of an app"),
+    route(Operation::ShowRelease, "GET", "/v1/apps/{app}/releases/{release}", "A release and its artifacts"),
+    route(Operation::DisableInstall, "POST", "/v1/installs/{install}/disable", "Sends an install nothing any more"),
+    route(Operation::EnableInstall, "POST", "/v1/installs/{install}/enable", "Lets a disabled install work again"),
 ];
 
 /// Finds operations.

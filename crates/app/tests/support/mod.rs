@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use freehold_app::accept_report::AcceptReport;
 use freehold_app::cancel::Cancel;
 use freehold_app::create_install::CreateInstalls;
+use freehold_app::create_release::CreateReleases;
 use freehold_app::dispatch_job::DispatchJob;
 use freehold_app::finish_workflow::FinishWorkflow;
 use freehold_app::grant_artifact::GrantArtifact;
@@ -24,6 +25,7 @@ use freehold_app::render_stack::RenderStack;
 use freehold_app::start_build::StartBuilds;
 use freehold_app::start_workflow::StartWorkflow;
 use freehold_app::sweep::Sweep;
+use freehold_app::switches::Switches;
 use freehold_app::sync_app::SyncApp;
 use freehold_app::versions::Versions;
 use freehold_app::{AppError, records};
@@ -224,6 +226,14 @@ impl World {
             machines: memory.clone(),
             clock: memory.clone(),
         }
+    }
+
+    pub(crate) fn create_releases(&self) -> CreateReleases {
+        CreateReleases { store: self.memory.clone(), versions: self.versions(), clock: self.memory.clone() }
+    }
+
+    pub(crate) fn switches(&self) -> Switches {
+        Switches { store: self.memory.clone() }
     }
 
     pub(crate) fn show_lineage(&self) -> ShowLineage {

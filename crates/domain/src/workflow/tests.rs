@@ -14,7 +14,7 @@ fn pending() -> Workflow {
         mode: Mode::Maintenance,
         created_at: NOW,
         serial: 1,
-        request: Request::Deploy { version: None, only: BTreeSet::new(), all: false },
+        request: Request::Deploy { version: None, only: BTreeSet::new(), all: false, release: None },
         version: None,
         cancel_requested: None,
         nodes: Vec::new(),

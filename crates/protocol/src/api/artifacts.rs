@@ -1,8 +1,10 @@
-//! Artifacts as the API shows them.
+//! Artifacts and releases as the API shows them, and the two switches.
 
 use serde::{Deserialize, Serialize};
 
 use crate::lineage::Lineage;
+use crate::release::Release;
+use crate::{BuildId, Digest, ReleaseName, Timestamp};
 
 /// `GET /v1/artifacts/{digest}/lineage`: every page has all builds, and some of the uses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,4 +14,44 @@ pub struct LineagePage {
     /// Pass as `after` to go on; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+}
+
+/// `POST /v1/artifacts/{artifact}/revoke`: the artifact is granted to nobody any more; what has it keeps it.
+/// `POST /v1/installs/{install}/disable`: no workflow starts there and nothing is granted; what runs there goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Because {
+    /// Shown to whoever is refused; 1 to 500 characters.
+    pub reason: String,
+}
+
+/// Answers a revocation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Revoked {
+    pub artifact: Digest,
+    pub reason: String,
+    /// The builds that made it.
+    pub builds: Vec<BuildId>,
+}
+
+/// `POST /v1/apps/{app}/releases`: the same contents under the same name again change nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CreateRelease {
+    pub name: ReleaseName,
+    /// The version; the latest one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Digest>,
+}
+
+/// `GET /v1/apps/{app}/releases`, `GET /v1/apps/{app}/releases/{release}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReleaseView {
+    pub name: ReleaseName,
+    /// The digest of the contents.
+    pub digest: Digest,
+    pub contents: Release,
+    pub created_at: Timestamp,
 }

@@ -13,7 +13,7 @@ use crate::app_version::{AppVersion, InputKind};
 use crate::envelope::PublicKey;
 use crate::{AccountId, AppName, BuildId, ComponentName, Digest, InstallId, JobId, Timestamp, WorkflowId};
 
-pub use artifacts::LineagePage;
+pub use artifacts::{Because, CreateRelease, LineagePage, ReleaseView, Revoked};
 pub use workflows::{HistoryView, JobView, LogChunk, LogPage, NodeView, StartDeploy, WorkflowStarted, WorkflowView};
 
 /// The header that makes a POST repeatable: 1 to 128 visible ASCII characters, one value for one intent.
@@ -209,6 +209,9 @@ pub struct BuildView {
     pub size: Option<u64>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// Why the vendor took the artifact back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked: Option<String>,
 }
 
 /// `POST /v1/installs`. The enrolment secret stays with the caller; only the public key that it stands for is sent.
@@ -241,8 +244,11 @@ pub struct InstallView {
     pub app: Option<AppName>,
     pub account: AccountId,
     pub region: String,
-    /// `waiting for runner`, `provisioning`, `deploying`, `ready` or `idle` (nothing deployed yet).
+    /// `disabled`, `waiting for runner`, `provisioning`, `deploying`, `ready` or `idle` (nothing deployed yet).
     pub state: String,
+    /// Why the vendor sends it nothing any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<String>,
     /// The version deployed last to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::report::Fence;
-use crate::{ComponentName, Digest, InstallId, JobId, Timestamp, WorkflowId};
+use crate::{ComponentName, Digest, InstallId, JobId, ReleaseName, Timestamp, WorkflowId};
 
 /// `POST /v1/installs/{install}/deploys`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -15,6 +15,9 @@ pub struct StartDeploy {
     /// The version; the latest one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
+    /// The release, instead of a version: its version, and its artifacts or nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<ReleaseName>,
     /// Inputs to change first; the others stay.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
@@ -50,6 +53,9 @@ pub struct WorkflowView {
     pub ended_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
+    /// The release that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<ReleaseName>,
     #[serde(default)]
     pub nodes: Vec<NodeView>,
 }

@@ -1,0 +1,46 @@
+//! `freehold artifact`: takes an artifact back.
+
+use clap::{Args, Subcommand};
+use freehold_protocol::Digest;
+use freehold_protocol::api::{Because, Revoked};
+
+use crate::context::Context;
+use crate::error::Result;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ArtifactCommand {
+    Revoke(Revoke),
+}
+
+/// Take an artifact back: no install gets it any more, and no release can be made of it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  freehold artifact revoke sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f --reason CVE-2026-1
+
+Installs that have it keep it; `freehold lineage DIGEST` shows which. It cannot be undone: change the source of the
+component and build it again.")]
+pub(crate) struct Revoke {
+    artifact: Digest,
+    /// Why; shown to whoever asks for it, and in its lineage.
+    #[arg(long, value_name = "REASON")]
+    reason: String,
+}
+
+impl ArtifactCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        let Self::Revoke(Revoke { artifact, reason }) = self;
+        let api = context.api().await?;
+        let path = ["v1", "artifacts", artifact.as_str(), "revoke"];
+        let answer: Revoked = api.post(&path, &Because { reason }).await?;
+        context.out.show(&answer, |answer| {
+            let builds: Vec<&str> = answer.builds.iter().map(|build| build.as_str()).collect();
+            format!(
+                "{} is revoked (build {}): {}\n\nnext: freehold lineage {0}",
+                answer.artifact,
+                builds.join(", "),
+                answer.reason
+            )
+        })
+    }
+}

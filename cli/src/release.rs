@@ -1,0 +1,101 @@
+//! `freehold release`: a version and its artifacts, fixed under a name.
+
+use clap::{Args, Subcommand};
+use freehold_protocol::api::{CreateRelease, ReleaseView};
+use freehold_protocol::{AppName, ReleaseName};
+
+use crate::app::VersionName;
+use crate::context::Context;
+use crate::error::Result;
+use crate::output::{Output, Table, short, time};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ReleaseCommand {
+    Create(Create),
+    /// List the releases of an app.
+    List {
+        app: AppName,
+    },
+    /// Show a release and the artifact of each component.
+    Show {
+        app: AppName,
+        name: ReleaseName,
+    },
+}
+
+/// Fix a version of an app, with the artifacts that its components have, under a name.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold release create my-app --name 2026.11
+  freehold release create my-app --version 7 --name 2026.11
+  freehold deploy globex --release 2026.11
+
+A release never changes: creating the same again changes nothing, and other contents need another name.")]
+pub(crate) struct Create {
+    app: AppName,
+    /// Number, digest or the beginning of a digest; the latest version when absent.
+    #[arg(long, value_name = "VERSION")]
+    version: Option<VersionName>,
+    /// What people call it.
+    #[arg(long, value_name = "NAME")]
+    name: ReleaseName,
+}
+
+impl ReleaseCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        let api = context.api().await?;
+        match self {
+            Self::Create(args) => {
+                let version = match &args.version {
+                    Some(name) => Some(name.resolve(&api, &args.app).await?),
+                    None => None,
+                };
+                let request = CreateRelease { name: args.name, version };
+                let view: ReleaseView = api.post(&["v1", "apps", args.app.as_str(), "releases"], &request).await?;
+                context.out.show(&view, |view| {
+                    format!("{}\n\nnext: freehold deploy INSTALL --release {}", render(view, context.out), view.name)
+                })
+            }
+            Self::List { app } => {
+                let all: Vec<ReleaseView> = api.list(&["v1", "apps", app.as_str(), "releases"]).await?;
+                context.out.show(&all, |all| list(all, context.out))
+            }
+            Self::Show { app, name } => {
+                let path = ["v1", "apps", app.as_str(), "releases", name.as_str()];
+                let view: ReleaseView = api.get(&path).await?;
+                context.out.show(&view, |view| render(view, context.out))
+            }
+        }
+    }
+}
+
+fn list(all: &[ReleaseView], out: Output) -> String {
+    let mut table = Table::new(&["RELEASE", "VERSION", "COMPONENTS", "CREATED", "DIGEST"]);
+    for one in all {
+        table.row([
+            one.name.to_string(),
+            short(&one.contents.version),
+            one.contents.artifacts.len().to_string(),
+            time(one.created_at),
+            one.digest.to_string(),
+        ]);
+    }
+    out.table(&table)
+}
+
+fn render(view: &ReleaseView, out: Output) -> String {
+    let mut table = Table::new(&["COMPONENT", "ARTIFACT"]);
+    for (component, artifact) in &view.contents.artifacts {
+        table.row([component.to_string(), artifact.to_string()]);
+    }
+    format!(
+        "release {} of app {}  created {}\n{}\nversion {}\n\n{}",
+        view.name,
+        view.contents.app,
+        time(view.created_at),
+        view.digest,
+        view.contents.version,
+        out.table(&table)
+    )
+}
