@@ -3,6 +3,7 @@
 
 mod action;
 mod build;
+mod chart;
 mod cloud;
 mod cloudformation_stack;
 mod container_image;

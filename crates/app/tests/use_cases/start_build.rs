@@ -192,15 +192,14 @@ async fn what_cannot_be_built_here_yet_is_left_out_and_named() {
     let mut world = unbuilt().await;
     let mut document = app::document();
     document.components[0].spec =
-        serde_json::from_value(serde_json::json!({ "kind": "helm_chart", "chart_name": "info", "namespace": "info" }))
-            .unwrap();
+        serde_json::from_value(serde_json::json!({ "kind": "job", "image_url": "info", "tag": "1" })).unwrap();
     world.sync(&document).await;
 
     let started = world.build("build-1").await;
     world.settle().await;
 
     let left_out: Vec<_> = started.left_out.iter().map(|one| format!("`{}` {}", one.component, one.why)).collect();
-    assert_eq!(left_out, ["`info` is a `helm_chart`"]);
+    assert_eq!(left_out, ["`info` is a `job`"]);
     assert_eq!(words(&started), ["building", "building"]);
     assert_eq!(world.machines[&started.workflow.unwrap()].at, At::Ended("succeeded"));
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::is_false;
-use crate::order::{Package, Source};
+use crate::order::{Package, Recipe, Source};
 use crate::{ActionName, ComponentName, Digest, canonical};
 
 /// One component.
@@ -37,12 +37,17 @@ pub struct Component {
 
 impl Component {
     /// Returns the digest that changes when what is built changes, and only then; nothing for a kind that has no
-    /// build.
+    /// build. A chart whose config names no version is the newest of its first build: to take a newer one, name it.
     ///
     /// # Errors
     /// As [`canonical::digest`].
     pub fn source_digest(&self) -> Result<Option<Digest>, serde_json::Error> {
-        self.spec.package().map(|package| canonical::digest(&(self.source.pinned(), package))).transpose()
+        let Some(package) = self.spec.package() else { return Ok(None) };
+        match self.spec.recipe() {
+            Some(recipe) => canonical::digest(&(self.source.pinned(), package, recipe)),
+            None => canonical::digest(&(self.source.pinned(), package)),
+        }
+        .map(Some)
     }
 }
 
@@ -243,11 +248,44 @@ impl ComponentSpec {
             Self::ContainerImage { .. } => Some(Package::Image),
             Self::TerraformModule { .. } => Some(Package::TerraformModule),
             Self::CloudformationStack { .. } => Some(Package::CloudformationTemplate),
-            Self::HelmChart { .. }
-            | Self::KubernetesManifest { .. }
-            | Self::DockerBuild { .. }
+            Self::HelmChart { .. } => Some(Package::HelmChart),
+            Self::KubernetesManifest { .. } => Some(Package::KubernetesManifest),
+            Self::DockerBuild { .. } => Some(Package::DockerImage),
+            Self::Job { .. } | Self::Pulumi { .. } => None,
+        }
+    }
+
+    /// Returns what a build of the component follows beside its source.
+    pub fn recipe(&self) -> Option<Recipe> {
+        match self {
+            Self::DockerBuild { dockerfile, env_vars, build_args, target } => {
+                let mut args = env_vars.clone();
+                args.extend(build_args.clone());
+                Some(Recipe::Dockerfile { dockerfile: dockerfile.clone(), args, target: target.clone() })
+            }
+            Self::KubernetesManifest { kustomize: Some(kustomize), .. } => {
+                Some(Recipe::Kustomization { options: kustomize.options.clone() })
+            }
+            Self::KubernetesManifest { manifest, kustomize: None, .. } => {
+                Some(Recipe::Manifest { text: manifest.clone() })
+            }
+            Self::ContainerImage { .. }
+            | Self::TerraformModule { .. }
+            | Self::CloudformationStack { .. }
+            | Self::HelmChart { .. }
             | Self::Job { .. }
             | Self::Pulumi { .. } => None,
+        }
+    }
+
+    /// Returns whether a runner can deploy a component of this kind.
+    pub const fn is_deployable(&self) -> bool {
+        match self {
+            Self::ContainerImage { .. }
+            | Self::TerraformModule { .. }
+            | Self::CloudformationStack { .. }
+            | Self::DockerBuild { .. } => true,
+            Self::HelmChart { .. } | Self::KubernetesManifest { .. } | Self::Job { .. } | Self::Pulumi { .. } => false,
         }
     }
 }

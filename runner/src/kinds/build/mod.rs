@@ -1,6 +1,7 @@
 //! `build`: makes an artifact from its source and pushes it to the tenant registry, blobs first. Doing it again with the
 //! same source gives the same digest and changes nothing.
 
+mod chart;
 mod image;
 mod layout;
 mod package;
@@ -38,12 +39,16 @@ pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure
             let template = package::find_template(&directory).map_err(Failure::new)?;
             until_stopped(job, push(job, work, &template, TEMPLATE_LAYER, TEMPLATE_ARTIFACT)).await?
         }
+        (Package::HelmChart, _) => chart::build(job, work).await?,
         (
             package,
             source @ (Source::Image { .. } | Source::EcrImage { .. } | Source::Chart { .. } | Source::Version),
         ) => {
             let (package, source) = (package.words(), source.words());
             return Err(Failure::new(format!("{package} is not built from {source}")));
+        }
+        (package @ (Package::DockerImage | Package::KubernetesManifest), _) => {
+            return Err(Failure::new(format!("{} is not built here yet", package.words())));
         }
     };
     job.log.line(&format!("built `{}` as {}", work.component, artifact.digest));
