@@ -2,8 +2,10 @@
 //! same source gives the same digest and changes nothing.
 
 mod chart;
+mod dockerfile;
 mod image;
 mod layout;
+mod manifests;
 mod package;
 mod source;
 
@@ -14,6 +16,8 @@ use freehold_protocol::order::{
     BuildArtifact, MODULE_ARTIFACT, MODULE_LAYER, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER,
 };
 
+pub use dockerfile::BUILDERS;
+
 use super::{Done, Failure, archive, sdk_config, until_stopped};
 use crate::job::Job;
 use crate::registry::ecr_repository;
@@ -21,6 +25,9 @@ use crate::registry::ecr_repository;
 pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
     let artifact = match (&work.package, &work.source) {
         (Package::Image, Source::Image { reference }) => until_stopped(job, image::copy(job, work, reference)).await?,
+        (Package::Image, Source::EcrImage { reference, region, role_arn }) => {
+            until_stopped(job, image::copy_private(job, work, reference, region, role_arn)).await?
+        }
         (Package::Image, Source::Directory { .. } | Source::Git { .. }) => {
             let directory = source::fetch(job, &work.source).await?;
             until_stopped(job, async {
@@ -40,15 +47,14 @@ pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure
             until_stopped(job, push(job, work, &template, TEMPLATE_LAYER, TEMPLATE_ARTIFACT)).await?
         }
         (Package::HelmChart, _) => chart::build(job, work).await?,
+        (Package::DockerImage, Source::Directory { .. } | Source::Git { .. }) => dockerfile::build(job, work).await?,
+        (Package::KubernetesManifest, _) => manifests::build(job, work).await?,
         (
             package,
             source @ (Source::Image { .. } | Source::EcrImage { .. } | Source::Chart { .. } | Source::Version),
         ) => {
             let (package, source) = (package.words(), source.words());
             return Err(Failure::new(format!("{package} is not built from {source}")));
-        }
-        (package @ (Package::DockerImage | Package::KubernetesManifest), _) => {
-            return Err(Failure::new(format!("{} is not built here yet", package.words())));
         }
     };
     job.log.line(&format!("built `{}` as {}", work.component, artifact.digest));
