@@ -289,3 +289,54 @@ impl ComponentSpec {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn digest(spec: Value, source: Source) -> Option<Digest> {
+        let component = Component {
+            name: "api".parse().unwrap(),
+            var_name: String::new(),
+            dependencies: BTreeSet::new(),
+            references: BTreeSet::new(),
+            deploy_timeout_secs: 60,
+            build_timeout_secs: None,
+            source,
+            spec: serde_json::from_value(spec).unwrap(),
+            settings: ComponentSettings::default(),
+        };
+        component.source_digest().unwrap()
+    }
+
+    #[test]
+    fn what_a_build_follows_beside_its_source_changes_what_it_is() {
+        let manifest = |text: &str, namespace: &str| {
+            let spec = json!({ "kind": "kubernetes_manifest", "manifest": text, "namespace": namespace });
+            digest(spec, Source::Version).unwrap()
+        };
+        let docker = |spec: Value| {
+            let mut all = json!({ "kind": "docker_build", "dockerfile": "Dockerfile" });
+            all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+            digest(all, Source::Directory { digest: Digest::of(b"files") }).unwrap()
+        };
+
+        assert_eq!(manifest("kind: A", "one"), manifest("kind: A", "two"));
+        assert_ne!(manifest("kind: A", "one"), manifest("kind: B", "one"));
+        assert_ne!(docker(json!({})), docker(json!({ "target": "debug" })));
+        assert_eq!(docker(json!({ "build_args": { "A": "1" } })), docker(json!({ "env_vars": { "A": "1" } })));
+    }
+
+    #[test]
+    fn a_source_that_needs_nothing_beside_has_the_digest_that_it_always_had() {
+        let source = Source::Image { reference: "example/api:1".into() };
+
+        let found = digest(json!({ "kind": "container_image" }), source.clone()).unwrap();
+
+        assert_eq!(found, canonical::digest(&(source, Package::Image)).unwrap());
+        assert_eq!(found.as_str(), "sha256:01e7f1668fbbaf019177291ac44c578571ef07103d9196220cfaa3d784f0930a");
+        assert_eq!(digest(json!({ "kind": "job", "image_url": "i", "tag": "t" }), Source::Version), None);
+    }
+}
