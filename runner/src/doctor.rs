@@ -12,6 +12,7 @@ use crate::aws;
 use crate::config::{Config, Role, SandboxKind};
 use crate::enrol;
 use crate::identity::Identity;
+use crate::kinds::BUILDERS;
 
 /// How long the sandbox program may take to show that it works.
 const SANDBOX_DEADLINE: Duration = Duration::from_secs(10);
@@ -183,6 +184,9 @@ async fn programs(config: &Config) -> Vec<Finding> {
         };
         findings.push(Finding::new("terraform", terraform));
     }
+    if config.role == Role::Build {
+        findings.push(image_builder().await);
+    }
     findings.push(match config.sandbox {
         SandboxKind::Bubblewrap => Finding::new("sandbox", bubblewrap().await),
         SandboxKind::None => {
@@ -191,6 +195,37 @@ async fn programs(config: &Config) -> Vec<Finding> {
         }
     });
     findings
+}
+
+/// Says which program makes images of Dockerfiles; none is fine as long as no component needs one.
+async fn image_builder() -> Finding {
+    let what = "image builder";
+    let Some(path) = BUILDERS.iter().find_map(|name| found(name)) else {
+        let detail = "neither `buildah` nor `buildctl` is on PATH: components of type `docker_build` cannot be built; \
+                      install the package `buildah` if there are any";
+        return Finding { what: what.into(), state: State::Off(detail.into()) };
+    };
+    let shown = path.display().to_string();
+    if !path.ends_with("buildah") || rustix::process::geteuid().is_root() {
+        return Finding::new(what, Ok(shown));
+    }
+    // Files of an image belong to many users, which a user that is not root has from `/etc/subuid` alone.
+    let mut command = tokio::process::Command::new(&path);
+    command.args(["unshare", "true"]).stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(SANDBOX_DEADLINE, command.output()).await;
+    Finding::new(
+        what,
+        match output {
+            Ok(Ok(output)) if output.status.success() => Ok(shown),
+            Ok(Ok(output)) => Err(format!(
+                "`buildah` cannot make a user namespace: {}; install the package `uidmap` and give this user ranges in \
+                 `/etc/subuid` and `/etc/subgid`",
+                String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default()
+            )),
+            Ok(Err(error)) => Err(format!("`{shown}` does not start: {error}")),
+            Err(_) => Err(format!("`buildah` did nothing for {} s", SANDBOX_DEADLINE.as_secs())),
+        },
+    )
 }
 
 async fn bubblewrap() -> Result<String, String> {

@@ -200,6 +200,7 @@ mod tests {
             build: BuildId::derive(&app, &Digest::of(b""), &component),
             component,
             package: Package::Image,
+            recipe: None,
             source: Source::Image { reference: "docker.io/library/nginx:1".into() },
             repository: "fh-acme".into(),
         })

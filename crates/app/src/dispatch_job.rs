@@ -1,8 +1,13 @@
 //! Turns a queued job into a signed order, or a cancel into a signed message, in the install's orders queue.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
@@ -12,9 +17,9 @@ use freehold_domain::workflow::{Node, Target, Workflow};
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input};
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
 use freehold_protocol::order::{
-    ApplyTerraform, Artifact, BuildArtifact, Cancel, DeployStack, Order, RunAction, SyncImage, Work,
+    ApplyTerraform, Artifact, BuildArtifact, Cancel, DeployStack, Order, Recipe, RunAction, SyncImage, Work,
 };
-use freehold_protocol::{BuildId, ComponentName, Envelope, TenantName};
+use freehold_protocol::{AppName, BuildId, ComponentName, Envelope, TenantName};
 use serde_json::json;
 
 use crate::AppError;
@@ -28,6 +33,9 @@ use crate::{advance, context};
 /// How old an order may be when its second copy is sent, in seconds: SQS drops a duplicate for five minutes
 /// (Amazon SQS developer guide, "Using the message deduplication ID").
 const RESEND_WORTH_SECS: u64 = 280;
+
+/// The longest manifest that an order carries as it is, in bytes.
+const MAX_PLAIN_MANIFEST: usize = 32 * 1024;
 
 /// What dispatching needs.
 #[derive(Clone)]
@@ -153,6 +161,7 @@ impl DispatchJob {
                 component: component.clone(),
                 package: record.package,
                 source: record.source,
+                recipe: self.recipe(workflow, app, component).await?,
                 repository: self.repository.clone(),
             };
             let (work, context) = (Work::Build(work), json!({ "nuon": {} }));
@@ -190,9 +199,26 @@ impl DispatchJob {
         Ok(Task { work, context, sensitive_inputs: sensitive_inputs(&version) })
     }
 
-    async fn build(&self, app: &freehold_protocol::AppName, build: &BuildId) -> Result<Build, AppError> {
+    async fn build(&self, app: &AppName, build: &BuildId) -> Result<Build, AppError> {
         let record: Option<Stored<Build>> = load(&*self.store, &build_key(app, build)).await?;
         Ok(record.ok_or_else(|| AppError::internal(format!("build `{build}` does not exist")))?.value)
+    }
+
+    /// Returns what the workflow's app version says of a build beside its source.
+    async fn recipe(
+        &self,
+        workflow: &Workflow,
+        app: &AppName,
+        component: &ComponentName,
+    ) -> Result<Option<Recipe>, AppError> {
+        let freehold_domain::workflow::Request::Build { version: Some(version), .. } = &workflow.request else {
+            return Ok(None);
+        };
+        let document = self.versions.load(app, Some(version)).await?.document;
+        let found = document
+            .component(component)
+            .ok_or_else(|| AppError::internal(format!("version has no component `{component}`")))?;
+        found.spec.recipe().map(packed).transpose()
     }
 
     async fn deployed(&self, install: &Install) -> Result<BTreeMap<ComponentName, Deployed>, AppError> {
@@ -206,6 +232,19 @@ struct Task {
     work: Work,
     context: serde_json::Value,
     sensitive_inputs: Vec<Input>,
+}
+
+/// Packs a long manifest: definitions of custom resources fit an order only so.
+fn packed(recipe: Recipe) -> Result<Recipe, AppError> {
+    let Recipe::Manifest { text } = &recipe else { return Ok(recipe) };
+    if text.len() <= MAX_PLAIN_MANIFEST {
+        return Ok(recipe);
+    }
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    let bytes = gzip.write_all(text.as_bytes()).and_then(|()| gzip.finish());
+    // INVARIANT: writing to memory does not fail.
+    let bytes = bytes.map_err(|error| AppError::internal(format!("could not pack a manifest: {error}")))?;
+    Ok(Recipe::PackedManifest { gzip: BASE64.encode(bytes) })
 }
 
 /// Returns the sensitive inputs as the runner needs them: orders are small.
@@ -226,7 +265,9 @@ fn component_work(version: &AppVersion, name: &ComponentName, artifact: Artifact
         version.component(name).ok_or_else(|| AppError::internal(format!("version has no component `{name}`")))?;
     let component_name = name.clone();
     Ok(match component.spec.clone() {
-        ComponentSpec::ContainerImage { .. } => Work::ContainerImage(SyncImage { component: component_name, artifact }),
+        ComponentSpec::ContainerImage { .. } | ComponentSpec::DockerBuild { .. } => {
+            Work::ContainerImage(SyncImage { component: component_name, artifact })
+        }
         ComponentSpec::TerraformModule { terraform_version, vars, env_vars, var_files } => {
             Work::TerraformModule(ApplyTerraform {
                 component: component_name,
@@ -248,7 +289,6 @@ fn component_work(version: &AppVersion, name: &ComponentName, artifact: Artifact
         }
         ComponentSpec::HelmChart { .. }
         | ComponentSpec::KubernetesManifest { .. }
-        | ComponentSpec::DockerBuild { .. }
         | ComponentSpec::Job { .. }
         | ComponentSpec::Pulumi { .. } => {
             // INVARIANT: a version with such a component is never planned.

@@ -55,8 +55,14 @@ fn resolved(version: &Version, builds: &BTreeMap<ComponentName, Build>) -> Vec<R
 fn copied(build: Option<&Build>) -> Option<String> {
     let build = build?;
     match (&build.state, build.package) {
-        (BuildState::Built { artifact, .. }, Package::Image) => Some(artifact.digest.to_string()),
-        (BuildState::Built { .. }, Package::TerraformModule | Package::CloudformationTemplate)
+        (BuildState::Built { artifact, .. }, Package::Image | Package::HelmChart) => Some(artifact.digest.to_string()),
+        (
+            BuildState::Built { .. },
+            Package::TerraformModule
+            | Package::CloudformationTemplate
+            | Package::DockerImage
+            | Package::KubernetesManifest,
+        )
         | (BuildState::Building { .. } | BuildState::Failed { .. }, _) => None,
     }
 }

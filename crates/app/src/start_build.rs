@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
-use freehold_domain::deployable::is_deployable;
 use freehold_domain::install::{BUILD_INSTALL, Install, Serves};
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
 use freehold_protocol::api::{BuildStarted, BuildView, EnrolBuildRunner, LeftOut, StartBuild};
@@ -132,6 +131,7 @@ impl StartBuilds {
             request: Request::Build {
                 app: app.clone(),
                 builds: due.iter().map(|one| (one.component.clone(), one.id.clone())).collect(),
+                version: Some(version.version.clone()),
             },
         };
         self.begin(&install, new, writes).await?;
@@ -196,7 +196,7 @@ impl StartBuilds {
 
 fn answer(version: &Version, workflow: Option<WorkflowId>, builds: &BTreeMap<ComponentName, Build>) -> BuildStarted {
     let components = version.document.components.iter();
-    let left_out = components.filter(|component| !is_deployable(&component.spec)).map(|component| LeftOut {
+    let left_out = components.filter(|component| component.spec.package().is_none()).map(|component| LeftOut {
         component: component.name.clone(),
         why: format!("is a `{}`", component.spec.kind()),
     });

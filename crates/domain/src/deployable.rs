@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use freehold_protocol::app_version::{Action, AppVersion, Component, ComponentSpec, Platform, Reference, RolePolicy};
-use freehold_protocol::order::Source;
 
 /// The thing in the way, as a person may read it after "app `x` cannot be deployed here yet:".
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,18 +19,9 @@ impl std::fmt::Display for Undeployable {
     }
 }
 
-/// Whether a component of this kind can be built and deployed.
+/// Whether a component of this kind can be deployed.
 pub const fn is_deployable(spec: &ComponentSpec) -> bool {
-    match spec {
-        ComponentSpec::ContainerImage { .. }
-        | ComponentSpec::TerraformModule { .. }
-        | ComponentSpec::CloudformationStack { .. } => true,
-        ComponentSpec::HelmChart { .. }
-        | ComponentSpec::KubernetesManifest { .. }
-        | ComponentSpec::DockerBuild { .. }
-        | ComponentSpec::Job { .. }
-        | ComponentSpec::Pulumi { .. } => false,
-    }
+    spec.is_deployable()
 }
 
 /// Returns everything in the way of installing `version`; nothing when it can be installed.
@@ -64,9 +54,6 @@ fn component_why(component: &Component) -> Vec<String> {
         return vec![format!("is a `{}`", component.spec.kind())];
     }
     let mut why = references_why(&component.references);
-    if matches!(component.source, Source::EcrImage { .. }) {
-        why.push("is an image of a private registry".into());
-    }
     if let ComponentSpec::ContainerImage { verification: Some(verification) } = &component.spec
         && verification.require_signature
     {
@@ -103,6 +90,7 @@ fn references_why(references: &BTreeSet<Reference>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use freehold_protocol::app_version::ComponentSettings;
+    use freehold_protocol::order::Source;
 
     use super::*;
 

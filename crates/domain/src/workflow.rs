@@ -48,7 +48,13 @@ pub enum Request {
     /// Runs an action.
     Action { action: ActionName },
     /// Builds these components of an app.
-    Build { app: freehold_protocol::AppName, builds: Vec<(ComponentName, BuildId)> },
+    Build {
+        app: freehold_protocol::AppName,
+        builds: Vec<(ComponentName, BuildId)>,
+        /// The app version that says how; workflows of before have none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<Digest>,
+    },
 }
 
 /// What a workflow is for; also the name of its state machine.

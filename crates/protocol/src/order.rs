@@ -234,8 +234,37 @@ pub struct BuildArtifact {
     pub component: ComponentName,
     pub package: Package,
     pub source: Source,
+    /// What the app version says of the build beside its source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<Recipe>,
     /// The tenant registry's repository name.
     pub repository: String,
+}
+
+/// What a build follows beside its source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Recipe {
+    /// A Dockerfile of the source's directory.
+    Dockerfile {
+        /// Relative to the source's directory.
+        dockerfile: String,
+        /// Values of `ARG`.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        args: BTreeMap<String, String>,
+        /// A stage; empty for the last.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        target: String,
+    },
+    /// The text of a manifest, a template.
+    Manifest { text: String },
+    /// The same, gzipped and in base64: how an order carries a long one.
+    PackedManifest { gzip: String },
+    /// A directory that Kustomize makes a manifest from, and what it is told beside.
+    Kustomization {
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        options: BTreeMap<String, Value>,
+    },
 }
 
 /// What form a build gives its source.
@@ -249,6 +278,13 @@ pub enum Package {
     TerraformModule,
     /// A CloudFormation template: one layer of [`TEMPLATE_LAYER`], the template's bytes.
     CloudformationTemplate,
+    /// A Helm chart with its dependencies, as Helm itself stores it: a config of [`CHART_CONFIG`], `Chart.yaml` as JSON,
+    /// and one layer of [`CHART_LAYER`].
+    HelmChart,
+    /// An image made by a Dockerfile.
+    DockerImage,
+    /// Kubernetes objects: one layer of [`MANIFEST_LAYER`], the template's text, or of [`KUSTOMIZATION_LAYER`].
+    KubernetesManifest,
 }
 
 impl Package {
@@ -258,6 +294,9 @@ impl Package {
             Self::Image => "an image",
             Self::TerraformModule => "a Terraform module",
             Self::CloudformationTemplate => "a CloudFormation template",
+            Self::HelmChart => "a Helm chart",
+            Self::DockerImage => "an image of a Dockerfile",
+            Self::KubernetesManifest => "a Kubernetes manifest",
         }
     }
 }
@@ -270,6 +309,19 @@ pub const TEMPLATE_LAYER: &str = "application/vnd.freehold.cloudformation.templa
 pub const MODULE_ARTIFACT: &str = "application/vnd.freehold.terraform.module.v1";
 /// Artifact type of a template.
 pub const TEMPLATE_ARTIFACT: &str = "application/vnd.freehold.cloudformation.template.v1+artifact";
+/// Media type of a chart's config (Helm, "Use OCI-based registries").
+pub const CHART_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
+/// Media type of a chart's layer: a gzipped tar with the chart below its name.
+pub const CHART_LAYER: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+/// Media type of a manifest's layer: YAML, which is a template.
+pub const MANIFEST_LAYER: &str = "application/vnd.freehold.kubernetes.manifest.v1+yaml";
+/// Artifact type of a manifest.
+pub const MANIFEST_ARTIFACT: &str = "application/vnd.freehold.kubernetes.manifest.v1";
+/// Media type of a kustomization's layer, packed as a module is: `kustomization/` with the directory, and
+/// `options.json` with what the config says beside it.
+pub const KUSTOMIZATION_LAYER: &str = "application/vnd.freehold.kubernetes.kustomization.v1.tar+gzip";
+/// Artifact type of a kustomization.
+pub const KUSTOMIZATION_ARTIFACT: &str = "application/vnd.freehold.kubernetes.kustomization.v1";
 
 /// Where a build takes its input from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -168,6 +168,7 @@ fn orders() {
                 commit: "0".repeat(40),
                 directory: "net".into(),
             },
+            recipe: None,
             repository: "fh-acme".into(),
         })),
     );

@@ -12,6 +12,8 @@ use tar::{Archive, Builder, EntryType, Header};
 /// The most bytes that an archive may hold when unpacked, and the most entries: a small file must not fill the disk.
 const MAX_BYTES: u64 = 1024 * 1024 * 1024;
 const MAX_ENTRIES: usize = 100_000;
+/// The most bytes of an image that was built here.
+const MAX_IMAGE_BYTES: u64 = 32 * 1024 * 1024 * 1024;
 
 /// Directories that are no part of a module: version control and what Terraform makes.
 const LEFT_OUT: [&str; 2] = [".git", ".terraform"];
@@ -96,8 +98,17 @@ fn append<W: io::Write>(tar: &mut Builder<W>, root: &Path, path: &Path) -> Resul
 
 /// Unpacks the archive at `archive` into the empty directory `into`.
 pub(super) fn unpack(archive: &Path, into: &Path) -> Result<(), ArchiveError> {
+    unpack_from(GzDecoder::new(File::open(archive)?), MAX_BYTES, into)
+}
+
+/// Unpacks a tar that is not gzipped, and may be larger: an image layout.
+pub(super) fn unpack_plain(archive: &Path, into: &Path) -> Result<(), ArchiveError> {
+    unpack_from(File::open(archive)?, MAX_IMAGE_BYTES, into)
+}
+
+fn unpack_from<R: Read>(from: R, max: u64, into: &Path) -> Result<(), ArchiveError> {
     std::fs::create_dir_all(into)?;
-    let mut bytes = Counted { inner: GzDecoder::new(File::open(archive)?), left: MAX_BYTES };
+    let mut bytes = Counted { inner: from, left: max };
     let mut tar = Archive::new(&mut bytes);
     tar.set_preserve_mtime(false);
     tar.set_overwrite(true);

@@ -23,6 +23,7 @@ use freehold_protocol::report::Outcome;
 use serde_json::Value;
 
 use crate::job::Job;
+pub use build::BUILDERS;
 use failure::Failure;
 
 /// What a job made.

@@ -13,6 +13,15 @@ use freehold_oci::{Login, RegistryError, Repository, client};
 /// # Errors
 /// [`RegistryError::Login`] when ECR gives none.
 pub async fn repository(sdk: &SdkConfig, name: &str) -> Result<Repository, RegistryError> {
+    let (login, address) = login(sdk).await?;
+    Repository::new(client()?, &address, name, login)
+}
+
+/// Returns the login to the registry of the account that `sdk`'s credentials belong to, and the registry's address.
+///
+/// # Errors
+/// [`RegistryError::Login`] when ECR gives none.
+pub async fn login(sdk: &SdkConfig) -> Result<(Login, String), RegistryError> {
     let answer = aws_sdk_ecr::Client::new(sdk)
         .get_authorization_token()
         .send()
@@ -21,7 +30,7 @@ pub async fn repository(sdk: &SdkConfig, name: &str) -> Result<Repository, Regis
     let data = answer.authorization_data().first().ok_or_else(|| missing("login"))?;
     let address = data.proxy_endpoint().ok_or_else(|| missing("address"))?;
     let login = decode(data.authorization_token().ok_or_else(|| missing("token"))?)?;
-    Repository::new(client()?, address, name, login)
+    Ok((login, address.to_owned()))
 }
 
 fn missing(what: &str) -> RegistryError {

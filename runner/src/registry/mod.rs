@@ -2,4 +2,4 @@
 
 mod ecr;
 
-pub use ecr::repository as ecr_repository;
+pub use ecr::{login as ecr_login, repository as ecr_repository};

@@ -94,12 +94,25 @@ pub fn inside(job: &Job, path: &str) -> String {
 /// # Errors
 /// [`SandboxError`] when it could not be started.
 pub async fn run(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
+    run_in(job.config.sandbox, job, program).await
+}
+
+/// Runs a program that makes namespaces of its own, which it cannot inside of a sandbox: it gets a clean environment and
+/// starts in the workspace, and nothing else is apart.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_outside(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
+    run_in(SandboxKind::None, job, program).await
+}
+
+async fn run_in(kind: SandboxKind, job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
     if let Some(reason) = job.stop.reason() {
         return Ok(Ended::Stopped(reason));
     }
     let name = program.executable.display().to_string();
     let not_run = |source| SandboxError::NotRun { program: name.clone(), source };
-    let Started { mut child, group } = match job.config.sandbox {
+    let Started { mut child, group } = match kind {
         SandboxKind::Bubblewrap => bubblewrap::start(job, &program).await?,
         SandboxKind::None => start_plainly(job, &program).map_err(not_run)?,
     };
@@ -120,7 +133,7 @@ pub async fn run(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError>
     // What it left behind goes before its output is read to the end: it may hold the other end of the pipe.
     drop(group);
     let last_words = pump.finish().await;
-    if job.config.sandbox == SandboxKind::Bubblewrap && status.code() == Some(1) && last_words.starts_with("bwrap: ") {
+    if kind == SandboxKind::Bubblewrap && status.code() == Some(1) && last_words.starts_with("bwrap: ") {
         return Err(SandboxError::NotMade(last_words));
     }
     Ok(Ended::Code { code: code(status), last_words })

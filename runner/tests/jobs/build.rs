@@ -133,3 +133,57 @@ async fn an_image_is_copied_with_all_platforms_and_named_by_digest() {
 
     assert_eq!((artifact.digest, artifact.manifests.len(), artifact.blobs.len()), (digest, 3, 5));
 }
+
+/// Makes a role of the other account that may read its registry, for whoever is in the account of the builds.
+async fn reader(cloud: &Cloud) -> String {
+    let template = serde_json::json!({ "Resources": { "Reader": { "Type": "AWS::IAM::Role", "Properties": {
+        "RoleName": "reader",
+        "AssumeRolePolicyDocument": { "Version": "2012-10-17", "Statement": [{
+            "Effect": "Allow",
+            "Principal": { "AWS": format!("arn:aws:iam::{}:root", crate::cloud::TENANT_ACCOUNT) },
+            "Action": "sts:AssumeRole",
+        }] },
+        "Policies": [{ "PolicyName": "read", "PolicyDocument": { "Version": "2012-10-17", "Statement": [{
+            "Effect": "Allow",
+            "Action": ["ecr:GetAuthorizationToken", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+            "Resource": "*",
+        }] } }],
+    } } } });
+    let stacks = aws_sdk_cloudformation::Client::new(&cloud.customer);
+    let named = aws_sdk_cloudformation::types::Capability::CapabilityNamedIam;
+    let make = stacks.create_stack().stack_name("reader").template_body(template.to_string()).capabilities(named);
+    make.send().await.unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    loop {
+        let answer = stacks.describe_stacks().stack_name("reader").send().await.unwrap();
+        let status = answer.stacks().first().unwrap().stack_status().unwrap().as_str().to_owned();
+        if status == "CREATE_COMPLETE" {
+            return format!("arn:aws:iam::{}:role/reader", crate::fixture::ACCOUNT);
+        }
+        assert!(status == "CREATE_IN_PROGRESS" && std::time::Instant::now() < deadline, "{status}");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_image_of_a_private_registry_is_read_with_its_role() {
+    let Some(cloud) = Cloud::here("build::an_image_of_a_private_registry_is_read_with_its_role").await else { return };
+    // The vendor's images are in another account than its builds.
+    let registry = ecr_repository(&cloud.customer, crate::fixture::REPOSITORY).await.unwrap();
+    let digest = push_index(&registry, "v1").await;
+    let role = reader(&cloud).await;
+    let host = registry.address().trim_start_matches("http://").split('/').next().unwrap().to_owned();
+    let source = |host: &str, tag: &str| Source::EcrImage {
+        reference: format!("{host}/{}:{tag}", crate::fixture::REPOSITORY),
+        region: "eu-west-1".into(),
+        role_arn: role.clone(),
+    };
+
+    let artifact = built(cloud.build(Package::Image, source(&host, "v1")).await);
+    let absent = reason(cloud.build(Package::Image, source(&host, "v2")).await).0;
+    let other = reason(cloud.build(Package::Image, source("registry.example.com", "v1")).await).0;
+
+    assert_eq!((artifact.digest, artifact.manifests.len(), artifact.blobs.len()), (digest, 3, 5));
+    assert!(absent.contains("has no manifest `v2`"), "{absent}");
+    assert!(other.ends_with("the image is in `registry.example.com`; correct the image or the region"), "{other}");
+}

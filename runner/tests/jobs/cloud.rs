@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use freehold_oci::Version;
 use freehold_protocol::Digest;
 use freehold_protocol::grant::{BlobUrl, GrantAnswer, ManifestBytes};
-use freehold_protocol::order::{Artifact, BuildArtifact, Package, Source, Work};
+use freehold_protocol::order::{Artifact, BuildArtifact, Package, Recipe, Source, Work};
 use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::Outcome;
 use freehold_runner::aws::sdk_config;
@@ -56,7 +56,12 @@ impl Cloud {
 
     /// Builds as the build runner does; returns the artifact in the tenant registry.
     pub(crate) async fn build(&self, package: Package, source: Source) -> Outcome {
-        let bench = build_bench(package, source);
+        self.build_by(package, source, None).await
+    }
+
+    /// The same, with what the app version says of it.
+    pub(crate) async fn build_by(&self, package: Package, source: Source, recipe: Option<Recipe>) -> Outcome {
+        let bench = recipe_bench(package, source, recipe);
         let outcome = execute(&bench.job).await;
         println!("{}", bench.log());
         outcome
@@ -100,11 +105,17 @@ impl Cloud {
 }
 
 pub(crate) fn build_bench(package: Package, source: Source) -> Bench {
+    recipe_bench(package, source, None)
+}
+
+/// A bench of the build runner.
+pub(crate) fn recipe_bench(package: Package, source: Source, recipe: Option<Recipe>) -> Bench {
     let mut bench = Bench::new(Work::Build(BuildArtifact {
         build: "bld_00000000000000000001".parse().unwrap(),
         component: "network".parse().unwrap(),
         package,
         source,
+        recipe,
         repository: TENANT_REPOSITORY.into(),
     }));
     bench.change_config(|config| config.bucket = Some(TENANT_BUCKET.into()));

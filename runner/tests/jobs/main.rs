@@ -3,10 +3,13 @@
 
 mod action;
 mod build;
+mod chart;
 mod cloud;
 mod cloudformation_stack;
 mod container_image;
+mod docker_build;
 mod fixture;
+mod manifest;
 #[path = "../../../crates/oci/tests/suite/registry.rs"]
 mod registry;
 mod sandbox;

@@ -147,6 +147,7 @@ async fn copy(program: &std::path::Path, image: &str, target: &str, name: &str) 
         build: BuildId::derive(&app, &Digest::of(image.as_bytes()), &component),
         component,
         package: Package::Image,
+        recipe: None,
         source: Source::Image { reference: image.to_owned() },
         repository: "app".to_owned(),
     });

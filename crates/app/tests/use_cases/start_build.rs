@@ -4,8 +4,10 @@ use freehold_app::Kind;
 use freehold_app::memory::Fault;
 use freehold_protocol::api::{BuildStarted, StartBuild};
 use freehold_protocol::app_version::{AppVersion, Component};
-use freehold_protocol::order::Source;
+use freehold_protocol::order::{Order, Recipe, Source, Work};
 use freehold_protocol::report::Outcome;
+use freehold_protocol::{Digest, Envelope};
+use serde_json::json;
 
 use crate::support::runner::Behaviour;
 use crate::support::walk::At;
@@ -192,15 +194,48 @@ async fn what_cannot_be_built_here_yet_is_left_out_and_named() {
     let mut world = unbuilt().await;
     let mut document = app::document();
     document.components[0].spec =
-        serde_json::from_value(serde_json::json!({ "kind": "helm_chart", "chart_name": "info", "namespace": "info" }))
-            .unwrap();
+        serde_json::from_value(json!({ "kind": "job", "image_url": "info", "tag": "1" })).unwrap();
     world.sync(&document).await;
 
     let started = world.build("build-1").await;
     world.settle().await;
 
     let left_out: Vec<_> = started.left_out.iter().map(|one| format!("`{}` {}", one.component, one.why)).collect();
-    assert_eq!(left_out, ["`info` is a `helm_chart`"]);
+    assert_eq!(left_out, ["`info` is a `job`"]);
     assert_eq!(words(&started), ["building", "building"]);
     assert_eq!(world.machines[&started.workflow.unwrap()].at, At::Ended("succeeded"));
+}
+
+#[tokio::test]
+async fn an_order_carries_what_the_version_says_of_the_build_beside_its_source() {
+    let mut world = unbuilt().await;
+    let mut document = app::document();
+    let files = Source::Directory { digest: Digest::of(b"files") };
+    let long = "kind: CustomResourceDefinition\n".repeat(10_000);
+    let specs = [
+        (json!({ "kind": "docker_build", "dockerfile": "Dockerfile", "env_vars": { "A": "1" } }), files),
+        (json!({ "kind": "kubernetes_manifest", "namespace": "n", "manifest": "kind: Namespace" }), Source::Version),
+        (json!({ "kind": "kubernetes_manifest", "namespace": "n", "manifest": long }), Source::Version),
+    ];
+    for (component, (spec, source)) in document.components.iter_mut().zip(specs) {
+        (component.spec, component.source) = (serde_json::from_value(spec).unwrap(), source);
+    }
+    world.sync(&document).await;
+
+    world.build("build-1").await;
+    world.settle().await;
+
+    let orders = world.memory.orders.lock().unwrap().clone();
+    let recipe = |(_, _, _, body): &(String, String, String, String)| {
+        let envelope = Envelope::parse(body.as_bytes()).unwrap();
+        let order: Order = envelope.open_delegated(&world.keys.public(), &world.tenant, world.now()).unwrap();
+        let Work::Build(work) = order.work else { panic!("{:?}", order.work) };
+        work.recipe.unwrap()
+    };
+    let recipes: Vec<Recipe> = orders.iter().map(recipe).collect();
+    let args = [("A".to_owned(), "1".to_owned())].into();
+    assert_eq!(recipes[0], Recipe::Dockerfile { dockerfile: "Dockerfile".into(), args, target: String::new() });
+    assert_eq!(recipes[1], Recipe::Manifest { text: "kind: Namespace".into() });
+    let Recipe::PackedManifest { gzip } = &recipes[2] else { panic!("{:?}", recipes[2]) };
+    assert!(gzip.len() < 10_000, "{}", gzip.len());
 }

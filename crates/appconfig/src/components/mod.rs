@@ -74,7 +74,7 @@ impl Builder<'_> {
         let name = self.name(checked)?;
         let settings = settings::settings(checked, &mut self.sources.drafts);
         let (source, spec) = self.made_of(Subject { checked, name: &name })?;
-        if spec.package().is_none() {
+        if !spec.is_deployable() {
             let first = || (0, name.clone(), checked.place_of(root, "type"));
             self.waiting.entry(spec.kind()).or_insert_with(first).0 += 1;
         }

@@ -128,6 +128,9 @@ impl Builder<'_> {
     pub(super) fn docker(&mut self, subject: Subject<'_>) -> Option<(Source, ComponentSpec)> {
         let source = self.code(subject, &["source", "public_repo", "connected_repo"], "build's files")?;
         let Subject { checked, .. } = subject;
+        for key in ["env_vars", "build_args"] {
+            self.without_templates(checked, key);
+        }
         let spec = ComponentSpec::DockerBuild {
             dockerfile: text(checked, "dockerfile"),
             env_vars: scalars(checked.root.get("env_vars")),
@@ -135,6 +138,18 @@ impl Builder<'_> {
             target: text(checked, "target"),
         };
         Some((source, spec))
+    }
+
+    /// Says which value under `key` is a template.
+    fn without_templates(&mut self, checked: &Checked, key: &str) {
+        let entries = checked.root.get(key).map(Node::entries).unwrap_or_default();
+        for entry in entries.iter().filter(|entry| entry.value.as_text().is_some_and(|text| text.contains("{{"))) {
+            self.sources.error(
+                checked.place(&entry.value),
+                format!("an image is built when no install is known, so `{}` cannot be a template", entry.key),
+                "write the value itself, or set it where the image is run",
+            );
+        }
     }
 
     pub(super) fn pulumi(&mut self, subject: Subject<'_>) -> Option<(Source, ComponentSpec)> {

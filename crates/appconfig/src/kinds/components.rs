@@ -221,7 +221,7 @@ pub(super) const KUBERNETES_MANIFEST: &[Key] = &[
 
 pub(super) const DOCKER_BUILD: &[Key] = &[
     must("dockerfile", Text).doc("The Dockerfile, relative to the source's directory"),
-    ENV_VARS,
+    may("env_vars", Scalars).doc("More arguments of the build; one of `build_args` with the same name wins"),
     PUBLIC_REPO,
     CONNECTED_REPO,
     SOURCE,

@@ -8,7 +8,7 @@ use crate::kinds::{Kind, component_keys};
 use crate::spec::{Holds, Key};
 
 /// Component types that a runner can deploy.
-pub(super) const DEPLOYED: [&str; 3] = ["terraform_module", "cloudformation_stack", "container_image"];
+pub(super) const DEPLOYED: [&str; 4] = ["terraform_module", "cloudformation_stack", "container_image", "docker_build"];
 
 const HEAD: &str = "\
 # The app config

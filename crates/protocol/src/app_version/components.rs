@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::is_false;
-use crate::order::{Package, Source};
+use crate::order::{Package, Recipe, Source};
 use crate::{ActionName, ComponentName, Digest, canonical};
 
 /// One component.
@@ -37,12 +37,17 @@ pub struct Component {
 
 impl Component {
     /// Returns the digest that changes when what is built changes, and only then; nothing for a kind that has no
-    /// build.
+    /// build. A chart whose config names no version is the newest of its first build: to take a newer one, name it.
     ///
     /// # Errors
     /// As [`canonical::digest`].
     pub fn source_digest(&self) -> Result<Option<Digest>, serde_json::Error> {
-        self.spec.package().map(|package| canonical::digest(&(self.source.pinned(), package))).transpose()
+        let Some(package) = self.spec.package() else { return Ok(None) };
+        match self.spec.recipe() {
+            Some(recipe) => canonical::digest(&(self.source.pinned(), package, recipe)),
+            None => canonical::digest(&(self.source.pinned(), package)),
+        }
+        .map(Some)
     }
 }
 
@@ -243,11 +248,95 @@ impl ComponentSpec {
             Self::ContainerImage { .. } => Some(Package::Image),
             Self::TerraformModule { .. } => Some(Package::TerraformModule),
             Self::CloudformationStack { .. } => Some(Package::CloudformationTemplate),
-            Self::HelmChart { .. }
-            | Self::KubernetesManifest { .. }
-            | Self::DockerBuild { .. }
+            Self::HelmChart { .. } => Some(Package::HelmChart),
+            Self::KubernetesManifest { .. } => Some(Package::KubernetesManifest),
+            Self::DockerBuild { .. } => Some(Package::DockerImage),
+            Self::Job { .. } | Self::Pulumi { .. } => None,
+        }
+    }
+
+    /// Returns what a build of the component follows beside its source.
+    pub fn recipe(&self) -> Option<Recipe> {
+        match self {
+            Self::DockerBuild { dockerfile, env_vars, build_args, target } => {
+                let mut args = env_vars.clone();
+                args.extend(build_args.clone());
+                Some(Recipe::Dockerfile { dockerfile: dockerfile.clone(), args, target: target.clone() })
+            }
+            Self::KubernetesManifest { kustomize: Some(kustomize), .. } => {
+                Some(Recipe::Kustomization { options: kustomize.options.clone() })
+            }
+            Self::KubernetesManifest { manifest, kustomize: None, .. } => {
+                Some(Recipe::Manifest { text: manifest.clone() })
+            }
+            Self::ContainerImage { .. }
+            | Self::TerraformModule { .. }
+            | Self::CloudformationStack { .. }
+            | Self::HelmChart { .. }
             | Self::Job { .. }
             | Self::Pulumi { .. } => None,
         }
+    }
+
+    /// Returns whether a runner can deploy a component of this kind.
+    pub const fn is_deployable(&self) -> bool {
+        match self {
+            Self::ContainerImage { .. }
+            | Self::TerraformModule { .. }
+            | Self::CloudformationStack { .. }
+            | Self::DockerBuild { .. } => true,
+            Self::HelmChart { .. } | Self::KubernetesManifest { .. } | Self::Job { .. } | Self::Pulumi { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn digest(spec: Value, source: Source) -> Option<Digest> {
+        let component = Component {
+            name: "api".parse().unwrap(),
+            var_name: String::new(),
+            dependencies: BTreeSet::new(),
+            references: BTreeSet::new(),
+            deploy_timeout_secs: 60,
+            build_timeout_secs: None,
+            source,
+            spec: serde_json::from_value(spec).unwrap(),
+            settings: ComponentSettings::default(),
+        };
+        component.source_digest().unwrap()
+    }
+
+    #[test]
+    fn what_a_build_follows_beside_its_source_changes_what_it_is() {
+        let manifest = |text: &str, namespace: &str| {
+            let spec = json!({ "kind": "kubernetes_manifest", "manifest": text, "namespace": namespace });
+            digest(spec, Source::Version).unwrap()
+        };
+        let docker = |spec: Value| {
+            let mut all = json!({ "kind": "docker_build", "dockerfile": "Dockerfile" });
+            all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+            digest(all, Source::Directory { digest: Digest::of(b"files") }).unwrap()
+        };
+
+        assert_eq!(manifest("kind: A", "one"), manifest("kind: A", "two"));
+        assert_ne!(manifest("kind: A", "one"), manifest("kind: B", "one"));
+        assert_ne!(docker(json!({})), docker(json!({ "target": "debug" })));
+        assert_eq!(docker(json!({ "build_args": { "A": "1" } })), docker(json!({ "env_vars": { "A": "1" } })));
+    }
+
+    #[test]
+    fn a_source_that_needs_nothing_beside_has_the_digest_that_it_always_had() {
+        let source = Source::Image { reference: "example/api:1".into() };
+
+        let found = digest(json!({ "kind": "container_image" }), source.clone()).unwrap();
+
+        assert_eq!(found, canonical::digest(&(source, Package::Image)).unwrap());
+        assert_eq!(found.as_str(), "sha256:01e7f1668fbbaf019177291ac44c578571ef07103d9196220cfaa3d784f0930a");
+        assert_eq!(digest(json!({ "kind": "job", "image_url": "i", "tag": "t" }), Source::Version), None);
     }
 }

@@ -1,10 +1,13 @@
 //! Copies an image with all of its platforms into the tenant registry.
 
+use aws_credential_types::provider::SharedCredentialsProvider;
 use freehold_oci::{CopyOptions, Login, Reference, RegistryError, Repository};
 use freehold_protocol::order::{Artifact, BuildArtifact};
 
 use super::{Facts, Failure, ecr_repository, sdk_config};
+use crate::aws;
 use crate::job::Job;
+use crate::registry::ecr_login;
 
 /// Resolves `reference` once and copies what it names.
 pub(super) async fn copy(
@@ -23,8 +26,74 @@ pub(super) async fn copy(
     } else {
         Repository::new(target.http().clone(), &reference.host, &reference.repository, Login::Anonymous)?
     };
+    copy_from(job, &source, &reference, &target, facts).await
+}
+
+/// The same for an image of a private Amazon ECR registry, read as `role_arn` may.
+pub(super) async fn copy_private(
+    job: &Job,
+    work: &BuildArtifact,
+    reference: &str,
+    region: &str,
+    role_arn: &str,
+    facts: &mut Facts,
+) -> Result<Artifact, Failure> {
+    let reference: Reference = reference.parse().map_err(RegistryError::from)?;
+    let target = ecr_repository(&sdk_config(job).await, &work.repository).await?;
+    let role = assume(job, role_arn).await?;
+    let (login, address) = ecr_login(&aws::sdk_config(region, Some(role)).await).await?;
+    let given = freehold_oci::base_url(&address).map_err(RegistryError::from)?;
+    let asked = freehold_oci::base_url(&reference.host).map_err(RegistryError::from)?;
+    let place = |authority: &str| {
+        authority.split_once('.').and_then(|(account, rest)| is_account(account).then(|| rest.to_owned()))
+    };
+    // The login is good for every registry of the region, of other accounts too; no other host may get it.
+    if asked != given && (place(asked.authority()).is_none() || place(asked.authority()) != place(given.authority())) {
+        return Err(Failure::new(format!(
+            "`{role_arn}` reads registries such as `{}`, and the image is in `{}`; correct the image or the region",
+            given.authority(),
+            reference.host
+        )));
+    }
+    let source = Repository::new(target.http().clone(), &reference.host, &reference.repository, login)?;
+    copy_from(job, &source, &reference, &target, facts).await
+}
+
+fn is_account(text: &str) -> bool {
+    text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+async fn assume(job: &Job, role_arn: &str) -> Result<SharedCredentialsProvider, Failure> {
+    let sts = aws_sdk_sts::Client::new(&sdk_config(job).await);
+    let answer = sts.assume_role().role_arn(role_arn).role_session_name("freehold-build").send().await;
+    let answer = answer.map_err(|error| {
+        Failure::new(format!(
+            "could not assume `{role_arn}`: {}; let its trust policy name the build runner's role, and that role \
+             `sts:AssumeRole`",
+            aws::explain(&error)
+        ))
+    })?;
+    let given = answer.credentials.ok_or_else(|| Failure::new(format!("`{role_arn}` gave no credentials")))?;
+    let expires = std::time::SystemTime::try_from(given.expiration).ok();
+    let credentials = aws_credential_types::Credentials::new(
+        given.access_key_id,
+        given.secret_access_key,
+        Some(given.session_token),
+        expires,
+        "source role",
+    );
+    Ok(SharedCredentialsProvider::new(credentials))
+}
+
+async fn copy_from(
+    job: &Job,
+    source: &Repository,
+    reference: &Reference,
+    target: &Repository,
+    facts: &mut Facts,
+) -> Result<Artifact, Failure> {
     job.log.line(&format!("copies {}:{} to {}", source.address(), reference.version, target.address()));
-    let copied = freehold_oci::copy(&source, &reference.version, &target, &CopyOptions::default()).await?;
+    let copied = freehold_oci::copy(source, &reference.version, target, &CopyOptions::default()).await?;
     let (artifact, moved) = (&copied.artifact, copied.moved);
     // "Mirrored": what the reference named at that time.
     facts.resolved(&format!("oci://{}", source.address()), "sha256", artifact.digest.hex());

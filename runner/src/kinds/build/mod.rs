@@ -1,8 +1,11 @@
 //! `build`: makes an artifact from its source and pushes it to the tenant registry, blobs first. Doing it again with the
 //! same source gives the same digest and changes nothing.
 
+mod chart;
+mod dockerfile;
 mod image;
 mod layout;
+mod manifests;
 mod package;
 mod source;
 
@@ -12,6 +15,8 @@ use freehold_protocol::order::Artifact;
 use freehold_protocol::order::{
     BuildArtifact, MODULE_ARTIFACT, MODULE_LAYER, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER,
 };
+
+pub use dockerfile::BUILDERS;
 
 use super::provenance::Facts;
 use super::{Done, Failure, archive, provenance, sdk_config, until_stopped};
@@ -23,6 +28,9 @@ pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure
     let artifact = match (&work.package, &work.source) {
         (Package::Image, Source::Image { reference }) => {
             until_stopped(job, image::copy(job, work, reference, &mut facts)).await?
+        }
+        (Package::Image, Source::EcrImage { reference, region, role_arn }) => {
+            until_stopped(job, image::copy_private(job, work, reference, region, role_arn, &mut facts)).await?
         }
         (Package::Image, Source::Directory { .. } | Source::Git { .. }) => {
             let directory = source::fetch(job, &work.source).await?;
@@ -42,6 +50,9 @@ pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure
             let template = package::find_template(&directory).map_err(Failure::new)?;
             until_stopped(job, push(job, work, &template, TEMPLATE_LAYER, TEMPLATE_ARTIFACT)).await?
         }
+        (Package::HelmChart, _) => chart::build(job, work).await?,
+        (Package::DockerImage, Source::Directory { .. } | Source::Git { .. }) => dockerfile::build(job, work).await?,
+        (Package::KubernetesManifest, _) => manifests::build(job, work).await?,
         (
             package,
             source @ (Source::Image { .. } | Source::EcrImage { .. } | Source::Chart { .. } | Source::Version),

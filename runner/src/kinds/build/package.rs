@@ -1,12 +1,13 @@
 //! Puts one file into an artifact: an OCI image manifest 1.1 with an artifact type, an empty config and one layer.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use freehold_oci::{BlobSource, Manifest, Repository, missing_blobs, push_manifests, push_missing_blobs};
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, Descriptor};
-use serde_json::json;
+use serde::Serialize;
 
 use super::super::store::file_digest;
 use super::Failure;
@@ -14,10 +15,19 @@ use super::Failure;
 /// OCI image specification 1.1, "Guidance for an empty descriptor".
 const EMPTY: &[u8] = b"{}";
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
+/// The config of an artifact that needs none.
+const NO_CONFIG: Config = Config { media_type: EMPTY_TYPE, bytes: Bytes::from_static(EMPTY) };
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// The names that a template is looked for under.
 const TEMPLATES: [&str; 3] = ["template.yaml", "template.yml", "template.json"];
+
+/// A config: what says of an artifact what its layer is.
+#[derive(Debug, Clone)]
+pub(super) struct Config {
+    pub(super) media_type: &'static str,
+    pub(super) bytes: Bytes,
+}
 
 /// Pushes the file `layer` as an artifact.
 pub(super) async fn push(
@@ -26,17 +36,36 @@ pub(super) async fn push(
     layer_type: &str,
     artifact_type: &str,
 ) -> Result<Artifact, Failure> {
+    push_with(repository, NO_CONFIG, layer, layer_type, Some(artifact_type), &BTreeMap::new()).await
+}
+
+/// Pushes the file `layer` with a config and annotations.
+pub(super) async fn push_with(
+    repository: &Repository,
+    config: Config,
+    layer: &Path,
+    layer_type: &str,
+    artifact_type: Option<&str>,
+    annotations: &BTreeMap<&str, &str>,
+) -> Result<Artifact, Failure> {
     let unreadable = |error: std::io::Error| Failure::because("could not read what was built", &error);
     let size = std::fs::metadata(layer).map_err(unreadable)?.len();
     let layer_blob =
         Descriptor { media_type: layer_type.to_owned(), digest: file_digest(layer).map_err(unreadable)?, size };
-    let config = Descriptor { media_type: EMPTY_TYPE.to_owned(), digest: Digest::of(EMPTY), size: EMPTY.len() as u64 };
-    let manifest = manifest(&config, &layer_blob, artifact_type)?;
-    let blobs = vec![config, layer_blob];
+    let config_blob = Descriptor {
+        media_type: config.media_type.to_owned(),
+        digest: Digest::of(&config.bytes),
+        size: config.bytes.len() as u64,
+    };
+    let manifest = manifest(&config_blob, &layer_blob, artifact_type, annotations)?;
+    let blobs = vec![config_blob, layer_blob];
     let missing = missing_blobs(repository, &blobs).await?;
-    let source = |blob: &Descriptor| match blob.media_type.as_str() {
-        EMPTY_TYPE => BlobSource::Bytes(Bytes::from_static(EMPTY)),
-        _ => BlobSource::File(layer.to_owned()),
+    let source = |blob: &Descriptor| {
+        if blob.media_type == config.media_type {
+            BlobSource::Bytes(config.bytes.clone())
+        } else {
+            BlobSource::File(layer.to_owned())
+        }
     };
     push_missing_blobs(repository, missing.into_iter().map(|blob| (blob.clone(), source(&blob))).collect()).await?;
     push_manifests(repository, std::slice::from_ref(&manifest)).await?;
@@ -50,16 +79,32 @@ pub(super) async fn push(
     })
 }
 
+/// An image manifest, as it is written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: &'a BTreeMap<&'a str, &'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    artifact_type: Option<&'a str>,
+    config: &'a Descriptor,
+    layers: [&'a Descriptor; 1],
+    media_type: &'static str,
+    schema_version: u8,
+}
+
 /// Returns the manifest; the same parts give the same bytes.
-fn manifest(config: &Descriptor, layer: &Descriptor, artifact_type: &str) -> Result<Manifest, Failure> {
-    let document = json!({
-        "schemaVersion": 2,
-        "mediaType": MANIFEST_TYPE,
-        "artifactType": artifact_type,
-        "config": config,
-        "layers": [layer],
-    });
-    Manifest::new(Some(MANIFEST_TYPE), Bytes::from(document.to_string()))
+fn manifest(
+    config: &Descriptor,
+    layer: &Descriptor,
+    artifact_type: Option<&str>,
+    annotations: &BTreeMap<&str, &str>,
+) -> Result<Manifest, Failure> {
+    let document =
+        Document { annotations, artifact_type, config, layers: [layer], media_type: MANIFEST_TYPE, schema_version: 2 };
+    let document = serde_json::to_string(&document);
+    let document = document.map_err(|error| Failure::because("could not write a manifest", &error))?;
+    Manifest::new(Some(MANIFEST_TYPE), Bytes::from(document))
         .map_err(|detail| Failure::new(format!("could not make a manifest: {detail}")))
 }
 
@@ -100,8 +145,8 @@ mod tests {
 
     #[test]
     fn the_same_layer_gives_the_same_artifact() {
-        let one = manifest(&descriptor(EMPTY), &descriptor(b"a"), "t").unwrap();
-        let two = manifest(&descriptor(EMPTY), &descriptor(b"a"), "t").unwrap();
+        let one = manifest(&descriptor(EMPTY), &descriptor(b"a"), Some("t"), &BTreeMap::new()).unwrap();
+        let two = manifest(&descriptor(EMPTY), &descriptor(b"a"), Some("t"), &BTreeMap::new()).unwrap();
 
         assert_eq!(one.digest, two.digest);
         assert_eq!(one.parts().unwrap().blobs.len(), 2);

@@ -13,7 +13,7 @@ use crate::sandbox::{self, Ended, Interrupt, Output, Program};
 /// The largest packed source, in bytes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// Where the source lies in the workspace.
-const SOURCE: &str = "source";
+pub(super) const SOURCE: &str = "source";
 /// `--` ends the options, so that a URL cannot be one. The commit is checked afterwards, by the runner.
 const GIT: &str = r#"git init -q source && cd source && git fetch -q --depth 1 -- "$0" "$1" && git checkout -q --detach FETCH_HEAD && git rev-parse HEAD > ../head"#;
 

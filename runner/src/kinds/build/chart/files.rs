@@ -1,0 +1,148 @@
+//! The files of one chart: found in a directory as Helm finds them, and packed so that the same files give the same bytes.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use flate2::{Compression, GzBuilder};
+use tar::{Builder, EntryType, Header};
+
+use super::ignore::Ignore;
+
+/// The most bytes of a chart that Helm reads (Helm 3.17, `MaxDecompressedChartSize`), and the most files that we do.
+const MAX_BYTES: u64 = 100 * 1024 * 1024;
+const MAX_FILES: usize = 20_000;
+/// How deep directories may nest; links may make a circle.
+const MAX_DEPTH: usize = 32;
+/// The largest of the files that are read themselves, in bytes.
+const MAX_TEXT: u64 = 1024 * 1024;
+
+/// Where the files of a chart are, by their paths in it.
+pub(super) type Files = BTreeMap<String, PathBuf>;
+
+/// Finds the files of the chart in `directory`. Links are followed, as Helm does, and lead out of `root` never.
+pub(super) fn find(directory: &Path, root: &Path, packaged: bool) -> Result<Files, String> {
+    let rules = directory.join(".helmignore");
+    let rules = if packaged || !rules.is_file() { String::new() } else { text(&rules)? };
+    let root = root.canonicalize().map_err(|error| format!("could not read the source: {error}"))?;
+    let mut finder = Finder { root, ignore: Ignore::parse(&rules)?, packaged, files: Files::new(), bytes: 0 };
+    finder.look_into(directory, "", 0)?;
+    Ok(finder.files)
+}
+
+struct Finder {
+    root: PathBuf,
+    ignore: Ignore,
+    /// From an archive, of which nothing is ignored.
+    packaged: bool,
+    files: Files,
+    bytes: u64,
+}
+
+impl Finder {
+    fn look_into(&mut self, directory: &Path, below: &str, depth: usize) -> Result<(), String> {
+        let unreadable = |error: std::io::Error| format!("could not read `{below}` of the chart: {error}");
+        if depth > MAX_DEPTH {
+            return Err(format!("`{below}` nests deeper than {MAX_DEPTH} directories; a link may lead in a circle"));
+        }
+        for entry in std::fs::read_dir(directory).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let name = entry.file_name();
+            let name = name.to_str().ok_or_else(|| format!("`{}` is not UTF-8", name.to_string_lossy()))?;
+            let path = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
+            let file = entry.path().canonicalize();
+            let file = file.map_err(|_| format!("`{path}` of the chart is a link to something that is not there"))?;
+            if path == ".git" || !self.packaged && self.ignore.ignores(&path, file.is_dir()) {
+                continue;
+            }
+            if !file.starts_with(&self.root) {
+                return Err(format!("`{path}` of the chart is a link out of the source; put the file itself there"));
+            }
+            if file.is_dir() {
+                self.look_into(&file, &path, depth + 1)?;
+            } else {
+                self.add(path, file)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: String, file: PathBuf) -> Result<(), String> {
+        let data = file.metadata().map_err(|error| format!("could not read `{path}` of the chart: {error}"))?;
+        if !data.is_file() {
+            return Err(format!("`{path}` of the chart is neither a file nor a directory"));
+        }
+        self.bytes += data.len();
+        self.files.insert(path, file);
+        if self.bytes > MAX_BYTES || self.files.len() > MAX_FILES {
+            return Err(format!(
+                "the chart has more than {MAX_BYTES} bytes or {MAX_FILES} files; name in `.helmignore` what is no part \
+                 of it"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the text of a file that a chart is described by.
+pub(super) fn text(file: &Path) -> Result<String, String> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let mut text = String::new();
+    let read = File::open(file).and_then(|file| file.take(MAX_TEXT + 1).read_to_string(&mut text));
+    match read {
+        Ok(bytes) if bytes as u64 > MAX_TEXT => Err(format!("`{name}` is larger than {MAX_TEXT} bytes")),
+        Ok(_) => Ok(text),
+        Err(error) => Err(format!("could not read `{name}`: {error}")),
+    }
+}
+
+/// Packs `files` below `name` into a new file at `into`: sorted, without times, owners and other traces of the machine.
+pub(super) fn pack(name: &str, files: &Files, into: &Path) -> std::io::Result<()> {
+    // 255: unknown operating system, so that the bytes do not depend on it (RFC 1952).
+    let gzip = GzBuilder::new().mtime(0).operating_system(255).write(File::create(into)?, Compression::new(6));
+    let mut tar = Builder::new(gzip);
+    for (path, file) in files {
+        let file = File::open(file)?;
+        let size = file.metadata()?.len();
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::Regular);
+        header.set_mode(0o644);
+        header.set_mtime(0);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_size(size);
+        // A file that grows meanwhile must not shift what follows it.
+        tar.append_data(&mut header, format!("{name}/{path}"), file.take(size))?;
+    }
+    tar.into_inner()?.finish()?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_inside_are_followed_and_links_outside_are_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let chart = root.path().join("charts/web");
+        fs::create_dir_all(chart.join("templates")).unwrap();
+        fs::create_dir_all(root.path().join("shared")).unwrap();
+        fs::write(root.path().join("shared/labels.tpl"), "x").unwrap();
+        fs::write(chart.join("notes.txt"), "x").unwrap();
+        fs::write(chart.join(".helmignore"), "*.txt\n").unwrap();
+        symlink("../../shared", chart.join("shared")).unwrap();
+
+        let files = find(&chart, root.path(), false).unwrap();
+        let outside = find(&chart, &chart, false);
+        symlink(".", chart.join("templates/again")).unwrap();
+        let circle = find(&chart, root.path(), false);
+
+        assert_eq!(files.keys().collect::<Vec<_>>(), [".helmignore", "shared/labels.tpl"]);
+        assert!(outside.unwrap_err().contains("out of the source"));
+        assert!(circle.unwrap_err().contains("circle"));
+    }
+}

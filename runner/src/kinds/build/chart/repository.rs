@@ -1,0 +1,208 @@
+//! Chart repositories over HTTPS: an index of all charts, and an archive of each (Helm, "The Chart Repository Guide").
+
+use std::path::Path;
+use std::time::Duration;
+
+use freehold_oci::{client, is_loopback_name};
+use freehold_protocol::Digest;
+use reqwest::{Client, Response, Url};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+use tokio::io::AsyncWriteExt as _;
+
+use super::super::Failure;
+use super::versions::{Wanted, version};
+use super::yaml;
+
+/// The largest index and the largest packed chart that are read, in bytes.
+const MAX_INDEX: u64 = 64 * 1024 * 1024;
+const MAX_CHART: u64 = 100 * 1024 * 1024;
+/// How long nothing may move.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// One version of a chart, as an index names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) version: String,
+    pub(super) url: Url,
+    /// SHA-256 of the archive; not every repository says it.
+    pub(super) digest: Option<Digest>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Entry {
+    version: Option<String>,
+    digest: Option<String>,
+    #[serde(default)]
+    urls: Vec<String>,
+}
+
+/// Finds the newest version of `chart` in the repository at `address` that `asked` takes.
+pub(super) async fn find(address: &str, chart: &str, asked: &str) -> Result<Found, Failure> {
+    let base = base(address)?;
+    let http = client()?;
+    let url = base.join("index.yaml").map_err(|error| Failure::because(&format!("`{address}`"), &error))?;
+    let index = text(&http, &url, MAX_INDEX).await?;
+    let unusable = |detail: String| Failure::new(format!("`{url}` is not an index of charts: {detail}"));
+    let entries = tokio::task::spawn_blocking({
+        let chart = chart.to_owned();
+        move || yaml::find(&index, &["entries", &chart])
+    });
+    let entries = entries.await.map_err(|error| Failure::because("could not read an index", &error))?;
+    let entries = entries.map_err(unusable)?;
+    let entries = entries.ok_or_else(|| Failure::new(format!("`{address}` has no chart `{chart}`")))?;
+    let entries: Vec<Entry> = serde_json::from_value(entries).map_err(|error| unusable(error.to_string()))?;
+    choose(&base, entries, asked).map_err(|why| Failure::new(format!("chart `{chart}` of `{address}` {why}")))
+}
+
+fn choose(base: &Url, entries: Vec<Entry>, asked: &str) -> Result<Found, String> {
+    let wanted = Wanted::parse(asked).map_err(|why| format!("cannot be chosen: {why}"))?;
+    let mut known: Vec<(semver::Version, Entry)> =
+        entries.into_iter().filter_map(|entry| Some((version(entry.version.as_deref()?)?, entry))).collect();
+    // The index's own order decides between equals.
+    known.sort_by(|(a, _), (b, _)| b.cmp_precedence(a));
+    let exact = known.iter().position(|(_, entry)| entry.version.as_deref() == Some(asked));
+    let chosen = exact.or_else(|| known.iter().position(|(version, _)| wanted.takes(version)));
+    let Some((_, entry)) = chosen.map(|at| known.swap_remove(at)) else {
+        let newest = known.first().and_then(|(_, entry)| entry.version.as_deref());
+        return Err(match (newest, asked) {
+            (None, _) => "has no version".to_owned(),
+            (Some(newest), "") => format!("has only versions before a release; name one, such as `{newest}`"),
+            (Some(newest), _) => format!("has no version `{asked}`; its newest is `{newest}`"),
+        });
+    };
+    let version = entry.version.unwrap_or_default();
+    let url = entry.urls.first().ok_or_else(|| format!("has no address of version `{version}`"))?;
+    let url = base.join(url).map_err(|error| format!("has address `{url}`: {error}"))?;
+    let url = checked(url)?;
+    let digest = entry.digest.filter(|text| !text.is_empty()).map(|text| digest(&text)).transpose()?;
+    Ok(Found { version, url, digest })
+}
+
+/// Parses what indexes hold: 64 hex digits, some with `sha256:` before them.
+fn digest(text: &str) -> Result<Digest, String> {
+    let hex = text.strip_prefix("sha256:").unwrap_or(text).to_ascii_lowercase();
+    format!("sha256:{hex}").parse().map_err(|_| format!("has digest `{text}`, which is no SHA-256"))
+}
+
+/// Fetches the archive of a chart into a new file at `path` and returns its digest.
+pub(super) async fn fetch(found: &Found, path: &Path) -> Result<Digest, Failure> {
+    let local = |error: std::io::Error| Failure::because("could not write into the workspace", &error);
+    let mut answer = get(&client()?, &found.url).await?;
+    let mut file = tokio::fs::File::create(path).await.map_err(local)?;
+    let (mut hash, mut size) = (Sha256::new(), 0);
+    while let Some(chunk) = chunk(&mut answer, &found.url, &mut size, MAX_CHART).await? {
+        hash.update(&chunk);
+        file.write_all(&chunk).await.map_err(local)?;
+    }
+    file.flush().await.map_err(local)?;
+    let is = Digest::from_sha256(hash.finalize().as_slice());
+    match &found.digest {
+        Some(expected) if *expected != is => Err(Failure::new(format!(
+            "`{}` has digest `{is}` instead of `{expected}`, which the index says; nothing of it is used",
+            found.url
+        ))),
+        Some(_) | None => Ok(is),
+    }
+}
+
+/// Refuses a chart that is larger than any real one.
+pub(super) fn check_size(from: &str, size: u64) -> Result<(), Failure> {
+    if size > MAX_CHART {
+        Err(Failure::new(format!("`{from}` gives a chart of more than {MAX_CHART} bytes")))
+    } else {
+        Ok(())
+    }
+}
+
+async fn text(http: &Client, url: &Url, max: u64) -> Result<String, Failure> {
+    let mut answer = get(http, url).await?;
+    let (mut bytes, mut size) = (Vec::new(), 0);
+    while let Some(chunk) = chunk(&mut answer, url, &mut size, max).await? {
+        bytes.extend_from_slice(&chunk);
+    }
+    String::from_utf8(bytes).map_err(|_| Failure::new(format!("`{url}` is not UTF-8")))
+}
+
+async fn get(http: &Client, url: &Url) -> Result<Response, Failure> {
+    let asked = tokio::time::timeout(IDLE, http.get(url.clone()).send()).await.map_err(|_| stalled(url))?;
+    let answer = asked.map_err(|error| Failure::because(&format!("no answer from `{url}`"), &error))?;
+    // A redirect must not lead to where anybody may answer.
+    checked(answer.url().clone()).map_err(|why| Failure::new(format!("`{url}` leads elsewhere: it {why}")))?;
+    let status = answer.status();
+    if status.is_success() { Ok(answer) } else { Err(Failure::new(format!("`{url}` answered {}", status.as_u16()))) }
+}
+
+async fn chunk(answer: &mut Response, url: &Url, size: &mut u64, max: u64) -> Result<Option<bytes::Bytes>, Failure> {
+    let next = tokio::time::timeout(IDLE, answer.chunk()).await.map_err(|_| stalled(url))?;
+    let next = next.map_err(|error| Failure::because(&format!("the answer of `{url}` broke off"), &error))?;
+    *size += next.as_ref().map_or(0, |chunk| chunk.len() as u64);
+    if *size > max { Err(Failure::new(format!("`{url}` is larger than {max} bytes"))) } else { Ok(next) }
+}
+
+fn stalled(url: &Url) -> Failure {
+    Failure::new(format!("nothing came from `{url}` for {} s", IDLE.as_secs()))
+}
+
+/// Returns the address below which a repository's files are.
+fn base(address: &str) -> Result<Url, Failure> {
+    let url =
+        Url::parse(address).map_err(|_| Failure::new(format!("`{address}` is not the address of a repository")))?;
+    let mut url = checked(url).map_err(|why| Failure::new(format!("repository `{address}` {why}")))?;
+    if !url.path().ends_with('/') {
+        url.set_path(&format!("{}/", url.path()));
+    }
+    Ok(url)
+}
+
+/// Refuses what anybody on the way could change, and logins, which would be read in logs.
+fn checked(url: Url) -> Result<Url, String> {
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("has a login in its address; only repositories that anyone may read can be used".to_owned());
+    }
+    match (url.scheme(), url.host_str()) {
+        ("https", Some(_)) => Ok(url),
+        ("http", Some(host)) if is_loopback_name(host) => Ok(url),
+        _ => Err("is not reached over HTTPS".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(text: &str) -> Vec<Entry> {
+        serde_json::from_value(yaml::read(text).unwrap()).unwrap()
+    }
+
+    const INDEX: &str = "\
+- {version: 1.2.0, urls: [web-1.2.0.tgz]}
+- {version: 1.10.0, urls: ['https://cdn.example.com/web-1.10.0.tgz'], digest: AAAA}
+- {version: 2.0.0-rc.1, urls: [web-2.0.0-rc.1.tgz]}
+- {version: nonsense, urls: [x.tgz]}
+";
+
+    #[test]
+    fn the_newest_version_that_is_asked_for_is_chosen() {
+        let base = base("https://charts.example.com/stable").unwrap();
+        let choose = |asked: &str| choose(&base, entries(&INDEX.replace("AAAA", &"ab".repeat(32))), asked);
+
+        assert_eq!(choose("").unwrap().version, "1.10.0");
+        assert_eq!(choose("").unwrap().url.as_str(), "https://cdn.example.com/web-1.10.0.tgz");
+        assert_eq!(choose("").unwrap().digest.unwrap().hex(), "ab".repeat(32));
+        assert_eq!(choose("~1.2").unwrap().url.as_str(), "https://charts.example.com/stable/web-1.2.0.tgz");
+        assert_eq!(choose("2.0.0-rc.1").unwrap().version, "2.0.0-rc.1");
+        assert_eq!(choose("3.x").unwrap_err(), "has no version `3.x`; its newest is `2.0.0-rc.1`");
+    }
+
+    #[test]
+    fn what_cannot_be_trusted_is_refused() {
+        for address in ["http://charts.example.com", "https://user:word@charts.example.com", "charts", "file:///charts"]
+        {
+            assert!(base(address).is_err(), "{address}");
+        }
+        let here = base("http://127.0.0.1:8080/charts").unwrap();
+        assert!(choose(&here, entries(INDEX), "1.10.0").unwrap_err().contains("no SHA-256"));
+        assert!(choose(&here, entries("- {version: 1.0.0, urls: ['http://example.com/a.tgz']}"), "").is_err());
+    }
+}

@@ -1,0 +1,209 @@
+//! Brings the charts that a chart is made with into its `charts/`, as `helm dependency build` does.
+
+use std::path::{Path, PathBuf};
+
+use freehold_oci::{BlobSource, Login, Reference, RegistryError, Repository, Version, client};
+use freehold_protocol::order::CHART_LAYER;
+
+use super::super::Failure;
+use super::metadata::{self, Dependency, Metadata};
+use super::versions::{Wanted, version};
+use super::{files, repository};
+use crate::job::Job;
+
+/// How deep charts of one source may be made with each other.
+const MAX_DEPTH: usize = 8;
+
+/// A chart as its files say it.
+#[derive(Debug)]
+pub(super) struct Chart {
+    pub(super) metadata: Metadata,
+    pub(super) files: files::Files,
+    dependencies: Vec<Dependency>,
+    /// What the versions of its dependencies were found to be.
+    lock: Vec<Dependency>,
+}
+
+impl Chart {
+    /// Reads the chart in `directory`, which is somewhere in `root`.
+    pub(super) fn load(directory: &Path, root: &Path, packaged: bool) -> Result<Self, String> {
+        let files = files::find(directory, root, packaged)?;
+        let read = |name: &str| files.get(name).map(|file| files::text(file)).transpose();
+        let missing = || "the source holds no `Chart.yaml`, so it is no chart; name the chart's directory".to_owned();
+        let metadata = metadata::metadata(&read("Chart.yaml")?.ok_or_else(missing)?)?;
+        let listed = |name: &str| -> Result<Vec<Dependency>, String> {
+            read(name)?.map_or_else(|| Ok(Vec::new()), |text| metadata::dependencies(name, &text))
+        };
+        let older = metadata.dependencies.is_empty() && files.contains_key("requirements.yaml");
+        let (dependencies, lock) = if older {
+            (listed("requirements.yaml")?, listed("requirements.lock")?)
+        } else {
+            (metadata.dependencies.clone(), listed("Chart.lock")?)
+        };
+        Ok(Self { metadata, files, dependencies, lock })
+    }
+
+    /// Returns whether the chart has the dependency in its `charts/`, as a directory or an archive.
+    fn has(&self, dependency: &Dependency) -> bool {
+        let name = &dependency.name;
+        self.files.iter().any(|(path, file)| {
+            let Some(inside) = path.strip_prefix("charts/") else { return false };
+            match inside.split_once('/') {
+                Some((_, "Chart.yaml")) => {
+                    files::text(file).and_then(|text| metadata::metadata(&text)).is_ok_and(|found| found.name == *name)
+                }
+                Some(_) => false,
+                None => inside
+                    .strip_suffix(".tgz")
+                    .and_then(|rest| rest.strip_prefix(name.as_str())?.strip_prefix('-'))
+                    .is_some_and(|rest| version(rest).is_some()),
+            }
+        })
+    }
+
+    /// Returns the version that a lock file says, or what `Chart.yaml` asks for.
+    fn asked(&self, dependency: &Dependency) -> String {
+        let locked = self
+            .lock
+            .iter()
+            .find(|locked| locked.name == dependency.name && locked.repository == dependency.repository);
+        locked.map_or(&dependency.version, |locked| &locked.version).clone()
+    }
+}
+
+/// Brings dependencies of charts in one source.
+pub(super) struct Vendor<'a> {
+    pub(super) job: &'a Job,
+    /// What `file://` may not leave.
+    pub(super) root: PathBuf,
+    /// How many archives were brought.
+    pub(super) brought: usize,
+}
+
+impl Vendor<'_> {
+    /// Brings what `chart`, which is in `directory`, lacks; returns how many charts that were.
+    pub(super) async fn complete(
+        &mut self,
+        chart: &mut Chart,
+        directory: &Path,
+        depth: usize,
+    ) -> Result<usize, Failure> {
+        if depth > MAX_DEPTH {
+            return Err(Failure::new(format!("the charts need each other deeper than {MAX_DEPTH}, or in a circle")));
+        }
+        let before = self.brought;
+        for dependency in chart.dependencies.clone() {
+            if chart.has(&dependency) {
+                continue;
+            }
+            self.bring(chart, directory, &dependency, depth).await.map_err(|failure| named(&dependency, failure))?;
+            self.brought += 1;
+        }
+        Ok(self.brought - before)
+    }
+
+    async fn bring(
+        &mut self,
+        chart: &mut Chart,
+        directory: &Path,
+        dependency: &Dependency,
+        depth: usize,
+    ) -> Result<(), Failure> {
+        let (name, from) = (&dependency.name, dependency.repository.as_str());
+        let archive = self.job.workspace.join(format!("dependency-{}.tgz", self.brought));
+        let asked = chart.asked(dependency);
+        if let Some(path) = from.strip_prefix("file://") {
+            return Box::pin(self.beside(chart, &directory.join(path), dependency, depth)).await;
+        }
+        let version = if from.starts_with("https://") || from.starts_with("http://") {
+            let found = repository::find(from, name, &asked).await?;
+            let digest = repository::fetch(&found, &archive).await?;
+            self.job.log.line(&format!("takes dependency `{name}` {} from {}: {digest}", found.version, found.url));
+            found.version
+        } else if from.starts_with("oci://") {
+            let digest = from_registry(from, name, &asked, &archive).await?;
+            self.job.log.line(&format!("takes dependency `{name}` {asked} from {from}: {digest}"));
+            asked
+        } else if from.is_empty() {
+            return Err(Failure::new("it names no repository and is not in `charts/`; put the chart there"));
+        } else {
+            return Err(Failure::new(format!(
+                "`{from}` is not an address; write the repository's own address, `file://` of a chart beside, or put the \
+                 chart into `charts/`"
+            )));
+        };
+        chart.files.insert(format!("charts/{name}-{version}.tgz"), archive);
+        Ok(())
+    }
+
+    /// Takes a chart of the same source.
+    async fn beside(
+        &mut self,
+        chart: &mut Chart,
+        directory: &Path,
+        dependency: &Dependency,
+        depth: usize,
+    ) -> Result<(), Failure> {
+        let from = &dependency.repository;
+        let found = directory.canonicalize().ok().filter(|path| path.is_dir());
+        let found = found.ok_or_else(|| Failure::new(format!("there is no directory `{from}` in the source")))?;
+        let root = self.root.canonicalize().map_err(|error| Failure::because("could not read the source", &error))?;
+        if !found.starts_with(&root) {
+            return Err(Failure::new(format!(
+                "`{from}` is outside of the source; take a directory or repository that holds both charts, or put the \
+                 chart into `charts/`"
+            )));
+        }
+        let mut other = Chart::load(&found, &self.root, false).map_err(Failure::new)?;
+        let wanted = Wanted::parse(&dependency.version).map_err(Failure::new)?;
+        let (name, has) = (&other.metadata.name, &other.metadata.version);
+        if *name != dependency.name || !version(has).is_some_and(|version| wanted.takes(&version)) {
+            let asked = &dependency.version;
+            return Err(Failure::new(format!(
+                "`{from}` is `{name}` {has}, and `{}` {asked} is asked for",
+                dependency.name
+            )));
+        }
+        let name = name.clone();
+        self.complete(&mut other, &found, depth + 1).await?;
+        let files = other.files.into_iter().map(|(path, file)| (format!("charts/{name}/{path}"), file));
+        chart.files.extend(files);
+        Ok(())
+    }
+}
+
+/// Fetches a chart of an OCI registry that anyone may read; returns the archive's digest.
+pub(super) async fn from_registry(
+    address: &str,
+    name: &str,
+    asked: &str,
+    into: &Path,
+) -> Result<freehold_protocol::Digest, Failure> {
+    if asked.is_empty() || version(asked).is_none() {
+        return Err(Failure::new(format!(
+            "`{address}` is a registry, which has no list of charts; name one version instead of `{asked}`"
+        )));
+    }
+    // A tag cannot hold a `+`; Helm writes `_` instead.
+    let reference =
+        format!("{}/{name}:{}", address.trim_start_matches("oci://").trim_end_matches('/'), asked.replace('+', "_"));
+    let reference: Reference = reference.parse().map_err(RegistryError::from)?;
+    let from = Repository::new(client()?, &reference.host, &reference.repository, Login::Anonymous)?;
+    let Version::Tag(_) = &reference.version else { return Err(Failure::new("a chart is named by its version")) };
+    let manifest = from.manifest(&reference.version).await?;
+    let parts = manifest.parts().map_err(Failure::new)?;
+    let layer = parts.blobs.into_iter().find(|blob| blob.media_type == CHART_LAYER);
+    let layer = layer.ok_or_else(|| Failure::new(format!("`{address}/{name}` {asked} is not a chart")))?;
+    repository::check_size(address, layer.size)?;
+    freehold_oci::fetch(&BlobSource::Repository(from), &layer, into).await?;
+    Ok(layer.digest)
+}
+
+fn named(dependency: &Dependency, failure: Failure) -> Failure {
+    match failure {
+        Failure::Failed { reason, partial } => {
+            Failure::Failed { reason: format!("dependency `{}`: {reason}", dependency.name), partial }
+        }
+        stopped @ Failure::Stopped { .. } => stopped,
+    }
+}

@@ -1,0 +1,97 @@
+//! Makes artifacts of Kubernetes objects: a manifest is one layer of its own text, which stays a template, and a
+//! directory for Kustomize one packed layer.
+//!
+//! Kustomize runs when the component is deployed: its patches are templates, whose values no build knows, and what it
+//! makes of a directory changes from version to version of the program, so that one source would have many digests.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::read::GzDecoder;
+use freehold_protocol::limits::MAX_APP_VERSION_BYTES;
+use freehold_protocol::order::{
+    Artifact, BuildArtifact, KUSTOMIZATION_ARTIFACT, KUSTOMIZATION_LAYER, MANIFEST_ARTIFACT, MANIFEST_LAYER, Recipe,
+    Source,
+};
+
+use super::{Failure, archive, push, source, until_stopped};
+use crate::job::Job;
+
+/// The names of a directory's own description (Kubernetes documentation, "Declarative Management of Kubernetes Objects
+/// Using Kustomize").
+const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
+/// Builds the manifest of an app version, or the kustomization of a directory or commit.
+pub(super) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, Failure> {
+    match (&work.recipe, &work.source) {
+        (Some(Recipe::Manifest { text }), Source::Version) => text_layer(job, work, text).await,
+        (Some(Recipe::PackedManifest { gzip }), Source::Version) => text_layer(job, work, &unpacked(gzip)?).await,
+        (Some(Recipe::Kustomization { options }), Source::Directory { .. } | Source::Git { .. }) => {
+            let directory = source::fetch(job, &work.source).await?;
+            let folder = options.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
+            described(&directory, folder)?;
+            let options = serde_json::to_vec(options);
+            let options = options.map_err(|error| Failure::because("could not write the options", &error))?;
+            let layer = pack(job, directory, options).await?;
+            until_stopped(job, push(job, work, &layer, KUSTOMIZATION_LAYER, KUSTOMIZATION_ARTIFACT)).await
+        }
+        (
+            None
+            | Some(
+                Recipe::Manifest { .. }
+                | Recipe::PackedManifest { .. }
+                | Recipe::Kustomization { .. }
+                | Recipe::Dockerfile { .. },
+            ),
+            source,
+        ) => Err(Failure::new(format!("a Kubernetes manifest is not built from {} alone", source.words()))),
+    }
+}
+
+async fn text_layer(job: &Job, work: &BuildArtifact, text: &str) -> Result<Artifact, Failure> {
+    if text.trim().is_empty() {
+        return Err(Failure::new("the manifest is empty"));
+    }
+    let layer = job.workspace.join("manifest.yaml");
+    std::fs::write(&layer, text).map_err(|error| Failure::because("could not write into the workspace", &error))?;
+    until_stopped(job, push(job, work, &layer, MANIFEST_LAYER, MANIFEST_ARTIFACT)).await
+}
+
+fn unpacked(gzip: &str) -> Result<String, Failure> {
+    let bytes = BASE64.decode(gzip).map_err(|error| Failure::because("could not unpack the manifest", &error))?;
+    let mut text = String::new();
+    // As large as an app version may be, of which it is a part.
+    let mut limited = GzDecoder::new(bytes.as_slice()).take(MAX_APP_VERSION_BYTES as u64);
+    limited.read_to_string(&mut text).map_err(|error| Failure::because("could not unpack the manifest", &error))?;
+    Ok(text)
+}
+
+/// Refuses a directory that Kustomize would not know what to do with.
+fn described(directory: &Path, folder: &str) -> Result<(), Failure> {
+    let inside = directory.join(folder.trim_start_matches("./").trim_start_matches('/'));
+    let found = KUSTOMIZATIONS.iter().any(|name| inside.join(name).is_file());
+    if found
+        && inside.canonicalize().is_ok_and(|path| directory.canonicalize().is_ok_and(|root| path.starts_with(root)))
+    {
+        return Ok(());
+    }
+    let place = if folder.is_empty() { "the source".to_owned() } else { format!("`{folder}` of the source") };
+    Err(Failure::new(format!("{place} holds no `kustomization.yaml`; name the directory that does")))
+}
+
+async fn pack(job: &Job, directory: PathBuf, options: Vec<u8>) -> Result<PathBuf, Failure> {
+    let layer = job.workspace.join("layer.tar.gz");
+    let into = layer.clone();
+    let together = job.workspace.join("together");
+    let packed = tokio::task::spawn_blocking(move || {
+        std::fs::create_dir(&together)?;
+        std::fs::rename(&directory, together.join("kustomization"))?;
+        std::fs::write(together.join("options.json"), options)?;
+        archive::pack(&together, &into)
+    });
+    let unpackable = |error: &dyn std::error::Error| Failure::because("could not pack the kustomization", error);
+    packed.await.map_err(|error| unpackable(&error))?.map_err(|error| unpackable(&error))?;
+    Ok(layer)
+}
