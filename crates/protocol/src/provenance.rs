@@ -128,8 +128,10 @@ pub struct Builder {
 pub struct RunMetadata {
     /// The job.
     pub invocation_id: String,
-    /// Milliseconds since the epoch by the build runner's clock.
+    /// By the build runner's clock.
+    #[serde(with = "crate::time::rfc3339")]
     pub started_on: Timestamp,
+    #[serde(with = "crate::time::rfc3339")]
     pub finished_on: Timestamp,
 }
 
