@@ -7,6 +7,7 @@ pub(crate) mod state;
 pub(crate) mod walk;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use freehold_app::accept_report::AcceptReport;
@@ -56,6 +57,8 @@ pub(crate) struct World {
     pub(crate) dead: Vec<(Mail, AppError)>,
     /// Delivers in any order and up to three times, when set.
     pub(crate) chaos: Option<Rng>,
+    /// Whether the message that is being worked on would be given up next.
+    pub(crate) last_delivery: Arc<AtomicBool>,
 }
 
 impl World {
@@ -78,6 +81,7 @@ impl World {
             mail: VecDeque::new(),
             dead: Vec::new(),
             chaos: None,
+            last_delivery: Arc::default(),
         }
     }
 

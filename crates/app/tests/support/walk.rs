@@ -1,5 +1,7 @@
 //! Lets time pass: walks the state machines as their definitions say, and delivers mail as SQS does.
 
+use std::sync::atomic::Ordering;
+
 use freehold_app::AppError;
 use freehold_app::messages::{DispatchMessage, GrantMessage};
 use freehold_app::plan_workflow::Next;
@@ -157,11 +159,13 @@ impl World {
             _ => 0,
         };
         let Some((mail, receives)) = self.mail.remove(at) else { return false };
+        self.last_delivery.store(receives + 1 >= RECEIVES, Ordering::Relaxed);
         let result = match &mail {
             Mail::Dispatch(message) => self.dispatch_job().perform(message).await,
             Mail::Grant(message) => self.grant_artifact().answer(message).await,
             Mail::Report(body) => self.accept_report().accept(body).await.map(|_| ()),
         };
+        self.last_delivery.store(false, Ordering::Relaxed);
         match result {
             Ok(()) => {}
             Err(error) if receives + 1 >= RECEIVES => self.dead.push((mail, error)),

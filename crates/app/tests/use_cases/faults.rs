@@ -1,6 +1,7 @@
 //! Every port call fails once, before its effect or after it; every message comes up to three times, in any order. The
 //! end is the same.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use freehold_app::memory::Fault;
@@ -153,13 +154,15 @@ async fn a_new_version_ends_the_same_whichever_call_fails() {
     each_call_fails_once(Part::NewVersion).await;
 }
 
-/// Runs the whole life with mail in any order, and with calls failing one time in `one_in`.
+/// Runs the whole life with mail in any order, and with calls failing one time in `one_in`. What a message's last delivery
+/// calls does not fail: a message that is given up goes to the dead letters, which is another test's matter.
 async fn life(seed: Option<u64>, one_in: Option<usize>) -> String {
     let mut world = World::new();
     world.chaos = seed.map(Rng);
     if let (Some(seed), Some(one_in)) = (seed, one_in) {
-        let mut rng = Rng(seed ^ 0x5eed);
+        let (mut rng, last) = (Rng(seed ^ 0x5eed), Arc::clone(&world.last_delivery));
         world.memory.faults.set(move |_| match rng.below(one_in) {
+            _ if last.load(Ordering::Relaxed) => None,
             0 if rng.below(2) == 0 => Some(Fault::Before),
             0 => Some(Fault::AnswerLost),
             _ => None,
@@ -191,7 +194,7 @@ proptest! {
     fn neither_do_calls_that_fail_on_top_of_that(seed in any::<u64>()) {
         let expected = block_on(life(None, None));
 
-        let found = block_on(life(Some(seed), Some(60)));
+        let found = block_on(life(Some(seed), Some(120)));
 
         similar_asserts(&effects(&found), &effects(&expected));
     }
