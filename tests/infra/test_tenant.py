@@ -144,6 +144,16 @@ class Tenant(unittest.TestCase):
 
         self.assertEqual(queues, [{"Ref": "BuildQueue"}])
 
+    def test_build_orders_go_from_two_functions_to_the_build_runner(self):
+        denials = {statement["Action"] if isinstance(statement["Action"], str) else statement["Action"][0]: statement
+                   for statement in properties(self.template, "BuildQueuePolicy")["PolicyDocument"]["Statement"]}
+
+        self.assertEqual({statement["Effect"] for statement in denials.values()}, {"Deny"})
+        self.assertEqual(denials["sqs:SendMessage"]["Condition"], {"ArnNotEquals": {"aws:PrincipalArn": [
+            {"Fn::GetAtt": ["DispatchJobRole", "Arn"]}, {"Fn::GetAtt": ["GrantArtifactRole", "Arn"]}]}})
+        self.assertEqual(denials["sqs:ReceiveMessage"]["Condition"],
+                         {"ArnNotEquals": {"aws:PrincipalArn": {"Fn::GetAtt": ["BuildRunnerRole", "Arn"]}}})
+
     def test_only_the_build_runner_pushes_and_tags_do_not_move(self):
         repository = properties(self.template, "Repository")
         [deny] = repository["RepositoryPolicyText"]["Statement"]

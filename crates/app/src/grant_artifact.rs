@@ -177,13 +177,14 @@ impl GrantArtifact {
             let reason = format!("the manifests do not end with artifact `{}`", request.artifact);
             return Ok(Err(no(GrantRefusal::OtherDigest, reason)));
         };
-        let held = match self.registry.manifest(top).await {
-            Ok(bytes) => Digest::of(&bytes) == artifact.digest,
-            Err(PortError::Failed { .. }) => false,
+        let lacking = match self.registry.manifest(top).await {
+            Ok(bytes) if Digest::of(&bytes) == artifact.digest => None,
+            Ok(_) => Some("it holds other bytes".to_owned()),
+            Err(PortError::Failed { reason, .. }) => Some(reason),
             Err(error @ (PortError::Transient { .. } | PortError::Denied { .. })) => return Err(error.into()),
         };
-        if !held {
-            let reason = format!("tenant registry does not hold artifact `{}`", artifact.digest);
+        if let Some(why) = lacking {
+            let reason = format!("tenant registry does not hold artifact `{}`: {why}", artifact.digest);
             return Ok(Err(no(GrantRefusal::NotInRegistry, reason)));
         }
         let external = ExternalParameters {

@@ -79,6 +79,12 @@ impl Draft {
         Self { severity, place, message: message.into(), expected: None, help: None, related: Vec::new() }
     }
 
+    /// Says that what `named` (such as "`./a/b.sh`") stands for lies in a folder that is not here at all.
+    pub(crate) fn absent(severity: Severity, place: Place, named: &str, folder: &str) -> Self {
+        Self::new(severity, place, format!("{named} cannot be read: folder `{folder}` is not here"))
+            .help("a sync needs it: fetch or generate the folder, or correct the path")
+    }
+
     pub(crate) fn expected(mut self, text: impl Into<String>) -> Self {
         self.expected = Some(text.into());
         self

@@ -122,9 +122,8 @@ impl Sources {
     ) -> Option<Source> {
         let path = self.inside(files, checked, node, word)?;
         if let Some(folder) = files.absent_folder(checked.file, word) {
-            let message = format!("the source `{word}` cannot be read: folder `{folder}` is not here");
-            let draft = Draft::new(self.unsupported, checked.place(node), message);
-            self.drafts.push(draft.help("a sync needs it: fetch or generate the folder, or correct the path"));
+            let named = format!("the source `{word}`");
+            self.drafts.push(Draft::absent(self.unsupported, checked.place(node), &named, folder));
             return None;
         }
         let packed = archive::directory(files.tree(), &path);

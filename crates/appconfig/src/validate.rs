@@ -272,9 +272,8 @@ impl Validator<'_> {
             Err(reason) => {
                 let draft = match self.app.files.absent_folder(self.file, path) {
                     Some(folder) => {
-                        let message = format!("`{text}` cannot be read: folder `{folder}` is not here");
-                        let draft = Draft::new(self.app.purpose.unsupported(), self.place(&node.span), message);
-                        draft.help("a sync needs it: fetch or generate the folder, or correct the path")
+                        let (severity, place) = (self.app.purpose.unsupported(), self.place(&node.span));
+                        Draft::absent(severity, place, &format!("`{text}`"), folder)
                     }
                     None => {
                         let message = format!("`{text}` cannot be read: {reason}");

@@ -81,7 +81,7 @@ pub struct Runner {
 pub enum InstallError {
     #[error("install `{install}` is being worked on by `{live}`; wait for it or cancel it")]
     Live { install: InstallId, live: WorkflowId },
-    #[error("install `{install}` is disabled: {why}; enable it with `freehold install enable {install}`")]
+    #[error("install `{install}` is disabled: {why}; nothing is sent to it until that is settled")]
     Disabled { install: InstallId, why: String },
     #[error("runner key `{key}` of install `{install}` was replaced and cannot come back")]
     Retired { install: InstallId, key: KeyId },

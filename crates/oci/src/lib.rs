@@ -27,7 +27,7 @@ pub use copy::{
 };
 pub use error::RegistryError;
 pub use http::client;
-pub use manifest::{Manifest, Parts, digest_tag};
+pub use manifest::{EMPTY, EMPTY_TYPE, MANIFEST_TYPE, Manifest, Parts, digest_tag};
 pub use platform::{Platform, PlatformError, Platforms};
 pub use reference::{Reference, ReferenceError, Version};
 pub use referrers::{Referrer, push_referrer, read_referrer, referrers};

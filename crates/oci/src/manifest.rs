@@ -14,6 +14,13 @@ pub(super) const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, appl
 /// The largest manifest that is read, in bytes; the distribution specification asks registries to take 4 MiB.
 pub(super) const MAX_BYTES: usize = 4 * 1024 * 1024;
 
+/// The one blob of artifacts that need no config, and its media type (OCI image specification 1.1, "Guidance for an empty
+/// descriptor").
+pub const EMPTY: &[u8] = b"{}";
+pub const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
+/// The media type of an image manifest.
+pub const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
+
 /// The media types of indexes.
 const INDEXES: [&str; 2] =
     ["application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json"];

@@ -13,15 +13,12 @@ use serde_json::json;
 
 use super::auth::Access;
 use super::copy::{Moved, move_blobs, push_by_digest};
+use super::manifest::{EMPTY, EMPTY_TYPE, MANIFEST_TYPE};
 use super::repository::found;
 use super::request::header;
 use super::retry::transient;
 use super::{BlobSource, Manifest, RegistryError, Repository, Version, tree};
 
-/// OCI image specification 1.1, "Guidance for an empty descriptor".
-const EMPTY: &[u8] = b"{}";
-const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
-const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 
 /// The most referrers that are read for one artifact, and pages of a list of them.

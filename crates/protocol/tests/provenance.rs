@@ -226,7 +226,10 @@ fn a_message_of_another_kind_is_no_statement() {
 fn refusals_name_the_artifact_and_the_way_out() {
     let missing = ProvenanceError::Missing(artifact());
 
-    assert_eq!(missing.to_string(), format!("artifact `{}` has no provenance; build its component again", artifact()));
+    assert_eq!(
+        missing.to_string(),
+        format!("artifact `{}` has no provenance; change its component's source and build that", artifact())
+    );
 }
 
 proptest! {

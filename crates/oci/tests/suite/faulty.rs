@@ -63,6 +63,9 @@ struct State {
     /// By repository and tag or digest.
     manifests: BTreeMap<(String, String), (String, Bytes)>,
     uploads: BTreeMap<String, Vec<u8>>,
+    /// Held while an upload's bytes come in. As in a real registry, its status is told between two requests only: a cut
+    /// connection may have bytes on the way that the answer has to count.
+    busy: BTreeMap<String, Arc<tokio::sync::Mutex<()>>>,
     log: Vec<String>,
     received: u64,
 }
@@ -141,11 +144,24 @@ impl Faulty {
         self.state.lock().unwrap()
     }
 
+    fn hangs(&self) -> bool {
+        self.state().behaviour.fault == Some(Fault::UploadHangs)
+    }
+
+    fn busy(&self, upload: &str) -> Arc<tokio::sync::Mutex<()>> {
+        Arc::clone(self.state().busy.entry(upload.to_owned()).or_default())
+    }
+
     async fn serve(&self, mut stream: TcpStream) {
         let _ = stream.set_nodelay(true);
         let mut buffer = Vec::new();
         while let Some(request) = head(&mut stream, &mut buffer).await {
             let upload = request.path.split_once("/blobs/uploads/").map(|(_, id)| id.to_owned());
+            let busy = upload.as_ref().filter(|id| !id.is_empty()).map(|id| self.busy(id));
+            let _alone = match busy.as_ref() {
+                Some(busy) if !self.hangs() => Some(busy.lock().await),
+                Some(_) | None => None,
+            };
             let mut body = Vec::new();
             let kept = upload.filter(|id| !id.is_empty() && matches!(request.method.as_str(), "PATCH" | "PUT"));
             // Bytes of an upload are kept as they come, so that a cut leaves what came before it.
@@ -189,7 +205,7 @@ impl Faulty {
                 }
                 None => body.extend_from_slice(own),
             }
-            if upload.is_some() && self.state().behaviour.fault == Some(Fault::UploadHangs) {
+            if upload.is_some() && self.hangs() {
                 std::future::pending::<()>().await;
             }
         }

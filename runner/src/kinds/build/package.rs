@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use freehold_oci::{BlobSource, Manifest, Repository, missing_blobs, push_manifests, push_missing_blobs};
+use freehold_oci::{
+    BlobSource, EMPTY, EMPTY_TYPE, MANIFEST_TYPE, Manifest, Repository, missing_blobs, push_manifests,
+    push_missing_blobs,
+};
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, Descriptor};
 use serde::Serialize;
@@ -12,12 +15,8 @@ use serde::Serialize;
 use super::super::store::file_digest;
 use super::Failure;
 
-/// OCI image specification 1.1, "Guidance for an empty descriptor".
-const EMPTY: &[u8] = b"{}";
-const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 /// The config of an artifact that needs none.
 const NO_CONFIG: Config = Config { media_type: EMPTY_TYPE, bytes: Bytes::from_static(EMPTY) };
-const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// The names that a template is looked for under.
 const TEMPLATES: [&str; 3] = ["template.yaml", "template.yml", "template.json"];
