@@ -21,7 +21,7 @@ pub mod time;
 pub use digest::Digest;
 pub use envelope::{Envelope, EnvelopeError, KeyId, Payload};
 pub use ids::{
-    AccountId, ActionName, AppName, BuildId, ComponentName, GrantId, Group, IdError, InstallId, JobId, ReleaseName, TenantName,
-    WorkflowId,
+    AccountId, ActionName, AppName, BuildId, ComponentName, GrantId, Group, IdError, InstallId, JobId, ReleaseName,
+    TenantName, WorkflowId,
 };
 pub use time::Timestamp;

@@ -174,7 +174,7 @@ fn statement(place: &Place) -> Statement {
 
 fn artifact(statement: &Statement) -> Artifact {
     let statement = Envelope::seal(statement, &[&key(1)]).unwrap();
-    Artifact { provenance: Some(Provenance { statement, referrer: Digest::of(b"referrer") }), ..bare() }
+    Artifact { provenance: Some(Box::new(Provenance { statement, referrer: Digest::of(b"referrer") })), ..bare() }
 }
 
 fn builder() -> Place {
@@ -193,6 +193,7 @@ fn build_work() -> Work {
         package: Package::Image,
         source: source(),
         repository: "fh-acme".into(),
+        recipe: None,
     })
 }
 

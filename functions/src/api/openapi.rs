@@ -1,10 +1,10 @@
 //! The OpenAPI 3.1 document, made from the table of routes and the API types.
 
 use freehold_protocol::api::{
-    AppView, Because, BuildStarted, BuildView, CreateInstall, CreateRelease, EnrolBuildRunner, ErrorBody, IDEMPOTENCY_KEY, InputsSchema,
-    InstallCreated, InstallInputs, InstallStack, InstallView, JobView, LineagePage, LogPage, Page, PutSource,
-    PutVersion, ReleaseView, Revoked, SetInputs, SourceUpload, StartBuild, StartDeploy, TenantView, VersionDocument, VersionView,
-    WorkflowStarted, WorkflowView,
+    AppView, Because, BuildStarted, BuildView, CreateInstall, CreateRelease, EnrolBuildRunner, ErrorBody,
+    IDEMPOTENCY_KEY, InputsSchema, InstallCreated, InstallInputs, InstallStack, InstallView, JobView, LineagePage,
+    LogPage, Page, PutSource, PutVersion, ReleaseView, Revoked, SetInputs, SourceUpload, StartBuild, StartDeploy,
+    TenantView, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};

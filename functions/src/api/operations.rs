@@ -1,13 +1,13 @@
 //! Each operation: parse ids and body, call its use case, answer its view.
 
 use freehold_app::AppError;
-use freehold_app::records::{self, AppRecord, Stored, VersionRecord, app_key, app_pk, load};
 use freehold_app::create_release::{self, ReleaseRecord};
+use freehold_app::records::{self, AppRecord, Stored, VersionRecord, app_key, app_pk, load};
 use freehold_app::{read, show_inputs, show_version, start_build, sync_app};
 use freehold_domain::build::Build;
 use freehold_protocol::api::{
-    Because, CreateInstall, CreateRelease, EnrolBuildRunner, InstallCreated, Page, PutSource, PutVersion, SetInputs, StartBuild, StartDeploy,
-    TenantView, WorkflowStarted,
+    Because, CreateInstall, CreateRelease, EnrolBuildRunner, InstallCreated, Page, PutSource, PutVersion, SetInputs,
+    StartBuild, StartDeploy, TenantView, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
 

@@ -202,7 +202,7 @@ impl Runner {
                 let referrer = Digest::of(statement.payload.as_bytes());
                 let pushed = self.attempts.get_mut(&grant.job).and_then(|attempt| attempt.pushed.as_mut());
                 if let Some(pushed) = pushed {
-                    pushed.provenance = Some(Provenance { statement, referrer });
+                    pushed.provenance = Some(Box::new(Provenance { statement, referrer }));
                 }
             }
             GrantAnswer::Refused { reason, .. } => self.refused_grants.push(reason),

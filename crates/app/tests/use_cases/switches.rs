@@ -52,9 +52,8 @@ async fn the_same_switch_again_changes_nothing_and_another_reason_replaces_it() 
 #[tokio::test]
 async fn a_reason_is_one_line_that_says_something() {
     let world = World::with_install().await;
-    let refused = async |reason: &str| -> AppError {
-        world.switches().disable(&globex(), &because(reason)).await.unwrap_err()
-    };
+    let refused =
+        async |reason: &str| -> AppError { world.switches().disable(&globex(), &because(reason)).await.unwrap_err() };
 
     for reason in ["", "  ", "two\nlines", &"x".repeat(501)] {
         assert_eq!(refused(reason).await.kind, Kind::Invalid, "{reason}");

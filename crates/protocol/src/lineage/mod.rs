@@ -47,7 +47,7 @@ pub struct Made {
     pub source: Source,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
-    pub provenance: Option<Provenance>,
+    pub provenance: Option<Box<Provenance>>,
     /// Why the vendor took it back, if he did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<String>,

@@ -59,7 +59,7 @@ impl Check<'_> {
 
     fn made(&self, made: &Made) -> Vec<Link> {
         let of = format!("{}/{} {}", made.app, made.component, made.build);
-        let statement = self.statement(made.app.as_str(), &made.component, made.provenance.as_ref());
+        let statement = self.statement(made.app.as_str(), &made.component, made.provenance.as_deref());
         let order = self.order(&made.proof);
         let report = self.report(&made.proof);
         let (stated, ordered, ended) = (statement.as_ref().ok(), order.as_ref().ok(), report.as_ref().ok());
@@ -179,7 +179,7 @@ impl Check<'_> {
         let order = &order.ok_or(Broken::Unfounded("order"))?.order;
         let artifact = order.work.artifact().ok_or(Broken::Missing("the artifact in the order"))?;
         same("the artifact of the order", &artifact.digest, &self.lineage.artifact)?;
-        let statement = self.statement(used.app.as_str(), &used.component, artifact.provenance.as_ref())?;
+        let statement = self.statement(used.app.as_str(), &used.component, artifact.provenance.as_deref())?;
         let build = &statement.predicate.build_definition.internal_parameters.build;
         same("the build in the order's statement", build, &used.build)?;
         if !self.lineage.builds.iter().any(|made| made.build == used.build) {
