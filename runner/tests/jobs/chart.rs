@@ -137,7 +137,7 @@ async fn a_directory_is_read_back_by_helm_with_all_that_it_needs() {
     let two = built(cloud.build(Package::HelmChart, cloud.upload(root).await).await);
     let pulled = helm.pull(&cloud, &one).await.unwrap();
 
-    assert_eq!(one, two);
+    assert_eq!(one.digest, two.digest);
     assert_eq!(Digest::of(&pulled), *layer(&one));
     let packed = tempfile::tempdir().unwrap();
     fs::write(packed.path().join("shop.tgz"), pulled).unwrap();

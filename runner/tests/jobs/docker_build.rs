@@ -52,7 +52,7 @@ async fn a_dockerfile_is_built_with_its_arguments_and_its_stage() {
     let absent = reason(cloud.build_by(Package::DockerImage, source.clone(), recipe("Dockerfile", "hi", "")).await).0;
     let broken = reason(cloud.build_by(Package::DockerImage, source, recipe("hello", "hi", "")).await).0;
 
-    assert_eq!(one, two);
+    assert_eq!(one.digest, two.digest);
     let (last, debug) = (config(&cloud, &one).await, config(&cloud, &debug).await);
     assert!(last["config"]["Env"].as_array().unwrap().contains(&"GREETING=hi".into()), "{last}");
     assert_eq!(last["config"]["User"], "1000");
