@@ -18,6 +18,7 @@ mod job;
 mod lineage;
 mod output;
 mod progress;
+mod registry;
 mod release;
 mod runner_config;
 mod secret;

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-const FUNCTIONS: [&str; 8] = [
+const FUNCTIONS: [&str; 9] = [
     "api",
     "register-install",
     "plan-workflow",
@@ -14,6 +14,7 @@ const FUNCTIONS: [&str; 8] = [
     "grant-artifact",
     "finish-workflow",
     "sweep",
+    "tend-registry",
 ];
 
 /// A local cloud that ends with this test's process.

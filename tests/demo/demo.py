@@ -126,6 +126,8 @@ class Demo:
         self.show_resources()
         self.step("the same digests in both registries")
         self.show_digests()
+        self.step("customer: where everything that runs came from, by the key of the own stack and without a network")
+        self.show_lineage()
         self.step("the log of the job that ran last")
         workflows = json.loads(self.freehold("workflow", "list", INSTALL, "--json", quiet=True))
         shown = json.loads(self.freehold("workflow", "show", workflows[0]["workflow"], "--json", quiet=True))
@@ -161,6 +163,25 @@ class Demo:
             print(f"{component['component']:<12}{digest}  {both}")
             if digest not in tenant & customer:
                 raise Failed(f"artifact `{digest}` is not in both registries")
+
+    def show_lineage(self):
+        stack = self.client("cloudformation", CUSTOMER).describe_stacks(StackName=f"freehold-{INSTALL}")["Stacks"][0]
+        key = next(out["OutputValue"] for out in stack["Outputs"] if out["OutputKey"] == "TenantKey")
+        install = json.loads(self.freehold("install", "show", INSTALL, "--json", quiet=True))
+        links = 0
+        for component in install["components"]:
+            bundle = WORK / "files" / f"{component['component']}.lineage.json"
+            self.freehold("lineage", "--install", INSTALL, "--component", component["component"], "--bundle", bundle, quiet=True)
+            done = subprocess.run([str(BIN / "freehold"), "lineage", "verify", str(bundle), "--root-key", key, "--json"],
+                                  env={}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            if done.returncode != 0:
+                raise Failed(f"the lineage of `{component['component']}` does not hold: {done.stderr.strip()}")
+            checked = json.loads(done.stdout)["checked"]["links"]
+            if not checked or not all(link["ok"] for link in checked):
+                raise Failed(f"the lineage of `{component['component']}` has a link that does not hold")
+            print(f"{component['component']:<12}{component['artifact']}  {len(checked)} links hold")
+            links += len(checked)
+        print(f"{links} links of {len(install['components'])} artifacts, all standing on {key}")
 
     def digests(self, repository, account):
         pages = self.client("ecr", account).get_paginator("list_images").paginate(repositoryName=repository)

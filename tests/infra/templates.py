@@ -16,6 +16,7 @@ INSTALL, ACCOUNT = "globex-prod", "222222222222"
 FUNCTIONS = {
     "api": "Api", "register-install": "RegisterInstall", "plan-workflow": "PlanWorkflow", "dispatch-job": "DispatchJob",
     "accept-report": "AcceptReport", "grant-artifact": "GrantArtifact", "finish-workflow": "FinishWorkflow", "sweep": "Sweep",
+    "tend-registry": "TendRegistry",
 }
 DEFINITIONS = {
     "provision-install": "ProvisionInstall", "deploy-components": "DeployComponents",

@@ -12,7 +12,7 @@ const NEEDS: Needs = Needs {
 };
 
 /// The roles of the tenant's functions, and of its machines.
-const VENDOR_ROLES: [&str; 13] = [
+const VENDOR_ROLES: [&str; 14] = [
     "api",
     "register-install",
     "plan-workflow",
@@ -21,6 +21,7 @@ const VENDOR_ROLES: [&str; 13] = [
     "grant-artifact",
     "finish-workflow",
     "sweep",
+    "tend-registry",
     "machine-provision-install",
     "machine-deploy-components",
     "machine-build-component",

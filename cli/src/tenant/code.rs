@@ -176,7 +176,8 @@ mod tests {
 
         assert!(
             message.contains(
-                "register-install, plan-workflow, dispatch-job, accept-report, grant-artifact, finish-workflow;"
+                "register-install, plan-workflow, dispatch-job, accept-report, grant-artifact, finish-workflow, \
+                 tend-registry;"
             ),
             "{message}"
         );

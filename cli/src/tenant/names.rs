@@ -13,7 +13,7 @@ pub(super) struct Function {
 }
 
 /// All functions.
-pub(super) const FUNCTIONS: [Function; 8] = [
+pub(super) const FUNCTIONS: [Function; 9] = [
     Function { name: "api", parameter: "ApiCode" },
     Function { name: "register-install", parameter: "RegisterInstallCode" },
     Function { name: "plan-workflow", parameter: "PlanWorkflowCode" },
@@ -22,6 +22,7 @@ pub(super) const FUNCTIONS: [Function; 8] = [
     Function { name: "grant-artifact", parameter: "GrantArtifactCode" },
     Function { name: "finish-workflow", parameter: "FinishWorkflowCode" },
     Function { name: "sweep", parameter: "SweepCode" },
+    Function { name: "tend-registry", parameter: "TendRegistryCode" },
 ];
 
 /// A state machine's definition and the stack parameter that names it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use freehold_domain::build::{Build, BuildState};
+use freehold_domain::build::Build;
 use freehold_domain::plan::check_deployable;
 use freehold_protocol::api::{CreateRelease, ReleaseView};
 use freehold_protocol::release::Release;
@@ -64,12 +64,10 @@ impl CreateReleases {
                         source.component
                     )));
                 }
-                Some(Build { state: BuildState::Built { artifact, .. }, .. }) => {
+                Some(build) if let Some(artifact) = build.usable() => {
                     artifacts.insert(source.component, artifact.digest.clone());
                 }
-                Some(Build { state: BuildState::Building { .. } | BuildState::Failed { .. }, .. }) | None => {
-                    unbuilt.push(format!("`{}`", source.component));
-                }
+                Some(_) | None => unbuilt.push(format!("`{}`", source.component)),
             }
         }
         if !unbuilt.is_empty() {
@@ -117,10 +115,7 @@ pub async fn release(store: &dyn Store, app: &AppName, name: &ReleaseName) -> Re
 /// Conflict, with the first component that differs.
 pub fn check_builds(release: &ReleaseRecord, builds: &BTreeMap<ComponentName, Build>) -> Result<(), AppError> {
     for (component, wanted) in &release.contents.artifacts {
-        let found = builds.get(component).and_then(|build| match &build.state {
-            BuildState::Built { artifact, .. } => Some(&artifact.digest),
-            BuildState::Building { .. } | BuildState::Failed { .. } => None,
-        });
+        let found = builds.get(component).and_then(|build| Some(&build.usable()?.digest));
         if found != Some(wanted) {
             let found = found.map_or_else(|| "no artifact".to_owned(), |found| format!("artifact `{found}`"));
             return Err(AppError::conflict(format!(

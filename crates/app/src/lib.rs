@@ -32,6 +32,7 @@ pub mod start_workflow;
 pub mod sweep;
 pub mod switches;
 pub mod sync_app;
+pub mod tend_registry;
 pub mod versions;
 
 pub use error::{AppError, Kind};

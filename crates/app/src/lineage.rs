@@ -75,8 +75,15 @@ impl ShowLineage {
         let record: Option<Stored<Build>> = load(&*self.store, &build_key(&made.app, &made.build)).await?;
         let Some(Stored { value: build, .. }) = record else { return Ok(None) };
         let provenance = match build.state {
-            BuildState::Built { artifact, .. } if artifact.digest == made.artifact => artifact.provenance,
-            BuildState::Built { .. } | BuildState::Building { .. } | BuildState::Failed { .. } => None,
+            BuildState::Built { artifact, .. } | BuildState::Removed { artifact, .. }
+                if artifact.digest == made.artifact =>
+            {
+                artifact.provenance
+            }
+            BuildState::Built { .. }
+            | BuildState::Building { .. }
+            | BuildState::Failed { .. }
+            | BuildState::Removed { .. } => None,
         };
         Ok(Some(Made {
             app: made.app,

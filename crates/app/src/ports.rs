@@ -190,6 +190,13 @@ pub trait Registry: Send + Sync {
     async fn blob_url(&self, blob: &Descriptor) -> Result<String, PortError>;
 }
 
+/// The tenant registry, for removing.
+#[async_trait]
+pub trait RegistryCare: Send + Sync {
+    /// Removes manifests and their tags, in this order; those that are not there count as removed.
+    async fn remove(&self, manifests: &[Digest]) -> Result<(), PortError>;
+}
+
 /// The tenant's bucket.
 #[async_trait]
 pub trait Objects: Send + Sync {

@@ -387,12 +387,24 @@ pub async fn load<T: DeserializeOwned>(store: &dyn Store, key: &Key) -> Result<O
 /// # Errors
 /// As [`load`].
 pub async fn load_all<T: DeserializeOwned>(store: &dyn Store, pk: &str, prefix: &str) -> Result<Vec<T>, AppError> {
+    Ok(load_all_stored(store, pk, prefix).await?.into_iter().map(|stored| stored.value).collect())
+}
+
+/// The same with their revisions.
+///
+/// # Errors
+/// As [`load`].
+pub async fn load_all_stored<T: DeserializeOwned>(
+    store: &dyn Store,
+    pk: &str,
+    prefix: &str,
+) -> Result<Vec<Stored<T>>, AppError> {
     let mut all = Vec::new();
     let mut after: Option<String> = None;
     loop {
         let rows = store.query(pk, prefix, after.as_deref(), PAGE).await?;
         for row in &rows {
-            all.push(parse(row)?.value);
+            all.push(parse(row)?);
         }
         match rows.last() {
             Some(last) if rows.len() == PAGE as usize => after = Some(last.key.sk.clone()),
@@ -444,6 +456,14 @@ pub async fn workflow(store: &dyn Store, id: &WorkflowId) -> Result<Stored<Workf
 /// NotFound, or as [`load`].
 pub async fn job(store: &dyn Store, id: &JobId) -> Result<Stored<Job>, AppError> {
     load(store, &job_key(id)).await?.ok_or_else(|| AppError::not_found(format!("job `{id}` does not exist")))
+}
+
+/// Loads an app that must exist.
+///
+/// # Errors
+/// NotFound, or as [`load`].
+pub async fn app(store: &dyn Store, app: &AppName) -> Result<Stored<AppRecord>, AppError> {
+    load(store, &app_key(app)).await?.ok_or_else(|| unknown_app(app))
 }
 
 /// The error for an app that was never synced.

@@ -63,6 +63,6 @@ fn copied(build: Option<&Build>) -> Option<String> {
             | Package::DockerImage
             | Package::KubernetesManifest,
         )
-        | (BuildState::Building { .. } | BuildState::Failed { .. }, _) => None,
+        | (BuildState::Building { .. } | BuildState::Failed { .. } | BuildState::Removed { .. }, _) => None,
     }
 }

@@ -94,7 +94,8 @@ impl StartBuilds {
             AppError::conflict("tenant has no build runner yet; register one with `freehold tenant build-runner`")
         })?;
         let workflow = WorkflowId::derive(app.as_str(), cause);
-        let sources = source_builds(&*self.store, &version.document).await?;
+        let mut sources = source_builds(&*self.store, &version.document).await?;
+        self.restore(&mut sources).await?;
         let before: Option<Stored<Workflow>> = load(&*self.store, &workflow_key(&workflow)).await?;
         if before.as_ref().is_some_and(|before| before.value.install != id) {
             return Err(used_before());
@@ -106,7 +107,7 @@ impl StartBuilds {
         if due.is_empty() {
             let building = builds.values().find_map(|build| match &build.state {
                 BuildState::Building { workflow } => Some(workflow.clone()),
-                BuildState::Built { .. } | BuildState::Failed { .. } => None,
+                BuildState::Built { .. } | BuildState::Failed { .. } | BuildState::Removed { .. } => None,
             });
             if building.as_ref() == Some(&workflow) {
                 // The request came before: make sure that the execution was started.
@@ -153,14 +154,35 @@ impl StartBuilds {
         start(&*self.store, &*self.machines, self.clock.now(), install, new, writes).await
     }
 
+    /// Takes artifacts that wait for their removal back into use.
+    async fn restore(&self, sources: &mut [SourceBuild]) -> Result<(), AppError> {
+        for source in sources {
+            let Some(known) = &mut source.known else { continue };
+            if known.value.unused_since.take().is_some() {
+                let write = put(&known.value, Expect::Rev(known.rev))?;
+                if let Committed::Conflict(_) = self.store.commit(vec![write]).await? {
+                    let message = format!("the build of component `{}` is being changed; try again", source.component);
+                    return Err(AppError::new(crate::Kind::Transient, message));
+                }
+                known.rev += 1;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns what is neither built nor being built by a workflow that is there.
     async fn due<'a>(&self, sources: &'a [SourceBuild]) -> Result<Vec<&'a SourceBuild>, AppError> {
         let mut left_behind: BTreeMap<&WorkflowId, bool> = BTreeMap::new();
         let mut due = Vec::new();
         for source in sources {
             let is_due = match source.known.as_ref().map(|known| &known.value.state) {
-                None | Some(BuildState::Failed { .. }) => true,
-                Some(BuildState::Built { .. }) => false,
+                None | Some(BuildState::Failed { .. } | BuildState::Removed { done: true, .. }) => true,
+                Some(BuildState::Removed { done: false, .. }) => {
+                    let message = format!("the artifact of component `{}` is being removed", source.component);
+                    return Err(AppError::new(crate::Kind::Transient, format!("{message}; build again in a while")));
+                }
+                // Nobody believes one without a statement.
+                Some(BuildState::Built { artifact, .. }) => artifact.provenance.is_none(),
                 Some(BuildState::Building { workflow: by }) => match left_behind.get(by) {
                     Some(known) => *known,
                     None => {
@@ -189,6 +211,7 @@ impl StartBuilds {
             source_digest: source.source_digest.clone(),
             created_at: self.clock.now(),
             state: BuildState::Building { workflow: workflow.clone() },
+            unused_since: None,
             revoked: None,
         })
     }
@@ -216,6 +239,9 @@ pub fn view(build: &Build) -> BuildView {
             (Some(artifact.digest.clone()), Some(artifact.blob_bytes()), String::new())
         }
         BuildState::Failed { reason, .. } => (None, None, reason.clone()),
+        BuildState::Removed { artifact, .. } => {
+            (Some(artifact.digest.clone()), None, "nobody used it; build it again when it is needed".to_owned())
+        }
     };
     BuildView {
         build: build.id.clone(),

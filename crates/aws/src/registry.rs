@@ -1,10 +1,11 @@
-//! The tenant registry on ECR: manifests by digest, and pre-signed URLs of blobs. Reads only.
+//! The tenant registry on ECR: manifests by digest and pre-signed URLs of blobs; and, apart, the removal of manifests.
 
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_ecr::Client;
-use aws_sdk_ecr::types::ImageIdentifier;
-use freehold_app::ports::{PortError, Registry};
+use aws_sdk_ecr::types::{ImageFailureCode, ImageIdentifier};
+use freehold_app::ports::{PortError, Registry, RegistryCare};
+use freehold_protocol::Digest;
 use freehold_protocol::order::Descriptor;
 
 use crate::error::port_error;
@@ -56,5 +57,52 @@ impl Registry for EcrRegistry {
             what: "tenant registry".into(),
             reason: format!("blob `{}` has no URL", blob.digest),
         })
+    }
+}
+
+/// The same repository for removing, which one function alone may.
+#[derive(Debug, Clone)]
+pub struct EcrCare {
+    client: Client,
+    repository: String,
+}
+
+impl EcrCare {
+    /// Returns the registry behind `repository`.
+    pub fn new(config: &SdkConfig, repository: impl Into<String>) -> Self {
+        Self { client: Client::new(config), repository: repository.into() }
+    }
+
+    async fn remove_one(&self, manifest: &Digest) -> Result<(), PortError> {
+        let answer = self
+            .client
+            .batch_delete_image()
+            .repository_name(&self.repository)
+            .image_ids(ImageIdentifier::builder().image_digest(manifest.as_str()).build())
+            .send()
+            .await
+            .map_err(|e| port_error("tenant registry", e))?;
+        match answer.failures().first() {
+            None => Ok(()),
+            Some(failure) => match failure.failure_code() {
+                // Or an index that stays names it.
+                Some(ImageFailureCode::ImageNotFound | ImageFailureCode::ImageReferencedByManifestList) => Ok(()),
+                Some(_) | None => Err(PortError::Failed {
+                    what: "tenant registry".into(),
+                    reason: format!("manifest `{manifest}`: {}", failure.failure_reason().unwrap_or("not removed")),
+                }),
+            },
+        }
+    }
+}
+
+#[async_trait]
+impl RegistryCare for EcrCare {
+    // One by one: an index has to be gone before what it names can go.
+    async fn remove(&self, manifests: &[Digest]) -> Result<(), PortError> {
+        for manifest in manifests {
+            self.remove_one(manifest).await?;
+        }
+        Ok(())
     }
 }

@@ -16,6 +16,9 @@ pub struct Build {
     pub source_digest: Digest,
     pub created_at: Timestamp,
     pub state: BuildState,
+    /// Since when nothing keeps its artifact in the registry ([`crate::retention`]): nothing new begins with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unused_since: Option<Timestamp>,
     /// Why the vendor took its artifact back: it is granted to nobody any more. What has it keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<String>,
@@ -38,6 +41,23 @@ pub enum BuildState {
         job: JobId,
         reason: String,
     },
+    /// Nobody used its artifact, and the registry has it no more; while it is not `done`, some of it may be there.
+    Removed {
+        artifact: Artifact,
+        at: Timestamp,
+        done: bool,
+    },
+}
+
+impl Build {
+    /// Returns the artifact that something new may begin with.
+    pub const fn usable(&self) -> Option<&Artifact> {
+        match (&self.state, self.unused_since) {
+            (BuildState::Built { artifact, .. }, None) => Some(artifact),
+            (BuildState::Built { .. }, Some(_))
+            | (BuildState::Building { .. } | BuildState::Failed { .. } | BuildState::Removed { .. }, _) => None,
+        }
+    }
 }
 
 impl BuildState {
@@ -47,6 +67,7 @@ impl BuildState {
             Self::Building { .. } => "building",
             Self::Built { .. } => "built",
             Self::Failed { .. } => "failed",
+            Self::Removed { .. } => "removed",
         }
     }
 }

@@ -107,7 +107,15 @@ pub enum HelloStep {
 }
 
 impl Install {
-    /// Returns the app that it runs, if it is not the build install.
+    /// Returns the version that it is at, once it is at one.
+    pub const fn version(&self) -> Option<&Digest> {
+        match &self.serves {
+            Serves::App { version, .. } => version.as_ref(),
+            Serves::Builds => None,
+        }
+    }
+
+    /// Returns the app that it runs; none for the tenant's build runner.
     pub const fn app(&self) -> Option<&AppName> {
         match &self.serves {
             Serves::App { app, .. } => Some(app),

@@ -7,7 +7,7 @@ use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, canonical};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::build::{Build, BuildState};
+use crate::build::Build;
 use crate::deployable::{Undeployable, undeployable};
 use crate::workflow::{Node, NodeState, Target};
 
@@ -161,10 +161,8 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
 }
 
 fn component_target(version: &AppVersion, component: &Component, input: DeployInput<'_>) -> Result<Target, PlanError> {
-    let built = input.builds.get(&component.name).and_then(|build| match &build.state {
-        BuildState::Built { artifact, .. } => Some((build.id.clone(), artifact.digest.clone())),
-        BuildState::Building { .. } | BuildState::Failed { .. } => None,
-    });
+    let built = input.builds.get(&component.name);
+    let built = built.and_then(|build| Some((build.id.clone(), build.usable()?.digest.clone())));
     let (build, artifact) =
         built.ok_or_else(|| PlanError::NotBuilt { component: component.name.clone(), app: version.app.to_string() })?;
     let fingerprint = fingerprint(component, &artifact, input.inputs)?;

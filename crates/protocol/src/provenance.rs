@@ -160,7 +160,7 @@ pub struct Expected<'a> {
 /// Why an artifact's provenance is not believed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProvenanceError {
-    #[error("artifact `{0}` has no provenance; change its component's source and build that")]
+    #[error("artifact `{0}` has no provenance; build its component again")]
     Missing(Digest),
     #[error("provenance of artifact `{artifact}` is not believed: {source}")]
     Envelope {

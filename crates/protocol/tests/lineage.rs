@@ -330,7 +330,7 @@ fn a_missing_piece_is_a_gap_of_its_link() {
 
     insta::assert_snapshot!(found.join("\n"), @r"
     build: the record of a build is missing
-    statement: artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` has no provenance; change its component's source and build that
+    statement: artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` has no provenance; build its component again
     build order: the signed order is missing
     build runner key: the announcement of the runner's key is missing
     build runner key: the enrolment key of the install is missing
@@ -417,7 +417,7 @@ fn messages_that_are_signed_but_say_something_else_are_named_by_their_link() {
 
     insta::assert_snapshot!(found.join("\n"), @r"
     sync: the artifact of the order is `sha256:ae448ac86c4e8e4dec645729708ef41873ae79c6dff84eff73360989487f08e5`, expected `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f`
-    sync: artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` has no provenance; change its component's source and build that
+    sync: artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` has no provenance; build its component again
     sync: the artifact in the order is missing
     order: the app of the order is ``, expected `shop`
     order: the install of the order is `build`, expected `globex`

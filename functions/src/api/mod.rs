@@ -21,6 +21,7 @@ use freehold_app::start_build::StartBuilds;
 use freehold_app::start_workflow::StartWorkflow;
 use freehold_app::switches::Switches;
 use freehold_app::sync_app::SyncApp;
+use freehold_app::tend_registry::Retention;
 use freehold_app::versions::Versions;
 use freehold_protocol::api::{ErrorBody, ErrorDetail, IDEMPOTENCY_KEY};
 use freehold_protocol::limits::{MAX_REQUEST_BYTES, MAX_VERSION_REQUEST_BYTES};
@@ -54,6 +55,7 @@ pub struct Api {
     lineage: ShowLineage,
     releases: CreateReleases,
     switches: Switches,
+    retention: Retention,
 }
 
 impl std::fmt::Debug for Api {
@@ -146,6 +148,7 @@ impl Api {
                 clock: Arc::clone(&clock),
             },
             switches: Switches { store: Arc::clone(&store) },
+            retention: Retention { store: Arc::clone(&store), versions: versions.clone(), clock: Arc::clone(&clock) },
             cancel: Cancel { store: Arc::clone(&store), clock },
             lineage: ShowLineage { tenant: settings.tenant.clone(), store: Arc::clone(&store), root: root.clone() },
             account,

@@ -1,10 +1,10 @@
 //! The OpenAPI 3.1 document, made from the table of routes and the API types.
 
 use freehold_protocol::api::{
-    AppView, Because, BuildStarted, BuildView, CreateInstall, CreateRelease, EnrolBuildRunner, ErrorBody,
-    IDEMPOTENCY_KEY, InputsSchema, InstallCreated, InstallInputs, InstallStack, InstallView, JobView, LineagePage,
-    LogPage, Page, PutSource, PutVersion, ReleaseView, Revoked, SetInputs, SourceUpload, StartBuild, StartDeploy,
-    TenantView, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
+    AppView, ArtifactsView, Because, BuildStarted, BuildView, CreateInstall, CreateRelease, EnrolBuildRunner,
+    ErrorBody, IDEMPOTENCY_KEY, InputsSchema, InstallCreated, InstallInputs, InstallStack, InstallView, JobView,
+    LineagePage, LogPage, Page, PutSource, PutVersion, ReleaseView, Revoked, SetInputs, SourceUpload, StartBuild,
+    StartDeploy, TenantView, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -131,5 +131,6 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::ShowRelease => (None, schema::<ReleaseView>(g)),
         Operation::DisableInstall => (Some(schema::<Because>(g)), schema::<InstallView>(g)),
         Operation::EnableInstall => (None, schema::<InstallView>(g)),
+        Operation::ListArtifacts | Operation::RetireArtifacts => (None, schema::<ArtifactsView>(g)),
     }
 }

@@ -2,7 +2,7 @@
 
 use freehold_app::AppError;
 use freehold_app::create_release::{self, ReleaseRecord};
-use freehold_app::records::{self, AppRecord, Stored, VersionRecord, app_key, app_pk, load};
+use freehold_app::records::{self, AppRecord, VersionRecord, app_pk};
 use freehold_app::{read, show_inputs, show_version, start_build, sync_app};
 use freehold_domain::build::Build;
 use freehold_protocol::api::{
@@ -31,12 +31,7 @@ impl Api {
                 let page: Page<AppRecord> = read::page(store, "apps", "", call.after.as_deref()).await?;
                 to_json(&map(page, sync_app::app_view))
             }
-            Operation::ShowApp => {
-                let app: AppName = call.id("app")?;
-                let record: Option<Stored<AppRecord>> = load(store, &app_key(&app)).await?;
-                let record = record.ok_or_else(|| records::unknown_app(&app))?;
-                to_json(&sync_app::app_view(record.value))
-            }
+            Operation::ShowApp => to_json(&sync_app::app_view(records::app(store, &call.id("app")?).await?.value)),
             Operation::PutSource => to_json(&self.sync.put_source(&call.json::<PutSource>()?).await?),
             Operation::PutVersion => {
                 let request: PutVersion = call.json()?;
@@ -129,6 +124,8 @@ impl Api {
                 self.switches.enable(&install).await?;
                 to_json(&read::install(&self.versions, &install).await?)
             }
+            Operation::ListArtifacts => to_json(&self.retention.show(&call.id("app")?).await?),
+            Operation::RetireArtifacts => to_json(&self.retention.mark(&call.id("app")?).await?),
             Operation::ListLogs => {
                 let job: JobId = call.id("job")?;
                 to_json(&read::logs(store, &job, call.after.as_deref().filter(|after| !after.is_empty())).await?)

@@ -39,6 +39,8 @@ pub enum Operation {
     ShowRelease,
     DisableInstall,
     EnableInstall,
+    ListArtifacts,
+    RetireArtifacts,
 }
 
 /// One line of the table.
@@ -55,7 +57,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// Every route.
-pub const ROUTES: [Route; 32] = [
+pub const ROUTES: [Route; 34] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -93,6 +95,8 @@ pub const ROUTES: [Route; 32] = [
     route(Operation::ShowRelease, "GET", "/v1/apps/{app}/releases/{release}", "A release and its artifacts"),
     route(Operation::DisableInstall, "POST", "/v1/installs/{install}/disable", "Sends an install nothing any more"),
     route(Operation::EnableInstall, "POST", "/v1/installs/{install}/enable", "Lets a disabled install work again"),
+    route(Operation::ListArtifacts, "GET", "/v1/apps/{app}/artifacts", "What the registry keeps of an app, and why"),
+    route(Operation::RetireArtifacts, "POST", "/v1/apps/{app}/artifacts/gc", "Retires artifacts that nothing keeps"),
 ];
 
 /// Finds operations.

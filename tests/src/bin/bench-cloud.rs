@@ -124,7 +124,7 @@ async fn invokes(stage: &Stage) -> anyhow::Result<Vec<(&'static str, u64)>> {
     Ok(counts)
 }
 
-const FUNCTIONS: [&str; 8] = [
+const FUNCTIONS: [&str; 9] = [
     "api",
     "register-install",
     "plan-workflow",
@@ -133,6 +133,7 @@ const FUNCTIONS: [&str; 8] = [
     "grant-artifact",
     "finish-workflow",
     "sweep",
+    "tend-registry",
 ];
 
 async fn then(stage: &Stage, words: &[String]) -> anyhow::Result<()> {

@@ -10,7 +10,7 @@ use crate::stage::workspace_root;
 const BUILD: &str = "run `cargo build --workspace --bins && infra/package --local`";
 
 /// The functions of a tenant.
-const FUNCTIONS: [&str; 8] = [
+const FUNCTIONS: [&str; 9] = [
     "accept-report",
     "api",
     "dispatch-job",
@@ -19,6 +19,7 @@ const FUNCTIONS: [&str; 8] = [
     "plan-workflow",
     "register-install",
     "sweep",
+    "tend-registry",
 ];
 
 /// Where the programs are.

@@ -22,5 +22,6 @@ mod start_workflow;
 mod sweep;
 mod switches;
 mod sync_app;
+mod tend_registry;
 mod versions;
 mod whole_path;

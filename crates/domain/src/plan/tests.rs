@@ -3,6 +3,7 @@ use freehold_protocol::{JobId, Timestamp, WorkflowId};
 use serde_json::json;
 
 use super::*;
+use crate::build::BuildState;
 
 fn version() -> AppVersion {
     serde_json::from_value(json!({
@@ -43,6 +44,7 @@ fn builds(version: &AppVersion) -> BTreeMap<ComponentName, Build> {
         source: Source::Image { reference: "example/x:1".into() },
         source_digest: Digest::of(b"source"),
         created_at: Timestamp::default(),
+        unused_since: None,
         revoked: None,
         state: BuildState::Built {
             job: JobId::derive(&WorkflowId::derive("build", "1"), "x"),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::lineage::Lineage;
 use crate::release::Release;
-use crate::{BuildId, Digest, ReleaseName, Timestamp};
+use crate::{AppName, BuildId, ComponentName, Digest, ReleaseName, Timestamp};
 
 /// `GET /v1/artifacts/{digest}/lineage`: every page has all builds, and some of the uses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,6 +14,39 @@ pub struct LineagePage {
     /// Pass as `after` to go on; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+}
+
+/// `GET /v1/apps/{app}/artifacts`: what the tenant registry keeps of an app, and why.
+/// `POST /v1/apps/{app}/artifacts/gc`: the same, after what nothing keeps was retired.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ArtifactsView {
+    pub app: AppName,
+    pub artifacts: Vec<ArtifactView>,
+}
+
+/// The artifact of one build.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ArtifactView {
+    pub artifact: Digest,
+    pub component: ComponentName,
+    pub build: BuildId,
+    /// Bytes of its blobs, those included that it shares with others.
+    pub size: u64,
+    /// Absent once it is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub built_at: Option<Timestamp>,
+    /// `kept`, `unused` (nothing new begins with it) or `removed`.
+    pub state: String,
+    /// What keeps it, in words; empty when nothing does.
+    pub kept_by: Vec<String>,
+    /// What comes next: `retire`, `restore`, `remove`, or nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub next: String,
+    /// From when on it may be removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removable_at: Option<Timestamp>,
 }
 
 /// `POST /v1/artifacts/{artifact}/revoke`: the artifact is granted to nobody any more; what has it keeps it.

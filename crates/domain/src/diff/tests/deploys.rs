@@ -100,6 +100,7 @@ fn builds(version: &AppVersion) -> BTreeMap<ComponentName, Build> {
             source: component.source.clone(),
             source_digest,
             created_at: Timestamp::default(),
+            unused_since: None,
             revoked: None,
             state: BuildState::Built { job: job(), artifact, built_at: Timestamp::default() },
         }

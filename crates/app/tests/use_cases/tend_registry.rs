@@ -1,0 +1,174 @@
+//! Tending the registry: what is used stays, what is not goes in two steps, and nothing goes while it is being taken up.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use freehold_app::ports::{PortError, RegistryCare};
+use freehold_app::tend_registry::{Retention, TendRegistry, Tended};
+use freehold_domain::retention::{WAIT_SECS, YOUNG_SECS};
+use freehold_protocol::api::{ArtifactView, CreateRelease, StartBuild, StartDeploy};
+use freehold_protocol::{AppName, Digest};
+
+use crate::support::{World, app};
+
+/// A registry that says what was removed; it fails when told so.
+#[derive(Default)]
+struct Removals {
+    removed: Mutex<Vec<Digest>>,
+    fails: Mutex<bool>,
+}
+
+#[async_trait]
+impl RegistryCare for Removals {
+    async fn remove(&self, manifests: &[Digest]) -> Result<(), PortError> {
+        if *self.fails.lock().unwrap() {
+            return Err(PortError::Failed { what: "registry".into(), reason: "down".into() });
+        }
+        self.removed.lock().unwrap().extend_from_slice(manifests);
+        Ok(())
+    }
+}
+
+fn demo() -> AppName {
+    "demo".parse().unwrap()
+}
+
+fn retention(world: &World) -> Retention {
+    Retention { store: world.memory.clone(), versions: world.versions(), clock: world.memory.clone() }
+}
+
+async fn tend(world: &World, removals: &Arc<Removals>) -> Tended {
+    TendRegistry { retention: retention(world), registry: removals.clone() }.tend().await.unwrap()
+}
+
+async fn storages(world: &World) -> Vec<ArtifactView> {
+    let all = retention(world).show(&demo()).await.unwrap().artifacts;
+    all.into_iter().filter(|one| one.component.as_str() == "storage").collect()
+}
+
+/// The old artifact of `storage` first.
+async fn old_and_new(world: &World) -> (ArtifactView, ArtifactView) {
+    let mut found = storages(world).await;
+    found.sort_by_key(|one| one.kept_by.iter().any(|why| why == "newest version"));
+    let new = found.pop().unwrap();
+    (found.pop().unwrap(), new)
+}
+
+/// Builds a second version, in which `storage` has another source, long after the first.
+async fn two_versions(world: &mut World) {
+    world.sync(&app::with_source("storage", "example/storage:2")).await;
+    world.build("build-2").await;
+    world.settle().await;
+}
+
+#[tokio::test]
+async fn what_an_install_runs_stays_until_it_runs_another() {
+    let mut world = World::with_install().await;
+    two_versions(&mut world).await;
+    world.memory.advance_secs(YOUNG_SECS);
+    let removals = Arc::new(Removals::default());
+
+    let before = tend(&world, &removals).await;
+    let (old, new) = old_and_new(&world).await;
+    world.deploy(&StartDeploy::default(), "deploy-2").await.unwrap();
+    world.settle().await;
+    let retired = tend(&world, &removals).await;
+    world.memory.advance_secs(WAIT_SECS - 60);
+    let early = tend(&world, &removals).await;
+    world.memory.advance_secs(60);
+    let removed = tend(&world, &removals).await;
+    let again = tend(&world, &removals).await;
+
+    assert_eq!(before, Tended { kept: 4, ..Tended::default() });
+    assert_eq!(old.kept_by, ["install `globex` runs it", "install `globex` is at its version"]);
+    assert_eq!(new.kept_by, ["newest version"]);
+    assert_eq!((retired.retired, early.removed, removed.removed, again.removed), (1, 0, 1, 0));
+    let gone = removals.removed.lock().unwrap().clone();
+    assert_eq!(gone.len(), 2, "the manifest and its statement: {gone:?}");
+    assert_eq!(gone[0], old.artifact);
+    let (old, new) = old_and_new(&world).await;
+    assert_eq!((old.state.as_str(), new.state.as_str()), ("removed", "kept"));
+}
+
+#[tokio::test]
+async fn a_release_keeps_what_nobody_runs() {
+    let mut world = World::with_app().await;
+    let old = app::document().digest().unwrap();
+    let request = |name: &str| CreateRelease { name: name.parse().unwrap(), version: Some(old.clone()) };
+    world.create_releases().create(&demo(), &request("one")).await.unwrap();
+    two_versions(&mut world).await;
+    world.memory.advance_secs(YOUNG_SECS);
+    let removals = Arc::new(Removals::default());
+
+    let tended = tend(&world, &removals).await;
+    let (kept, _) = old_and_new(&world).await;
+
+    assert_eq!(tended, Tended { kept: 4, ..Tended::default() });
+    assert_eq!(kept.kept_by, ["release `one`"]);
+}
+
+#[tokio::test]
+async fn what_is_retired_serves_nothing_new_until_it_is_built_again() {
+    let mut world = World::with_app().await;
+    let old = app::document().digest().unwrap();
+    two_versions(&mut world).await;
+    world.memory.advance_secs(YOUNG_SECS);
+    let view = retention(&world).mark(&demo()).await.unwrap();
+    let request = CreateRelease { name: "late".parse().unwrap(), version: Some(old) };
+
+    let refused = world.create_releases().create(&demo(), &request).await.unwrap_err();
+    world.sync(&app::document()).await;
+    let built = world.build("build-3").await;
+    let taken = world.create_releases().create(&demo(), &request).await;
+
+    assert_eq!(view.artifacts.iter().filter(|one| one.state == "unused").count(), 1);
+    assert!(refused.message.contains("not built: `storage`"), "{refused}");
+    assert_eq!(built.workflow, None, "it was there");
+    assert!(taken.is_ok());
+    let removals = Arc::new(Removals::default());
+    world.memory.advance_secs(WAIT_SECS);
+    tend(&world, &removals).await;
+    world.memory.advance_secs(WAIT_SECS);
+    tend(&world, &removals).await;
+    assert!(!removals.removed.lock().unwrap().iter().any(|gone| storages_of(&view.artifacts).contains(&gone)));
+}
+
+fn storages_of(all: &[ArtifactView]) -> Vec<&Digest> {
+    let unused = all.iter().filter(|one| one.state == "unused");
+    unused.map(|one| &one.artifact).collect()
+}
+
+#[tokio::test]
+async fn a_removal_that_fails_is_gone_on_with_and_until_then_nothing_is_built_in_its_place() {
+    let mut world = World::with_app().await;
+    two_versions(&mut world).await;
+    world.memory.advance_secs(YOUNG_SECS);
+    let removals = Arc::new(Removals::default());
+    tend(&world, &removals).await;
+    world.memory.advance_secs(WAIT_SECS);
+    *removals.fails.lock().unwrap() = true;
+
+    let failed = tend(&world, &removals).await;
+    world.sync(&app::document()).await;
+    let refused = world.start_builds().start(&demo(), &StartBuild::default(), "build-3").await.unwrap_err();
+    *removals.fails.lock().unwrap() = false;
+    let removed = tend(&world, &removals).await;
+    let built = world.build("build-4").await;
+    world.settle().await;
+    let (late, rebuilt) = old_and_new(&world).await;
+
+    assert_eq!((failed.failed, failed.removed, removed.failed, removed.removed), (1, 0, 0, 1));
+    assert_eq!(refused.message, "the artifact of component `storage` is being removed; build again in a while");
+    assert!(built.workflow.is_some());
+    // The version that was synced again is the newest now.
+    assert_eq!((late.state.as_str(), rebuilt.state.as_str()), ("unused", "kept"));
+}
+
+#[tokio::test]
+async fn an_app_that_is_not_there_is_named() {
+    let world = World::with_app().await;
+
+    let error = retention(&world).show(&"other".parse().unwrap()).await.unwrap_err();
+
+    assert_eq!(error.message, "app `other` does not exist; sync it with `freehold app sync DIR`");
+}
