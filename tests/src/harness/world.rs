@@ -231,8 +231,16 @@ impl World {
     /// What failed.
     pub async fn ship(&self, directory: &Path) -> anyhow::Result<Value> {
         let app = directory.file_name().and_then(|name| name.to_str()).context("the app's directory has no name")?;
-        self.vendor(&["app", "sync", &directory.display().to_string()]).await?;
         let _builder = self.build_runner().await?;
+        self.sync_and_build(directory, app).await
+    }
+
+    /// Syncs the app in `directory`, called `app`, and builds it with the build runner that is there.
+    ///
+    /// # Errors
+    /// What failed.
+    pub async fn sync_and_build(&self, directory: &Path, app: &str) -> anyhow::Result<Value> {
+        self.vendor(&["app", "sync", &directory.display().to_string()]).await?;
         self.patiently("the build runner is known", &["build", app, "--json"]).await?.json()
     }
 
