@@ -28,7 +28,6 @@ mod names;
 mod operation_roles;
 mod policies;
 mod policy_document;
-mod public_key;
 mod references;
 mod roles;
 mod runbooks;

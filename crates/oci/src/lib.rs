@@ -35,8 +35,8 @@ pub use referrers::{Referrer, push_referrer, read_referrer, referrers};
 pub use repository::Repository;
 pub use retry::Patience;
 pub use signatures::{
-    SIGNATURE_ANNOTATION, SIGNATURE_ARTIFACT, SIGNATURE_LAYER, Signature, referring_signatures, signature_tag,
-    tagged_signatures,
+    BUNDLE_TYPE, Form, SIGNATURE_ANNOTATION, SIGNATURE_ARTIFACT, SIGNATURE_LAYER, SIGNATURE_PREDICATE, Signature,
+    referring_signatures, signature_tag, tagged_signatures,
 };
 pub use source::{BlobSource, BlobStream};
 

@@ -2,12 +2,12 @@
 
 use freehold_protocol::app_version::{ComponentSpec, Verification};
 use freehold_protocol::order::Source;
+use freehold_protocol::pem;
 use serde_json::Value;
 
 use super::{Builder, Subject};
 use crate::diagnostic::Draft;
 use crate::document::{Entry, Node};
-use crate::public_key;
 use crate::tree::join;
 use crate::validate::Checked;
 
@@ -105,9 +105,10 @@ impl Builder<'_> {
         let identity = ["issuer", "subject", "subject_regexp"].into_iter().find_map(|key| node.entry(key));
         if let Some((key, text)) = node.get("public_key").and_then(|key| Some((key, checked.content(key)?)))
             && !checked.is_unfetched(key)
-            && let Err(wrong) = public_key::check(text)
+            && let Err(wrong) = pem::public_key(text)
         {
-            self.sources.error(checked.place(key), wrong, public_key::WAY_OUT);
+            let help = "give the text of `cosign.pub`, as `cosign public-key --key cosign.key` writes it";
+            self.sources.error(checked.place(key), wrong.to_string(), help);
         }
         let said = match (is_keyless(node), identity, node.entry("public_key")) {
             (true, _, Some(entry)) | (false, Some(entry), _) => {
