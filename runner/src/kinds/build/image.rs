@@ -120,7 +120,11 @@ async fn copy_from(
             (Version::Digest(digest), Some(key))
         }
     };
-    job.log.line(&format!("copies {}:{version} to {}", source.address(), target.address()));
+    let named = match &version {
+        Version::Tag(tag) => format!("{}:{tag}", source.address()),
+        Version::Digest(digest) => source.image(digest),
+    };
+    job.log.line(&format!("copies {named} to {}", target.address()));
     let copied = freehold_oci::copy(source, &version, target, &CopyOptions::default()).await?;
     let (artifact, moved) = (&copied.artifact, copied.moved);
     // "Mirrored": what the reference named at that time.
