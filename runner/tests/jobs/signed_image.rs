@@ -160,6 +160,16 @@ async fn an_image_that_no_named_key_signed_is_refused_and_nothing_of_it_is_copie
 }
 
 #[tokio::test]
+async fn an_image_on_disk_has_no_signature_to_check() {
+    let source = Source::Directory { digest: Digest::of(b"layout") };
+    let bench = recipe_bench(Package::Image, source, signed_by(vec![Key::new().signer()]));
+
+    let (reason, partial) = reason(execute(&bench.job).await);
+
+    assert!(reason.starts_with("the signatures of an image on disk cannot be checked") && !partial, "{reason}");
+}
+
+#[tokio::test]
 async fn signatures_that_refer_to_the_image_count_too() {
     if !have(&["docker-registry"]) {
         return;
