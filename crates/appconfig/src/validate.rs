@@ -73,6 +73,11 @@ impl Checked {
         }
     }
 
+    /// Returns whether the value names an address that nobody has fetched yet.
+    pub(crate) fn is_unfetched(&self, node: &Node) -> bool {
+        matches!(self.contents.get(&node.span.start), Some(Content::Unfetched))
+    }
+
     /// Returns the place of byte `offset` of [`Self::content`], one character long.
     pub(crate) fn place_in(&self, files: &Files, node: &Node, offset: usize) -> Place {
         let (file, at) = match self.contents.get(&node.span.start) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use freehold_protocol::app_version::{Action, AppVersion, Component, ComponentSpec, Platform, Reference, RolePolicy};
+use freehold_protocol::order::Signer;
 
 /// The thing in the way, as a person may read it after "app `x` cannot be deployed here yet:".
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,8 +57,9 @@ fn component_why(component: &Component) -> Vec<String> {
     let mut why = references_why(&component.references);
     if let ComponentSpec::ContainerImage { verification: Some(verification) } = &component.spec
         && verification.require_signature
+        && !verification.signers().iter().any(|signer| matches!(signer, Signer::Key { .. }))
     {
-        why.push("asks for a signature, which builds do not check".into());
+        why.push("asks for a keyless signature, which builds do not check".into());
     }
     why
 }
@@ -89,8 +91,9 @@ fn references_why(references: &BTreeSet<Reference>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use freehold_protocol::app_version::ComponentSettings;
+    use freehold_protocol::app_version::{ComponentSettings, Verification};
     use freehold_protocol::order::Source;
+    use serde_json::json;
 
     use super::*;
 
@@ -130,6 +133,23 @@ mod tests {
         assert_eq!(
             said(component(image(), public(), &[Reference::Sandbox("vpc".into()), Reference::Secret("key".into())])),
             ["component `api` reads the sandbox's outputs", "component `api` reads secret `key`"]
+        );
+    }
+
+    #[test]
+    fn a_signature_by_a_key_is_not_in_the_way() {
+        let (key, keyless) = (json!({ "public_key": "KEY" }), json!({ "issuer": "https://accounts.example" }));
+        let image = |require_signature, authorities| {
+            let verification = Some(Verification { require_signature, authorities });
+            let source = Source::Image { reference: "example/api:1".into() };
+            component(ComponentSpec::ContainerImage { verification }, source, &[])
+        };
+
+        assert_eq!(said(image(true, vec![keyless.clone(), key])), [""; 0]);
+        assert_eq!(said(image(false, vec![keyless.clone()])), [""; 0]);
+        assert_eq!(
+            said(image(true, vec![keyless])),
+            ["component `api` asks for a keyless signature, which builds do not check"]
         );
     }
 }

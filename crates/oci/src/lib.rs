@@ -15,6 +15,7 @@ mod referrers;
 mod repository;
 mod request;
 mod retry;
+mod signatures;
 mod source;
 mod tree;
 mod upload;
@@ -33,6 +34,10 @@ pub use reference::{Reference, ReferenceError, Version};
 pub use referrers::{Referrer, push_referrer, read_referrer, referrers};
 pub use repository::Repository;
 pub use retry::Patience;
+pub use signatures::{
+    BUNDLE_TYPE, Form, SIGNATURE_ANNOTATION, SIGNATURE_ARTIFACT, SIGNATURE_LAYER, SIGNATURE_PREDICATE, Signature,
+    referring_signatures, signature_tag, tagged_signatures,
+};
 pub use source::{BlobSource, BlobStream};
 
 /// How many blobs move at once: enough to fill a link, few enough for a small machine.

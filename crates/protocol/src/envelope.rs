@@ -357,8 +357,9 @@ pub fn decode_base64(text: &str) -> Result<Vec<u8>, EnvelopeError> {
     BASE64.decode(text).map_err(|e| EnvelopeError::Malformed(e.to_string()))
 }
 
-/// DSSE's pre-authentication encoding: `"DSSEv1" SP len(type) SP type SP len(body) SP body`.
-fn pae(payload_type: &str, body: &[u8]) -> Vec<u8> {
+/// Returns what a signature of an envelope is over, DSSE's pre-authentication encoding: `"DSSEv1" SP len(type) SP type SP
+/// len(body) SP body`.
+pub fn pae(payload_type: &str, body: &[u8]) -> Vec<u8> {
     let mut out = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), body.len()).into_bytes();
     out.extend_from_slice(body);
     out

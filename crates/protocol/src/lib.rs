@@ -13,6 +13,7 @@ pub mod ids;
 pub mod limits;
 pub mod lineage;
 pub mod order;
+pub mod pem;
 pub mod provenance;
 pub mod release;
 pub mod report;

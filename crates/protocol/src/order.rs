@@ -265,6 +265,28 @@ pub enum Recipe {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         options: BTreeMap<String, Value>,
     },
+    /// An image that one of these signed; with nobody in the list there is no such image.
+    SignedImage { signers: Vec<Signer> },
+}
+
+/// Who may have signed an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum Signer {
+    /// Whoever holds the private half of a key.
+    Key {
+        /// In PEM form.
+        public_key: String,
+    },
+    /// Whoever an issuer vouched for when he signed.
+    Keyless {
+        issuer: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        subject: String,
+        /// A pattern, instead of the subject.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        subject_regexp: String,
+    },
 }
 
 /// What form a build gives its source.

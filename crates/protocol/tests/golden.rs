@@ -9,8 +9,8 @@ use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::envelope::{Delegate, Envelope};
 use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, ManifestBytes};
 use freehold_protocol::order::{
-    ActionStep, ApplyTerraform, Artifact, BuildArtifact, Cancel, DeployStack, Descriptor, Mode, Order, Package,
-    RunAction, Source, SyncImage, Work,
+    ActionStep, ApplyTerraform, Artifact, BuildArtifact, Cancel, DeployStack, Descriptor, Mode, Order, Package, Recipe,
+    RunAction, Signer, Source, SyncImage, Work,
 };
 use freehold_protocol::provenance::{
     BuildFacts, ExternalParameters, InternalParameters, ResourceDescriptor, Statement, sha256,
@@ -169,6 +169,25 @@ fn orders() {
                 directory: "net".into(),
             },
             recipe: None,
+            repository: "fh-acme".into(),
+        })),
+    );
+    let signers = vec![
+        Signer::Key { public_key: "-----BEGIN PUBLIC KEY-----\n...\n-----END PUBLIC KEY-----\n".into() },
+        Signer::Keyless {
+            issuer: "https://accounts.example".into(),
+            subject: String::new(),
+            subject_regexp: "^build@".into(),
+        },
+    ];
+    golden(
+        "order-build-signed-image",
+        &order(Work::Build(BuildArtifact {
+            build: BuildId::derive(&"demo".parse().unwrap(), &Digest::of(b"source"), &name("web")),
+            component: name("web"),
+            package: Package::Image,
+            source: Source::Image { reference: "example.com/web:1".into() },
+            recipe: Some(Recipe::SignedImage { signers }),
             repository: "fh-acme".into(),
         })),
     );

@@ -6,7 +6,9 @@ use ed25519_dalek::SigningKey;
 use freehold_protocol::canonical;
 use freehold_protocol::envelope::{Delegate, PublicKey, enrolment_key};
 use freehold_protocol::lineage::{Approval, Broken, FORMAT, Lineage, Link, LinkName, Made, Proof, Used};
-use freehold_protocol::order::{Artifact, BuildArtifact, Descriptor, Mode, Order, Package, Source, SyncImage, Work};
+use freehold_protocol::order::{
+    Artifact, BuildArtifact, Descriptor, Mode, Order, Package, Recipe, Signer, Source, SyncImage, Work,
+};
 use freehold_protocol::provenance::{
     BuildFacts, ExternalParameters, InternalParameters, Provenance, ResourceDescriptor, Statement, sha256,
 };
@@ -284,6 +286,31 @@ fn an_untouched_lineage_holds_link_by_link() {
     deploy report: attempt 1.1 succeeded, says runner 7300c0ae1429cd153252736a781b78f4
     times: ordered 21000 ms before the report arrived
     ");
+}
+
+#[test]
+fn what_a_build_followed_beside_its_source_names_it_too() {
+    let recipe = Recipe::SignedImage { signers: vec![Signer::Key { public_key: "KEY".into() }] };
+    let digest = canonical::digest(&(source().pinned(), Package::Image, &recipe)).unwrap();
+    let build = BuildId::derive(&"shop".parse().unwrap(), &digest, &component());
+    let place = builder();
+    let mut said = statement(&place);
+    let internal = &mut said.predicate.build_definition.internal_parameters;
+    (internal.build, internal.source_digest) = (build.clone(), digest);
+    let artifact = artifact(&said);
+    let report = place.finished(Outcome::Succeeded { outputs: BTreeMap::new(), artifact: Some(artifact.clone()) });
+    let by = |recipe: Option<Recipe>| {
+        let Work::Build(work) = build_work() else { panic!("build") };
+        let order = place.order(Work::Build(BuildArtifact { build: build.clone(), recipe, ..work }), json!({}));
+        let (build, provenance) = (build.clone(), artifact.provenance.clone());
+        let made = Made { build, provenance, proof: place.proof(&order, &report), ..made() };
+        Lineage { builds: vec![made], uses: Vec::new(), ..lineage() }
+    };
+
+    let (signed, unsigned) = (broken(&by(Some(recipe))), broken(&by(None)));
+
+    assert_eq!(signed, []);
+    assert_eq!(unsigned.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["source"]);
 }
 
 #[test]

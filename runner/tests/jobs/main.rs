@@ -13,4 +13,5 @@ mod manifest;
 #[path = "../../../crates/oci/tests/suite/registry.rs"]
 mod registry;
 mod sandbox;
+mod signed_image;
 mod terraform_module;

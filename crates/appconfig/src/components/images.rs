@@ -2,6 +2,7 @@
 
 use freehold_protocol::app_version::{ComponentSpec, Verification};
 use freehold_protocol::order::Source;
+use freehold_protocol::pem;
 use serde_json::Value;
 
 use super::{Builder, Subject};
@@ -18,6 +19,15 @@ impl Builder<'_> {
         let Subject { checked, .. } = subject;
         let verification = checked.root.get("verification").map(|node| self.verification(checked, node));
         let entry = self.sources.one_of(checked, &checked.root, &PLACES, &subject.owner(), "image")?;
+        if let ("oci_layout", Some(Verification { require_signature: true, .. })) = (entry.key.as_str(), &verification)
+        {
+            let place = checked.root.get("verification").map(|node| checked.place_of(node, "require_signature"));
+            self.sources.error(
+                place.unwrap_or_else(|| checked.key_place(entry)),
+                "the signatures of an image on disk cannot be checked: they are in its registry",
+                "name the image where it was signed, with `public` or `aws_ecr`, or leave out `require_signature`",
+            );
+        }
         let source = match entry.key.as_str() {
             "oci_layout" => self.layout(subject, entry)?,
             "aws_ecr" => {
@@ -71,24 +81,36 @@ impl Builder<'_> {
         for authority in authorities {
             self.authority(checked, authority);
         }
-        if require_signature {
-            let place = checked.place_of(node, "require_signature");
-            let draft = Draft::warning(place, "signatures of images are not checked yet");
-            self.sources.drafts.push(draft.help("pin the image by its digest: `image_url = \"host/name@sha256:...\"`"));
+        if let (true, Some(keyless)) = (require_signature, authorities.iter().find(|node| is_keyless(node))) {
+            self.not_checked(checked, keyless, authorities.iter().all(is_keyless));
         }
         let authorities = authorities.iter().map(|node| with_key_text(checked, node)).collect();
         Verification { require_signature, authorities }
+    }
+
+    /// Says that a build does not look for keyless signatures, `all` of the ones that are asked for or some.
+    fn not_checked(&mut self, checked: &Checked, node: &Node, all: bool) {
+        let message = if all {
+            "builds do not check keyless signatures, so every build of this image is refused"
+        } else {
+            "builds do not check keyless signatures, so the image needs one by a `public_key`"
+        };
+        let draft = Draft::warning(checked.place_of(node, "issuer"), message);
+        self.sources.drafts.push(draft.help("sign it with `cosign sign --key` and name that key as `public_key`"));
     }
 
     /// Says what an authority lacks: it is a key, or an identity that an issuer vouches for.
     fn authority(&mut self, checked: &Checked, node: &Node) {
         let has = |key: &str| node.get(key).is_some();
         let identity = ["issuer", "subject", "subject_regexp"].into_iter().find_map(|key| node.entry(key));
-        let keyless = match node.text("type") {
-            Some(word) => word == "sigstore_keyless",
-            None => !has("public_key"),
-        };
-        let said = match (keyless, identity, node.entry("public_key")) {
+        if let Some((key, text)) = node.get("public_key").and_then(|key| Some((key, checked.content(key)?)))
+            && !checked.is_unfetched(key)
+            && let Err(wrong) = pem::public_key(text)
+        {
+            let help = "give the text of `cosign.pub`, as `cosign public-key --key cosign.key` writes it";
+            self.sources.error(checked.place(key), wrong.to_string(), help);
+        }
+        let said = match (is_keyless(node), identity, node.entry("public_key")) {
             (true, _, Some(entry)) | (false, Some(entry), _) => {
                 let message = format!("`{}` does not belong to this kind of signature", entry.key);
                 Some((checked.key_place(entry), message))
@@ -107,6 +129,14 @@ impl Builder<'_> {
             let help = "give either `public_key`, or `issuer` with `subject` or `subject_regexp`";
             self.sources.error(place, message, help);
         }
+    }
+}
+
+/// By its own word or, without one, by what it has.
+fn is_keyless(authority: &Node) -> bool {
+    match authority.text("type") {
+        Some(word) => word == "sigstore_keyless",
+        None => authority.get("public_key").is_none(),
     }
 }
 

@@ -142,7 +142,9 @@ const ACR_IMAGE: &[Key] = &[
 const VERIFICATION: &[Key] = &[
     may("require_signature", Flag)
         .doc("Whether a build fails for an image without a valid signature; `false` by default"),
-    may("authorities", Tables(AUTHORITY)).doc("Who may have signed it; one of them is enough"),
+    may("authorities", Tables(AUTHORITY)).doc(
+        "Who may have signed it; one of them is enough. Builds check keys, not keyless signatures: name a `public_key`",
+    ),
 ];
 
 const AUTHORITY: &[Key] = &[
@@ -151,7 +153,8 @@ const AUTHORITY: &[Key] = &[
     may("issuer", Text).doc("Of a keyless signature: who issued the certificate, such as `https://accounts.example`"),
     may("subject", Text).doc("Of a keyless signature: the identity in the certificate"),
     may("subject_regexp", Text).doc("Of a keyless signature: a pattern of the identity in the certificate"),
-    may("public_key", File).doc("The key in PEM form, or `./path` of it"),
+    may("public_key", File)
+        .doc("The key of `cosign sign --key` in PEM form (ECDSA, RSA or Ed25519), or `./path` of it"),
 ];
 
 pub(super) const CONTAINER_IMAGE: &[Key] = &[
@@ -162,7 +165,8 @@ pub(super) const CONTAINER_IMAGE: &[Key] = &[
     // Ours: an OCI image layout beside the config.
     may("oci_layout", Table(&[must("path", Text).doc("`./path` of the layout: a directory with an `index.json`")]))
         .doc("An image that is already on disk, as an OCI image layout"),
-    may("verification", Table(VERIFICATION)).doc("Signatures that the image must have; checked at build"),
+    may("verification", Table(VERIFICATION))
+        .doc("Signatures that the image must have; checked at build, before anything is copied"),
 ];
 
 /// Ours: a template that the runner deploys with the AWS API alone.

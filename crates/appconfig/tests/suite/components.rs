@@ -276,7 +276,7 @@ fn a_signature_is_a_key_or_an_identity() {
             "components/web.toml",
             "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n[verification]\nrequire_signature = true\n[[verification.authorities]]\ntype = \"sigstore_keyless\"\nissuer = \"https://accounts.example\"\nsubject_regexp = \".*\"\n[[verification.authorities]]\npublic_key = \"./key.pub\"\n",
         )
-        .with("components/key.pub", "KEY");
+        .with("components/key.pub", "-----BEGIN PUBLIC KEY-----\nQUJD\n-----END PUBLIC KEY-----\n");
 
     insta::assert_snapshot!(serde_json::to_string_pretty(&component(&config, "web").spec).unwrap(), @r#"
     {
@@ -290,7 +290,7 @@ fn a_signature_is_a_key_or_an_identity() {
             "type": "sigstore_keyless"
           },
           {
-            "public_key": "KEY"
+            "public_key": "-----BEGIN PUBLIC KEY-----\nQUJD\n-----END PUBLIC KEY-----\n"
           }
         ]
       }
@@ -560,7 +560,7 @@ fn a_signature_without_a_signer_is_an_error() {
         "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n[verification]\nrequire_signature = true\n",
     );
 
-    insta::assert_snapshot!(config.faults(), @r#"
+    insta::assert_snapshot!(config.faults(), @r"
     error: nobody is named who may have signed the image
      --> components/web.toml:7:21
       |
@@ -568,23 +568,16 @@ fn a_signature_without_a_signer_is_an_error() {
       |                     ^^^^
       |
       = help: add `[[verification.authorities]]` with a `public_key`, or `issuer` and `subject`
-
-    warning: signatures of images are not checked yet
-     --> components/web.toml:7:21
-      |
-    7 | require_signature = true
-      |                     ^^^^
-      |
-      = help: pin the image by its digest: `image_url = "host/name@sha256:..."`
-    "#);
+    ");
 }
 
 #[test]
 fn a_signer_who_is_half_a_key_is_an_error() {
     let config = good().with(
         "components/web.toml",
-        "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n[[verification.authorities]]\nissuer = \"https://a\"\n[[verification.authorities]]\nsubject = \"x\"\npublic_key = \"KEY\"\n[[verification.authorities]]\ntype = \"cosign_key\"\n",
-    );
+        "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n[[verification.authorities]]\nissuer = \"https://a\"\n[[verification.authorities]]\nsubject = \"x\"\npublic_key = \"./key.pub\"\n[[verification.authorities]]\ntype = \"cosign_key\"\n",
+    )
+    .with("components/key.pub", "-----BEGIN PUBLIC KEY-----\nQUJD\n-----END PUBLIC KEY-----\n");
 
     insta::assert_snapshot!(config.faults(), @r#"
     error: the authority needs one of `subject` and `subject_regexp`
@@ -611,6 +604,85 @@ fn a_signer_who_is_half_a_key_is_an_error() {
        |
        = help: give either `public_key`, or `issuer` with `subject` or `subject_regexp`
     "#);
+}
+
+#[test]
+fn a_key_that_is_none_is_an_error() {
+    let config = good()
+        .with(
+            "components/web.toml",
+            "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n[verification]\nrequire_signature = true\n[[verification.authorities]]\npublic_key = \"./cosign.key\"\n[[verification.authorities]]\npublic_key = \"KEY\"\n",
+        )
+        .with("components/cosign.key", "-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: this is a private key, which must not be in a config
+     --> components/web.toml:9:14
+      |
+    9 | public_key = "./cosign.key"
+      |              ^^^^^^^^^^^^^^
+      |
+      = help: give the text of `cosign.pub`, as `cosign public-key --key cosign.key` writes it
+
+    error: the public key is not in PEM form: it does not begin with `-----BEGIN PUBLIC KEY-----`
+      --> components/web.toml:11:14
+       |
+    11 | public_key = "KEY"
+       |              ^^^^^
+       |
+       = help: give the text of `cosign.pub`, as `cosign public-key --key cosign.key` writes it
+    "#);
+}
+
+#[test]
+fn a_keyless_signature_is_not_looked_for() {
+    let config = |more: &str| {
+        let text = "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n[verification]\nrequire_signature = true\n[[verification.authorities]]\nissuer = \"https://a\"\nsubject = \"b\"\n";
+        good()
+            .with("components/web.toml", &format!("{text}{more}"))
+            .with("components/key.pub", "-----BEGIN PUBLIC KEY-----\nQUJD\n-----END PUBLIC KEY-----\n")
+    };
+
+    let alone = config("").faults();
+    let beside_a_key = config("[[verification.authorities]]\npublic_key = \"./key.pub\"\n").faults();
+
+    insta::assert_snapshot!(format!("{alone}\n{beside_a_key}"), @r#"
+    warning: builds do not check keyless signatures, so every build of this image is refused
+     --> components/web.toml:9:10
+      |
+    9 | issuer = "https://a"
+      |          ^^^^^^^^^^^
+      |
+      = help: sign it with `cosign sign --key` and name that key as `public_key`
+    warning: builds do not check keyless signatures, so the image needs one by a `public_key`
+     --> components/web.toml:9:10
+      |
+    9 | issuer = "https://a"
+      |          ^^^^^^^^^^^
+      |
+      = help: sign it with `cosign sign --key` and name that key as `public_key`
+    "#);
+}
+
+#[test]
+fn an_image_on_disk_has_no_signature_to_check() {
+    let config = good()
+        .with(
+            "components/web.toml",
+            "name = \"web\"\ntype = \"container_image\"\n[oci_layout]\npath = \"./image\"\n[verification]\nrequire_signature = true\n[[verification.authorities]]\npublic_key = \"./key.pub\"\n",
+        )
+        .with("components/image/index.json", "{}")
+        .with("components/key.pub", "-----BEGIN PUBLIC KEY-----\nQUJD\n-----END PUBLIC KEY-----\n");
+
+    insta::assert_snapshot!(config.faults(), @r"
+    error: the signatures of an image on disk cannot be checked: they are in its registry
+     --> components/web.toml:6:21
+      |
+    6 | require_signature = true
+      |                     ^^^^
+      |
+      = help: name the image where it was signed, with `public` or `aws_ecr`, or leave out `require_signature`
+    ");
 }
 
 #[test]

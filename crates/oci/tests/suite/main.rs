@@ -11,4 +11,5 @@ mod proxy;
 mod random;
 mod referrers;
 mod registry;
+mod signatures;
 mod skopeo;

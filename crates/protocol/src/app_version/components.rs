@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::is_false;
+use super::{Verification, is_false};
 use crate::order::{Package, Recipe, Source};
 use crate::{ActionName, ComponentName, Digest, canonical};
 
@@ -205,18 +205,6 @@ pub enum ComponentSpec {
     },
 }
 
-/// Signatures that an image must have.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Verification {
-    #[serde(default)]
-    pub require_signature: bool,
-    /// Any one of them is enough; as the config says them.
-    #[serde(default)]
-    pub authorities: Vec<Value>,
-}
-
 /// A directory of the source that Kustomize turns into a manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -269,8 +257,8 @@ impl ComponentSpec {
             Self::KubernetesManifest { manifest, kustomize: None, .. } => {
                 Some(Recipe::Manifest { text: manifest.clone() })
             }
-            Self::ContainerImage { .. }
-            | Self::TerraformModule { .. }
+            Self::ContainerImage { verification } => verification.as_ref().and_then(Verification::recipe),
+            Self::TerraformModule { .. }
             | Self::CloudformationStack { .. }
             | Self::HelmChart { .. }
             | Self::Job { .. }
@@ -322,11 +310,18 @@ mod tests {
             all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
             digest(all, Source::Directory { digest: Digest::of(b"files") }).unwrap()
         };
+        let image = |verification: Value| {
+            let spec = json!({ "kind": "container_image", "verification": verification });
+            digest(spec, Source::Image { reference: "example/api:1".into() }).unwrap()
+        };
+        let signed_by = |key: &str| json!({ "require_signature": true, "authorities": [{ "public_key": key }] });
 
         assert_eq!(manifest("kind: A", "one"), manifest("kind: A", "two"));
         assert_ne!(manifest("kind: A", "one"), manifest("kind: B", "one"));
         assert_ne!(docker(json!({})), docker(json!({ "target": "debug" })));
         assert_eq!(docker(json!({ "build_args": { "A": "1" } })), docker(json!({ "env_vars": { "A": "1" } })));
+        assert_ne!(image(json!({ "require_signature": true })), image(json!({ "require_signature": false })));
+        assert_ne!(image(signed_by("ONE")), image(signed_by("TWO")));
     }
 
     #[test]

@@ -8,19 +8,19 @@ mod inputs;
 mod permissions;
 mod settings;
 mod size;
+mod verification;
 
 use serde::{Deserialize, Serialize};
 
 pub use actions::{Action, Runbook, RunbookStep, StepKind, StepRepo, Trigger};
-pub use components::{
-    Component, ComponentHealth, ComponentSettings, ComponentSpec, Kustomize, Reference, Verification,
-};
+pub use components::{Component, ComponentHealth, ComponentSettings, ComponentSpec, Kustomize, Reference};
 pub use input_schema::inputs_schema;
 pub use input_value::InputError;
 pub use inputs::{Input, InputGroup, InputKind, Secret, SecretFormat, SyncedSecret};
 pub use permissions::{ModeRole, NamedRole, OperationRole, Policy, PolicyEngine, RolePolicy};
 pub use settings::{KubernetesContext, NestedStack, Platform, RunnerSettings, Sandbox, SandboxTool, StackSettings};
 pub use size::{TooLarge, check_size};
+pub use verification::Verification;
 
 use crate::{ActionName, AppName, ComponentName, Digest, canonical};
 

@@ -2,7 +2,7 @@
 
 use super::{Approval, Broken, FORMAT, Lineage, Link, LinkName, Made, Proof, Used};
 use crate::envelope::{Delegate, Payload, PublicKey};
-use crate::order::{Artifact, Order, Source, Work};
+use crate::order::{Artifact, BuildArtifact, Order, Source, Work};
 use crate::provenance::{Expected, Provenance, ProvenanceError, ResourceDescriptor, Statement};
 use crate::report::{AttemptEvent, Hello, Outcome, Report, ReportBody};
 use crate::{BuildId, ComponentName, Envelope, Timestamp, canonical};
@@ -64,7 +64,7 @@ impl Check<'_> {
         let report = self.report(&made.proof);
         let (stated, ordered, ended) = (statement.as_ref().ok(), order.as_ref().ok(), report.as_ref().ok());
         let findings = [
-            (LinkName::Source, source(made, stated)),
+            (LinkName::Source, source(made, stated, ordered)),
             (LinkName::BuildOrder, order.as_ref().map_err(Clone::clone).and_then(|found| build_order(made, found))),
             (LinkName::BuildRunnerKey, self.runner_key(&made.proof)),
             (LinkName::BuildReport, report.as_ref().map_err(Clone::clone).and_then(|found| self.built(made, found))),
@@ -232,13 +232,19 @@ fn about_build(made: &Made, statement: &Statement) -> Finding {
     Ok(format!("signed by the root key for {}", run.builder.id))
 }
 
-fn source(made: &Made, statement: Option<&Statement>) -> Finding {
+fn source(made: &Made, statement: Option<&Statement>, order: Option<&Believed>) -> Finding {
     let definition = &statement.ok_or(Broken::Unfounded("statement"))?.predicate.build_definition;
     let (external, internal) = (&definition.external_parameters, &definition.internal_parameters);
     same_source("the source of the statement", &external.source, &made.source)?;
     same("the form in the statement", external.package.words(), made.package.words())?;
-    let digest = canonical::digest(&(made.source.pinned(), made.package))
-        .map_err(|_| Broken::Missing("a source that can be written as JSON"))?;
+    let digest = match order.map(|found| &found.order.work) {
+        // What is followed beside the source is in the order alone, and names the build too.
+        Some(Work::Build(BuildArtifact { recipe: Some(recipe), .. })) => {
+            canonical::digest(&(made.source.pinned(), made.package, recipe))
+        }
+        Some(_) | None => canonical::digest(&(made.source.pinned(), made.package)),
+    };
+    let digest = digest.map_err(|_| Broken::Missing("a source that can be written as JSON"))?;
     same("the source digest of the statement", &internal.source_digest, &digest)?;
     same("the build of that source", &BuildId::derive(&made.app, &digest, &made.component), &made.build)?;
     resolved(&made.source, &definition.resolved_dependencies)

@@ -1,13 +1,16 @@
 //! Copies an image with all of its platforms into the tenant registry.
 
 use aws_credential_types::provider::SharedCredentialsProvider;
-use freehold_oci::{CopyOptions, Login, Reference, RegistryError, Repository};
-use freehold_protocol::order::{Artifact, BuildArtifact};
+use freehold_oci::{CopyOptions, Login, Reference, RegistryError, Repository, Version};
+use freehold_protocol::order::{Artifact, BuildArtifact, Recipe, Signer};
 
-use super::{Facts, Failure, ecr_repository, sdk_config};
+use super::{Facts, Failure, ecr_repository, sdk_config, signature};
 use crate::aws;
 use crate::job::Job;
 use crate::registry::ecr_login;
+
+/// What a statement calls the key that signed an image; its digest is that of the key's `SubjectPublicKeyInfo`.
+const SIGNER: &str = "urn:freehold:cosign-key";
 
 /// Resolves `reference` once and copies what it names.
 pub(super) async fn copy(
@@ -26,7 +29,7 @@ pub(super) async fn copy(
     } else {
         Repository::new(target.http().clone(), &reference.host, &reference.repository, Login::Anonymous)?
     };
-    copy_from(job, &source, &reference, &target, facts).await
+    copy_from(job, work, &source, &reference, &target, facts).await
 }
 
 /// The same for an image of a private Amazon ECR registry, read as `role_arn` may.
@@ -56,7 +59,7 @@ pub(super) async fn copy_private(
         )));
     }
     let source = Repository::new(target.http().clone(), &reference.host, &reference.repository, login)?;
-    copy_from(job, &source, &reference, &target, facts).await
+    copy_from(job, work, &source, &reference, &target, facts).await
 }
 
 fn is_account(text: &str) -> bool {
@@ -85,18 +88,50 @@ async fn assume(job: &Job, role_arn: &str) -> Result<SharedCredentialsProvider, 
     Ok(SharedCredentialsProvider::new(credentials))
 }
 
+/// Returns who must have signed the image; nobody has to where the order does not say so.
+pub(super) fn signers(work: &BuildArtifact) -> Result<Option<&[Signer]>, Failure> {
+    match &work.recipe {
+        None => Ok(None),
+        Some(Recipe::SignedImage { signers }) => Ok(Some(signers)),
+        Some(
+            Recipe::Dockerfile { .. }
+            | Recipe::Manifest { .. }
+            | Recipe::PackedManifest { .. }
+            | Recipe::Kustomization { .. },
+        ) => Err(Failure::new("the order's recipe is not for an image that is copied; build again with this release")),
+    }
+}
+
 async fn copy_from(
     job: &Job,
+    work: &BuildArtifact,
     source: &Repository,
     reference: &Reference,
     target: &Repository,
     facts: &mut Facts,
 ) -> Result<Artifact, Failure> {
-    job.log.line(&format!("copies {}:{} to {}", source.address(), reference.version, target.address()));
-    let copied = freehold_oci::copy(source, &reference.version, target, &CopyOptions::default()).await?;
+    let (version, key) = match signers(work)? {
+        None => (reference.version.clone(), None),
+        // What a tag names may change meanwhile: it is resolved once, and what is checked is what is copied.
+        Some(signers) => {
+            let digest = source.manifest(&reference.version).await?.digest;
+            let key = signature::check(source, &digest, signers).await?;
+            job.log.line(&format!("{} is signed by key {key}", source.image(&digest)));
+            (Version::Digest(digest), Some(key))
+        }
+    };
+    let named = match &version {
+        Version::Tag(tag) => format!("{}:{tag}", source.address()),
+        Version::Digest(digest) => source.image(digest),
+    };
+    job.log.line(&format!("copies {named} to {}", target.address()));
+    let copied = freehold_oci::copy(source, &version, target, &CopyOptions::default()).await?;
     let (artifact, moved) = (&copied.artifact, copied.moved);
     // "Mirrored": what the reference named at that time.
     facts.resolved(&format!("oci://{}", source.address()), "sha256", artifact.digest.hex());
+    if let Some(key) = key {
+        facts.resolved(SIGNER, "sha256", key.hex());
+    }
     let (manifests, blobs) = (artifact.manifests.len(), artifact.blobs.len());
     job.log.line(&format!("{manifests} manifests, {blobs} blobs, {} bytes", artifact.blob_bytes()));
     let (sent, bytes, referrers) = (moved.sent, moved.sent_bytes, copied.referrers.len());

@@ -43,7 +43,8 @@ pub(super) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, F
                 Recipe::Manifest { .. }
                 | Recipe::PackedManifest { .. }
                 | Recipe::Kustomization { .. }
-                | Recipe::Dockerfile { .. },
+                | Recipe::Dockerfile { .. }
+                | Recipe::SignedImage { .. },
             ),
             source,
         ) => Err(Failure::new(format!("a Kubernetes manifest is not built from {} alone", source.words()))),

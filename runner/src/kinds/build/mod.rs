@@ -7,6 +7,7 @@ mod image;
 mod layout;
 mod manifests;
 mod package;
+mod signature;
 mod source;
 
 use std::path::{Path, PathBuf};
@@ -33,6 +34,12 @@ pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure
             until_stopped(job, image::copy_private(job, work, reference, region, role_arn, &mut facts)).await?
         }
         (Package::Image, Source::Directory { .. } | Source::Git { .. }) => {
+            if image::signers(work)?.is_some() {
+                return Err(Failure::new(
+                    "the signatures of an image on disk cannot be checked: they are in its registry; name the image \
+                     where it was signed, with `public` or `aws_ecr`, or leave out `require_signature`",
+                ));
+            }
             let directory = source::fetch(job, &work.source).await?;
             until_stopped(job, async {
                 let repository = ecr_repository(&sdk_config(job).await, &work.repository).await?;

@@ -1,0 +1,80 @@
+//! Signatures that an image must have, and what a build is told of them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::order::{Recipe, Signer};
+
+/// Signatures that an image must have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Verification {
+    #[serde(default)]
+    pub require_signature: bool,
+    /// Any one of them is enough; as the config says them.
+    #[serde(default)]
+    pub authorities: Vec<Value>,
+}
+
+impl Verification {
+    /// Returns who may have signed the image, in the config's order.
+    pub fn signers(&self) -> Vec<Signer> {
+        self.authorities.iter().map(signer).collect()
+    }
+
+    /// Returns what a build must check; nothing where no signature is asked for.
+    pub(super) fn recipe(&self) -> Option<Recipe> {
+        self.require_signature.then(|| Recipe::SignedImage { signers: self.signers() })
+    }
+}
+
+/// Nobody is left out: an authority that makes no sense is a signer whom nobody can be.
+fn signer(authority: &Value) -> Signer {
+    let text = |key: &str| authority.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    match authority.get("public_key") {
+        Some(_) => Signer::Key { public_key: text("public_key") },
+        None => {
+            Signer::Keyless { issuer: text("issuer"), subject: text("subject"), subject_regexp: text("subject_regexp") }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_build_is_told_of_every_authority_in_its_place() {
+        let authorities = json!([
+            { "issuer": "https://accounts.example", "subject_regexp": ".*", "type": "sigstore_keyless" },
+            { "public_key": "KEY", "type": "cosign_key" },
+            {},
+        ]);
+        let asked = |require_signature: bool| {
+            let verification = json!({ "require_signature": require_signature, "authorities": authorities });
+            serde_json::from_value::<Verification>(verification).unwrap().recipe()
+        };
+
+        let told = serde_json::to_value(asked(true)).unwrap();
+
+        assert_eq!(
+            told,
+            json!({ "kind": "signed_image", "signers": [
+                { "by": "keyless", "issuer": "https://accounts.example", "subject_regexp": ".*" },
+                { "by": "key", "public_key": "KEY" },
+                { "by": "keyless", "issuer": "" },
+            ] })
+        );
+        assert_eq!(asked(false), None);
+    }
+
+    #[test]
+    fn a_signature_by_nobody_is_still_asked_for() {
+        let verification = Verification { require_signature: true, authorities: Vec::new() };
+
+        assert_eq!(verification.recipe(), Some(Recipe::SignedImage { signers: Vec::new() }));
+    }
+}

@@ -1,0 +1,126 @@
+//! What cosign signs: a document that names the image, with the signature beside it, or a statement in a bundle.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use freehold_oci::SIGNATURE_PREDICATE;
+use freehold_protocol::envelope::pae;
+use serde::Deserialize;
+
+/// What a document calls itself (sigstore/cosign, `specs/SIGNATURE_SPEC.md`, "Simple Signing").
+const DOCUMENT_KIND: &str = "cosign container image signature";
+const STATEMENT_TYPE: &str = "application/vnd.in-toto+json";
+
+/// What is signed, and signatures over it.
+pub(super) struct Signed {
+    pub(super) message: Vec<u8>,
+    /// The part of the message that says which image it is about.
+    content: Content,
+    pub(super) signatures: Vec<Vec<u8>>,
+}
+
+enum Content {
+    Simple(Vec<u8>),
+    Statement(Vec<u8>),
+}
+
+#[derive(Deserialize)]
+struct Simple {
+    critical: Critical,
+}
+
+#[derive(Deserialize)]
+struct Critical {
+    image: Image,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct Image {
+    #[serde(rename = "docker-manifest-digest")]
+    digest: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Bundle {
+    dsse_envelope: Enveloped,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Enveloped {
+    payload: String,
+    payload_type: String,
+    signatures: Vec<Made>,
+}
+
+#[derive(Deserialize)]
+struct Made {
+    sig: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Statement {
+    predicate_type: String,
+    subject: Vec<Subject>,
+}
+
+#[derive(Deserialize)]
+struct Subject {
+    digest: Sha256,
+}
+
+#[derive(Deserialize)]
+struct Sha256 {
+    sha256: String,
+}
+
+impl Signed {
+    /// Reads a signature that is beside its document; nothing is a signature that is not base64.
+    pub(super) fn simple(signature: &str, document: &[u8]) -> Self {
+        let signatures = STANDARD.decode(signature.trim()).into_iter().collect();
+        Self { message: document.to_vec(), content: Content::Simple(document.to_vec()), signatures }
+    }
+
+    /// A bundle without an envelope of a statement is no signature of an image.
+    pub(super) fn bundle(document: &[u8]) -> Option<Self> {
+        let Bundle { dsse_envelope: envelope } = serde_json::from_slice(document).ok()?;
+        let payload = STANDARD.decode(&envelope.payload).ok()?;
+        if envelope.payload_type != STATEMENT_TYPE {
+            return None;
+        }
+        let message = pae(&envelope.payload_type, &payload);
+        let signatures = envelope.signatures.iter().filter_map(|made| STANDARD.decode(&made.sig).ok()).collect();
+        Some(Self { message, content: Content::Statement(payload), signatures })
+    }
+
+    /// Returns the digests of the images that it is about, or what it is instead.
+    pub(super) fn claim(&self) -> Result<Vec<String>, String> {
+        match &self.content {
+            Content::Simple(bytes) => {
+                let Simple { critical } = serde_json::from_slice(bytes).map_err(|error| unreadable(&error))?;
+                is_kind(&critical.kind, DOCUMENT_KIND)?;
+                Ok(vec![critical.image.digest])
+            }
+            Content::Statement(bytes) => {
+                let found: Statement = serde_json::from_slice(bytes).map_err(|error| unreadable(&error))?;
+                is_kind(&found.predicate_type, SIGNATURE_PREDICATE)?;
+                Ok(found.subject.into_iter().map(|subject| format!("sha256:{}", subject.digest.sha256)).collect())
+            }
+        }
+    }
+}
+
+fn unreadable(error: &serde_json::Error) -> String {
+    format!("not what cosign writes: {error}")
+}
+
+fn is_kind(found: &str, expected: &str) -> Result<(), String> {
+    if found == expected { Ok(()) } else { Err(format!("of kind `{}`, not `{expected}`", shortened(found))) }
+}
+
+pub(super) fn shortened(text: &str) -> String {
+    text.chars().take(160).collect()
+}

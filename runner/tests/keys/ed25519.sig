@@ -1,0 +1,1 @@
+/uU1MRXQcNvRWeX8gu1ZvO0Y6EcdxAruVxZpbVLqHFFSsZ2CtRPCjfZyUw/rSuiuO9OC6cl/7CjotUvYiBgECg==

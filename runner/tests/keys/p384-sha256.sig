@@ -1,0 +1,1 @@
+MGQCMADrQiDrsuNvnBU/ZxP0VTlELUOOgbUciEHGqaKm77qrnLWXcov6zFLBqqonJvUgHgIwQ6mDCI0CJdBWChN9Rdkdvbd8i/ysmGSdK2TGohss+7jMr2FeIrhA+Q11ylhngxhV
