@@ -122,7 +122,7 @@ fn a_tenant_is_made_once_changed_when_its_code_changes_and_leaves_nothing() {
         [true, false, true, true].map(Some)
     );
     assert_eq!(first["api_url"], status["outputs"]["ApiUrl"]);
-    assert_eq!(status["functions"].as_array().unwrap().len(), 8);
+    assert_eq!(status["functions"].as_array().unwrap().len(), FUNCTIONS.len());
     assert_eq!(status["queues"].as_array().unwrap().len(), 6);
 
     let unasked = cloud.freehold(vendor, &["tenant", "destroy", "--name", "acme"]);

@@ -111,8 +111,9 @@ def as_list(value):
 
 
 def statements(holder):
-    """Returns the statements of a role's inline policies, or of a managed policy."""
-    return [statement for policy in holder["Properties"].get("Policies", [holder["Properties"]])
+    """Returns the statements of a role's inline policies, or of a managed policy, with those that a condition adds."""
+    return [statement["Fn::If"][1] if "Fn::If" in statement else statement
+            for policy in holder["Properties"].get("Policies", [holder["Properties"]])
             for statement in policy["PolicyDocument"]["Statement"]]
 
 

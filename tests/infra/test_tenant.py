@@ -234,6 +234,14 @@ class Tenant(unittest.TestCase):
                 if statement["Effect"] == "Allow":
                     self.assertEqual([a for a in as_list(statement["Action"]) if "*" in a], [], name)
 
+    def test_the_build_role_takes_the_roles_of_private_registries_that_were_named_and_no_other(self):
+        takes = [statement for statement in properties(self.template, "BuildRunnerRole")["Policies"][0]["PolicyDocument"]["Statement"]
+                 if "Fn::If" in statement]
+
+        self.assertEqual(takes, [{"Fn::If": ["HasSourceRoles", {
+            "Sid": "SourceRoles", "Effect": "Allow", "Action": "sts:AssumeRole", "Resource": {"Ref": "SourceRoles"},
+        }, {"Ref": "AWS::NoValue"}]}])
+
     def test_the_build_role_trusts_ec2_and_on_demand_one_principal_of_this_account(self):
         trust = properties(self.template, "BuildRunnerRole")["AssumeRolePolicyDocument"]["Statement"]
         condition, other, nothing = trust[1]["Fn::If"]
@@ -264,7 +272,8 @@ class Tenant(unittest.TestCase):
         definitions = {f"{name}Definition" for name in templates.DEFINITIONS.values()}
 
         self.assertEqual(set(self.template["Parameters"]), code | definitions | {
-            "TenantName", "DeployBucket", "Architecture", "TableKeyArn", "LogRetentionDays", "AlarmEmail", "BuildRunnerPrincipal"})
+            "TenantName", "DeployBucket", "Architecture", "TableKeyArn", "LogRetentionDays", "AlarmEmail", "BuildRunnerPrincipal",
+            "SourceRoles"})
         self.assertEqual(set(self.template["Outputs"]), {
             "ApiUrl", "TableName", "DeployBucket", "ReportsQueueUrl", "BuildQueueUrl", "RepositoryName", "SigningKeyId",
             "BuildRoleArn", "AlarmsTopicArn"})

@@ -71,6 +71,7 @@ impl Deploy {
             ("Architecture", Some(architecture.as_str().to_owned())),
             ("AlarmEmail", self.alarm_email.clone()),
             ("BuildRunnerPrincipal", self.build_runner_principal.clone()),
+            ("SourceRoles", (!self.source_roles.is_empty()).then(|| self.source_roles.join(","))),
             ("TableKeyArn", self.table_key.clone()),
             ("LogRetentionDays", self.log_retention_days.map(|days| days.to_string())),
         ];

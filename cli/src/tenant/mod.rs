@@ -56,6 +56,9 @@ pub(crate) struct Deploy {
     /// ARN of the principal of this account that may take the build runner's role, when that is not an EC2 instance.
     #[arg(long, value_name = "ARN")]
     build_runner_principal: Option<String>,
+    /// ARN of a role that reads a private registry (`aws_ecr.iam_role_arn`); may be repeated.
+    #[arg(long = "source-role", value_name = "ARN")]
+    source_roles: Vec<String>,
     /// ARN of a KMS key for the table.
     #[arg(long, value_name = "ARN")]
     table_key: Option<String>,

@@ -20,6 +20,7 @@ use freehold_runner::aws::sdk_config;
 use freehold_runner::job::{GrantError, Grants, Job};
 use freehold_runner::kinds::execute;
 use freehold_runner::registry::ecr_repository;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::fixture::{ACCOUNT, BUCKET, Bench, NoGrants, REPOSITORY};
 
@@ -102,6 +103,22 @@ impl Cloud {
         let body = text.as_bytes().to_vec().into();
         s3(&self.customer).put_object().bucket(BUCKET).key(key).body(body).send().await.unwrap();
     }
+}
+
+/// Answers every request with this status, as storage does to an expired URL, say; returns its address.
+pub(crate) async fn storage_that_says(status: &'static str) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await.unwrap();
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    format!("http://{address}/blob?signature=secret")
 }
 
 pub(crate) fn build_bench(package: Package, source: Source) -> Bench {

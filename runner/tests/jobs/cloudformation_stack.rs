@@ -8,7 +8,7 @@ use freehold_protocol::order::{Artifact, DeployStack, Package, Work};
 use freehold_runner::kinds::execute;
 use serde_json::json;
 
-use crate::cloud::{Cloud, built};
+use crate::cloud::{Cloud, built, storage_that_says};
 use crate::fixture::{outputs, reason};
 
 const TEMPLATE: &str = "
@@ -61,6 +61,43 @@ async fn a_stack_is_created_left_alone_and_updated() {
     let stacks = Client::new(&cloud.customer).describe_stacks().stack_name("globex-prod-queue").send().await.unwrap();
     let tags = stacks.stacks()[0].tags();
     assert!(tags.iter().any(|tag| tag.key() == Some("freehold:install") && tag.value() == Some("globex-prod")));
+}
+
+/// Row 18 of the faults: the tenant registry is down at sync.
+#[tokio::test]
+async fn a_registry_that_is_down_leaves_the_stack_as_it_is_and_the_deploy_can_be_tried_again() {
+    const TEST: &str =
+        "cloudformation_stack::a_registry_that_is_down_leaves_the_stack_as_it_is_and_the_deploy_can_be_tried_again";
+    let Some(cloud) = Cloud::here(TEST).await else { return };
+    let before = artifact(&cloud, TEMPLATE).await;
+    let mut bench = cloud.bench(work(&before, "one"), &before);
+    let created = outputs(execute(&bench.job).await);
+    let after = artifact(&cloud, &TEMPLATE.replace("QueueName: !Ref Name", "QueueName: !Sub '${Name}-after'")).await;
+    let storage = storage_that_says("500 Internal Server Error").await;
+    let stack = async || {
+        let client = Client::new(&cloud.customer);
+        let found = client.describe_stacks().stack_name("globex-prod-queue").send().await.unwrap();
+        let stack = &found.stacks()[0];
+        (
+            stack.stack_status().cloned(),
+            stack.outputs()[0].output_key().map(str::to_owned),
+            stack.last_updated_time().copied(),
+        )
+    };
+    let untouched = stack().await;
+
+    bench.next_attempt();
+    bench.change_order(|order| order.work = work(&after, "one"));
+    bench.job.grants = cloud.grants(&after, u32::MAX, &storage);
+    let (why, partial) = reason(execute(&bench.job).await);
+    let then = stack().await;
+    bench.next_attempt();
+    bench.job.grants = cloud.grants(&after, 0, "");
+    let updated = outputs(execute(&bench.job).await);
+
+    assert!(why.contains("500") && !why.contains("secret") && !partial, "{why}");
+    assert_eq!(then, untouched);
+    assert_eq!((created, updated), (json!({ "QueueName": "one" }), json!({ "QueueName": "one-after" })));
 }
 
 #[tokio::test]

@@ -10,9 +10,7 @@ use freehold_protocol::{Digest, Envelope};
 use freehold_runner::kinds::execute;
 use freehold_runner::registry::ecr_repository;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
-use crate::cloud::{Cloud, TENANT_REPOSITORY, built};
+use crate::cloud::{Cloud, TENANT_REPOSITORY, built, storage_that_says};
 use crate::fixture::{NoGrants, REPOSITORY, have, outputs, reason, root};
 use crate::registry::{Registry, push_index};
 
@@ -74,21 +72,6 @@ async fn without_a_grant_nothing_is_pushed() {
     assert_eq!(repository.manifest_digest(&Version::Digest(artifact.digest)).await.unwrap(), None);
 }
 
-/// Answers every request as storage answers to an expired URL; returns its address.
-async fn expired_storage() -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        loop {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let mut request = [0; 4096];
-            let _ = stream.read(&mut request).await.unwrap();
-            let _ = stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
-        }
-    });
-    format!("http://{address}/blob?signature=secret")
-}
-
 #[tokio::test]
 async fn urls_that_expired_lead_to_new_grants_and_not_for_ever() {
     if !have(&["docker-registry"]) {
@@ -100,7 +83,7 @@ async fn urls_that_expired_lead_to_new_grants_and_not_for_ever() {
     };
     let Some(registry) = Registry::start().await else { return };
     let artifact = image(&cloud, &registry).await;
-    let (storage, mut bench) = (expired_storage().await, cloud.bench(work(&artifact), &artifact));
+    let (storage, mut bench) = (storage_that_says("403 Forbidden").await, cloud.bench(work(&artifact), &artifact));
     let rounds = |grants: &crate::cloud::Tenant| {
         grants.rounds.lock().unwrap().iter().map(|(round, _)| *round).collect::<Vec<_>>()
     };

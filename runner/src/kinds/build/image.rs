@@ -71,8 +71,8 @@ async fn assume(job: &Job, role_arn: &str) -> Result<SharedCredentialsProvider, 
     let answer = sts.assume_role().role_arn(role_arn).role_session_name("freehold-build").send().await;
     let answer = answer.map_err(|error| {
         Failure::new(format!(
-            "could not assume `{role_arn}`: {}; let its trust policy name the build runner's role, and that role \
-             `sts:AssumeRole`",
+            "could not assume `{role_arn}`: {}; let its trust policy name the build runner's role, and let that role take it \
+             with `freehold tenant deploy --source-role {role_arn}`",
             aws::explain(&error)
         ))
     })?;
