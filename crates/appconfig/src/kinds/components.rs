@@ -114,7 +114,8 @@ const TAG: Key = must("tag", Text).doc("The image's tag, pinned to a digest at b
 pub(super) const IMAGE: &[Key] = &[IMAGE_URL, TAG];
 
 pub(super) const ECR_IMAGE: &[Key] = &[
-    must("iam_role_arn", Text).doc("A role that may read the repository; `freehold tenant deploy --source-role` lets builds take it"),
+    must("iam_role_arn", Text)
+        .doc("A role that may read the repository; `freehold tenant deploy --source-role` lets builds take it"),
     must("region", Text).doc("The registry's AWS region, such as `us-east-1`"),
     IMAGE_URL,
     TAG,
