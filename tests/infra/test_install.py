@@ -140,7 +140,7 @@ class Install(unittest.TestCase):
 
         self.assertEqual(set(outputs), {
             "RunnerRoleArn", "ProvisionRoleArn", "MaintenanceRoleArn", "DeprovisionRoleArn", "RepositoryName", "BucketName",
-            "KeyArn", "EnrolmentSecretArn", "OrdersQueueUrl", "ReportsQueueUrl", "TenantKey", "TenantName", "InstallName"})
+            "KeyArn", "BoundaryArn", "EnrolmentSecretArn", "OrdersQueueUrl", "ReportsQueueUrl", "TenantKey", "TenantName", "InstallName"})
         for mode in MODES:
             self.assertEqual(outputs[f"{mode}RoleArn"]["Condition"], f"{mode}Enabled")
 

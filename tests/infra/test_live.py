@@ -369,6 +369,61 @@ class Live(unittest.TestCase):
         secret = self.cloud.client("secretsmanager", credentials=runner).get_secret_value(SecretId=self.install_out["EnrolmentSecretArn"])
         self.assertEqual(secret["SecretString"], ENROLMENT)
 
+    def test_known_privilege_escalations_are_denied(self):
+        admin = self.cloud.client("iam", ACCOUNT)
+        own_trust = json.dumps({"Version": "2012-10-17", "Statement": [
+            {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": "sts:AssumeRole"}]})
+        everything = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
+        boundary, other = self.install_out["BoundaryArn"], "arn:aws:iam::aws:policy/AdministratorAccess"
+        mode_role, runner_role = f"fh-{INSTALL}-deprovision-of-a-test", f"fh-{INSTALL}-runner"
+        # A mode as mighty as a vendor could write it: all that holds it is the boundary.
+        admin.create_role(RoleName=mode_role, AssumeRolePolicyDocument=own_trust, PermissionsBoundary=boundary)
+        admin.put_role_policy(RoleName=mode_role, PolicyName="all", PolicyDocument=everything)
+        admin.create_role(RoleName="admin-of-a-test", AssumeRolePolicyDocument=own_trust)
+        mode = self.cloud.assume(mode_role)
+        iam, sts = (self.cloud.client(service, credentials=mode) for service in ("iam", "sts"))
+        stacks, kms, s3 = (self.cloud.client(service, credentials=mode) for service in ("cloudformation", "kms", "s3"))
+        own, bucket = f"{INSTALL}-own", self.install_out["BucketName"]
+        iam.create_role(RoleName=own, AssumeRolePolicyDocument=own_trust, PermissionsBoundary=boundary)
+        iam.put_role_policy(RoleName=own, PolicyName="all", PolicyDocument=everything)
+
+        def arn(role):
+            return f"arn:aws:iam::{ACCOUNT}:role/{role}"
+
+        escalations = {
+            "a role without the boundary": lambda: iam.create_role(RoleName=f"{INSTALL}-free", AssumeRolePolicyDocument=own_trust),
+            "a role with another boundary": lambda: iam.create_role(
+                RoleName=f"{INSTALL}-wide", AssumeRolePolicyDocument=own_trust, PermissionsBoundary=other),
+            "a role outside of the prefix": lambda: iam.create_role(
+                RoleName="outside", AssumeRolePolicyDocument=own_trust, PermissionsBoundary=boundary),
+            "another boundary for an own role": lambda: iam.put_role_permissions_boundary(RoleName=own, PermissionsBoundary=other),
+            "no boundary for an own role": lambda: iam.delete_role_permissions_boundary(RoleName=own),
+            "a new version of the boundary": lambda: iam.create_policy_version(
+                PolicyArn=boundary, PolicyDocument=everything, SetAsDefault=True),
+            "a policy for the runner": lambda: iam.put_role_policy(RoleName=runner_role, PolicyName="all", PolicyDocument=everything),
+            "a managed policy for the runner": lambda: iam.attach_role_policy(RoleName=runner_role, PolicyArn=other),
+            "the runner's trust": lambda: iam.update_assume_role_policy(RoleName=runner_role, PolicyDocument=own_trust),
+            "the trust of a stranger's role": lambda: iam.update_assume_role_policy(
+                RoleName="admin-of-a-test", PolicyDocument=own_trust),
+            "a user with a key": lambda: iam.create_user(UserName=f"{INSTALL}-user"),
+            "another role in the runner's instance profile": lambda: iam.add_role_to_instance_profile(
+                InstanceProfileName=runner_role, RoleName=own),
+            "the runner's role itself": lambda: sts.assume_role(RoleArn=arn(runner_role), RoleSessionName="x"),
+            "an administrator's role": lambda: sts.assume_role(RoleArn=arn("admin-of-a-test"), RoleSessionName="x"),
+            "the install stack": lambda: stacks.update_stack(
+                StackName=f"freehold-{INSTALL}", UsePreviousTemplate=True, Capabilities=["CAPABILITY_NAMED_IAM"]),
+            "the key's policy": lambda: kms.put_key_policy(
+                KeyId=self.install_out["KeyArn"], PolicyName="default", Policy=everything),
+            "the bucket's policy": lambda: s3.put_bucket_policy(Bucket=bucket, Policy=everything),
+        }
+        for what, attempt in escalations.items():
+            with self.subTest(what):
+                self.denied(attempt)
+        with self.subTest("what an own role may do is what the mode may"):
+            second = self.cloud.assume(own, credentials=mode)
+            self.denied(self.cloud.client("iam", credentials=second).create_role, RoleName=f"{INSTALL}-free",
+                        AssumeRolePolicyDocument=own_trust)
+
     def test_a_mode_keeps_state_and_leaves_the_rest_of_the_stack_alone(self):
         runner = self.cloud.assume(f"fh-{INSTALL}-runner")
         mode = self.cloud.assume(f"fh-{INSTALL}-provision", credentials=runner)
@@ -380,7 +435,8 @@ class Live(unittest.TestCase):
         s3.put_object(Bucket=bucket, Key="terraform/db.tfstate", Body=b"x")
         s3.list_objects_v2(Bucket=bucket, Prefix="env:/")
         s3.delete_object(Bucket=bucket, Key="terraform/db.tfstate")
-        iam.create_role(RoleName=f"{INSTALL}-cluster", AssumeRolePolicyDocument=trust)
+        iam.create_role(RoleName=f"{INSTALL}-cluster", AssumeRolePolicyDocument=trust,
+                        PermissionsBoundary=self.install_out["BoundaryArn"])
         # AmazonS3FullAccess and iam:CreateRole are among this mode's policies: what stops it is the boundary.
         self.denied(iam.create_role, RoleName="admin", AssumeRolePolicyDocument=trust)
         self.denied(iam.create_role, RoleName=f"fh-{INSTALL}-second", AssumeRolePolicyDocument=trust)

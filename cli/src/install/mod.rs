@@ -7,6 +7,7 @@ mod runner_config;
 mod show;
 mod stack;
 mod switch;
+mod verify_template;
 
 use std::path::PathBuf;
 
@@ -32,6 +33,23 @@ pub(crate) enum InstallCommand {
     RunnerConfig(RunnerConfig),
     Disable(Disable),
     Enable(Enable),
+    VerifyTemplate(VerifyTemplate),
+}
+
+/// Check an install stack's template, as a security team would, without an account or a network.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold install verify-template globex.yaml
+  freehold install verify-template globex.yaml --sha256 4b5e57f6eb2f42b9039b3d1e13929295f231749c510cbe341cd68036d9af97e2
+
+Every finding has its line and its reason. Exit code 1 when there is one.")]
+pub(crate) struct VerifyTemplate {
+    /// The template.
+    file: PathBuf,
+    /// What the vendor says that the SHA-256 of the file is.
+    #[arg(long, value_name = "HEX")]
+    sha256: Option<String>,
 }
 
 /// Create an install of an app in a customer's account.
@@ -169,6 +187,7 @@ impl InstallCommand {
             Self::RunnerConfig(args) => args.run(context).await,
             Self::Disable(args) => args.run(context).await,
             Self::Enable(args) => args.run(context).await,
+            Self::VerifyTemplate(args) => args.run(context),
         }
     }
 }

@@ -31,10 +31,16 @@ pub fn tree(
             "app": { "id": version.app, "name": version.app },
             "install": { "id": install.id, "name": install.id, "inputs": inputs },
             "inputs": { "inputs": inputs },
-            "install_stack": { "outputs": { "account_id": install.account, "region": install.region } },
+            "install_stack": { "outputs": stack_outputs(install) },
             "cloud_account": { "aws": { "account_id": install.account, "region": install.region } },
             "components": components,
             "actions": { "workflows": {} },
         }
     })
+}
+
+/// Returns what the install stack is known to make, whether or not it was launched yet.
+pub(crate) fn stack_outputs(install: &Install) -> Value {
+    let boundary = format!("arn:aws:iam::{}:policy/fh-{}-boundary", install.account, install.id);
+    json!({ "account_id": install.account, "region": install.region, "boundary_arn": boundary })
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::ports::{RootKey, Store};
 use crate::records;
 use crate::versions::Versions;
-use crate::{AppError, stack_inputs};
+use crate::{AppError, context, stack_inputs};
 
 /// The template, with `%{...}` placeholders.
 pub(crate) const TEMPLATE: &str = include_str!("../../../infra/install.yaml");
@@ -129,7 +129,7 @@ fn document_of(text: &str, mode: Mode, version: &AppVersion, install: &Install) 
     let tree = json!({ "nuon": {
         "app": { "id": version.app, "name": version.app },
         "install": { "id": install.id, "name": install.id },
-        "install_stack": { "outputs": { "account_id": install.account, "region": install.region } },
+        "install_stack": { "outputs": context::stack_outputs(install) },
     } });
     let rendered = freehold_template::render(text, &tree, &Limits::default())
         .map_err(|e| AppError::invalid(format!("{}: {e}", what())))?;

@@ -51,6 +51,10 @@ when an app version is made.
 `actions.workflows.<name>.outputs`, `secrets`, `runner`, `domain` and `cloud_account`. A reference to another component's
 outputs is a dependency on it. One to something that does not exist is an error, with the nearest name.
 
+`install_stack.outputs` has `account_id`, `region` and `boundary_arn`. Every role that a component makes has to be named
+`<install>-...` and to carry that permission boundary (`permissions_boundary` in Terraform, `PermissionsBoundary` in
+CloudFormation); AWS denies it otherwise, whatever the mode's policies say.
+
 ";
 
 /// Returns the reference of all kinds of file, as Markdown.

@@ -1,0 +1,58 @@
+//! `freehold install verify-template`: what a security team looks for, each finding with its line.
+
+use freehold_protocol::Digest;
+use freehold_stackcheck::{Finding, RULES, check};
+use serde::Serialize;
+
+use super::VerifyTemplate;
+use crate::context::Context;
+use crate::error::{Doing, Error, Result};
+use crate::output::{Output, Table};
+
+#[derive(Debug, Serialize)]
+struct Verified<'a> {
+    file: String,
+    sha256: &'a str,
+    rules: usize,
+    findings: &'a [Finding],
+}
+
+impl VerifyTemplate {
+    pub(super) fn run(&self, context: &Context) -> Result<()> {
+        let shown = self.file.display().to_string();
+        let bytes = std::fs::read(&self.file).doing(format!("read `{shown}`"))?;
+        let digest = Digest::of(&bytes);
+        if let Some(expected) = self.sha256.as_deref().filter(|expected| !expected.eq_ignore_ascii_case(digest.hex())) {
+            return Err(Error::failed(format!(
+                "`{shown}` has the SHA-256 {}, not {expected}: it is not the template that was published",
+                digest.hex()
+            )));
+        }
+        let text = String::from_utf8(bytes).map_err(|_| {
+            Error::invalid(format!("`{shown}` is not text; name the template that `install stack` wrote"))
+        })?;
+        let findings = check(&text).map_err(|wrong| Error::invalid(format!("`{shown}` is no template: {wrong}")))?;
+        let verified = Verified { file: shown.clone(), sha256: digest.hex(), rules: RULES.len(), findings: &findings };
+        context.out.show(&verified, |verified| render(verified, context.out))?;
+        match findings.as_slice() {
+            [] => Ok(()),
+            [first, rest @ ..] => {
+                Err(Error::failed(format!("{shown}:{}: {} ({} more)", first.line, first.reason, rest.len())))
+            }
+        }
+    }
+}
+
+fn render(verified: &Verified<'_>, out: Output) -> String {
+    let hash = format!("SHA-256: {}", verified.sha256);
+    if verified.findings.is_empty() {
+        let rules: Vec<String> = RULES.iter().map(|(_, asks)| format!("- {asks}")).collect();
+        return format!("{} keeps all {} rules:\n{}\n\n{hash}", verified.file, verified.rules, rules.join("\n"));
+    }
+    let mut table = Table::new(&["LINE", "OF", "RULE", "REASON"]);
+    for finding in verified.findings {
+        let of = if finding.of.is_empty() { "template" } else { &finding.of };
+        table.row([finding.line.to_string(), of.to_owned(), finding.rule.word().to_owned(), finding.reason.clone()]);
+    }
+    format!("{}\n\n{hash}", out.table(&table))
+}

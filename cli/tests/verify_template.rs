@@ -1,0 +1,76 @@
+//! `freehold install verify-template` as a customer runs it: the real binary, a file, and nothing else.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const RENDERED: &str = include_str!("../../crates/app/golden/install-with-inputs.yaml");
+
+fn verify(template: &[u8], more: &[&str]) -> Output {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("stack.yaml"), template).unwrap();
+    run(place.path(), more)
+}
+
+fn run(place: &Path, more: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_freehold"))
+        .args(["install", "verify-template", "stack.yaml"])
+        .args(more)
+        .current_dir(place)
+        .env_clear()
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn a_stack_that_keeps_every_rule_is_said_to_with_its_hash() {
+    let done = verify(RENDERED.as_bytes(), &[]);
+    let hash = text(&done.stdout).lines().last().unwrap().replace("SHA-256: ", "");
+
+    let known = verify(RENDERED.as_bytes(), &["--sha256", &hash.to_uppercase()]);
+    let other = verify(format!("{RENDERED}\n").as_bytes(), &["--sha256", &hash]);
+
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    assert!(
+        text(&done.stdout).starts_with("stack.yaml keeps all 9 rules:\n- nothing runs while"),
+        "{}",
+        text(&done.stdout)
+    );
+    assert_eq!(known.status.code(), Some(0), "{}", text(&known.stderr));
+    assert_eq!(other.status.code(), Some(1));
+    assert!(text(&other.stderr).contains("it is not the template that was published"), "{}", text(&other.stderr));
+}
+
+#[test]
+fn findings_have_lines_and_end_with_1() {
+    let worse = RENDERED.replace("BlockPublicPolicy: true", "BlockPublicPolicy: false");
+    let line = worse.lines().position(|line| line.contains("BlockPublicPolicy")).unwrap() + 1;
+
+    let shown = verify(worse.as_bytes(), &[]);
+    let json = verify(worse.as_bytes(), &["--json"]);
+
+    assert_eq!((shown.status.code(), json.status.code()), (Some(1), Some(1)));
+    assert!(text(&shown.stdout).contains("no-public-access"), "{}", text(&shown.stdout));
+    assert!(text(&shown.stderr).starts_with(&format!("error: stack.yaml:{line}: ")), "{}", text(&shown.stderr));
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["findings"][0]["line"], line);
+    assert_eq!(json["findings"][0]["of"], "Bucket");
+}
+
+#[test]
+fn what_is_no_template_is_invalid_input() {
+    let empty = verify(b"", &[]);
+    let binary = verify(&[0xff, 0xfe], &[]);
+    let absent = run(tempfile::tempdir().unwrap().path(), &[]);
+
+    assert_eq!([empty.status.code(), binary.status.code()], [Some(2); 2]);
+    assert_eq!(text(&empty.stderr), "error: `stack.yaml` is no template: line 1: it is empty\n");
+    assert!(text(&binary.stderr).contains("is not text"), "{}", text(&binary.stderr));
+    assert!(text(&absent.stderr).contains("`stack.yaml`"), "{}", text(&absent.stderr));
+}

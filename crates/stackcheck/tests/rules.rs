@@ -1,0 +1,176 @@
+//! The stack that we render keeps every rule; each change for the worse is found in its line.
+
+use freehold_stackcheck::{Finding, RULES, Rule, check};
+use proptest::prelude::*;
+
+/// A stack as `freehold install stack` renders it, of an app that asks the customer everything.
+const RENDERED: &str = include_str!("../../app/golden/install-with-inputs.yaml");
+
+/// Returns the only finding after `old` was exchanged for `new`, and the text of its line.
+fn after(old: &str, new: &str) -> (Finding, String) {
+    assert_eq!(RENDERED.matches(old).count(), 1, "{old}");
+    only(&RENDERED.replace(old, new))
+}
+
+/// The same with something added to the end of the resources.
+fn with(resource: &str) -> (Finding, String) {
+    only(&RENDERED.replace("\nOutputs:\n", &format!("\n{resource}\n\nOutputs:\n")))
+}
+
+fn only(template: &str) -> (Finding, String) {
+    let mut found = check(template).unwrap();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let finding = found.remove(0);
+    let line = template.lines().nth(finding.line - 1).unwrap().trim().to_owned();
+    (finding, line)
+}
+
+#[test]
+fn the_rendered_stack_keeps_every_rule() {
+    assert_eq!(check(RENDERED).unwrap(), []);
+}
+
+#[test]
+fn a_dangerous_mode_that_is_on_by_default_is_found() {
+    let old = "removed.\n    Default: \"false\"";
+    let text =
+        RENDERED.replace("is to be removed.\n    Default: \"false\"", "is to be removed.\n    Default: \"true\"");
+    assert_ne!(text, RENDERED, "{old}");
+
+    let (finding, line) = only(&text);
+
+    assert_eq!((finding.rule, finding.of.as_str()), (Rule::SwitchDefaults, "EnableDeprovision"));
+    assert_eq!(line, "Default: \"true\"");
+}
+
+#[test]
+fn a_principal_from_outside_is_found_wherever_it_stands() {
+    let key = "          - Sid: ThisAccount\n            Effect: Allow\n            Principal: {AWS: !Sub \"arn:${AWS::Partition}:iam::${AWS::AccountId}:root\"}";
+    let worse = |who: &str| key.replace("!Sub \"arn:${AWS::Partition}:iam::${AWS::AccountId}:root\"", who);
+    let (everybody, line) = after(key, &worse("\"*\""));
+    let (other, _) = after(key, &worse("arn:aws:iam::999999999999:root"));
+    let (number, _) = after(key, &worse("\"999999999999\""));
+    let (parameter, _) = after(key, &worse("!Ref EnrolmentSecret"));
+    let (service, _) = after("{Service: ec2.amazonaws.com}", "{Service: ec2.example.com}");
+    let (user, _) = with("  Somebody: {Type: AWS::IAM::User}");
+
+    assert_eq!((everybody.rule, everybody.of.as_str()), (Rule::NoOutsidePrincipal, "Key"));
+    assert_eq!(line, "Principal: {AWS: \"*\"}");
+    assert_eq!(everybody.reason, "everybody in the world is let in");
+    assert_eq!(other.reason, "`arn:aws:iam::999999999999:root` is not known to be of this account");
+    assert_eq!(number.reason, "`999999999999` is not known to be of this account");
+    assert_eq!(parameter.reason, "`${EnrolmentSecret}` is not known to be of this account");
+    assert_eq!(
+        (service.of.as_str(), service.reason.as_str()),
+        ("RunnerRole", "`ec2.example.com` is no service of AWS")
+    );
+    assert_eq!(user.of, "Somebody");
+}
+
+#[test]
+fn a_parameter_that_takes_strangers_is_found() {
+    let pinned = "^(arn:aws[a-z-]*:iam::222222222222:(root|user/.+|role/.+))?$";
+    let (finding, _) = after(pinned, "^arn:aws:iam::[0-9]{12}:root$");
+    let (two, _) = after(pinned, "^(arn:aws:iam::222222222222:root|arn:aws:iam::999999999999:root)$");
+
+    assert_eq!((finding.rule, finding.of.as_str()), (Rule::NoOutsidePrincipal, "RunnerRole"));
+    assert_eq!(two, finding);
+}
+
+#[test]
+fn a_wildcard_for_the_roles_that_may_be_taken_is_found() {
+    let all = "                  - !Sub arn:${AWS::Partition}:iam::${AWS::AccountId}:role/fh-globex-deprovision\n";
+    let (finding, line) = after(all, &all.replace("globex-deprovision", "*"));
+
+    assert_eq!((finding.rule, finding.of.as_str()), (Rule::NoWildcardAssumeRole, "RunnerRole"));
+    assert_eq!(line, "- !Sub arn:${AWS::Partition}:iam::${AWS::AccountId}:role/fh-*");
+}
+
+#[test]
+fn a_role_without_its_boundary_or_with_one_that_holds_nothing_is_found() {
+    let roles = RENDERED.matches("PermissionsBoundary: !Ref Boundary").count();
+    let first = RENDERED.replacen("      PermissionsBoundary: !Ref Boundary\n", "", 1);
+    let elsewhere =
+        RENDERED.replacen("PermissionsBoundary: !Ref Boundary", "PermissionsBoundary: arn:aws:iam::aws:policy/X", 1);
+    let loose = RENDERED.replace("iam:DeleteRolePermissionsBoundary", "iam:DeleteUserPermissionsBoundary");
+
+    let unbound: Vec<Finding> = check(&first).unwrap();
+    let unread: Vec<Finding> = check(&elsewhere).unwrap();
+    let unheld: Vec<Finding> = check(&loose).unwrap();
+
+    assert!(unbound.iter().any(|found| found.rule == Rule::Boundary && found.of == "ProvisionRole"), "{unbound:?}");
+    assert!(unread.iter().any(|found| found.reason.contains("is not in this template")), "{unread:?}");
+    assert_eq!(unheld.iter().filter(|found| found.rule == Rule::Boundary).count(), roles, "{unheld:?}");
+}
+
+#[test]
+fn what_listens_runs_code_or_is_not_encrypted_is_found() {
+    let (group, _) =
+        with("  Door: {Type: AWS::EC2::SecurityGroup, Properties: {SecurityGroupIngress: [{CidrIp: 0.0.0.0/0}]}}");
+    let (rule, _) = with("  Hole: {Type: AWS::EC2::SecurityGroupIngress}");
+    let (nested, _) = with("  More: {Type: AWS::CloudFormation::Stack}");
+    let (custom, _) = with("  More: {Type: 'Custom::Anything'}");
+    let (secret, _) = with("  Plain: {Type: AWS::SecretsManager::Secret}");
+    let (volume, _) = with("  Disk: {Type: AWS::EC2::Volume}");
+    let (public, _) = after("BlockPublicPolicy: true", "BlockPublicPolicy: false");
+    let (transform, line) =
+        only(&RENDERED.replace("\nParameters:\n", "\nTransform: AWS::Serverless-2016-10-31\n\nParameters:\n"));
+
+    assert_eq!([group.rule, rule.rule], [Rule::NoIngress; 2]);
+    assert_eq!([nested.rule, custom.rule, transform.rule], [Rule::NoCode; 3]);
+    assert_eq!([secret.rule, volume.rule], [Rule::Encryption; 2]);
+    assert_eq!((public.rule, public.of.as_str()), (Rule::NoPublicAccess, "Bucket"));
+    assert_eq!(line, "Transform: AWS::Serverless-2016-10-31");
+}
+
+#[test]
+fn an_instance_whose_metadata_others_can_ask_is_found() {
+    let template = |options: &str| {
+        let text =
+            format!("  Box:\n    Type: AWS::EC2::LaunchTemplate\n    Properties:\n      LaunchTemplateData: {options}");
+        check(&RENDERED.replace("\nOutputs:\n", &format!("\n{text}\n\nOutputs:\n"))).unwrap()
+    };
+
+    let none = template("{}");
+    let hops = template("{MetadataOptions: {HttpTokens: required, HttpPutResponseHopLimit: 2}}");
+    let good = template("{MetadataOptions: {HttpTokens: required, HttpPutResponseHopLimit: 1}}");
+
+    assert_eq!((none.len(), hops.len(), good.len()), (2, 1, 0));
+    assert_eq!(hops[0].reason, "`HttpPutResponseHopLimit` has to be 1");
+}
+
+#[test]
+fn what_is_no_template_is_said_with_its_line() {
+    let said = |text: &str| check(text).unwrap_err().to_string();
+
+    assert_eq!(said(""), "line 1: it is empty");
+    assert_eq!(said("Resources: {}"), "line 1: it has no `Resources`");
+    assert_eq!(said("Resources:\n  A: {Type: x}\n  A: {Type: y}\n"), "line 3: key `A` is given twice");
+    assert_eq!(said("Resources:\n  A: *b\n"), "line 2: while parsing node, found unknown anchor");
+    assert!(said("Resources: [").starts_with("line 2: "), "{}", said("Resources: ["));
+}
+
+#[test]
+fn every_rule_is_explained_once() {
+    let mut rules: Vec<Rule> = RULES.iter().map(|(rule, _)| *rule).collect();
+    rules.dedup();
+
+    assert_eq!(rules.len(), RULES.len());
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC{0,200}") {
+        let _ = check(&text);
+    }
+
+    #[test]
+    fn no_damage_to_a_template_makes_it_panic(at in 0..RENDERED.len(), put in "[\\-:{}\\[\\]!&*#|> \n\"'a]{0,4}") {
+        let mut at = at;
+        while !RENDERED.is_char_boundary(at) {
+            at -= 1;
+        }
+        let (before, after) = RENDERED.split_at(at);
+        let _ = check(&format!("{before}{put}{}", after.get(put.len()..).unwrap_or_default()));
+    }
+}
