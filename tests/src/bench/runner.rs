@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use ed25519_dalek::SigningKey;
-use freehold_protocol::envelope::{Delegate, PublicKey};
-use freehold_protocol::order::{Mode, Order, Work};
-use freehold_protocol::report::{AttemptEvent, Report, ReportBody};
-use freehold_protocol::{Envelope, JobId, Timestamp, WorkflowId};
+use freehold_protocol::envelope::{Delegate, Payload, PublicKey};
+use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
+use freehold_protocol::order::{Artifact, Mode, Order, Work};
+use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalParameters, Statement};
+use freehold_protocol::report::{AttemptEvent, AttemptReport, Report, ReportBody};
+use freehold_protocol::{Digest, Envelope, GrantId, JobId, Timestamp, WorkflowId};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
@@ -31,6 +33,8 @@ pub struct Measured {
     child: Child,
     install: &'static str,
     serial: u64,
+    /// What the last order asked for.
+    work: Option<Work>,
     _state: tempfile::TempDir,
 }
 
@@ -70,7 +74,7 @@ impl Measured {
             .env("AWS_REGION", "eu-west-1");
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).kill_on_drop(true);
         let child = command.spawn().with_context(|| format!("starting `{}`", program.display()))?;
-        let measured = Self { sqs, child, install, serial: 0, _state: state };
+        let measured = Self { sqs, child, install, serial: 0, work: None, _state: state };
         match measured.report().await?.body {
             ReportBody::Hello(_) => Ok(measured),
             other => bail!("the runner began with {other:?}"),
@@ -108,16 +112,8 @@ impl Measured {
             context: serde_json::json!({"nuon": {}}),
             sensitive_inputs: Vec::new(),
         };
-        let delegate = SigningKey::from_bytes(&DELEGATE);
-        let certificate = Delegate {
-            tenant: TENANT.parse()?,
-            public_key: delegate.verifying_key().into(),
-            not_before: Timestamp::from_millis(0),
-            not_after: now.plus_secs(7200),
-        };
-        let certificate = Envelope::seal(&certificate, &[&SigningKey::from_bytes(&ROOT)])?;
-        let body = Envelope::seal_delegated(&order, &delegate, &certificate)?.to_json()?;
-        self.sqs.send(ORDERS, &body, Some(group), Some(&format!("{job}.1")));
+        self.sqs.send(ORDERS, &signed(&order)?, Some(group), Some(&format!("{job}.1")));
+        self.work = Some(order.work);
         Ok(job)
     }
 
@@ -129,12 +125,55 @@ impl Measured {
         let mut events = Vec::new();
         while !matches!(events.last(), Some(AttemptEvent::Finished { .. })) {
             match self.report().await?.body {
-                ReportBody::Attempt(attempt) if attempt.job == *job => events.push(attempt.event),
+                ReportBody::Attempt(attempt) if attempt.job == *job => {
+                    if let AttemptEvent::AttestRequest { grant, artifact, facts } = &attempt.event {
+                        self.attest(&attempt, grant, artifact, facts.clone())?;
+                    }
+                    events.push(attempt.event);
+                }
                 ReportBody::Refused(refusal) => bail!("the order was refused: {}", refusal.detail),
                 ReportBody::Attempt(_) | ReportBody::Hello(_) | ReportBody::Heartbeat => {}
             }
         }
         Ok(events)
+    }
+
+    /// Answers a build as `grant-artifact` does.
+    fn attest(
+        &self,
+        attempt: &AttemptReport,
+        grant: &GrantId,
+        artifact: &Artifact,
+        facts: BuildFacts,
+    ) -> anyhow::Result<()> {
+        let Some(Work::Build(work)) = &self.work else { bail!("only a build asks for a statement") };
+        let external = ExternalParameters {
+            app: "bench".parse()?,
+            component: work.component.clone(),
+            package: work.package,
+            source: work.source.clone(),
+        };
+        let internal = InternalParameters {
+            tenant: TENANT.parse()?,
+            build: work.build.clone(),
+            job: attempt.job.clone(),
+            source_digest: Digest::of(b"source"),
+        };
+        let statement = Statement::new(&artifact.digest, external, internal, facts);
+        let statement = Envelope::seal(&statement, &[&SigningKey::from_bytes(&ROOT)])?;
+        let answer = ArtifactGrant {
+            tenant: TENANT.parse()?,
+            install: self.install.parse()?,
+            grant: grant.clone(),
+            job: attempt.job.clone(),
+            fence: attempt.fence,
+            artifact: artifact.digest.clone(),
+            issued_at: now(),
+            not_after: now().plus_secs(600),
+            answer: GrantAnswer::Attested { statement },
+        };
+        self.sqs.send(ORDERS, &signed(&answer)?, Some("grants"), Some(grant.as_str()));
+        Ok(())
     }
 
     /// Waits until no order is left in the queue.
@@ -156,6 +195,19 @@ impl Measured {
         let body = self.sqs.take(REPORTS, Instant::now() + LIMIT).await.context("no report came")?;
         Ok(Envelope::parse(body.as_bytes())?.peek()?)
     }
+}
+
+/// Signs as the control plane's functions do: with a delegate key that the root key certified.
+fn signed<T: Payload>(message: &T) -> anyhow::Result<String> {
+    let delegate = SigningKey::from_bytes(&DELEGATE);
+    let certificate = Delegate {
+        tenant: TENANT.parse()?,
+        public_key: delegate.verifying_key().into(),
+        not_before: Timestamp::from_millis(0),
+        not_after: now().plus_secs(7200),
+    };
+    let certificate = Envelope::seal(&certificate, &[&SigningKey::from_bytes(&ROOT)])?;
+    Ok(Envelope::seal_delegated(message, &delegate, &certificate)?.to_json()?)
 }
 
 /// Returns the time of this machine.
