@@ -35,6 +35,22 @@ class Identity(Contract):
         self.refused("AccessDenied", role.client("sqs").delete_message_batch, QueueUrl=url,
                      Entries=[{"Id": "1", "ReceiptHandle": "x"}])
 
+    def test_boundary_that_a_request_gives_is_a_condition_key(self):
+        boundary = "arn:aws:iam::aws:policy/ReadOnlyAccess"
+        unbound = {"Effect": "Deny", "Action": ["iam:CreateRole", "iam:PutRolePermissionsBoundary"], "Resource": "*",
+                   "Condition": {"StringNotEquals": {"iam:PermissionsBoundary": boundary}}}
+        iam = self.account.role("maker", allow("iam:*"), unbound).client("iam")
+        trust = json.dumps({"Version": "2012-10-17", "Statement": [
+            {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]})
+
+        iam.create_role(RoleName="bound", AssumeRolePolicyDocument=trust, PermissionsBoundary=boundary)
+        iam.put_role_permissions_boundary(RoleName="bound", PermissionsBoundary=boundary)
+
+        other = "arn:aws:iam::aws:policy/AdministratorAccess"
+        self.refused("AccessDenied", iam.create_role, RoleName="unbound", AssumeRolePolicyDocument=trust)
+        self.refused("AccessDenied", iam.create_role, RoleName="wide", AssumeRolePolicyDocument=trust, PermissionsBoundary=other)
+        self.refused("AccessDenied", iam.put_role_permissions_boundary, RoleName="bound", PermissionsBoundary=other)
+
     def test_unknown_key_and_wrong_secret_are_refused(self):
         role = self.account.role("someone", allow("*"))
         role.credentials.secret_key = "wrong"

@@ -1,4 +1,4 @@
-"""IAM: the condition key `aws:PrincipalArn`, and the action of a batch call."""
+"""IAM: the condition keys `aws:PrincipalArn` and `iam:PermissionsBoundary`, and the action of a batch call."""
 
 from ministack.core import iam_actions, iam_evaluator
 from ministack.services import iam
@@ -11,6 +11,19 @@ def apply():
     replace(iam_evaluator, "_resolve_condition_key", _role_for_session)
     # On AWS a batch call needs the permission of the single call; MiniStack wants one of the batch's own name.
     replace(iam_actions, "extract_iam_action", _single_for_batch)
+    # On AWS the key holds the boundary that a request gives; MiniStack does not know the key.
+    replace(iam_actions, "request_tag_context", _with_boundary)
+
+
+def _with_boundary(original):
+    def request_context(service, iam_action, body, params):
+        context = original(service, iam_action, body, params)
+        given = params.get("PermissionsBoundary") if service == "iam" else None
+        if given:
+            context["iam:permissionsboundary"] = given[0] if isinstance(given, list) else given
+        return context
+
+    return request_context
 
 
 def _single_for_batch(original):

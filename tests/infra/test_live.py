@@ -406,10 +406,9 @@ class Live(unittest.TestCase):
             "the trust of a stranger's role": lambda: iam.update_assume_role_policy(
                 RoleName="admin-of-a-test", PolicyDocument=own_trust),
             "a user with a key": lambda: iam.create_user(UserName=f"{INSTALL}-user"),
-            "another role in the runner's instance profile": lambda: iam.add_role_to_instance_profile(
-                InstanceProfileName=runner_role, RoleName=own),
-            "the runner's role itself": lambda: sts.assume_role(RoleArn=arn(runner_role), RoleSessionName="x"),
-            "an administrator's role": lambda: sts.assume_role(RoleArn=arn("admin-of-a-test"), RoleSessionName="x"),
+            "the runner's instance profile": lambda: iam.delete_instance_profile(InstanceProfileName=runner_role),
+            "the runner's role itself": lambda: sts.assume_role(RoleArn=arn(runner_role), RoleSessionName="escalation"),
+            "an administrator's role": lambda: sts.assume_role(RoleArn=arn("admin-of-a-test"), RoleSessionName="escalation"),
             "the install stack": lambda: stacks.update_stack(
                 StackName=f"freehold-{INSTALL}", UsePreviousTemplate=True, Capabilities=["CAPABILITY_NAMED_IAM"]),
             "the key's policy": lambda: kms.put_key_policy(
