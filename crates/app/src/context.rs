@@ -32,7 +32,7 @@ pub fn tree(
             "install": { "id": install.id, "name": install.id, "inputs": inputs },
             "inputs": { "inputs": inputs },
             "install_stack": { "outputs": stack_outputs(install) },
-            "cloud_account": { "aws": { "account_id": install.account, "region": install.region } },
+            "cloud_account": cloud_account(install),
             "components": components,
             "actions": { "workflows": {} },
         }
@@ -43,4 +43,9 @@ pub fn tree(
 pub(crate) fn stack_outputs(install: &Install) -> Value {
     let boundary = format!("arn:aws:iam::{}:policy/fh-{}-boundary", install.account, install.id);
     json!({ "account_id": install.account, "region": install.region, "boundary_arn": boundary })
+}
+
+/// Returns where an install lives.
+pub(crate) fn cloud_account(install: &Install) -> Value {
+    json!({ "aws": { "account_id": install.account, "region": install.region } })
 }

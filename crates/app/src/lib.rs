@@ -23,6 +23,7 @@ pub mod read;
 pub mod records;
 pub mod register_install;
 pub mod render_stack;
+mod role_policy;
 pub mod set_inputs;
 pub mod show_inputs;
 pub mod show_version;

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use freehold_domain::install::Install;
 use freehold_protocol::api::InstallStack;
 use freehold_protocol::app_version::{AppVersion, ModeRole, RolePolicy};
+use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::order::Mode;
 use freehold_protocol::{AccountId, Digest, InstallId, TenantName};
-use freehold_template::Limits;
 use serde_json::{Value, json};
 
 use crate::ports::{RootKey, Store};
 use crate::records;
 use crate::versions::Versions;
-use crate::{AppError, context, stack_inputs};
+use crate::{AppError, role_policy, stack_inputs};
 
 /// The template, with `%{...}` placeholders.
 pub(crate) const TEMPLATE: &str = include_str!("../../../infra/install.yaml");
@@ -45,42 +45,71 @@ impl RenderStack {
         let queue = install.orders_queue_url.clone().ok_or_else(|| {
             AppError::not_yet(format!("orders queue of install `{id}` is being made; try again in a moment"))
         })?;
-        let record = self.versions.load(app, None).await?;
-        let key = self.root.public_key().await?;
-        let arn = |name: String| format!("arn:aws:sqs:{}:{}:{name}", self.region, self.account);
-        let short = record.version.hex().get(..12).unwrap_or_default().to_owned();
-        let mut words = BTreeMap::from([
-            ("TENANT".to_owned(), self.tenant.to_string()),
-            ("TENANT_ACCOUNT".to_owned(), self.account.to_string()),
-            ("TENANT_KEY".to_owned(), key.to_string()),
-            ("INSTALL".to_owned(), id.to_string()),
-            ("APP".to_owned(), app.to_string()),
-            ("ACCOUNT".to_owned(), install.account.to_string()),
-            ("REGION".to_owned(), install.region.clone()),
-            ("ORDERS_QUEUE_ARN".to_owned(), arn(format!("fh-{}-{id}.fifo", self.tenant))),
-            ("ORDERS_QUEUE_URL".to_owned(), queue),
-            ("REPORTS_QUEUE_ARN".to_owned(), arn(format!("fh-{}-reports", self.tenant))),
-            ("REPORTS_QUEUE_URL".to_owned(), self.reports_queue_url.clone()),
-            ("VERSION".to_owned(), short),
-        ]);
-        for (mode, word) in
-            [(Mode::Provision, "PROVISION"), (Mode::Maintenance, "MAINTENANCE"), (Mode::Deprovision, "DEPROVISION")]
-        {
-            let (policies, managed) = role(&record.document, mode, &install)?;
-            words.insert(format!("{word}_POLICIES"), policies.to_string());
-            words.insert(format!("{word}_MANAGED"), managed.to_string());
-        }
-        words.extend(stack_inputs::words(&record.document, &self.tenant, id)?);
-        let template = fill(TEMPLATE, &words)?;
-        stack_inputs::check_size(&record.document, template.len())?;
+        let version = self.versions.load(app, None).await?;
+        let place = Place {
+            tenant: self.tenant.clone(),
+            account: self.account.clone(),
+            region: self.region.clone(),
+            orders_queue_url: queue,
+            reports_queue_url: self.reports_queue_url.clone(),
+            root_key: self.root.public_key().await?,
+        };
+        let template = template(&place, &install, &version.version, &version.document)?;
         Ok(InstallStack {
             install: id.clone(),
             stack_name: format!("freehold-{id}"),
             digest: Digest::of(template.as_bytes()),
             template,
-            version: record.version,
+            version: version.version,
         })
     }
+}
+
+/// The tenant as an install's stack names it.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub tenant: TenantName,
+    /// The tenant's own account.
+    pub account: AccountId,
+    /// The region of the tenant's queues.
+    pub region: String,
+    pub orders_queue_url: String,
+    pub reports_queue_url: String,
+    pub root_key: PublicKey,
+}
+
+/// Returns the template of an install's stack, with the roles and the customer's inputs of an app version.
+///
+/// # Errors
+/// Invalid for a role or an input that cannot be rendered, or for a template that is too large.
+pub fn template(place: &Place, install: &Install, digest: &Digest, version: &AppVersion) -> Result<String, AppError> {
+    let (tenant, id) = (&place.tenant, &install.id);
+    let arn = |name: String| format!("arn:aws:sqs:{}:{}:{name}", place.region, place.account);
+    let mut words = BTreeMap::from([
+        ("TENANT".to_owned(), tenant.to_string()),
+        ("TENANT_ACCOUNT".to_owned(), place.account.to_string()),
+        ("TENANT_KEY".to_owned(), place.root_key.to_string()),
+        ("INSTALL".to_owned(), id.to_string()),
+        ("APP".to_owned(), version.app.to_string()),
+        ("ACCOUNT".to_owned(), install.account.to_string()),
+        ("REGION".to_owned(), install.region.clone()),
+        ("ORDERS_QUEUE_ARN".to_owned(), arn(format!("fh-{tenant}-{id}.fifo"))),
+        ("ORDERS_QUEUE_URL".to_owned(), place.orders_queue_url.clone()),
+        ("REPORTS_QUEUE_ARN".to_owned(), arn(format!("fh-{tenant}-reports"))),
+        ("REPORTS_QUEUE_URL".to_owned(), place.reports_queue_url.clone()),
+        ("VERSION".to_owned(), digest.hex().get(..12).unwrap_or_default().to_owned()),
+    ]);
+    for (mode, word) in
+        [(Mode::Provision, "PROVISION"), (Mode::Maintenance, "MAINTENANCE"), (Mode::Deprovision, "DEPROVISION")]
+    {
+        let (policies, managed) = role(version, mode, install)?;
+        words.insert(format!("{word}_POLICIES"), policies.to_string());
+        words.insert(format!("{word}_MANAGED"), managed.to_string());
+    }
+    words.extend(stack_inputs::words(version, tenant, id)?);
+    let template = fill(TEMPLATE, &words)?;
+    stack_inputs::check_size(version, template.len())?;
+    Ok(template)
 }
 
 /// Replaces every `%{WORD}` of `template` in one pass, so that a placeholder inside a value stays a text.
@@ -108,7 +137,7 @@ fn role(version: &AppVersion, mode: Mode, install: &Install) -> Result<(Value, V
             RolePolicy::Managed(name) => managed.push(Value::from(format!("arn:aws:iam::aws:policy/{name}"))),
             RolePolicy::Inline { name, document } => inline.push(json!({
                 "PolicyName": policy_name(name, at),
-                "PolicyDocument": document_of(document, mode, version, install)?,
+                "PolicyDocument": role_policy::document(document, mode, version, install)?,
             })),
             // INVARIANT: an app with such a role cannot be installed (`deployable`).
             RolePolicy::GcpPredefined(role) => {
@@ -122,18 +151,4 @@ fn role(version: &AppVersion, mode: Mode, install: &Install) -> Result<(Value, V
 fn policy_name(name: &str, at: usize) -> String {
     let kept: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "+=,.@_-".contains(*c)).take(100).collect();
     if kept.is_empty() { format!("policy-{at}") } else { kept }
-}
-
-fn document_of(text: &str, mode: Mode, version: &AppVersion, install: &Install) -> Result<Value, AppError> {
-    let what = || format!("role `{}` of app `{}`", mode.as_str(), version.app);
-    let tree = json!({ "nuon": {
-        "app": { "id": version.app, "name": version.app },
-        "install": { "id": install.id, "name": install.id },
-        "install_stack": { "outputs": context::stack_outputs(install) },
-    } });
-    let rendered = freehold_template::render(text, &tree, &Limits::default())
-        .map_err(|e| AppError::invalid(format!("{}: {e}", what())))?;
-    let document: Value = serde_json::from_str(&rendered)
-        .map_err(|e| AppError::invalid(format!("{}: policy is not JSON: {e}", what())))?;
-    Ok(document)
 }
