@@ -1,13 +1,8 @@
 //! Turns a queued job into a signed order, or a cancel into a signed message, in the install's orders queue.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
@@ -33,9 +28,6 @@ use crate::{advance, context};
 /// How old an order may be when its second copy is sent, in seconds: SQS drops a duplicate for five minutes
 /// (Amazon SQS developer guide, "Using the message deduplication ID").
 const RESEND_WORTH_SECS: u64 = 280;
-
-/// The longest manifest that an order carries as it is, in bytes.
-const MAX_PLAIN_MANIFEST: usize = 32 * 1024;
 
 /// What dispatching needs.
 #[derive(Clone)]
@@ -218,7 +210,8 @@ impl DispatchJob {
         let found = document
             .component(component)
             .ok_or_else(|| AppError::internal(format!("version has no component `{component}`")))?;
-        found.spec.recipe().map(packed).transpose()
+        let packed = found.spec.recipe().map(Recipe::packed).transpose();
+        packed.map_err(|error| AppError::internal(format!("could not pack a manifest: {error}")))
     }
 
     async fn deployed(&self, install: &Install) -> Result<BTreeMap<ComponentName, Deployed>, AppError> {
@@ -232,19 +225,6 @@ struct Task {
     work: Work,
     context: serde_json::Value,
     sensitive_inputs: Vec<Input>,
-}
-
-/// Packs a long manifest: definitions of custom resources fit an order only so.
-fn packed(recipe: Recipe) -> Result<Recipe, AppError> {
-    let Recipe::Manifest { text } = &recipe else { return Ok(recipe) };
-    if text.len() <= MAX_PLAIN_MANIFEST {
-        return Ok(recipe);
-    }
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-    let bytes = gzip.write_all(text.as_bytes()).and_then(|()| gzip.finish());
-    // INVARIANT: writing to memory does not fail.
-    let bytes = bytes.map_err(|error| AppError::internal(format!("could not pack a manifest: {error}")))?;
-    Ok(Recipe::PackedManifest { gzip: BASE64.encode(bytes) })
 }
 
 /// Returns the sensitive inputs as the runner needs them: orders are small.

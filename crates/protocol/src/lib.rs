@@ -13,6 +13,7 @@ pub mod ids;
 pub mod limits;
 pub mod lineage;
 pub mod order;
+mod packed;
 pub mod pem;
 pub mod provenance;
 pub mod release;

@@ -290,7 +290,19 @@ fn an_untouched_lineage_holds_link_by_link() {
 
 #[test]
 fn what_a_build_followed_beside_its_source_names_it_too() {
-    let recipe = Recipe::SignedImage { signers: vec![Signer::Key { public_key: "KEY".into() }] };
+    let signed = Recipe::SignedImage { signers: vec![Signer::Key { public_key: "KEY".into() }] };
+    let long = Recipe::Manifest { text: "kind: Namespace\n".repeat(10_000) };
+
+    for recipe in [signed, long] {
+        let (with, without) = followed(recipe);
+
+        assert_eq!(with, []);
+        assert_eq!(without.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["source"]);
+    }
+}
+
+/// Returns what does not hold of a build that followed `recipe`, with an order that carries it and with one that does not.
+fn followed(recipe: Recipe) -> (Vec<(LinkName, Broken)>, Vec<(LinkName, Broken)>) {
     let digest = canonical::digest(&(source().pinned(), Package::Image, &recipe)).unwrap();
     let build = BuildId::derive(&"shop".parse().unwrap(), &digest, &component());
     let place = builder();
@@ -307,10 +319,7 @@ fn what_a_build_followed_beside_its_source_names_it_too() {
         Lineage { builds: vec![made], uses: Vec::new(), ..lineage() }
     };
 
-    let (signed, unsigned) = (broken(&by(Some(recipe))), broken(&by(None)));
-
-    assert_eq!(signed, []);
-    assert_eq!(unsigned.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["source"]);
+    (broken(&by(Some(recipe.packed().unwrap()))), broken(&by(None)))
 }
 
 #[test]

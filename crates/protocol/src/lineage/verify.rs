@@ -240,6 +240,7 @@ fn source(made: &Made, statement: Option<&Statement>, order: Option<&Believed>) 
     let digest = match order.map(|found| &found.order.work) {
         // What is followed beside the source is in the order alone, and names the build too.
         Some(Work::Build(BuildArtifact { recipe: Some(recipe), .. })) => {
+            let recipe = recipe.unpacked().map_err(|_| Broken::Missing("the manifest that the order packs"))?;
             canonical::digest(&(made.source.pinned(), made.package, recipe))
         }
         Some(_) | None => canonical::digest(&(made.source.pinned(), made.package)),

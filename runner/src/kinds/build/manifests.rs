@@ -4,13 +4,8 @@
 //! Kustomize runs when the component is deployed: its patches are templates, whose values no build knows, and what it
 //! makes of a directory changes from version to version of the program, so that one source would have many digests.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use flate2::read::GzDecoder;
-use freehold_protocol::limits::MAX_APP_VERSION_BYTES;
 use freehold_protocol::order::{
     Artifact, BuildArtifact, KUSTOMIZATION_ARTIFACT, KUSTOMIZATION_LAYER, MANIFEST_ARTIFACT, MANIFEST_LAYER, Recipe,
     Source,
@@ -25,9 +20,10 @@ const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "K
 
 /// Builds the manifest of an app version, or the kustomization of a directory or commit.
 pub(super) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, Failure> {
-    match (&work.recipe, &work.source) {
+    let recipe = work.recipe.as_ref().map(Recipe::unpacked).transpose();
+    let recipe = recipe.map_err(|error| Failure::because("could not unpack the manifest", &error))?;
+    match (recipe.as_deref(), &work.source) {
         (Some(Recipe::Manifest { text }), Source::Version) => text_layer(job, work, text).await,
-        (Some(Recipe::PackedManifest { gzip }), Source::Version) => text_layer(job, work, &unpacked(gzip)?).await,
         (Some(Recipe::Kustomization { options }), Source::Directory { .. } | Source::Git { .. }) => {
             let directory = source::fetch(job, &work.source).await?;
             let folder = options.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
@@ -58,15 +54,6 @@ async fn text_layer(job: &Job, work: &BuildArtifact, text: &str) -> Result<Artif
     let layer = job.workspace.join("manifest.yaml");
     std::fs::write(&layer, text).map_err(|error| Failure::because("could not write into the workspace", &error))?;
     until_stopped(job, push(job, work, &layer, MANIFEST_LAYER, MANIFEST_ARTIFACT)).await
-}
-
-fn unpacked(gzip: &str) -> Result<String, Failure> {
-    let bytes = BASE64.decode(gzip).map_err(|error| Failure::because("could not unpack the manifest", &error))?;
-    let mut text = String::new();
-    // As large as an app version may be, of which it is a part.
-    let mut limited = GzDecoder::new(bytes.as_slice()).take(MAX_APP_VERSION_BYTES as u64);
-    limited.read_to_string(&mut text).map_err(|error| Failure::because("could not unpack the manifest", &error))?;
-    Ok(text)
 }
 
 /// Refuses a directory that Kustomize would not know what to do with.
