@@ -1,0 +1,44 @@
+// Reads worlds and questions as JSON lines from standard input; writes a line of answers for each world, `1` for allowed.
+import { anonymousPrincipal, runSimulation } from '@cloud-copilot/iam-simulate'
+import { createInterface } from 'node:readline'
+
+let world
+
+function simulation({ who, what, action, context }) {
+  const principal = world.principals[who]
+  const resource = world.resources[what]
+  const anonymous = principal.kind === 'anonymous'
+  const named = (documents) => documents.map((policy, at) => ({ name: `policy-${at}`, policy }))
+  const session = `arn:aws:sts::${principal.account}:assumed-role/${principal.role}/session`
+  const who_is = anonymous ? {} : {
+    'aws:PrincipalArn': `arn:aws:iam::${principal.account}:role/${principal.role}`,
+    'aws:PrincipalAccount': principal.account,
+  }
+  return {
+    request: {
+      principal: anonymous ? anonymousPrincipal : session,
+      action,
+      resource: { resource: resource.arn, accountId: resource.account },
+      contextVariables: { ...who_is, ...context },
+    },
+    identityPolicies: anonymous ? [] : named(principal.identity),
+    serviceControlPolicies: [],
+    resourceControlPolicies: [],
+    resourcePolicy: resource.policy ?? undefined,
+    permissionBoundaryPolicies: !anonymous && principal.boundary.length ? named(principal.boundary) : undefined,
+  }
+}
+
+let answers
+for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+  const said = JSON.parse(line)
+  if (said.principals) {
+    ;[world, answers] = [said, []]
+  } else if (said.end) {
+    process.stdout.write(answers.join('') + '\n')
+  } else {
+    const result = await runSimulation(simulation(said), {})
+    if (result.resultType === 'error') throw new Error(`${line}: ${JSON.stringify(result.errors)}`)
+    answers.push(result.overallResult === 'Allowed' ? '1' : '0')
+  }
+}
