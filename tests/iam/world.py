@@ -9,7 +9,7 @@ import templates  # noqa: E402
 
 REGION = templates.REGION
 # Functions and the build runner, by the logical name of their role.
-ROLES = {**templates.FUNCTIONS, "build-runner": "BuildRunner"}
+ROLES = {**templates.FUNCTIONS, "build-runner": "BuildRunner", **{f"{name}-machine": f"{logical}Machine" for name, logical in templates.DEFINITIONS.items()}}
 EVERYTHING = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 
 
@@ -62,7 +62,7 @@ class Env:
         kind = resource["Type"]
         if kind == "AWS::IAM::ManagedPolicy":
             return f"arn:aws:iam::{self.account}:policy/{self.resolve(own['ManagedPolicyName'])}"
-        for key in ("RoleName", "RepositoryName", "BucketName", "TableName", "QueueName", "LogGroupName"):
+        for key in ("RoleName", "RepositoryName", "BucketName", "TableName", "QueueName", "LogGroupName", "FunctionName"):
             if key in own:
                 return self.resolve(own[key])
         return f"{name}-{self.values['AWS::StackName']}"
@@ -74,6 +74,7 @@ class Env:
             "AWS::IAM::Role": f"arn:aws:iam::{account}:role/{own}", "AWS::ECR::Repository": f"arn:aws:ecr:{REGION}:{account}:repository/{own}",
             "AWS::S3::Bucket": f"arn:aws:s3:::{own}", "AWS::DynamoDB::Table": f"arn:aws:dynamodb:{REGION}:{account}:table/{own}",
             "AWS::SQS::Queue": f"arn:aws:sqs:{REGION}:{account}:{own}", "AWS::KMS::Key": f"arn:aws:kms:{REGION}:{account}:key/{own}",
+            "AWS::Lambda::Function": f"arn:aws:lambda:{REGION}:{account}:function:{own}",
             "AWS::Logs::LogGroup": f"arn:aws:logs:{REGION}:{account}:log-group:{own}:*",
             "AWS::SecretsManager::Secret": f"arn:aws:secretsmanager:{REGION}:{account}:secret:{self.resolve(resource['Properties'].get('Name', own))}-AbCdEf",
         }
@@ -123,7 +124,24 @@ class World:
             properties = env.resolve(resources[f"{logical}Role"]["Properties"])
             self._principal(f"{name}/{kind}", kind, account, properties["RoleName"], t, None,
                             [policy["PolicyDocument"] for policy in properties["Policies"]])
+            self._resource(f"{name}/{kind}-role", "function-role", f"arn:aws:iam::{account}:role/{properties['RoleName']}", account, t, None,
+                           [("sts:AssumeRole", {}), ("sts:TagSession", {})], properties["AssumeRolePolicyDocument"])
+        for kind in templates.FUNCTIONS:
+            group = f"arn:aws:logs:{REGION}:{account}:log-group:/aws/lambda/fh-{name}-{kind}:log-stream:x"
+            self._resource(f"{name}/{kind}-log", f"log-of-{kind}", group, account, t, None, [("logs:PutLogEvents", {}), ("logs:DeleteLogStream", {})])
+            self._resource(f"{name}/{kind}", f"function-{kind}", f"arn:aws:lambda:{REGION}:{account}:function:fh-{name}-{kind}", account, t, None,
+                           [("lambda:InvokeFunction", {}), ("lambda:UpdateFunctionCode", {})])
+        for kind in templates.DEFINITIONS:
+            self._resource(f"{name}/{kind}", "machine", f"arn:aws:states:{REGION}:{account}:stateMachine:fh-{name}-{kind}", account, t, None,
+                           [("states:StartExecution", {}), ("states:DeleteStateMachine", {})])
+            self._resource(f"{name}/{kind}-run", "execution", f"arn:aws:states:{REGION}:{account}:execution:fh-{name}-{kind}:x", account, t, None,
+                           [("states:DescribeExecution", {}), ("states:StopExecution", {})])
         self._principal(f"{name}/stranger", "vendor-stranger", account, "stranger", t, None, [])
+        self._principal(f"{name}/admin", "vendor-admin", account, "admin", t, None, [EVERYTHING])
+        self._resource(f"{name}/enrolment", "build-enrolment", f"arn:aws:secretsmanager:{REGION}:{account}:secret:fh-{name}/build-enrolment-AbCdEf",
+                       account, t, None, [("secretsmanager:GetSecretValue", {}), ("secretsmanager:PutSecretValue", {})])
+        self._resource(f"{name}/bucket", "vendor-bucket", f"arn:aws:s3:::fh-{name}-{account}-{REGION}", account, t, None,
+                       [("s3:ListBucket", {}), ("s3:DeleteBucket", {})])
         queue = env.attribute
         ours = [(f"globex{t}x{i}", customer) for i, customer in installs]
         table, bucket = queue("Table", "Arn"), f"arn:aws:s3:::fh-{name}-{account}-{REGION}"
@@ -132,21 +150,25 @@ class World:
         for statement in registry["Statement"]:
             statement["Resource"] = "*"
         self._resource(f"{name}/rows", "rows", table, account, t, None, [
-            ("dynamodb:GetItem", {"dynamodb:LeadingKeys": ["job#1"]}), ("dynamodb:PutItem", {"dynamodb:LeadingKeys": ["job#1"]})])
+            ("dynamodb:GetItem", {"dynamodb:LeadingKeys": ["job#1"]}), ("dynamodb:PutItem", {"dynamodb:LeadingKeys": ["job#1"]}),
+            ("dynamodb:DeleteTable", {})])
+        self._resource(f"{name}/app-rows", "app-rows", table, account, t, None, [("dynamodb:PutItem", {"dynamodb:LeadingKeys": ["app#1"]})])
         self._resource(f"{name}/tokens", "tokens", table, account, t, None, [("dynamodb:GetItem", {"dynamodb:LeadingKeys": ["token#1"]})])
         self._resource(f"{name}/grants", "grant-rows", table, account, t, None, [("dynamodb:PutItem", {"dynamodb:LeadingKeys": ["grant#1"]})])
-        both = [("sqs:SendMessage", {}), ("sqs:ReceiveMessage", {})]
+        both = [("sqs:SendMessage", {}), ("sqs:ReceiveMessage", {}), ("sqs:PurgeQueue", {})]
+        self._elsewhere(name, account, t, None)
         self._resource(f"{name}/reports", "reports", queue("ReportsQueue", "Arn"), account, t, None, both,
                        _reports_policy(queue("ReportsQueue", "Arn"), sorted(customer for _, customer in ours)))
         self._resource(f"{name}/build-queue", "build-queue", queue("BuildQueue", "Arn"), account, t, None, both, build)
         self._resource(f"{name}/dispatch-queue", "dispatch-queue", queue("DispatchQueue", "Arn"), account, t, None, both)
         self._resource(f"{name}/grants-queue", "grants-queue", queue("GrantsQueue", "Arn"), account, t, None, both)
         self._resource(f"{name}/registry", "registry", queue("Repository", "Arn"), account, t, None,
-                       [("ecr:PutImage", {}), ("ecr:BatchGetImage", {}), ("ecr:BatchDeleteImage", {})], registry)
-        self._resource(f"{name}/root-key", "root-key", queue("SigningKey", "Arn"), account, t, None, [("kms:Sign", {})],
+                       [("ecr:PutImage", {}), ("ecr:BatchGetImage", {}), ("ecr:BatchDeleteImage", {}), ("ecr:DeleteRepository", {})], registry)
+        self._resource(f"{name}/root-key", "root-key", queue("SigningKey", "Arn"), account, t, None, [("kms:Sign", {}), ("kms:ScheduleKeyDeletion", {})],
                        env.resolve(resources["SigningKey"]["Properties"]["KeyPolicy"]))
-        self._resource(f"{name}/versions", "versions", f"{bucket}/versions/x.json", account, t, None, [("s3:GetObject", {})])
-        self._resource(f"{name}/sources", "sources", f"{bucket}/sources/x.tar.gz", account, t, None, [("s3:GetObject", {})])
+        objects = [("s3:GetObject", {}), ("s3:DeleteObject", {})]
+        self._resource(f"{name}/versions", "versions", f"{bucket}/versions/x.json", account, t, None, objects)
+        self._resource(f"{name}/sources", "sources", f"{bucket}/sources/x.tar.gz", account, t, None, objects)
         for i, (install, customer) in enumerate(ours):
             arn = f"arn:aws:sqs:{REGION}:{account}:fh-{name}-{install}.fifo"
             self._resource(f"{install}/orders", "orders", arn, account, t, i, both, _orders_policy(arn, install, customer))
@@ -170,19 +192,64 @@ class World:
             limits = [boundary] if "PermissionsBoundary" in properties else []
             self._principal(f"{install}/{kind}", kind, customer, properties["RoleName"], t, i,
                             identity + ([] if kind == "runner" else [base]), limits)
+            if kind != "runner":
+                self._principal(f"{install}/bare-{kind}", "bare-mode", customer, properties["RoleName"], t, i, [base], limits)
             self._resource(f"{install}/{kind}-role", "runner-role" if kind == "runner" else "mode-role",
-                           env.attribute(logical, "Arn"), customer, t, i, [("sts:AssumeRole", {})], properties["AssumeRolePolicyDocument"])
+                           env.attribute(logical, "Arn"), customer, t, i, [("sts:AssumeRole", {}), ("sts:TagSession", {})],
+                           properties["AssumeRolePolicyDocument"])
+            self._resource(f"{install}/{kind}-role-to-change", "stack-role", env.attribute(logical, "Arn"), customer, t, i,
+                           [("iam:PassRole", {}), ("iam:PutRolePolicy", {})])
+        self._elsewhere(install, customer, t, i)
+        limit = {"iam:PermissionsBoundary": env.reference("Boundary")}
+        own = f"arn:aws:iam::{customer}:role/{install}-own"
+        self._resource(f"{install}/own-role", "own-role", own, customer, t, i, [("iam:CreateRole", limit), ("iam:PassRole", {})])
+        self._resource(f"{install}/own-role-unbound", "unbound-role", own, customer, t, i,
+                       [("iam:CreateRole", {}), ("iam:DeleteRolePermissionsBoundary", {})])
+        self._resource(f"{install}/stack", "stack", env.values["AWS::StackId"], customer, t, i,
+                       [("cloudformation:UpdateStack", {}), ("cloudformation:DescribeStacks", {})])
         # An administrator, another role and a former runner of the customer's: their own account lets them do everything.
         for kind in ("admin", "other", "former-runner"):
             self._principal(f"{install}/{kind}", kind, customer, {"former-runner": f"fh-{install}-runner-old"}.get(kind, kind), t, i, [EVERYTHING])
         bucket = env.attribute("Bucket", "Arn")
         self._resource(f"{install}/audit", "audit", f"{bucket}/audit/1", customer, t, i, [("s3:PutObject", {}), ("s3:DeleteObject", {})])
-        self._resource(f"{install}/state", "state", f"{bucket}/terraform/x.tfstate", customer, t, i, [("s3:GetObject", {}), ("s3:PutObject", {})])
+        self._resource(f"{install}/bucket", "bucket", bucket, customer, t, i, [("s3:PutBucketPolicy", {})])
+        self._resource(f"{install}/audit-list", "audit-list", bucket, customer, t, i, [("s3:ListBucket", {"s3:prefix": "audit/x"})])
+        self._resource(f"{install}/state-list", "state-list", bucket, customer, t, i, [("s3:ListBucket", {"s3:prefix": "terraform/x"})])
+        self._resource(f"{install}/other-list", "other-list", bucket, customer, t, i, [("s3:ListBucket", {"s3:prefix": "x"})])
+        self._resource(f"{install}/state", "state", f"{bucket}/terraform/x.tfstate", customer, t, i, [("s3:GetObject", {}), ("s3:PutObject", {}), ("s3:PutObjectTagging", {})])
+        self._resource(f"{install}/plans", "plans", f"{bucket}/plans/x", customer, t, i, [("s3:PutObject", {}), ("s3:DeleteObject", {})])
         self._resource(f"{install}/repository", "repository", env.attribute("Repository", "Arn"), customer, t, i,
-                       [("ecr:PutImage", {}), ("ecr:BatchGetImage", {})])
+                       [("ecr:PutImage", {}), ("ecr:BatchGetImage", {}), ("ecr:DeleteRepository", {})])
         self._resource(f"{install}/key", "key", env.attribute("Key", "Arn"), customer, t, i, [("kms:Decrypt", {}), ("kms:PutKeyPolicy", {})],
                        env.resolve(resources["Key"]["Properties"]["KeyPolicy"]))
-        self._resource(f"{install}/secret", "secret", env.attribute("Enrolment", "Id"), customer, t, i, [("secretsmanager:GetSecretValue", {})])
+        self._resource(f"{install}/secret", "secret", env.attribute("Enrolment", "Id"), customer, t, i, [("secretsmanager:GetSecretValue", {}), ("secretsmanager:PutSecretValue", {})])
+
+    def _elsewhere(self, of, account, t, i):
+        """What else there is in an account, which nothing of ours has to do with."""
+        where, role = ("vendor-elsewhere", "vendor-role") if i is None else ("elsewhere", "their-role")
+        things = [
+            ("queue", f"arn:aws:sqs:{REGION}:{account}:theirs", ["sqs:SendMessage", "sqs:ReceiveMessage"]),
+            ("object", "arn:aws:s3:::theirs-{}/x".format(account), ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]),
+            ("image", f"arn:aws:ecr:{REGION}:{account}:repository/theirs", ["ecr:PutImage", "ecr:BatchGetImage", "ecr:BatchDeleteImage"]),
+            ("secret", f"arn:aws:secretsmanager:{REGION}:{account}:secret:theirs-AbCdEf", ["secretsmanager:GetSecretValue"]),
+            ("table", f"arn:aws:dynamodb:{REGION}:{account}:table/theirs", ["dynamodb:GetItem", "dynamodb:PutItem"]),
+            ("machine", f"arn:aws:states:{REGION}:{account}:stateMachine:theirs", ["states:StartExecution"]),
+            ("bucket", "arn:aws:s3:::theirs-{}".format(account), ["s3:ListBucket"]),
+            ("function", f"arn:aws:lambda:{REGION}:{account}:function:theirs", ["lambda:InvokeFunction"]),
+            ("execution", f"arn:aws:states:{REGION}:{account}:execution:theirs:x", ["states:DescribeExecution"]),
+            ("log", f"arn:aws:logs:{REGION}:{account}:log-group:theirs:log-stream:x", ["logs:PutLogEvents"]),
+        ]
+        for kind, arn, actions in things:
+            self._resource(f"{of}/their-{kind}", where, arn, account, t, i, [(action, {}) for action in actions])
+        own = {"Version": "2012-10-17", "Statement": [
+            {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Action": "*", "Resource": "*"}]}
+        self._resource(f"{of}/their-key", where, f"arn:aws:kms:{REGION}:{account}:key/theirs", account, t, i,
+                       [("kms:Decrypt", {}), ("kms:Sign", {}), ("kms:GetPublicKey", {})], own)
+        trust = {"Version": "2012-10-17", "Statement": [
+            {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Action": "sts:AssumeRole"}]}
+        arn = f"arn:aws:iam::{account}:role/theirs"
+        self._resource(f"{of}/their-role", role, arn, account, t, i, [("sts:AssumeRole", {})], trust)
+        self._resource(f"{of}/their-role-to-change", role, arn, account, t, i, [("iam:PassRole", {}), ("iam:PutRolePolicy", {})])
 
     def _principal(self, name, kind, account, role, t, i, identity, boundary=()):
         self.principals[name] = {"kind": kind, "account": account, "role": role, "t": t, "i": i, "identity": identity,
@@ -210,33 +277,68 @@ def _reports_policy(arn, accounts):
 # ---- what may be done; everything that is not listed is denied -------------------------------------------------------
 
 READ, WRITE, SEND, RECEIVE = "dynamodb:GetItem", "dynamodb:PutItem", "sqs:SendMessage", "sqs:ReceiveMessage"
+OBJECT, PULL, PUSH = "s3:GetObject", "ecr:BatchGetImage", "ecr:PutImage"
+ROWS = {"rows": {READ, WRITE}, "app-rows": {WRITE}}
+MODE = {"state-list": {"s3:ListBucket"}, "state": {OBJECT, "s3:PutObject"}, "plans": {"s3:PutObject"}, "repository": {PULL}, "key": {"kms:Decrypt"}}
+ELSEWHERE = {
+    "sqs:SendMessage", "sqs:ReceiveMessage", OBJECT, "s3:PutObject", "s3:DeleteObject", PUSH, PULL, "ecr:BatchDeleteImage",
+    "secretsmanager:GetSecretValue", READ, WRITE, "states:StartExecution", "s3:ListBucket",
+    "lambda:InvokeFunction", "states:DescribeExecution", "logs:PutLogEvents", "kms:Decrypt", "kms:Sign", "kms:GetPublicKey"}
 # By kind of principal: kind of resource of the same tenant (and install, where both have one), and actions.
 ALLOWED = {
     # It presigns uploads of sources, and looks whether one is there.
-    "api": {"rows": {READ, WRITE}, "versions": {"s3:GetObject"}, "sources": {"s3:GetObject"}},
-    "register-install": {"rows": {READ, WRITE}},
-    "plan-workflow": {"rows": {READ, WRITE}, "dispatch-queue": {SEND}, "versions": {"s3:GetObject"}},
-    "dispatch-job": {"rows": {READ, WRITE}, "dispatch-queue": {RECEIVE}, "orders": {SEND}, "build-queue": {SEND},
-                     "root-key": {"kms:Sign"}, "versions": {"s3:GetObject"}},
-    "accept-report": {"rows": {READ, WRITE}, "tokens": {READ}, "reports": {RECEIVE}, "dispatch-queue": {SEND}, "grants-queue": {SEND}},
+    "api": {**ROWS, "versions": {OBJECT}, "sources": {OBJECT}},
+    "register-install": ROWS,
+    "plan-workflow": {**ROWS, "dispatch-queue": {SEND}, "versions": {OBJECT}},
+    "dispatch-job": {**ROWS, "dispatch-queue": {RECEIVE}, "orders": {SEND}, "build-queue": {SEND}, "root-key": {"kms:Sign"}, "versions": {OBJECT}},
+    "accept-report": {**ROWS, "tokens": {READ}, "reports": {RECEIVE}, "dispatch-queue": {SEND}, "grants-queue": {SEND}},
     "grant-artifact": {"rows": {READ}, "grant-rows": {WRITE}, "grants-queue": {RECEIVE}, "orders": {SEND}, "build-queue": {SEND},
-                       "registry": {"ecr:BatchGetImage"}, "root-key": {"kms:Sign"}},
-    "finish-workflow": {"rows": {READ, WRITE}, "dispatch-queue": {SEND}},
-    "sweep": {"rows": {READ, WRITE}, "tokens": {READ}, "dispatch-queue": {SEND}, "grants-queue": {SEND}},
-    "tend-registry": {"rows": {READ}, "registry": {"ecr:BatchDeleteImage"}, "versions": {"s3:GetObject"}},
-    "build-runner": {"build-queue": {RECEIVE}, "reports": {SEND}, "registry": {"ecr:PutImage", "ecr:BatchGetImage"}, "sources": {"s3:GetObject"}},
+                       "registry": {PULL}, "root-key": {"kms:Sign"}},
+    "finish-workflow": {**ROWS, "dispatch-queue": {SEND}},
+    "sweep": {**ROWS, "tokens": {READ}, "dispatch-queue": {SEND}, "grants-queue": {SEND}},
+    "tend-registry": {"rows": {READ}, "app-rows": {WRITE}, "registry": {"ecr:BatchDeleteImage"}, "versions": {OBJECT}},
+    "build-runner": {"build-queue": {RECEIVE}, "reports": {SEND}, "registry": {PUSH, PULL}, "sources": {OBJECT}},
     "vendor-stranger": {},
-    "runner": {"orders": {RECEIVE}, "reports": {SEND}, "mode-role": {"sts:AssumeRole"}, "audit": {"s3:PutObject"},
-               "repository": {"ecr:PutImage", "ecr:BatchGetImage"}, "key": {"kms:Decrypt"}, "secret": {"secretsmanager:GetSecretValue"}},
+    # Four resources deny even those who may do everything: that is what their own policies are for.
+    "vendor-admin": {
+        **ROWS, "rows": {READ, WRITE, "dynamodb:DeleteTable"}, "tokens": {READ}, "grant-rows": {WRITE},
+        **dict.fromkeys(("reports", "dispatch-queue", "grants-queue", "orders"), {SEND, RECEIVE, "sqs:PurgeQueue"}),
+        "build-queue": {"sqs:PurgeQueue"}, "registry": {PULL, "ecr:BatchDeleteImage", "ecr:DeleteRepository"},
+        "root-key": {"kms:ScheduleKeyDeletion"}, "versions": {OBJECT, "s3:DeleteObject"}, "sources": {OBJECT, "s3:DeleteObject"},
+        "machine": {"states:StartExecution", "states:DeleteStateMachine"}, "execution": {"states:DescribeExecution", "states:StopExecution"},
+        **{f"log-of-{name}": {"logs:PutLogEvents", "logs:DeleteLogStream"} for name in templates.FUNCTIONS},
+        **{f"function-{name}": {"lambda:InvokeFunction", "lambda:UpdateFunctionCode"} for name in templates.FUNCTIONS},
+        "build-enrolment": {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"}, "vendor-bucket": {"s3:ListBucket", "s3:DeleteBucket"},
+        "vendor-elsewhere": ELSEWHERE, "vendor-role": {"sts:AssumeRole", "iam:PassRole", "iam:PutRolePolicy"}},
+    "runner": {"audit-list": {"s3:ListBucket"}, "orders": {RECEIVE}, "reports": {SEND}, "mode-role": {"sts:AssumeRole"}, "audit": {"s3:PutObject"}, "plans": {"s3:PutObject"},
+               "repository": {PUSH, PULL}, "key": {"kms:Decrypt"}, "secret": {"secretsmanager:GetSecretValue"}},
+    "bare-mode": MODE,
+    # A vendor's policies may say everything: what is left is what the boundary leaves.
     **dict.fromkeys(("provision", "maintenance", "deprovision"), {
-        "state": {"s3:GetObject", "s3:PutObject"}, "repository": {"ecr:BatchGetImage"}, "key": {"kms:Decrypt"}}),
+        **MODE, "plans": {"s3:PutObject", "s3:DeleteObject"}, **dict.fromkeys(("audit-list", "state-list", "other-list"), {"s3:ListBucket"}), "elsewhere": ELSEWHERE, "own-role": {"iam:CreateRole", "iam:PassRole"},
+        "stack": {"cloudformation:DescribeStacks"}}),
     # The account is the customer's: what is in it is theirs. The runner's role and its modes are not taken by them.
     **dict.fromkeys(("admin", "other", "former-runner"), {
-        "audit": {"s3:PutObject", "s3:DeleteObject"}, "state": {"s3:GetObject", "s3:PutObject"},
-        "repository": {"ecr:PutImage", "ecr:BatchGetImage"}, "key": {"kms:Decrypt", "kms:PutKeyPolicy"},
-        "secret": {"secretsmanager:GetSecretValue"}}),
+        **dict.fromkeys(("audit-list", "state-list", "other-list"), {"s3:ListBucket"}),
+        "audit": {"s3:PutObject", "s3:DeleteObject"}, "state": {OBJECT, "s3:PutObject", "s3:PutObjectTagging"}, "bucket": {"s3:PutBucketPolicy"},
+        "plans": {"s3:PutObject", "s3:DeleteObject"}, "repository": {PUSH, PULL, "ecr:DeleteRepository"},
+        "key": {"kms:Decrypt", "kms:PutKeyPolicy"}, "secret": {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"},
+        "elsewhere": ELSEWHERE, "their-role": {"sts:AssumeRole", "iam:PassRole", "iam:PutRolePolicy"},
+        "stack-role": {"iam:PassRole", "iam:PutRolePolicy"}, "own-role": {"iam:CreateRole", "iam:PassRole"},
+        "unbound-role": {"iam:CreateRole", "iam:DeleteRolePermissionsBoundary"},
+        "stack": {"cloudformation:UpdateStack", "cloudformation:DescribeStacks"}}),
     "anonymous": {},
 }
+for _name in templates.FUNCTIONS:
+    ALLOWED[_name] = {**ALLOWED[_name], f"log-of-{_name}": {"logs:PutLogEvents"}}
+for _name in ("api", "sweep"):
+    ALLOWED[_name]["machine"] = {"states:StartExecution"}
+ALLOWED["sweep"]["execution"] = {"states:DescribeExecution"}
+ALLOWED["api"]["vendor-bucket"] = {"s3:ListBucket"}
+ALLOWED["build-runner"]["build-enrolment"] = {"secretsmanager:GetSecretValue"}
+for _name in templates.DEFINITIONS:
+    ALLOWED[f"{_name}-machine"] = dict.fromkeys(("function-plan-workflow", "function-finish-workflow"), {"lambda:InvokeFunction"})
+ALLOWED["provision-install-machine"]["function-register-install"] = {"lambda:InvokeFunction"}
 
 
 def expected(principal, resource, action):
@@ -245,8 +347,13 @@ def expected(principal, resource, action):
 
 
 def questions(world):
-    """Every principal about every action on every resource, with what the answer has to be."""
+    """Every principal about every action on what is its own and its neighbours': the next tenant's, the next install's of both;
+    with what the answer has to be."""
+    tenants = 1 + max(resource["t"] for resource in world.resources.values())
+    installs = 1 + max(resource["i"] or 0 for resource in world.resources.values())
     for who, principal in world.principals.items():
+        t, i = principal.get("t") or 0, principal.get("i") or 0
         for what, resource in world.resources.items():
-            for action, context in resource["actions"]:
+            near = resource["t"] in (t, (t + 1) % tenants) and resource["i"] in (None, i, (i + 1) % installs)
+            for action, context in resource["actions"] if near else []:
                 yield who, what, action, context, expected(principal, resource, action)
