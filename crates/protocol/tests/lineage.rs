@@ -294,7 +294,7 @@ fn what_a_build_followed_beside_its_source_names_it_too() {
     let long = Recipe::Manifest { text: "kind: Namespace\n".repeat(10_000) };
 
     for recipe in [signed, long] {
-        let (with, without) = followed(recipe);
+        let [with, without] = followed(recipe);
 
         assert_eq!(with, []);
         assert_eq!(without.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["source"]);
@@ -302,7 +302,7 @@ fn what_a_build_followed_beside_its_source_names_it_too() {
 }
 
 /// Returns what does not hold of a build that followed `recipe`, with an order that carries it and with one that does not.
-fn followed(recipe: Recipe) -> (Vec<(LinkName, Broken)>, Vec<(LinkName, Broken)>) {
+fn followed(recipe: Recipe) -> [Vec<(LinkName, Broken)>; 2] {
     let digest = canonical::digest(&(source().pinned(), Package::Image, &recipe)).unwrap();
     let build = BuildId::derive(&"shop".parse().unwrap(), &digest, &component());
     let place = builder();
@@ -319,7 +319,7 @@ fn followed(recipe: Recipe) -> (Vec<(LinkName, Broken)>, Vec<(LinkName, Broken)>
         Lineage { builds: vec![made], uses: Vec::new(), ..lineage() }
     };
 
-    (broken(&by(Some(recipe.packed().unwrap()))), broken(&by(None)))
+    [broken(&by(Some(recipe.packed().unwrap()))), broken(&by(None))]
 }
 
 #[test]
