@@ -260,7 +260,7 @@ class World:
 
 
 def _orders_policy(arn, install, account):
-    """As `register-install` writes it (`crates/aws/src/queue.rs`; its test holds the same text)."""
+    """As `register-install` writes it (`crates/aws/src/queue.rs`); a change there has to be made here too."""
     return {"Version": "2012-10-17", "Statement": [{
         "Sid": "RunnerTakesOrders", "Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"},
         "Action": ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"], "Resource": arn,

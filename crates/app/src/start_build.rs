@@ -212,7 +212,8 @@ impl StartBuilds {
             created_at: self.clock.now(),
             state: BuildState::Building { workflow: workflow.clone() },
             unused_since: None,
-            revoked: None,
+            // The same source makes the same artifact: what was taken back stays so.
+            revoked: source.known.as_ref().and_then(|known| known.value.revoked.clone()),
         })
     }
 }

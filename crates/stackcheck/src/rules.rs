@@ -126,11 +126,9 @@ impl<'t> Check<'t> {
                 "AWS::EC2::LaunchTemplate" => self.metadata(name, resource, &["Properties", "LaunchTemplateData"]),
                 "AWS::EC2::Instance" => self.metadata(name, resource, &["Properties"]),
                 "AWS::S3::Bucket" => self.bucket(name, resource),
-                "AWS::SecretsManager::Secret"
-                | "AWS::Logs::LogGroup"
-                | "AWS::SNS::Topic"
-                | "AWS::SQS::Queue"
-                | "AWS::EC2::Volume" => self.encrypted(name, resource, kind),
+                "AWS::SecretsManager::Secret" | "AWS::SNS::Topic" | "AWS::SQS::Queue" | "AWS::EC2::Volume" => {
+                    self.encrypted(name, resource, kind)
+                }
                 _ => {}
             }
         }
@@ -338,7 +336,6 @@ impl<'t> Check<'t> {
             "AWS::SQS::Queue" => {
                 says("SqsManagedSseEnabled").as_deref() != Some("false") || says("KmsMasterKeyId").is_some()
             }
-            // CloudWatch Logs encrypts what has no key of its own.
             _ => true,
         };
         if !is {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use freehold_app::ports::{PortError, RegistryCare};
 use freehold_app::tend_registry::{Retention, TendRegistry, Tended};
 use freehold_domain::retention::{WAIT_SECS, YOUNG_SECS};
-use freehold_protocol::api::{ArtifactView, CreateRelease, StartBuild, StartDeploy};
+use freehold_protocol::api::{ArtifactView, Because, CreateRelease, StartBuild, StartDeploy};
 use freehold_protocol::{AppName, Digest};
 
 use crate::support::{World, app};
@@ -162,6 +162,31 @@ async fn a_removal_that_fails_is_gone_on_with_and_until_then_nothing_is_built_in
     assert!(built.workflow.is_some());
     // The version that was synced again is the newest now.
     assert_eq!((late.state.as_str(), rebuilt.state.as_str()), ("unused", "kept"));
+}
+
+#[tokio::test]
+async fn what_was_taken_back_stays_so_when_it_is_built_again_after_its_removal() {
+    let mut world = World::with_app().await;
+    let (old, _) = {
+        two_versions(&mut world).await;
+        world.memory.advance_secs(YOUNG_SECS);
+        old_and_new(&world).await
+    };
+    let because = Because { reason: "CVE-2026-1".into() };
+    world.switches().revoke(&old.artifact, &because).await.unwrap();
+    let removals = Arc::new(Removals::default());
+    tend(&world, &removals).await;
+    world.memory.advance_secs(WAIT_SECS);
+    tend(&world, &removals).await;
+
+    world.sync(&app::document()).await;
+    let built = world.build("build-3").await;
+    world.settle().await;
+    let request = CreateRelease { name: "late".parse().unwrap(), version: None };
+    let refused = world.create_releases().create(&demo(), &request).await.unwrap_err();
+
+    assert!(built.workflow.is_some());
+    assert!(refused.message.contains("`storage` was revoked: CVE-2026-1"), "{refused}");
 }
 
 #[tokio::test]
