@@ -1,9 +1,8 @@
 //! `freehold action`: runs an action of an install.
 
 use clap::{Args, Subcommand};
-use freehold_protocol::api::WorkflowStarted;
+use freehold_protocol::api::{RunAction, WorkflowStarted};
 use freehold_protocol::{ActionName, InstallId};
-use serde_json::json;
 
 use crate::api::follow;
 use crate::context::Context;
@@ -16,10 +15,15 @@ pub(crate) enum ActionCommand {
 
 /// Run an action of an install and wait for its end.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  freehold action run globex health-check")]
+#[command(
+    after_help = "Examples:\n  freehold action run globex health-check\n  freehold action run globex repair --role break-glass"
+)]
 pub(crate) struct Run {
     install: InstallId,
     action: ActionName,
+    /// The role to run under instead of what the app says: a role of the app's, its key or a mode.
+    #[arg(long, value_name = "ROLE")]
+    role: Option<String>,
     /// Only start it.
     #[arg(long)]
     no_wait: bool,
@@ -30,7 +34,7 @@ impl ActionCommand {
         let Self::Run(args) = self;
         let api = context.api().await?;
         let path = ["v1", "installs", args.install.as_str(), "actions", args.action.as_str(), "runs"];
-        let started: WorkflowStarted = api.post(&path, &json!({})).await?;
+        let started: WorkflowStarted = api.post(&path, &RunAction { role: args.role }).await?;
         let subject = format!("action `{}` of `{}`", args.action, args.install);
         follow(&api, context.out, &started.workflow, &subject, !args.no_wait).await
     }

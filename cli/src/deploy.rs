@@ -38,6 +38,9 @@ pub(crate) struct Deploy {
     /// A release instead of a version: refused when its artifacts are not those that would be deployed.
     #[arg(long, value_name = "NAME", conflicts_with = "version")]
     release: Option<ReleaseName>,
+    /// The role to run under instead of what the app says: a role of the app's, its key or a mode.
+    #[arg(long, value_name = "ROLE")]
+    role: Option<String>,
     /// Only start it.
     #[arg(long)]
     no_wait: bool,
@@ -52,8 +55,8 @@ impl Deploy {
             Some(VersionName::Digest(digest)) => Some(digest.clone()),
             Some(name) => Some(name.resolve(&api, &self.app(&api).await?).await?),
         };
-        let (components, release) = (self.components.clone(), self.release.clone());
-        let body = StartDeploy { version, release, inputs, components, all: self.all };
+        let (components, release, role) = (self.components.clone(), self.release.clone(), self.role.clone());
+        let body = StartDeploy { version, release, inputs, components, all: self.all, role };
         let path = ["v1", "installs", self.install.as_str(), "deploys"];
         let started: WorkflowStarted = api.post(&path, &body).await?;
         let subject = format!("deploy of `{}`", self.install);

@@ -94,7 +94,8 @@ impl Logs {
 
 fn show(view: &JobView, out: Output) -> String {
     let mut parts = vec![format!("{}  {}  {}", view.job, view.node, out.state(&view.state))];
-    parts.push(format!("install {}, {}, mode {}", view.install, view.workflow, view.mode.as_str()));
+    let role = view.role.as_ref().map(|role| format!(", role {role}")).unwrap_or_default();
+    parts.push(format!("install {}, {}, mode {}{role}", view.install, view.workflow, view.mode.as_str()));
     if !view.reason.is_empty() {
         parts.push(view.reason.clone());
     }

@@ -54,8 +54,10 @@ pub(crate) struct RunnerConfig {
     pub(crate) enrolment: Enrolment,
     pub(crate) repository: String,
     pub(crate) bucket: String,
-    /// Role ARNs of the modes that are switched on.
+    /// Role ARNs of the modes.
     pub(crate) modes: BTreeMap<String, String>,
+    /// Role ARNs of the roles that the app names itself, by key.
+    pub(crate) roles: BTreeMap<String, String>,
     /// The customer's answers, by parameter of the install stack.
     pub(crate) inputs: BTreeMap<String, String>,
 }
@@ -89,7 +91,7 @@ impl RunnerConfig {
             Sandbox::Bubblewrap => "bubblewrap",
             Sandbox::None => "none",
         });
-        for (name, pairs) in [("modes", &self.modes), ("inputs", &self.inputs)] {
+        for (name, pairs) in [("modes", &self.modes), ("roles", &self.roles), ("inputs", &self.inputs)] {
             if !pairs.is_empty() {
                 let pairs = pairs.iter().map(|(key, text)| (key.as_str(), value(text)));
                 file.insert(name, pairs.collect::<Table>().into());
@@ -128,6 +130,8 @@ mod tests {
             repository: "fh-globex".into(),
             bucket: "fh-globex-222222222222-eu-west-1".into(),
             modes: [("provision".to_owned(), "arn:aws:iam::222222222222:role/fh-globex-provision".to_owned())].into(),
+            roles: [("break-glass".to_owned(), "arn:aws:iam::222222222222:role/fh-globex-break-glass".to_owned())]
+                .into(),
             inputs: [("InputDomain".to_owned(), "say \"hi\"".to_owned())].into(),
         };
         let machine =
@@ -152,6 +156,9 @@ mod tests {
 
         [modes]
         provision = "arn:aws:iam::222222222222:role/fh-globex-provision"
+
+        [roles]
+        break-glass = "arn:aws:iam::222222222222:role/fh-globex-break-glass"
 
         [inputs]
         InputDomain = 'say "hi"'

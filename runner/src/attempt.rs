@@ -276,6 +276,7 @@ impl Attempt<'_> {
             fence: self.hand.fence,
             work: order.work.kind().to_owned(),
             mode: order.mode,
+            role: order.role.clone(),
             order: self.hand.message.clone(),
         }
     }

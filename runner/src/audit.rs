@@ -11,7 +11,9 @@ use std::time::Duration;
 use aws_sdk_s3::primitives::ByteStream;
 use freehold_protocol::order::Mode;
 use freehold_protocol::report::{Fence, Refusal};
-use freehold_protocol::{Digest, Envelope, InstallId, JobId, KeyId, Payload, TenantName, Timestamp, WorkflowId};
+use freehold_protocol::{
+    Digest, Envelope, InstallId, JobId, KeyId, Payload, RoleKey, TenantName, Timestamp, WorkflowId,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::aws;
@@ -48,7 +50,17 @@ impl Payload for AuditRecord {
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum AuditEvent {
     /// A job is about to start.
-    Started { workflow: WorkflowId, job: JobId, fence: Fence, work: String, mode: Mode, order: Digest },
+    Started {
+        workflow: WorkflowId,
+        job: JobId,
+        fence: Fence,
+        work: String,
+        mode: Mode,
+        /// The named role that is taken instead of the mode's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        role: Option<RoleKey>,
+        order: Digest,
+    },
     /// A job ended.
     Ended { job: JobId, fence: Fence, result: String },
     /// A message was not taken.

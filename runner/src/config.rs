@@ -8,7 +8,7 @@ use std::time::Duration;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::limits::{MAX_ANSWERS, MAX_ANSWERS_BYTES};
 use freehold_protocol::order::Mode;
-use freehold_protocol::{InstallId, TenantName};
+use freehold_protocol::{InstallId, RoleKey, TenantName};
 use serde::Deserialize;
 
 /// Whose work a runner does.
@@ -42,6 +42,8 @@ pub struct Config {
     /// The bucket for Terraform state, plans, logs and audit records.
     pub bucket: Option<String>,
     pub modes: Modes,
+    /// The ARNs of the roles that the app names itself.
+    pub roles: BTreeMap<RoleKey, String>,
     /// The customer's answers to the app's inputs, by parameter of the install stack; the runner announces them.
     pub inputs: BTreeMap<String, String>,
     /// The `terraform` or `tofu` to run; without it the first of both on `PATH`.
@@ -135,6 +137,8 @@ struct Raw {
     #[serde(default)]
     modes: Modes,
     #[serde(default)]
+    roles: BTreeMap<RoleKey, String>,
+    #[serde(default)]
     inputs: BTreeMap<String, String>,
     #[serde(default)]
     terraform: String,
@@ -189,6 +193,7 @@ impl Config {
             repository: raw.repository,
             bucket: Some(raw.bucket).filter(|bucket| !bucket.is_empty()),
             modes: raw.modes,
+            roles: raw.roles,
             inputs: reader.inputs(raw.inputs)?,
             terraform: Some(raw.terraform).filter(|path| !path.is_empty()).map(PathBuf::from),
             sandbox: raw.sandbox,

@@ -9,7 +9,6 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::future::ProvideCredentials as Provide;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_sdk_sts::error::ProvideErrorMetadata;
-use freehold_protocol::JobId;
 use freehold_protocol::order::{Mode, Order};
 use freehold_protocol::report::{Block, Outcome};
 use tokio::sync::Mutex;
@@ -64,7 +63,7 @@ impl Roles {
             let none = || NoCredentials::Failed("the build runner has no AWS credentials".to_owned());
             return self.own.clone().ok_or_else(none);
         }
-        let session = self.session(order.mode, &order.job)?;
+        let session = self.session(order)?;
         session.current().await.map_err(|error| error.explain(&session))?;
         Ok(SharedCredentialsProvider::new(session))
     }
@@ -80,12 +79,17 @@ impl Roles {
         }
     }
 
-    fn session(&self, mode: Mode, job: &JobId) -> Result<RoleSession, NoCredentials> {
-        let Some(role) = self.config.modes.role(mode) else {
-            return Err(NoCredentials::ModeDisabled(switched_off(mode, "this install has no role for it")));
+    fn session(&self, order: &Order) -> Result<RoleSession, NoCredentials> {
+        let switch = Switch::of(order);
+        let role = match &order.role {
+            Some(key) => self.config.roles.get(key).map(String::as_str),
+            None => self.config.modes.role(order.mode),
         };
-        let (sts, role, name) = (self.sts.clone(), role.to_owned(), job.to_string());
-        Ok(RoleSession { sts, mode, role, name, cached: Arc::default() })
+        let Some(role) = role else {
+            return Err(NoCredentials::ModeDisabled(switch.off("this install has no role for it")));
+        };
+        let (sts, role, name) = (self.sts.clone(), role.to_owned(), order.job.to_string());
+        Ok(RoleSession { sts, switch, role, name, cached: Arc::default() })
     }
 }
 
@@ -93,7 +97,7 @@ impl Roles {
 #[derive(Debug, Clone)]
 struct RoleSession {
     sts: aws_sdk_sts::Client,
-    mode: Mode,
+    switch: Switch,
     role: String,
     name: String,
     cached: Arc<Mutex<Option<Credentials>>>,
@@ -108,7 +112,7 @@ enum AssumeError {
 impl AssumeError {
     fn explain(self, session: &RoleSession) -> NoCredentials {
         match self {
-            Self::Denied(reason) => NoCredentials::ModeDisabled(switched_off(session.mode, &reason)),
+            Self::Denied(reason) => NoCredentials::ModeDisabled(session.switch.off(&reason)),
             Self::Failed(reason) => NoCredentials::Failed(format!("cannot assume role `{}`: {reason}", session.role)),
         }
     }
@@ -156,13 +160,36 @@ fn is_fresh(credentials: &Credentials) -> bool {
     credentials.expiry().is_none_or(|expiry| expiry > SystemTime::now() + REFRESH_BEFORE)
 }
 
-/// Returns the sentence for people: which mode, and which parameter of the install stack switches it on.
-fn switched_off(mode: Mode, why: &str) -> String {
-    format!(
-        "mode `{}` is switched off: {why}; to allow it, set parameter `{}` of the install stack to `true`",
-        mode.as_str(),
-        parameter(mode)
-    )
+/// What the customer switches on and off.
+#[derive(Debug, Clone)]
+struct Switch {
+    /// Such as "mode `provision`".
+    what: String,
+    /// The parameter of the install stack.
+    parameter: String,
+    ends: bool,
+}
+
+impl Switch {
+    fn of(order: &Order) -> Self {
+        match &order.role {
+            Some(key) => Self { what: format!("role `{key}`"), parameter: key.switch(), ends: key.is_break_glass() },
+            None => Self {
+                what: format!("mode `{}`", order.mode.as_str()),
+                parameter: parameter(order.mode).to_owned(),
+                ends: false,
+            },
+        }
+    }
+
+    /// Returns the sentence for people: what is off, and which parameter of the install stack switches it on.
+    fn off(&self, why: &str) -> String {
+        let until = if self.ends { ", and `BreakGlassUntil` to a moment that is still to come" } else { "" };
+        format!(
+            "{} is switched off: {why}; to allow it, set parameter `{}` of the install stack to `true`{until}",
+            self.what, self.parameter
+        )
+    }
 }
 
 const fn parameter(mode: Mode) -> &'static str {
@@ -188,5 +215,18 @@ mod tests {
 
         let Outcome::Blocked { block: Block::ModeDisabled, reason } = outcome else { panic!("{outcome:?}") };
         assert!(reason.contains("`maintenance`") && reason.contains("`EnableMaintenance`"), "{reason}");
+    }
+
+    #[tokio::test]
+    async fn a_break_glass_role_that_is_not_there_is_blocked_and_the_sentence_names_its_end() {
+        let sdk = SdkConfig::builder().behavior_version(aws_config::BehaviorVersion::latest()).build();
+        let roles = Roles::new(Arc::new(config("/state", Role::Install)), &sdk);
+        let order = Order { mode: Mode::BreakGlass, role: Some("break-glass".parse().unwrap()), ..order(1, 7) };
+
+        let outcome = roles.credentials(&order).await.unwrap_err().outcome();
+
+        let Outcome::Blocked { block: Block::ModeDisabled, reason } = outcome else { panic!("{outcome:?}") };
+        assert!(reason.starts_with("role `break-glass` is switched off: "), "{reason}");
+        assert!(reason.ends_with("`EnableBreakGlass` of the install stack to `true`, and `BreakGlassUntil` to a moment that is still to come"), "{reason}");
     }
 }

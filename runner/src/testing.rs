@@ -32,6 +32,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
         not_after: Timestamp::from_millis(5_000_000),
         timeout_secs: 600,
         mode: Mode::Maintenance,
+        role: None,
         redelivery: Redelivery::Resume,
         work: Work::Action(RunAction {
             action: "check".parse().unwrap(),

@@ -13,6 +13,8 @@ function simulation({ who, what, action, context }) {
   const who_is = anonymous ? {} : {
     'aws:PrincipalArn': `arn:aws:iam::${principal.account}:role/${principal.role}`,
     'aws:PrincipalAccount': principal.account,
+    'aws:CurrentTime': '2026-11-01T01:00:00Z',
+    'aws:TokenIssueTime': '2026-11-01T00:30:00Z',
   }
   return {
     request: {

@@ -87,9 +87,12 @@ KINDS = ("dropped", "action", "resource", "condition", "principal")
 def widened(statement, kind):
     """Returns the statement when it lets more through in this way: `[]` when it is gone; nothing when it cannot be."""
     if "Fn::If" in statement:
-        condition, inner, otherwise = statement["Fn::If"]
-        changed = widened(inner, kind)
-        return changed and [{"Fn::If": [condition, changed[0], otherwise]}]
+        condition, *sides = statement["Fn::If"]
+        at = next(at for at, side in enumerate(sides) if "Ref" not in side)
+        changed = widened(sides[at], kind)
+        if changed:
+            sides[at] = changed[0]
+        return changed and [{"Fn::If": [condition, *sides]}]
     if statement["Effect"] == "Deny":
         return [] if kind == "dropped" else None
     action = templates.as_list(statement["Action"])[0]
@@ -109,7 +112,7 @@ def mutants(template):
         for at, statement in enumerate(statements):
             for kind in KINDS:
                 if widened(statement, kind) is not None:
-                    bare = statement["Fn::If"][1] if "Fn::If" in statement else statement
+                    bare = next(side for side in statement["Fn::If"][1:] if "Ref" not in side) if "Fn::If" in statement else statement
                     yield name, key, at, kind, bare.get("Sid", "")
 
 
@@ -126,7 +129,7 @@ def changing(of, name, key, at, kind):
 
 MODES = {"provision", "maintenance", "deprovision", "bare-mode"}
 # Whose decisions a statement can change: kinds of principals by who has the policy, kinds of resources by whose policy it is.
-HOLDERS = {**{f"{logical}Role": {kind} for kind, logical in world.ROLES.items()}, "RunnerRole": {"runner"}, "Base": MODES, "Boundary": MODES}
+HOLDERS = {**{f"{logical}Role": {kind} for kind, logical in world.ROLES.items()}, "RunnerRole": {"runner"}, "Base": MODES, "Limits": MODES, "Boundary": MODES}
 OWNERS = {"BuildQueuePolicy": {"build-queue"}, "Repository": {"registry"}, "SigningKey": {"root-key"}, "Key": {"key"}}
 
 

@@ -44,7 +44,8 @@ class Env:
                 return self.template["Mappings"][name][first][second]
             if function.startswith("Fn::"):
                 raise ValueError(f"unknown function {function}")
-        return {key: self.resolve(value) for key, value in node.items()}
+        resolved = {key: self.resolve(value) for key, value in node.items()}
+        return {key: value for key, value in resolved.items() if value is not None}
 
     def sub(self, value):
         text, extra = (value, {}) if isinstance(value, str) else value
@@ -176,7 +177,7 @@ class World:
 
     def _install(self, t, i, tenant, tenant_account, install, customer, orders, reports):
         words = {"TENANT": tenant, "TENANT_ACCOUNT": tenant_account, "INSTALL": install, "ACCOUNT": customer,
-                 "ORDERS_QUEUE_ARN": orders, "REPORTS_QUEUE_ARN": reports, "PROVISION_MANAGED": "[]",
+                 "ORDERS_QUEUE_ARN": orders, "REPORTS_QUEUE_ARN": reports, "PROVISION_MANAGED": "",
                  # As mighty as a vendor could write them: what holds them is the boundary.
                  **{f"{mode}_POLICIES": json.dumps([{"PolicyName": "all", "PolicyDocument": EVERYTHING}])
                     for mode in ("PROVISION", "MAINTENANCE", "DEPROVISION")}}
@@ -184,16 +185,16 @@ class World:
         env = Env(template, customer, {"AWS::StackName": f"freehold-{install}", "EnableDeprovision": "true"})
         resources = template["Resources"]
         boundary = env.resolve(resources["Boundary"]["Properties"]["PolicyDocument"])
-        base = env.resolve(resources["Base"]["Properties"]["PolicyDocument"])
+        base, taken = (env.resolve(resources[name]["Properties"]["PolicyDocument"]) for name in ("Base", "Limits"))
         for kind, logical in (("runner", "RunnerRole"), ("provision", "ProvisionRole"), ("maintenance", "MaintenanceRole"),
                               ("deprovision", "DeprovisionRole")):
             properties = env.resolve(resources[logical]["Properties"])
             identity = [policy["PolicyDocument"] for policy in properties["Policies"]]
             limits = [boundary] if "PermissionsBoundary" in properties else []
             self._principal(f"{install}/{kind}", kind, customer, properties["RoleName"], t, i,
-                            identity + ([] if kind == "runner" else [base]), limits)
+                            identity + ([] if kind == "runner" else [base, taken]), limits)
             if kind != "runner":
-                self._principal(f"{install}/bare-{kind}", "bare-mode", customer, properties["RoleName"], t, i, [base], limits)
+                self._principal(f"{install}/bare-{kind}", "bare-mode", customer, properties["RoleName"], t, i, [base, taken], limits)
             self._resource(f"{install}/{kind}-role", "runner-role" if kind == "runner" else "mode-role",
                            env.attribute(logical, "Arn"), customer, t, i, [("sts:AssumeRole", {}), ("sts:TagSession", {})],
                            properties["AssumeRolePolicyDocument"])

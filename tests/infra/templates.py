@@ -30,12 +30,13 @@ SAMPLE = {
     "VERSION": "0.1.0", "TENANT_KEY": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
     "ORDERS_QUEUE_ARN": f"{QUEUES}:fh-{TENANT}-{INSTALL}.fifo", "ORDERS_QUEUE_URL": f"{QUEUE_URLS}/fh-{TENANT}-{INSTALL}.fifo",
     "REPORTS_QUEUE_ARN": f"{QUEUES}:fh-{TENANT}-reports", "REPORTS_QUEUE_URL": f"{QUEUE_URLS}/fh-{TENANT}-reports",
-    "PROVISION_MANAGED": '["arn:aws:iam::aws:policy/AmazonS3FullAccess"]', "MAINTENANCE_MANAGED": "[]", "DEPROVISION_MANAGED": "[]",
+    "PROVISION_MANAGED": '\n        - "arn:aws:iam::aws:policy/AmazonS3FullAccess"', "MAINTENANCE_MANAGED": "", "DEPROVISION_MANAGED": "",
     "PROVISION_POLICIES": json.dumps([{"PolicyName": "tables", "PolicyDocument": {"Version": "2012-10-17", "Statement": [
         {"Effect": "Allow", "Action": ["dynamodb:CreateTable", "iam:CreateRole", "iam:GetRole"], "Resource": "*"}]}}]),
     "MAINTENANCE_POLICIES": "[]", "DEPROVISION_POLICIES": "[]",
-    # An app that asks the customer nothing; `rendered` is one that does.
-    **dict.fromkeys(("INPUT_GROUPS", "INPUT_LABELS", "INPUT_PARAMETERS", "INPUT_CONDITIONS", "INPUT_SECRETS_READ",
+    # An app that asks the customer nothing and names no roles; `rendered` is one that does both.
+    **dict.fromkeys(("NAMED_SWITCHES", "NAMED_LABELS", "NAMED_PARAMETERS", "NAMED_CONDITIONS", "NAMED_TAKEN", "NAMED_ROLES", "NAMED_ALL",
+                     "NAMED_LIMITS", "NAMED_BASE", "NAMED_OUTPUTS", "INPUT_GROUPS", "INPUT_LABELS", "INPUT_PARAMETERS", "INPUT_CONDITIONS", "INPUT_SECRETS_READ",
                      "INPUT_SECRETS", "INPUT_OUTPUTS"), ""),
 }
 
@@ -85,7 +86,7 @@ def install():
 
 
 def rendered():
-    """Returns an install stack as the renderer makes it of inputs of every kind, with hostile texts."""
+    """Returns an install stack as the renderer makes it of inputs of every kind and of named roles, with hostile texts."""
     return (ROOT / "crates" / "app" / "golden" / "install-with-inputs.yaml").read_text()
 
 
@@ -112,7 +113,7 @@ def as_list(value):
 
 def statements(holder):
     """Returns the statements of a role's inline policies, or of a managed policy, with those that a condition adds."""
-    return [statement["Fn::If"][1] if "Fn::If" in statement else statement
+    return [next(side for side in statement["Fn::If"][1:] if "Ref" not in side) if "Fn::If" in statement else statement
             for policy in holder["Properties"].get("Policies", [holder["Properties"]])
             for statement in policy["PolicyDocument"]["Statement"]]
 

@@ -18,7 +18,8 @@ PLACEHOLDERS = {
     "ORDERS_QUEUE_URL", "REPORTS_QUEUE_ARN", "REPORTS_QUEUE_URL", "PROVISION_POLICIES", "PROVISION_MANAGED",
     "MAINTENANCE_POLICIES", "MAINTENANCE_MANAGED", "DEPROVISION_POLICIES", "DEPROVISION_MANAGED",
     "INPUT_GROUPS", "INPUT_LABELS", "INPUT_PARAMETERS", "INPUT_CONDITIONS", "INPUT_SECRETS_READ", "INPUT_SECRETS",
-    "INPUT_OUTPUTS",
+    "INPUT_OUTPUTS", "NAMED_SWITCHES", "NAMED_LABELS", "NAMED_PARAMETERS", "NAMED_CONDITIONS", "NAMED_TAKEN", "NAMED_ROLES", "NAMED_ALL",
+    "NAMED_LIMITS", "NAMED_BASE", "NAMED_OUTPUTS",
 }
 # What the golden template's texts say (crates/app/tests/use_cases/render_stack.rs).
 HOSTILE = '%{TENANT_KEY} " }, Evil: {Type: String}\n  Evil: !Sub "${AWS::AccountId}" \\ # \u2028é…'
@@ -61,15 +62,28 @@ class Install(unittest.TestCase):
                 self.assertNotIn(templates.TENANT_ACCOUNT, str(statement), name)
                 self.assertNotIn("'*'", str(statement), name)
 
-    def test_a_mode_role_is_taken_by_the_runner_alone(self):
+    def test_a_mode_role_is_taken_by_the_runner_alone_while_its_switch_is_on(self):
         for mode in MODES:
             role = self.template["Resources"][f"{mode}Role"]
             [trust] = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
 
-            self.assertEqual(role["Condition"], f"{mode}Enabled")
+            self.assertNotIn("Condition", role)
+            self.assertEqual(trust["Effect"], {"Fn::If": [f"{mode}Enabled", "Allow", "Deny"]})
             self.assertEqual(trust["Principal"], {"AWS": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}})
             self.assertEqual(trust["Condition"], {"ArnEquals": {"aws:PrincipalArn": {"Fn::GetAtt": ["RunnerRole", "Arn"]}}})
-            self.assertEqual(role["Properties"]["PermissionsBoundary"], {"Ref": "Boundary"})
+            self.assertEqual(role["Properties"]["PermissionsBoundary"],
+                             {"Fn::If": ["OwnBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "Boundary"}]})
+
+    def test_a_mode_that_is_off_loses_everything_and_no_other_does(self):
+        first, *off = properties(self.template, "Limits")["PolicyDocument"]["Statement"]
+
+        self.assertEqual(first["Condition"], {"DateLessThan": {"aws:TokenIssueTime": {"Ref": "RevokeSessionsBefore"}}})
+        for mode, statement in zip(MODES, off, strict=True):
+            condition, on, denial = statement["Fn::If"]
+            self.assertEqual((condition, on), (f"{mode}Enabled", {"Ref": "AWS::NoValue"}))
+            self.assertEqual((denial["Effect"], denial["Action"], denial["Resource"]), ("Deny", "*", "*"))
+            self.assertEqual(denial["Condition"], {"ArnEquals": {"aws:PrincipalArn": {"Fn::GetAtt": [f"{mode}Role", "Arn"]}}})
+        self.assertEqual(properties(self.template, "Limits")["Roles"], [{"Ref": f"{mode}Role"} for mode in MODES])
 
     def test_the_runner_takes_exactly_its_mode_roles(self):
         [take] = [s for s in statements(self.template["Resources"]["RunnerRole"]) if s["Action"] == "sts:AssumeRole"]
@@ -96,15 +110,26 @@ class Install(unittest.TestCase):
         role = properties(self.template, "ProvisionRole")
 
         self.assertEqual([policy["PolicyName"] for policy in role["Policies"]], ["tables"])
-        self.assertEqual(role["ManagedPolicyArns"], ["arn:aws:iam::aws:policy/AmazonS3FullAccess"])
+        self.assertEqual(role["ManagedPolicyArns"][1:], ["arn:aws:iam::aws:policy/AmazonS3FullAccess"])
         for mode in ("Maintenance", "Deprovision"):
             self.assertEqual(properties(self.template, f"{mode}Role")["Policies"], [])
 
-    def test_the_boundary_fits_and_only_its_first_statement_allows(self):
+    def test_the_boundary_fits_and_only_its_first_statement_allows_while_it_is_one(self):
         document = properties(self.template, "Boundary")["PolicyDocument"]
+        first, *denials = document["Statement"]
 
-        self.assertEqual([s["Effect"] for s in document["Statement"]], ["Allow"] + ["Deny"] * (len(document["Statement"]) - 1))
+        self.assertEqual(first["Fn::If"][:2], ["OwnBoundary", {"Ref": "AWS::NoValue"}])
+        self.assertEqual({s["Effect"] for s in denials}, {"Deny"})
         self.assertLess(len(json.dumps(document, separators=(",", ":"))), 6144)
+
+    def test_a_boundary_of_the_customers_takes_the_place_of_ours_which_then_only_denies(self):
+        for mode in MODES:
+            attached = properties(self.template, f"{mode}Role")["ManagedPolicyArns"][0]
+            self.assertEqual(attached, {"Fn::If": ["OwnBoundary", {"Ref": "Boundary"}, {"Ref": "AWS::NoValue"}]})
+        pattern = self.template["Parameters"]["PermissionsBoundaryArn"]["AllowedPattern"]
+        self.assertRegex(f"arn:aws:iam::{templates.ACCOUNT}:policy/company", pattern)
+        for other in (f"arn:aws:iam::{templates.TENANT_ACCOUNT}:policy/company", "arn:aws:iam::aws:policy/AdministratorAccess"):
+            self.assertNotRegex(other, pattern)
 
     def test_the_bucket_is_private_versioned_and_encrypted_and_keeps_the_audit_log(self):
         bucket = properties(self.template, "Bucket")
@@ -138,11 +163,10 @@ class Install(unittest.TestCase):
     def test_outputs_are_those_of_the_contract(self):
         outputs = self.template["Outputs"]
 
+        self.assertEqual([name for name, output in outputs.items() if "Condition" in output], [])
         self.assertEqual(set(outputs), {
             "RunnerRoleArn", "ProvisionRoleArn", "MaintenanceRoleArn", "DeprovisionRoleArn", "RepositoryName", "BucketName",
             "KeyArn", "BoundaryArn", "EnrolmentSecretArn", "OrdersQueueUrl", "ReportsQueueUrl", "TenantKey", "TenantName", "InstallName"})
-        for mode in MODES:
-            self.assertEqual(outputs[f"{mode}RoleArn"]["Condition"], f"{mode}Enabled")
 
 
 class Inputs(unittest.TestCase):
@@ -164,8 +188,9 @@ class Inputs(unittest.TestCase):
 
         self.assertEqual(set(self.template), set(plain))
         added = set(self.template["Resources"]) - set(plain["Resources"])
-        self.assertEqual(added, {"SecretInputApiToken", "SecretInputOtpSeed"})
-        self.assertEqual({name for name in self.template["Parameters"] if name not in plain["Parameters"]}, set(self.asked))
+        self.assertEqual(added, {"SecretInputApiToken", "SecretInputOtpSeed", "BreakGlassRole", "CustomSupportRole"})
+        self.assertEqual({name for name in self.template["Parameters"] if name not in plain["Parameters"]},
+                         {*self.asked, "EnableBreakGlass", "EnableCustomSupport", "BreakGlassUntil"})
         keys = {"Type", "Description", "Default", "NoEcho", "AllowedValues", "AllowedPattern", "MinLength", "ConstraintDescription"}
         for name, parameter in self.asked.items():
             self.assertLessEqual(set(parameter), keys, name)
@@ -213,3 +238,40 @@ class Inputs(unittest.TestCase):
         self.assertNotIn("InputApiToken", str(self.template["Outputs"]))
         tags = {"freehold:tenant": "acme", "freehold:app": "demo", "freehold:install": "globex"}
         self.assertEqual(linting.untagged(self.template, tags), [])
+
+
+class NamedRoles(unittest.TestCase):
+    """The roles that an app names itself, as the renderer made them."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.template = templates.parse(templates.rendered())
+
+    def test_break_glass_is_off_and_over_whatever_the_app_says(self):
+        parameters = self.template["Parameters"]
+
+        self.assertEqual((parameters["EnableBreakGlass"]["Default"], parameters["EnableCustomSupport"]["Default"]), ("false", "true"))
+        self.assertEqual(parameters["BreakGlassUntil"]["Default"], "1970-01-01T00:00:00Z")
+
+    def test_break_glass_ends_by_itself_in_who_takes_it_and_in_what_it_may(self):
+        [trust] = properties(self.template, "BreakGlassRole")["AssumeRolePolicyDocument"]["Statement"]
+        [over] = [s for s in statements(self.template["Resources"]["Limits"]) if s.get("Sid") == "BreakGlassIsOver"]
+
+        self.assertEqual(trust["Condition"]["DateLessThan"], {"aws:CurrentTime": {"Ref": "BreakGlassUntil"}})
+        self.assertEqual((over["Effect"], over["Action"], over["Resource"]), ("Deny", "*", "*"))
+        self.assertEqual(over["Condition"], {
+            "ArnEquals": {"aws:PrincipalArn": [{"Fn::GetAtt": ["BreakGlassRole", "Arn"]}]},
+            "DateGreaterThanEquals": {"aws:CurrentTime": {"Ref": "BreakGlassUntil"}}})
+        [other] = properties(self.template, "CustomSupportRole")["AssumeRolePolicyDocument"]["Statement"]
+        self.assertNotIn("DateLessThan", other["Condition"])
+
+    def test_named_roles_have_what_the_roles_of_modes_have(self):
+        for name in ("BreakGlass", "CustomSupport"):
+            role, limits = properties(self.template, f"{name}Role"), self.template["Resources"]["Limits"]
+            self.assertEqual(role["PermissionsBoundary"], properties(self.template, "ProvisionRole")["PermissionsBoundary"])
+            self.assertEqual(role["AssumeRolePolicyDocument"]["Statement"][0]["Effect"], {"Fn::If": [f"{name}Enabled", "Allow", "Deny"]})
+            self.assertIn(f"{name}IsOff", [s["Sid"] for s in statements(limits)])
+            self.assertIn({"Ref": f"{name}Role"}, limits["Properties"]["Roles"])
+        [take] = [s for s in statements(self.template["Resources"]["RunnerRole"]) if s["Action"] == "sts:AssumeRole"]
+        self.assertEqual([arn["Fn::Sub"].rpartition("/")[2] for arn in take["Resource"]][3:],
+                         ["fh-globex-break-glass", "fh-globex-custom-support"])

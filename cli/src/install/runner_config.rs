@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
+use freehold_protocol::InstallId;
 use serde_json::json;
 
 use super::{RunnerConfig as Command, stack_name};
@@ -12,7 +13,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::runner_config::{Enrolment, RunnerConfig};
 
-/// The modes and the outputs with their roles; a mode that is switched off has no output.
+/// The modes and the outputs with their roles; whether a mode is on is asked when its role is taken.
 const MODES: [(&str, &str); 3] =
     [("provision", "ProvisionRoleArn"), ("maintenance", "MaintenanceRoleArn"), ("deprovision", "DeprovisionRoleArn")];
 
@@ -41,6 +42,7 @@ impl Command {
             repository: stack.output("RepositoryName")?.to_owned(),
             bucket: stack.output("BucketName")?.to_owned(),
             modes: modes(&stack),
+            roles: named_roles(&stack, &self.install),
             inputs: answers(&stack),
         };
         runner.write(&self.machine, &self.out)?;
@@ -55,6 +57,15 @@ impl Command {
 fn modes(stack: &Stack) -> BTreeMap<String, String> {
     let role = |output: &str| stack.outputs.get(output).filter(|arn| !arn.is_empty()).cloned();
     MODES.iter().filter_map(|(mode, output)| Some(((*mode).to_owned(), role(output)?))).collect()
+}
+
+/// Returns the roles that the app names itself, by key: the last part of their name.
+fn named_roles(stack: &Stack, install: &InstallId) -> BTreeMap<String, String> {
+    let ours = format!(":role/fh-{install}-");
+    let key = |arn: &String| arn.split_once(&ours).map(|(_, key)| key.to_owned());
+    let outputs = stack.outputs.iter().filter(|(name, _)| name.ends_with("RoleArn"));
+    let named = outputs.filter_map(|(_, arn)| Some((key(arn)?, arn.clone())));
+    named.filter(|(key, _)| key.starts_with("custom") || key.starts_with("break-glass")).collect()
 }
 
 /// Returns the customer's answers: the outputs that are called like the parameter they show.

@@ -58,6 +58,7 @@ impl BuildRunner {
             repository: stack.output("RepositoryName")?.to_owned(),
             bucket: stack.output("DeployBucket")?.to_owned(),
             modes: BTreeMap::new(),
+            roles: BTreeMap::new(),
             inputs: BTreeMap::new(),
         };
         runner.write(&self.machine, &self.out)?;

@@ -43,7 +43,7 @@ impl CreateInstalls {
         let version = self.versions.load(&request.app, None).await?;
         check_deployable(&version.document)?;
         check_given(&version.document, &request.inputs)?;
-        crate::stack_inputs::check(&version.document)?;
+        crate::render_stack::check(&version.document)?;
         let now = self.clock.now();
         let fresh = Install {
             id: id.clone(),
@@ -66,7 +66,7 @@ impl CreateInstalls {
             id: workflow_id.clone(),
             kind: WorkflowKind::ProvisionInstall,
             mode: Mode::Provision,
-            request: Request::Deploy { version: None, only: BTreeSet::new(), all: false, release: None },
+            request: Request::Deploy { version: None, only: BTreeSet::new(), all: false, release: None, role: None },
         };
         let workflow = workflow_of(&install, new, serial, now);
         let entry = InstallEntry { install: id.clone(), account: install.account.clone() };

@@ -136,6 +136,7 @@ impl DispatchJob {
             not_after: job.not_after,
             timeout_secs: job.timeout_secs,
             mode: job.mode,
+            role: job.role.clone(),
             redelivery: work.redelivery(),
             work,
             context,

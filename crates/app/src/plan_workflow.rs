@@ -124,18 +124,19 @@ impl PlanWorkflow {
     async fn nodes(&self, workflow: &Workflow, install: &Install) -> Result<(Option<Digest>, Vec<Node>), AppError> {
         match &workflow.request {
             Request::Build { builds, .. } => Ok((None, build_nodes(builds, workflow.serial))),
-            Request::Action { action } => {
+            Request::Action { action, role } => {
                 let record = self.version_of(install, None).await?;
-                let nodes = action_nodes(&record.document, action, workflow.serial)?;
+                let nodes = action_nodes(&record.document, action, role.as_deref(), workflow.serial)?;
                 Ok((Some(record.version), nodes))
             }
-            Request::Deploy { version, only, all, release } => {
+            Request::Deploy { version, only, all, release, role } => {
                 let record = self.version_of(install, version.as_ref()).await?;
                 check_deployable(&record.document)?;
                 let scope = DeployScope {
                     only: only.clone(),
                     all: *all,
                     provision: workflow.kind == WorkflowKind::ProvisionInstall,
+                    role: role.clone(),
                 };
                 let builds = builds_of(&*self.store, &record.document).await?;
                 if let Some(name) = release {

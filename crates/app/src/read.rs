@@ -215,6 +215,7 @@ pub fn job_view(job: Job) -> JobView {
         workflow: job.workflow,
         node: job.node,
         mode: job.mode,
+        role: job.role,
         created_at: job.created_at,
         history: job
             .history

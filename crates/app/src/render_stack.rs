@@ -1,20 +1,22 @@
 //! Fills the install stack's template: the same install and app version give the same bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use freehold_domain::install::Install;
+use freehold_domain::deployable::undeployable;
+use freehold_domain::install::{Install, Serves};
 use freehold_protocol::api::InstallStack;
-use freehold_protocol::app_version::{AppVersion, ModeRole, RolePolicy};
-use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::app_version::{AppVersion, RolePolicy};
+use freehold_protocol::envelope::{PublicKey, enrolment_key};
 use freehold_protocol::order::Mode;
-use freehold_protocol::{AccountId, Digest, InstallId, TenantName};
+use freehold_protocol::{AccountId, Digest, IdError, InstallId, TenantName, Timestamp};
 use serde_json::{Value, json};
 
 use crate::ports::{RootKey, Store};
 use crate::records;
+use crate::stack_text::quoted;
 use crate::versions::Versions;
-use crate::{AppError, role_policy, stack_inputs};
+use crate::{AppError, named_roles, role_policy, stack_inputs};
 
 /// The template, with `%{...}` placeholders.
 pub(crate) const TEMPLATE: &str = include_str!("../../../infra/install.yaml");
@@ -102,18 +104,72 @@ pub fn template(place: &Place, install: &Install, digest: &Digest, version: &App
     for (mode, word) in
         [(Mode::Provision, "PROVISION"), (Mode::Maintenance, "MAINTENANCE"), (Mode::Deprovision, "DEPROVISION")]
     {
-        let (policies, managed) = role(version, mode, install)?;
-        words.insert(format!("{word}_POLICIES"), policies.to_string());
-        words.insert(format!("{word}_MANAGED"), managed.to_string());
+        let role = version.roles.iter().find(|role| role.mode == mode);
+        let policies = role.map(|role| role.policies.as_slice()).unwrap_or_default();
+        let (policies, managed) = granted(policies, &format!("role `{}`", mode.as_str()), version, install)?;
+        words.insert(format!("{word}_POLICIES"), policies);
+        words.insert(format!("{word}_MANAGED"), managed);
     }
+    let named = named_roles::words(version, install, &words)?;
+    words.extend(named);
     words.extend(stack_inputs::words(version, tenant, id)?);
     let template = fill(TEMPLATE, &words)?;
     stack_inputs::check_size(version, template.len())?;
     Ok(template)
 }
 
+/// Checks that the install stack of `version` can be rendered and is not larger than CloudFormation takes, for whichever
+/// tenant and install: with names as long as can be.
+///
+/// # Errors
+/// Invalid, as [`template`]. A version that cannot be deployed here yet has no stack to check.
+pub fn check(version: &AppVersion) -> Result<(), AppError> {
+    if !undeployable(version).is_empty() {
+        return Ok(());
+    }
+    let (place, install) = example(version).map_err(|error| AppError::internal(error.to_string()))?;
+    template(&place, &install, &Digest::of(b""), version).map(drop)
+}
+
+/// Returns a tenant and an install that no app knows, with a value for whatever the vendor has to give.
+fn example(version: &AppVersion) -> Result<(Place, Install), IdError> {
+    let tenant: TenantName = "t".repeat(20).parse()?;
+    let id: InstallId = "i".repeat(30).parse()?;
+    let account: AccountId = "0".repeat(12).parse()?;
+    let key = PublicKey::from(enrolment_key(&tenant, &id, "").verifying_key());
+    let region = "ap-southeast-1".to_owned();
+    let queue = format!("https://sqs.{region}.amazonaws.com/{account}/fh-{tenant}-");
+    let place = Place {
+        tenant,
+        account: account.clone(),
+        region: region.clone(),
+        orders_queue_url: format!("{queue}{id}.fifo"),
+        reports_queue_url: format!("{queue}reports"),
+        root_key: key.clone(),
+    };
+    let given = version.inputs.iter().filter(|input| !input.customer && input.default.is_none());
+    let inputs = given.map(|input| (input.name.clone(), Value::from("example"))).collect();
+    let install = Install {
+        id,
+        account,
+        region,
+        serves: Serves::App { app: version.app.clone(), version: None },
+        created_at: Timestamp::default(),
+        enrolment_key: key,
+        inputs,
+        answers: BTreeMap::new(),
+        orders_queue_url: None,
+        runner: None,
+        retired: BTreeSet::new(),
+        live: None,
+        next_serial: 1,
+        disabled: None,
+    };
+    Ok((place, install))
+}
+
 /// Replaces every `%{WORD}` of `template` in one pass, so that a placeholder inside a value stays a text.
-fn fill(template: &str, words: &BTreeMap<String, String>) -> Result<String, AppError> {
+pub(crate) fn fill(template: &str, words: &BTreeMap<String, String>) -> Result<String, AppError> {
     let mut pieces = template.split("%{");
     let mut filled = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
@@ -128,16 +184,25 @@ fn fill(template: &str, words: &BTreeMap<String, String>) -> Result<String, AppE
     Ok(filled)
 }
 
-/// Returns the inline policies and managed policy ARNs of a mode's role.
-fn role(version: &AppVersion, mode: Mode, install: &Install) -> Result<(Value, Value), AppError> {
-    let (mut inline, mut managed) = (Vec::new(), Vec::new());
-    let wanted = version.roles.iter().filter(|role| role.mode == mode);
-    for (at, policy) in wanted.flat_map(|role: &ModeRole| &role.policies).enumerate() {
+/// Returns a role's inline policies, and the lines of its managed ones. `of` is such as "role `provision`".
+///
+/// # Errors
+/// Invalid for a policy that cannot be rendered.
+pub(crate) fn granted(
+    policies: &[RolePolicy],
+    of: &str,
+    version: &AppVersion,
+    install: &Install,
+) -> Result<(String, String), AppError> {
+    let (mut inline, mut managed) = (Vec::new(), String::new());
+    for (at, policy) in policies.iter().enumerate() {
         match policy {
-            RolePolicy::Managed(name) => managed.push(Value::from(format!("arn:aws:iam::aws:policy/{name}"))),
+            RolePolicy::Managed(name) => {
+                managed.push_str(&format!("\n        - {}", quoted(&format!("arn:aws:iam::aws:policy/{name}"))));
+            }
             RolePolicy::Inline { name, document } => inline.push(json!({
                 "PolicyName": policy_name(name, at),
-                "PolicyDocument": role_policy::document(document, mode, version, install)?,
+                "PolicyDocument": role_policy::document(document, of, version, install)?,
             })),
             // INVARIANT: an app with such a role cannot be installed (`deployable`).
             RolePolicy::GcpPredefined(role) => {
@@ -145,7 +210,7 @@ fn role(version: &AppVersion, mode: Mode, install: &Install) -> Result<(Value, V
             }
         }
     }
-    Ok((Value::Array(inline), Value::Array(managed)))
+    Ok((Value::Array(inline).to_string(), managed))
 }
 
 fn policy_name(name: &str, at: usize) -> String {

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use freehold_domain::inputs::known_inputs;
 use freehold_domain::install::Install;
 use freehold_protocol::app_version::{AppVersion, Input};
-use freehold_protocol::order::Mode;
 use freehold_template::Limits;
 use serde_json::{Map, Value, json};
 
@@ -16,13 +15,12 @@ use crate::{AppError, context};
 const OPENS: char = '\u{f001}';
 const CLOSES: char = '\u{f002}';
 
-/// Returns a policy document with the install's values in it.
+/// Returns a policy document with the install's values in it; `of` is such as "role `provision`".
 ///
 /// # Errors
 /// Invalid, with what is wrong with the policy.
-pub(crate) fn document(text: &str, mode: Mode, version: &AppVersion, install: &Install) -> Result<Value, AppError> {
-    let wrong =
-        |reason: String| AppError::invalid(format!("role `{}` of app `{}`: {reason}", mode.as_str(), version.app));
+pub(crate) fn document(text: &str, of: &str, version: &AppVersion, install: &Install) -> Result<Value, AppError> {
+    let wrong = |reason: String| AppError::invalid(format!("{of} of app `{}`: {reason}", version.app));
     let inputs = inputs(version, install);
     let tree = json!({ "nuon": {
         "app": { "id": version.app, "name": version.app },
@@ -126,7 +124,7 @@ mod tests {
     }
 
     fn rendered(text: &str) -> Result<Value, String> {
-        document(text, Mode::Provision, &version(), &install()).map_err(|error| error.message)
+        document(text, "role `provision`", &version(), &install()).map_err(|error| error.message)
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::AppError;
 use crate::render_stack::TEMPLATE;
+use crate::stack_text::{DESCRIPTION_CHARS, TITLE_CHARS, quoted, shown};
 
 /// The most parameters, and as many outputs, that a template has (AWS CloudFormation quotas).
 const MOST: usize = 200;
@@ -16,25 +17,8 @@ const MOST: usize = 200;
 pub const MAX_TEMPLATE_BYTES: usize = 51_200;
 /// The longest default of a parameter, in bytes (AWS CloudFormation quotas, "Parameter value size").
 const MAX_VALUE_BYTES: usize = 4096;
-/// The longest descriptions and titles that are shown, in characters.
-const DESCRIPTION_CHARS: usize = 500;
-const TITLE_CHARS: usize = 120;
 /// A number, or nothing.
 const OPTIONAL_NUMBER: &str = r"^([-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?)?$";
-
-/// Checks that the customer's inputs of `version` fit into an install stack.
-///
-/// # Errors
-/// Invalid, with the input or the limit.
-pub fn check(version: &AppVersion) -> Result<(), AppError> {
-    // INVARIANT: both names are well-formed; they stand for those of any length here.
-    let (tenant, install) = ("tenant".parse(), "install".parse());
-    let (Ok(tenant), Ok(install)) = (tenant, install) else {
-        return Err(AppError::internal("names of an example are not well-formed"));
-    };
-    let bytes: usize = words(version, &tenant, &install)?.values().map(String::len).sum();
-    check_size(version, TEMPLATE.len() + bytes)
-}
 
 /// Refuses a template of more than CloudFormation takes.
 ///
@@ -108,7 +92,10 @@ pub fn words(
 
 fn check_count(version: &AppVersion, asked: &[&Input]) -> Result<(), AppError> {
     let outputs = asked.iter().filter(|input| !input.sensitive).count();
-    let room = (MOST - keys_of("Parameters:").min(MOST)).min(MOST - keys_of("Outputs:").min(MOST));
+    // A switch and an output for each role that the app names itself, and one end for all of break-glass.
+    let named = version.named_roles.len() + usize::from(version.named_roles.iter().any(|role| role.break_glass));
+    let left = |section: &str| MOST.saturating_sub(keys_of(section) + named);
+    let room = left("Parameters:").min(left("Outputs:"));
     if asked.len() <= room && outputs <= room {
         return Ok(());
     }
@@ -277,37 +264,4 @@ fn fits_secret_name(name: &str) -> bool {
 
 fn title(input: &Input) -> &str {
     if input.display_name.is_empty() { &input.name } else { &input.display_name }
-}
-
-/// Returns a text for people on one line, without what cannot be printed, and not longer than `most` characters.
-fn shown(text: &str, most: usize) -> String {
-    let printable: String = text.chars().map(|c| if is_printable(c) { c } else { ' ' }).collect();
-    // What looks like a substitution is none here, but linters take it for one.
-    let line = printable.split_whitespace().collect::<Vec<_>>().join(" ").replace("${", "$ {");
-    if line.chars().count() <= most {
-        return line;
-    }
-    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
-    format!("{}…", kept.trim_end())
-}
-
-/// Returns `text` as a double-quoted scalar (YAML 1.1, section 5.6 and 9.2.1), which nothing in it can end.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            c if is_printable(c) => quoted.push(c),
-            c => quoted.push_str(&format!("\\U{:08X}", u32::from(c))),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// Returns whether a character may stand in a YAML document as it is, and breaks no line.
-fn is_printable(c: char) -> bool {
-    !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }

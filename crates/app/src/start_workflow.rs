@@ -6,7 +6,7 @@ use freehold_domain::inputs::{known_inputs, merged, resolve_inputs};
 use freehold_domain::install::Install;
 use freehold_domain::plan::check_deployable;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind, WorkflowState};
-use freehold_protocol::api::StartDeploy;
+use freehold_protocol::api::{RunAction, StartDeploy};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{ActionName, AppName, InstallId, Timestamp, WorkflowId};
 
@@ -69,6 +69,7 @@ impl StartWorkflow {
                 only: request.components.iter().cloned().collect(),
                 all: request.all,
                 release: request.release.clone(),
+                role: request.role.clone(),
             },
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
@@ -93,7 +94,13 @@ impl StartWorkflow {
     ///
     /// # Errors
     /// NotFound, Conflict without a runner, or the store's.
-    pub async fn action(&self, install: &InstallId, action: &ActionName, cause: &str) -> Result<WorkflowId, AppError> {
+    pub async fn action(
+        &self,
+        install: &InstallId,
+        action: &ActionName,
+        request: &RunAction,
+        cause: &str,
+    ) -> Result<WorkflowId, AppError> {
         let id = WorkflowId::derive(install.as_str(), cause);
         if self.exists(&id).await? {
             return self.again(&id, install, WorkflowKind::RunAction).await;
@@ -101,7 +108,7 @@ impl StartWorkflow {
         let stored = records::install(&*self.store, install).await?;
         let app = stored.value.app().cloned().ok_or_else(|| no_app(install))?;
         let version = self.versions.load(&app, None).await?;
-        freehold_domain::plan::action_nodes(&version.document, action, 0)
+        freehold_domain::plan::action_nodes(&version.document, action, request.role.as_deref(), 0)
             .map_err(|e| AppError::not_found(e.to_string()))?;
         let known = known_inputs(&version.document, &stored.value.inputs);
         resolve_inputs(&version.document, &known, &stored.value.answers)?;
@@ -110,7 +117,7 @@ impl StartWorkflow {
             id: id.clone(),
             kind: WorkflowKind::RunAction,
             mode: Mode::Maintenance,
-            request: Request::Action { action: action.clone() },
+            request: Request::Action { action: action.clone(), role: request.role.clone() },
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
         Ok(id)

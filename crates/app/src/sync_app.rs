@@ -96,6 +96,7 @@ fn check(app: &AppName, document: &AppVersion) -> Result<Vec<u8>, AppError> {
     let bytes = canonical::to_vec(document)?;
     check_size(&bytes).map_err(|e| AppError::invalid(format!("app `{app}` is too large: {e}")))?;
     check_components(document)?;
+    crate::render_stack::check(document)?;
     Ok(bytes)
 }
 

@@ -47,6 +47,14 @@ pub fn undeployable(version: &AppVersion) -> Vec<Undeployable> {
             found.push(Undeployable { what, why: "has permissions of Google Cloud".into() });
         }
     }
+    for role in &version.named_roles {
+        if role.policies.iter().any(|policy| matches!(policy, RolePolicy::GcpPredefined(_))) {
+            found.push(Undeployable {
+                what: format!("role `{}`", role.name),
+                why: "has permissions of Google Cloud".into(),
+            });
+        }
+    }
     found
 }
 

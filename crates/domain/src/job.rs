@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use freehold_protocol::limits::{LOST_GRACE_SECS, MAX_JOB_SECS};
 use freehold_protocol::order::{Artifact, Mode};
 use freehold_protocol::report::{Block, Fence, Outcome};
-use freehold_protocol::{Group, InstallId, JobId, KeyId, Timestamp, WorkflowId};
+use freehold_protocol::{Group, InstallId, JobId, KeyId, RoleKey, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -25,6 +25,9 @@ pub struct Job {
     pub group: Group,
     pub serial: u64,
     pub mode: Mode,
+    /// The named role that is taken instead of the mode's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<RoleKey>,
     pub timeout_secs: u32,
     pub created_at: Timestamp,
     /// When its order is worth nothing: no attempt runs past it.
@@ -241,6 +244,7 @@ pub struct NewJob {
     pub group: Group,
     pub serial: u64,
     pub mode: Mode,
+    pub role: Option<RoleKey>,
     pub timeout_secs: u32,
 }
 
@@ -256,6 +260,7 @@ impl Job {
             group: new.group,
             serial: new.serial,
             mode: new.mode,
+            role: new.role,
             timeout_secs,
             created_at: now,
             not_after: now.plus_secs(claim_window_secs + u64::from(timeout_secs)),

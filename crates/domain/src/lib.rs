@@ -13,6 +13,7 @@ pub mod install;
 pub mod job;
 pub mod plan;
 pub mod retention;
+pub mod runs_as;
 pub mod workflow;
 
 pub use audit::AuditRecord;

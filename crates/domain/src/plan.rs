@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::app_version::{Action, AppVersion, Component, Reference, Trigger};
+use freehold_protocol::order::Mode;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, canonical};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::build::Build;
 use crate::deployable::{Undeployable, undeployable};
+use crate::runs_as::{Doing, RunsAs, runs_as};
 use crate::workflow::{Node, NodeState, Target};
 
 /// The longest that one build may take, in seconds.
@@ -36,6 +38,8 @@ pub enum PlanError {
     UnknownComponent { app: String, component: ComponentName, nearest: Option<String> },
     #[error("app `{app}` has no action `{action}`{}", hint(.nearest))]
     UnknownAction { app: String, action: ActionName, nearest: Option<String> },
+    #[error("app `{app}` has no role `{role}`{}", hint(.nearest))]
+    UnknownRole { app: String, role: String, nearest: Option<String> },
     #[error("app `{app}` cannot be deployed here yet: {}", listed(.found))]
     NotDeployable { app: String, found: Vec<Undeployable> },
     #[error("value cannot be written as JSON: {0}")]
@@ -98,6 +102,8 @@ pub struct DeployScope {
     pub all: bool,
     /// Whether this is the install's provisioning, which also runs post-provision actions.
     pub provision: bool,
+    /// The role that whoever started it wants for every node.
+    pub role: Option<String>,
 }
 
 /// All that a deploy is planned from.
@@ -144,6 +150,7 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
         .filter(|component| touched.contains(&component.name))
         .filter_map(|component| {
             Some(Node {
+                runs_as: None,
                 name: component.name.to_string(),
                 target: targets.remove(&component.name)?,
                 dependencies: component.dependencies.intersection(&touched).map(ToString::to_string).collect(),
@@ -154,10 +161,27 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
         })
         .collect();
     nodes.extend(triggered_actions(version, &touched, scope.provision));
+    let mode = if scope.provision { Mode::Provision } else { Mode::Maintenance };
     for node in &mut nodes {
         node.serial = input.serial;
+        node.runs_as = role_of(version, &node.target, scope.role.as_deref(), mode)?;
     }
     Ok(nodes)
+}
+
+/// Returns the role of a node, where it is not its mode's own.
+fn role_of(
+    version: &AppVersion,
+    target: &Target,
+    asked: Option<&str>,
+    mode: Mode,
+) -> Result<Option<RunsAs>, PlanError> {
+    let doing = match target {
+        Target::Component { component, .. } => version.component(component).map(Doing::Deploy),
+        Target::Action { action } => version.action(action).map(Doing::Trigger),
+        Target::Build { .. } => None,
+    };
+    doing.map_or(Ok(None), |doing| runs_as(version, doing, asked, mode))
 }
 
 fn component_target(version: &AppVersion, component: &Component, input: DeployInput<'_>) -> Result<Target, PlanError> {
@@ -226,21 +250,28 @@ fn action_node(action: &Action, dependencies: BTreeSet<String>, serial: u64) -> 
         dependencies,
         timeout_secs: action.timeout_secs,
         serial,
+        runs_as: None,
         state: NodeState::Waiting,
     }
 }
 
-/// Returns the one node of an action's run.
+/// Returns the one node of an action's run, under the role that is asked for or that the app gives it.
 ///
 /// # Errors
-/// [`PlanError::UnknownAction`].
-pub fn action_nodes(version: &AppVersion, action: &ActionName, serial: u64) -> Result<Vec<Node>, PlanError> {
+/// [`PlanError::UnknownAction`], [`PlanError::UnknownRole`].
+pub fn action_nodes(
+    version: &AppVersion,
+    action: &ActionName,
+    role: Option<&str>,
+    serial: u64,
+) -> Result<Vec<Node>, PlanError> {
     let found = version.action(action).ok_or_else(|| PlanError::UnknownAction {
         app: version.app.to_string(),
         action: action.clone(),
         nearest: nearest(action.as_str(), version.actions.iter().map(|a| a.name.as_str())),
     })?;
-    Ok(vec![action_node(found, BTreeSet::new(), serial)])
+    let runs_as = runs_as(version, Doing::Trigger(found), role, Mode::Maintenance)?;
+    Ok(vec![Node { runs_as, ..action_node(found, BTreeSet::new(), serial) }])
 }
 
 /// Returns the nodes that build what has no artifact yet, in no order.
@@ -253,6 +284,7 @@ pub fn build_nodes(builds: &[(ComponentName, BuildId)], serial: u64) -> Vec<Node
             dependencies: BTreeSet::new(),
             timeout_secs: BUILD_TIMEOUT_SECS,
             serial,
+            runs_as: None,
             state: NodeState::Waiting,
         })
         .collect()

@@ -10,6 +10,7 @@ use freehold_protocol::{
 use serde::{Deserialize, Serialize};
 
 use crate::job::{Job, JobState, NewJob};
+use crate::runs_as::RunsAs;
 
 /// A workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,9 +45,17 @@ pub enum Request {
         /// Whose artifacts these must be.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         release: Option<ReleaseName>,
+        /// The role that the caller wants for all of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        role: Option<String>,
     },
     /// Runs an action.
-    Action { action: ActionName },
+    Action {
+        action: ActionName,
+        /// The role that the caller wants.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        role: Option<String>,
+    },
     /// Builds these components of an app.
     Build {
         app: freehold_protocol::AppName,
@@ -142,6 +151,9 @@ pub struct Node {
     pub timeout_secs: u32,
     /// The serial of its job's orders.
     pub serial: u64,
+    /// The role of its job, where it is not the own one of the workflow's mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_as: Option<RunsAs>,
     pub state: NodeState,
 }
 
@@ -389,13 +401,15 @@ impl Workflow {
             .take(free);
         let mut jobs = Vec::new();
         for node in ready {
+            let runs_as = node.runs_as.clone().unwrap_or(RunsAs { mode, role: None });
             let new = NewJob {
                 install: install.clone(),
                 workflow: workflow.clone(),
                 node: node.name.clone(),
                 group: node.target.group()?,
                 serial: node.serial,
-                mode,
+                mode: runs_as.mode,
+                role: runs_as.role,
                 timeout_secs: node.timeout_secs,
             };
             let job = Job::new(new, CLAIM_WINDOW_SECS, now);

@@ -141,6 +141,14 @@ id!(
     |t| (1..=80).contains(&t.len()) && t.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:-".contains(&b))
 );
 id!(
+    /// One named role of an install stack, as its IAM name ends after `fh-<install>-`.
+    RoleKey,
+    "a role key",
+    "2 to 30 lower-case letters, digits or single dashes, starting with a letter",
+    "^[a-z][a-z0-9-]{1,29}$",
+    |t| slug(t, 2, ROLE_KEY_CHARS)
+);
+id!(
     /// One AWS account.
     AccountId,
     "an AWS account id",
@@ -180,6 +188,58 @@ id!(
     "^grt_[0-9a-f]{20}$",
     |t| derived(t, "grt_")
 );
+
+/// The longest role key: IAM allows 64 characters, of which `fh-<install>-` takes up to 34 (IAM quotas, "Role name").
+const ROLE_KEY_CHARS: usize = 30;
+
+impl RoleKey {
+    /// Returns the key of the role that an app config calls `name`, a template.
+    pub fn derive(break_glass: bool, name: &str) -> Self {
+        let kind = if break_glass { "break-glass" } else { "custom" };
+        let own = slug_of(name);
+        let rest = own.strip_prefix(kind).unwrap_or(&own).trim_matches('-');
+        let key = if rest.is_empty() { kind.to_owned() } else { format!("{kind}-{rest}") };
+        if key.len() <= ROLE_KEY_CHARS {
+            return Self(key);
+        }
+        let digest = Digest::of(name.split_whitespace().collect::<String>().as_bytes());
+        let kept = key.get(..ROLE_KEY_CHARS - 9).unwrap_or(kind).trim_end_matches('-');
+        Self(format!("{kept}-{}", digest.hex().get(..8).unwrap_or_default()))
+    }
+
+    /// Returns whether the role is one of break-glass, which ends at a date.
+    pub fn is_break_glass(&self) -> bool {
+        self.0.starts_with("break-glass")
+    }
+
+    /// Returns the key as names in a template have it, such as `BreakGlass`.
+    pub fn camel(&self) -> String {
+        let word = |word: &str| {
+            let mut chars = word.chars();
+            chars.next().map(|first| first.to_ascii_uppercase().to_string() + chars.as_str()).unwrap_or_default()
+        };
+        self.0.split('-').map(word).collect()
+    }
+
+    /// Returns the parameter of the install stack that switches the role on.
+    pub fn switch(&self) -> String {
+        format!("Enable{}", self.camel())
+    }
+}
+
+/// Returns the letters and digits of a name with single dashes between them, without its templates.
+fn slug_of(name: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = name;
+    while let Some((before, after)) = rest.split_once("{{") {
+        plain.push_str(before);
+        plain.push('-');
+        rest = after.split_once("}}").map_or("", |(_, after)| after);
+    }
+    plain.push_str(rest);
+    let words = plain.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
+}
 
 /// Returns `prefix` and 20 hex digits that depend on `parts` alone, so that a retry derives the same id.
 fn derive(prefix: &str, parts: &[&str]) -> String {
@@ -270,6 +330,20 @@ mod tests {
         for bad in ["", "a", "-a", "a-", "a--b", "A", "a_b", "1a", "a.b", "a/b", "a b", "a*"] {
             assert!(bad.parse::<InstallId>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_roles_key_says_what_it_is_for_and_fits_a_role_name() {
+        let long = "{{ .nuon.install.id }}-read-only-access-to-the-databases-of-everybody";
+        let named = |break_glass, name| RoleKey::derive(break_glass, name).to_string();
+
+        assert_eq!(named(true, "{{.nuon.install.id}}-break-glass"), "break-glass");
+        assert_eq!(named(true, "{{ .nuon.install.id }}-Emergency_Access"), "break-glass-emergency-access");
+        assert_eq!(named(false, "{{ .nuon.install.id }}"), "custom");
+        assert_eq!(named(false, "support"), "custom-support");
+        assert_eq!(named(false, long), "custom-read-only-acce-1855c273");
+        assert!(named(false, long).parse::<RoleKey>().is_ok());
+        assert_eq!(RoleKey::derive(true, "a-1").switch(), "EnableBreakGlassA1");
     }
 
     #[test]

@@ -24,6 +24,6 @@ pub use digest::Digest;
 pub use envelope::{Envelope, EnvelopeError, KeyId, Payload};
 pub use ids::{
     AccountId, ActionName, AppName, BuildId, ComponentName, GrantId, Group, IdError, InstallId, JobId, ReleaseName,
-    TenantName, WorkflowId,
+    RoleKey, TenantName, WorkflowId,
 };
 pub use time::Timestamp;

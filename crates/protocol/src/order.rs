@@ -8,7 +8,9 @@ use serde_json::Value;
 use crate::app_version::Input;
 use crate::envelope::Payload;
 use crate::provenance::Provenance;
-use crate::{ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, TenantName, Timestamp, WorkflowId};
+use crate::{
+    ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId,
+};
 
 /// The signed message that asks for one try at a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +31,9 @@ pub struct Order {
     /// The longest that one attempt may run, in seconds.
     pub timeout_secs: u32,
     pub mode: Mode,
+    /// The named role that is taken instead of the mode's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<RoleKey>,
     pub redelivery: Redelivery,
     pub work: Work,
     /// The `.nuon` tree that the work's templates are rendered over; secrets are added on the runner only.

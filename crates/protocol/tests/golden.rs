@@ -88,6 +88,7 @@ fn order(work: Work) -> Order {
         not_after: AT.plus_secs(4200),
         timeout_secs: 600,
         mode: Mode::Maintenance,
+        role: None,
         redelivery: work.redelivery(),
         work,
         context: json!({ "nuon": { "install": { "id": "globex" } } }),

@@ -91,6 +91,7 @@ impl Place {
             not_after: self.at.plus_secs(4200),
             timeout_secs: 600,
             mode: Mode::Maintenance,
+            role: None,
             redelivery: work.redelivery(),
             work,
             context,

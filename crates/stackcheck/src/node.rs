@@ -69,6 +69,35 @@ impl Node {
         }
     }
 
+    /// Returns whether it is, in whatever case, what is said so.
+    pub(crate) fn names(&self, said: &str) -> bool {
+        self.each().iter().any(|one| one.said() == said)
+    }
+
+    /// Returns the condition of an `Fn::If`.
+    pub(crate) fn condition(&self) -> Option<&str> {
+        self.get("Fn::If")?.items().first()?.text()
+    }
+
+    /// Returns the condition of an `Fn::If` of which one side is no value, and whether the other side is that of the
+    /// condition.
+    pub(crate) fn choice(&self) -> Option<(&str, bool)> {
+        let sides: Vec<bool> = self.get("Fn::If")?.items().iter().skip(1).map(|side| side.each().is_empty()).collect();
+        match sides.as_slice() {
+            [false, true] => Some((self.condition()?, true)),
+            [true, false] => Some((self.condition()?, false)),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it is no value in some case.
+    pub(crate) fn may_be_nothing(&self) -> bool {
+        match self.get("Fn::If") {
+            Some(sides) => sides.items().iter().skip(1).any(Self::may_be_nothing),
+            None => self.get("Ref").and_then(Self::text) == Some("AWS::NoValue"),
+        }
+    }
+
     pub(crate) fn items(&self) -> &[Self] {
         match &self.kind {
             Kind::List(items) => items,

@@ -7,12 +7,15 @@ use crate::node::Node;
 pub(crate) struct Statement<'t>(pub(crate) &'t Node);
 
 impl<'t> Statement<'t> {
+    /// Returns whether it allows, in whatever case.
     pub(crate) fn allows(self) -> bool {
-        self.0.get("Effect").and_then(Node::text) == Some("Allow")
+        !self.denies()
     }
 
+    /// Returns whether it denies, in every case.
     pub(crate) fn denies(self) -> bool {
-        self.0.get("Effect").and_then(Node::text) == Some("Deny")
+        let effects = self.0.get("Effect").map(Node::each).unwrap_or_default();
+        !effects.is_empty() && effects.iter().all(|effect| effect.text() == Some("Deny"))
     }
 
     /// Returns whether it is about this action, such as `sts:AssumeRole`.

@@ -63,7 +63,7 @@ pub const RULES: [(Rule, &str); 9] = [
     (Rule::SwitchDefaults, "the dangerous modes are off until somebody switches them on"),
 ];
 
-/// The modes that are off by default, by the name of their switch.
+/// The roles that are off by default, by what the name of their switch begins with.
 const OFF: [&str; 2] = ["EnableDeprovision", "EnableBreakGlass"];
 /// Types that run code of the vendor's while a stack is made or afterwards.
 const CODE: [&str; 5] = [
@@ -139,11 +139,10 @@ impl<'t> Check<'t> {
     }
 
     fn switches(&mut self) {
-        for name in OFF {
-            let Some(switch) = self.root.at(&["Parameters", name]) else { continue };
+        for (name, switch) in self.root.get("Parameters").map(Node::entries).unwrap_or_default() {
             let default = switch.get("Default");
-            if default.and_then(Node::text) != Some("false") {
-                self.found(default.unwrap_or(switch), name, Rule::SwitchDefaults, "this mode has to be off by default");
+            if OFF.iter().any(|off| name.starts_with(off)) && default.and_then(Node::text) != Some("false") {
+                self.found(default.unwrap_or(switch), name, Rule::SwitchDefaults, "this role has to be off by default");
             }
         }
     }
@@ -222,7 +221,7 @@ impl<'t> Check<'t> {
         if kind == "AWS::IAM::ManagedPolicy" && self.is_ceiling(name, resource) {
             return;
         }
-        let limited = kind == "AWS::IAM::Role" && self.ceiling_of(resource).is_some_and(limits_assume_role);
+        let limited = kind == "AWS::IAM::Role" && self.ceilings_of(resource).into_iter().any(limits_assume_role);
         for statement in statements(resource).into_iter().filter(|statement| statement.allows()) {
             if !statement.is_about("sts:AssumeRole") || limited {
                 continue;
@@ -243,51 +242,57 @@ impl<'t> Check<'t> {
     /// Returns whether a managed policy is a boundary and nothing else: it grants nothing then.
     fn is_ceiling(&self, name: &str, policy: &Node) -> bool {
         let attached = ["Roles", "Users", "Groups"].iter().any(|who| policy.at(&["Properties", who]).is_some());
-        let lists = |role: &Node| {
-            let listed = role.at(&["Properties", "ManagedPolicyArns"]).map(Node::each).unwrap_or_default();
-            listed.iter().any(|policy| policy.said() == format!("${{{name}}}"))
-        };
-        let bounds = |role: &Node| {
-            let boundary = role.at(&["Properties", "PermissionsBoundary"]);
-            boundary.is_some_and(|boundary| boundary.said() == format!("${{{name}}}"))
-        };
+        let own = format!("${{{name}}}");
         let roles = || self.resources.entries().iter().map(|(_, resource)| resource);
+        let bounds = |role: &Node| role.at(&["Properties", "PermissionsBoundary"]).is_some_and(|one| one.names(&own));
+        // Some list it, in a case in which it only denies.
+        let lists = |role: &Node| {
+            let listed = role.at(&["Properties", "ManagedPolicyArns"]).map(Node::items).unwrap_or_default();
+            listed
+                .iter()
+                .filter(|one| one.names(&own))
+                .any(|one| !one.choice().is_some_and(|case| only_denies(policy, case)))
+        };
         !attached && !roles().any(lists) && roles().any(bounds)
     }
 
-    /// Returns the managed policy of the template that is the boundary of a role.
-    fn ceiling_of(&self, role: &Node) -> Option<&'t Node> {
-        let said = role.at(&["Properties", "PermissionsBoundary"])?.said();
+    /// Returns the managed policies of the template that are the boundary of a role, in whatever case.
+    fn ceilings_of(&self, role: &Node) -> Vec<&'t Node> {
+        let said = role.at(&["Properties", "PermissionsBoundary"]).map(Node::each).unwrap_or_default();
+        said.into_iter().filter_map(|boundary| self.ceiling(boundary)).collect()
+    }
+
+    fn ceiling(&self, boundary: &Node) -> Option<&'t Node> {
+        let said = boundary.said();
         let name = said.strip_prefix("${")?.strip_suffix('}')?;
         let (_, policy) = self.resources.entries().iter().find(|(known, _)| known == name)?;
         (policy.get("Type").and_then(Node::text) == Some("AWS::IAM::ManagedPolicy")).then_some(policy)
     }
 
-    fn boundary(&mut self, name: &str, role: &Node) {
-        match role.at(&["Properties", "PermissionsBoundary"]) {
-            Some(boundary) => match self.ceiling_of(role) {
+    fn boundary(&mut self, name: &str, role: &'t Node) {
+        let boundary = role.at(&["Properties", "PermissionsBoundary"]);
+        for one in boundary.map(Node::each).unwrap_or_default() {
+            match self.ceiling(one) {
+                // One that the customer names is the customer's business.
+                None if self.is_own_parameter(&one.said()) => {}
                 None => {
-                    let reason = format!("the boundary `{}` is not in this template, to be read", boundary.said());
-                    self.found(boundary, name, Rule::Boundary, reason);
+                    let reason = format!("the boundary `{}` is not in this template, to be read", one.said());
+                    self.found(one, name, Rule::Boundary, reason);
                 }
                 Some(policy) if !keeps_boundaries(policy) => {
                     let reason = "its boundary lets it make roles without that boundary, or take it off";
-                    self.found(boundary, name, Rule::Boundary, reason);
+                    self.found(one, name, Rule::Boundary, reason);
                 }
                 Some(_) => {}
-            },
-            // One without is as mighty as its policies: they have to name every action, and none of IAM.
-            None => {
-                let wide = statements(role).into_iter().filter(|statement| statement.allows()).any(is_wide);
-                let managed = role.at(&["Properties", "ManagedPolicyArns"]).is_some_and(|list| !list.each().is_empty());
-                if wide || managed {
-                    self.found(
-                        role,
-                        name,
-                        Rule::Boundary,
-                        "it has no boundary, and its policies do not name all that it may do",
-                    );
-                }
+            }
+        }
+        // One without is as mighty as its policies: they have to name every action, and none of IAM.
+        if boundary.is_none_or(Node::may_be_nothing) {
+            let wide = statements(role).into_iter().filter(|statement| statement.allows()).any(is_wide);
+            let managed = role.at(&["Properties", "ManagedPolicyArns"]).is_some_and(|list| !list.each().is_empty());
+            if wide || managed {
+                let reason = "it has no boundary, and its policies do not name all that it may do";
+                self.found(role, name, Rule::Boundary, reason);
             }
         }
     }
@@ -350,6 +355,19 @@ fn is_wide(statement: Statement<'_>) -> bool {
         || statement.0.get("Action").is_some_and(|actions| {
             actions.each().iter().any(|action| action.said().contains('*') || action.said().starts_with("iam:"))
         })
+}
+
+/// Returns whether a policy's statements all deny when the condition of an `Fn::If` has the given value.
+fn only_denies(policy: &Node, case: (&str, bool)) -> bool {
+    let (condition, holds) = case;
+    let list = policy.at(&["Properties", "PolicyDocument", "Statement"]).map(Node::items).unwrap_or_default();
+    let there = list.iter().flat_map(|statement| match (statement.condition(), statement.get("Fn::If")) {
+        (Some(known), Some(sides)) if known == condition => {
+            sides.items().get(if holds { 1 } else { 2 }).map(Node::each).unwrap_or_default()
+        }
+        _ => statement.each(),
+    });
+    there.map(Statement).all(Statement::denies)
 }
 
 /// Returns whether a boundary leaves named roles only to be taken.

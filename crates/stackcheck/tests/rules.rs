@@ -37,6 +37,10 @@ fn a_dangerous_mode_that_is_on_by_default_is_found() {
         RENDERED.replace("is to be removed.\n    Default: \"false\"", "is to be removed.\n    Default: \"true\"");
     assert_ne!(text, RENDERED, "{old}");
 
+    let glass = RENDERED.lines().find(|line| line.starts_with("  EnableBreakGlass: ")).unwrap();
+    let (broken, _) = after(glass, &glass.replace("Default: \"false\"", "Default: \"true\""));
+    assert_eq!((broken.rule, broken.of.as_str()), (Rule::SwitchDefaults, "EnableBreakGlass"));
+
     let (finding, line) = only(&text);
 
     assert_eq!((finding.rule, finding.of.as_str()), (Rule::SwitchDefaults, "EnableDeprovision"));
@@ -88,10 +92,10 @@ fn a_wildcard_for_the_roles_that_may_be_taken_is_found() {
 
 #[test]
 fn a_role_without_its_boundary_or_with_one_that_holds_nothing_is_found() {
-    let roles = RENDERED.matches("PermissionsBoundary: !Ref Boundary").count();
-    let first = RENDERED.replacen("      PermissionsBoundary: !Ref Boundary\n", "", 1);
-    let elsewhere =
-        RENDERED.replacen("PermissionsBoundary: !Ref Boundary", "PermissionsBoundary: arn:aws:iam::aws:policy/X", 1);
+    let bound = "PermissionsBoundary: !If [OwnBoundary, !Ref PermissionsBoundaryArn, !Ref Boundary]";
+    let roles = RENDERED.matches(bound).count();
+    let first = RENDERED.replacen(&format!("      {bound}\n"), "", 1);
+    let elsewhere = RENDERED.replacen(bound, "PermissionsBoundary: arn:aws:iam::aws:policy/X", 1);
     let loose = RENDERED.replace("iam:DeleteRolePermissionsBoundary", "iam:DeleteUserPermissionsBoundary");
 
     let unbound: Vec<Finding> = check(&first).unwrap();
@@ -101,6 +105,27 @@ fn a_role_without_its_boundary_or_with_one_that_holds_nothing_is_found() {
     assert!(unbound.iter().any(|found| found.rule == Rule::Boundary && found.of == "ProvisionRole"), "{unbound:?}");
     assert!(unread.iter().any(|found| found.reason.contains("is not in this template")), "{unread:?}");
     assert_eq!(unheld.iter().filter(|found| found.rule == Rule::Boundary).count(), roles, "{unheld:?}");
+}
+
+#[test]
+fn a_boundary_that_is_attached_while_it_allows_is_found() {
+    let listed = "- !If [OwnBoundary, !Ref Boundary, !Ref AWS::NoValue]";
+    let always = RENDERED.replacen(listed, "- !Ref Boundary", 1);
+    let turned = RENDERED.replacen(listed, "- !If [OwnBoundary, !Ref AWS::NoValue, !Ref Boundary]", 1);
+
+    for template in [always, turned] {
+        let (finding, _) = only(&template);
+
+        assert_eq!((finding.rule, finding.of.as_str()), (Rule::NoWildcardAssumeRole, "Boundary"));
+    }
+}
+
+#[test]
+fn a_role_that_is_let_go_on_some_condition_is_found() {
+    let effect = "Effect: !If [ProvisionEnabled, Allow, Deny]\n            Principal: {AWS: ";
+    let (finding, _) = only(&RENDERED.replacen(effect, &format!("{effect}\"*\"}} # "), 1));
+
+    assert_eq!((finding.rule, finding.of.as_str()), (Rule::NoOutsidePrincipal, "ProvisionRole"));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use freehold_protocol::api::{
     AppView, ArtifactsView, Because, BuildStarted, BuildView, CreateInstall, CreateRelease, EnrolBuildRunner,
     ErrorBody, IDEMPOTENCY_KEY, InputsSchema, InstallCreated, InstallInputs, InstallStack, InstallView, JobView,
-    LineagePage, LogPage, Page, PutSource, PutVersion, ReleaseView, Revoked, SetInputs, SourceUpload, StartBuild,
-    StartDeploy, TenantView, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
+    LineagePage, LogPage, Page, PutSource, PutVersion, ReleaseView, Revoked, RunAction, SetInputs, SourceUpload,
+    StartBuild, StartDeploy, TenantView, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -117,7 +117,7 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::SetInputs => (Some(schema::<SetInputs>(g)), schema::<InstallInputs>(g)),
         Operation::RenderStack => (None, schema::<InstallStack>(g)),
         Operation::StartDeploy => (Some(schema::<StartDeploy>(g)), schema::<WorkflowStarted>(g)),
-        Operation::RunAction => (None, schema::<WorkflowStarted>(g)),
+        Operation::RunAction => (Some(schema::<RunAction>(g)), schema::<WorkflowStarted>(g)),
         Operation::ListWorkflows => (None, schema::<Page<WorkflowView>>(g)),
         Operation::ShowWorkflow => (None, schema::<WorkflowView>(g)),
         Operation::CancelWorkflow => (None, schema::<WorkflowView>(g)),

@@ -6,8 +6,8 @@ use freehold_app::records::{self, AppRecord, VersionRecord, app_pk};
 use freehold_app::{read, show_inputs, show_version, start_build, sync_app};
 use freehold_domain::build::Build;
 use freehold_protocol::api::{
-    Because, CreateInstall, CreateRelease, EnrolBuildRunner, InstallCreated, Page, PutSource, PutVersion, SetInputs,
-    StartBuild, StartDeploy, TenantView, WorkflowStarted,
+    Because, CreateInstall, CreateRelease, EnrolBuildRunner, InstallCreated, Page, PutSource, PutVersion, RunAction,
+    SetInputs, StartBuild, StartDeploy, TenantView, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
 
@@ -78,8 +78,8 @@ impl Api {
                 to_json(&WorkflowStarted { workflow })
             }
             Operation::RunAction => {
-                let install: InstallId = call.id("install")?;
-                let workflow = self.workflows.action(&install, &call.id("action")?, &call.cause).await?;
+                let (install, request): (InstallId, RunAction) = (call.id("install")?, call.json()?);
+                let workflow = self.workflows.action(&install, &call.id("action")?, &request, &call.cause).await?;
                 to_json(&WorkflowStarted { workflow })
             }
             Operation::ListWorkflows => {

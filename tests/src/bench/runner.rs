@@ -107,6 +107,7 @@ impl Measured {
             not_after: now.plus_secs(3600),
             timeout_secs: 600,
             mode: Mode::Maintenance,
+            role: None,
             redelivery: work.redelivery(),
             work,
             context: serde_json::json!({"nuon": {}}),

@@ -104,6 +104,7 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
         not_after: now()?.plus_secs(3600),
         timeout_secs: 60,
         mode: Mode::Maintenance,
+        role: None,
         redelivery: Redelivery::Resume,
         work: Work::Action(RunAction {
             action: "say".parse()?,

@@ -31,7 +31,7 @@ use freehold_app::sync_app::SyncApp;
 use freehold_app::versions::Versions;
 use freehold_app::{AppError, records};
 use freehold_domain::{Job, Workflow};
-use freehold_protocol::api::{BuildStarted, CreateInstall, EnrolBuildRunner, StartBuild, StartDeploy};
+use freehold_protocol::api::{BuildStarted, CreateInstall, EnrolBuildRunner, RunAction, StartBuild, StartDeploy};
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{InstallId, JobId, TenantName, Timestamp, WorkflowId};
 use serde_json::{Value, json};
@@ -257,7 +257,11 @@ impl World {
     }
 
     pub(crate) async fn sync(&self, document: &AppVersion) {
-        client(async || self.sync_app().put_version(&document.app, document).await).await.unwrap();
+        self.try_sync(document).await.unwrap();
+    }
+
+    pub(crate) async fn try_sync(&self, document: &AppVersion) -> Result<(), AppError> {
+        client(async || self.sync_app().put_version(&document.app, document).await.map(drop)).await
     }
 
     pub(crate) async fn enrol(&mut self) {
@@ -301,7 +305,7 @@ impl World {
 
     pub(crate) async fn action(&self, action: &str, cause: &str) -> Result<WorkflowId, AppError> {
         let (install, action) = (globex(), action.parse().unwrap());
-        client(async || self.start_workflow().action(&install, &action, cause).await).await
+        client(async || self.start_workflow().action(&install, &action, &RunAction::default(), cause).await).await
     }
 
     /// The runner of `install` announces itself.

@@ -2,7 +2,7 @@
 
 use freehold_app::Kind;
 use freehold_protocol::Digest;
-use freehold_protocol::app_version::RolePolicy;
+use freehold_protocol::app_version::{AppVersion, RolePolicy};
 use serde_json::{Value, json};
 
 use crate::support::{World, app, globex};
@@ -13,25 +13,29 @@ const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/install-with-i
 /// A text that would end quotes, lines, flows and comments, name placeholders and functions, or bring keys of its own.
 const HOSTILE: &str = "%{TENANT_KEY} \" }, Evil: {Type: String}\n  Evil: !Sub \"${AWS::AccountId}\" \\ # \u{2028}é…";
 
-async fn with_inputs(inputs: Value, groups: Value) -> World {
+async fn with_inputs(inputs: Value, groups: Value, named_roles: Value) -> World {
     let mut world = World::with_app().await;
     world.create().await;
     world.run().await;
     let mut version = app::document();
     version.inputs = serde_json::from_value(inputs).unwrap();
     version.input_groups = serde_json::from_value(groups).unwrap();
+    version.named_roles = serde_json::from_value(named_roles).unwrap();
     world.sync(&version).await;
     world
 }
 
+/// Returns why a version with these inputs cannot be synced.
 async fn refused(inputs: Value) -> String {
-    let world = with_inputs(inputs, json!([])).await;
-    let rendered = world.render_stack().render(&globex()).await.unwrap_err();
-    let mut creation = world.creation("initech");
-    creation.inputs.clear();
-    let created = world.create_installs().create(&creation).await.unwrap_err();
-    assert_eq!((rendered.kind, &rendered.message), (Kind::Invalid, &created.message));
-    rendered.message
+    let mut version = app::document();
+    version.inputs = serde_json::from_value(inputs).unwrap();
+    unsynced(&version).await
+}
+
+async fn unsynced(version: &AppVersion) -> String {
+    let error = World::with_app().await.try_sync(version).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Invalid);
+    error.message
 }
 
 /// Returns one input of the customer.
@@ -41,15 +45,11 @@ fn asked(name: &str, kind: &str, more: Value) -> Value {
     input
 }
 
-/// Returns a world whose provision role has this inline policy.
-async fn with_policy(document: &str) -> World {
-    let mut world = World::with_app().await;
-    world.create().await;
-    world.run().await;
+/// Returns a version whose provision role has this inline policy.
+fn with_policy(document: &str) -> AppVersion {
     let mut version = app::document();
     version.roles[0].policies.push(RolePolicy::Inline { name: "extra one".into(), document: document.into() });
-    world.sync(&version).await;
-    world
+    version
 }
 
 /// Returns the JSON after `key` in the template's line of the provision role.
@@ -92,8 +92,7 @@ async fn every_placeholder_is_filled_in() {
     ] {
         assert!(template.contains(part), "{part}");
     }
-    let managed: Vec<_> = after(&template, "ManagedPolicyArns").collect();
-    assert!(managed.contains(&json!(["arn:aws:iam::aws:policy/PowerUserAccess"])));
+    assert!(template.contains("\n        - \"arn:aws:iam::aws:policy/PowerUserAccess\"\n"), "{template}");
     let policies: Vec<_> = after(&template, "Policies").collect();
     assert_eq!(
         policies[0][0]["PolicyDocument"]["Statement"][0]["Resource"],
@@ -104,7 +103,10 @@ async fn every_placeholder_is_filled_in() {
 #[tokio::test]
 async fn a_placeholder_in_a_vendors_policy_stays_a_text() {
     let text = "%{TENANT} %{PROVISION_MANAGED} %{MAINTENANCE_POLICIES} %{NOTHING} %{";
-    let world = with_policy(&json!({ "Statement": [], "Id": text }).to_string()).await;
+    let mut world = World::with_app().await;
+    world.create().await;
+    world.run().await;
+    world.sync(&with_policy(&json!({ "Statement": [], "Id": text }).to_string())).await;
 
     let template = world.render_stack().render(&globex()).await.unwrap().template;
 
@@ -117,13 +119,28 @@ async fn a_placeholder_in_a_vendors_policy_stays_a_text() {
 #[tokio::test]
 async fn a_policy_that_is_no_json_is_refused_by_role() {
     for bad in ["{", "{{ .nuon.install.id }}", "{{ if }}"] {
-        let world = with_policy(bad).await;
+        let why = unsynced(&with_policy(bad)).await;
 
-        let error = world.render_stack().render(&globex()).await.unwrap_err();
-
-        assert_eq!(error.kind, Kind::Invalid);
-        assert!(error.message.starts_with("role `provision` of app `demo`: "), "{error}");
+        assert!(why.starts_with("role `provision` of app `demo`: "), "{why}");
     }
+}
+
+#[tokio::test]
+async fn two_roles_of_one_key_are_refused_when_the_app_is_synced() {
+    let mut version = app::document();
+    version.named_roles = serde_json::from_value(json!([
+        { "name": "{{ .nuon.install.id }}-read-only", "policies": [] },
+        { "name": "read_only", "policies": [] },
+    ]))
+    .unwrap();
+
+    let why = unsynced(&version).await;
+
+    assert_eq!(
+        why,
+        "roles `{{ .nuon.install.id }}-read-only` and `read_only` of app `demo` would both be called `custom-read-only` in \
+         the install stack; rename one"
+    );
 }
 
 #[tokio::test]
@@ -157,7 +174,13 @@ async fn the_customers_inputs_are_parameters_whatever_their_texts_say() {
         { "name": "vendors", "type": "string" },
     ]);
     let groups = json!([{ "name": "look", "display_name": HOSTILE }, { "name": "keys" }, { "name": "empty" }]);
-    let world = with_inputs(inputs, groups).await;
+    let everything = json!({ "Statement": [{ "Effect": "Allow", "Action": "*", "Resource": "*" }] }).to_string();
+    let roles = json!([
+        { "name": "{{ .nuon.install.id }}-break-glass", "display_name": HOSTILE, "description": HOSTILE, "break_glass": true,
+          "enabled": true, "policies": [{ "inline": { "name": "all", "document": everything } }] },
+        { "name": "support", "enabled": true, "policies": [{ "managed": "ReadOnlyAccess" }] },
+    ]);
+    let world = with_inputs(inputs, groups, roles).await;
 
     let template = world.render_stack().render(&globex()).await.unwrap().template;
 
@@ -171,7 +194,7 @@ async fn the_customers_inputs_are_parameters_whatever_their_texts_say() {
 
 #[tokio::test]
 async fn an_app_without_such_inputs_has_the_plain_template() {
-    let world = with_inputs(json!([{ "name": "vendors", "type": "string" }]), json!([])).await;
+    let world = with_inputs(json!([{ "name": "vendors", "type": "string" }]), json!([]), json!([])).await;
 
     let template = world.render_stack().render(&globex()).await.unwrap().template;
 
@@ -179,22 +202,21 @@ async fn an_app_without_such_inputs_has_the_plain_template() {
 }
 
 #[tokio::test]
-async fn inputs_that_no_stack_has_room_for_are_refused_when_the_install_is_created() {
+async fn inputs_that_no_stack_has_room_for_are_refused_when_the_app_is_synced() {
     let many: Vec<Value> = (0..200).map(|n| asked(&format!("i{n}"), "string", json!({}))).collect();
     let long: Vec<Value> =
         (0..30).map(|n| asked(&format!("i{n}"), "string", json!({ "default": "x".repeat(2000) }))).collect();
 
     let too_many = refused(json!(many)).await;
-    let world = with_inputs(json!(long), json!([])).await;
-    let too_large = world.render_stack().render(&globex()).await.unwrap_err();
+    let too_large = refused(json!(long)).await;
 
     assert_eq!(
         too_many,
         "app `demo` has 200 inputs that the customer answers, and an install stack has room for 186 parameters; leave \
          some to the vendor (`user_configurable = false`), or put several into one of type `json`"
     );
-    assert!(too_large.message.starts_with("install stack of app `demo` would have "), "{too_large}");
-    assert!(too_large.message.contains("more than the 51200 that CloudFormation takes"), "{too_large}");
+    assert!(too_large.starts_with("install stack of app `demo` would have "), "{too_large}");
+    assert!(too_large.contains("more than the 51200 that CloudFormation takes"), "{too_large}");
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ fn job_in(state: JobState) -> Job {
         group: "component:web".parse().unwrap(),
         serial: 7,
         mode: Mode::Maintenance,
+        role: None,
         timeout_secs: 600,
     };
     Job { state, ..Job::new(new, 3600, Timestamp::from_millis(0)) }

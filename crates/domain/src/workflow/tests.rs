@@ -14,7 +14,7 @@ fn pending() -> Workflow {
         mode: Mode::Maintenance,
         created_at: NOW,
         serial: 1,
-        request: Request::Deploy { version: None, only: BTreeSet::new(), all: false, release: None },
+        request: Request::Deploy { version: None, only: BTreeSet::new(), all: false, release: None, role: None },
         version: None,
         cancel_requested: None,
         nodes: Vec::new(),
@@ -29,6 +29,7 @@ fn node(name: &str, dependencies: &[&str]) -> Node {
         dependencies: dependencies.iter().map(ToString::to_string).collect(),
         timeout_secs: 60,
         serial: 1,
+        runs_as: None,
         state: NodeState::Waiting,
     }
 }

@@ -42,6 +42,7 @@ fn new_job() -> real::Job {
         group: "component:web".parse().unwrap(),
         serial: 1,
         mode: Mode::Maintenance,
+        role: None,
         timeout_secs: 60,
     };
     real::Job::new(new, CLAIM_WINDOW_SECS, Timestamp::default())

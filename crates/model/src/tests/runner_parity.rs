@@ -54,6 +54,7 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
         not_after: Timestamp::default(),
         timeout_secs: 60,
         mode: Mode::Maintenance,
+        role: None,
         redelivery: match redelivery {
             Redelivery::Resume => RealRedelivery::Resume,
             Redelivery::Interrupted => RealRedelivery::Interrupted,

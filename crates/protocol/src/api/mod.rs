@@ -14,7 +14,9 @@ use crate::envelope::PublicKey;
 use crate::{AccountId, AppName, BuildId, ComponentName, Digest, InstallId, JobId, Timestamp, WorkflowId};
 
 pub use artifacts::{ArtifactView, ArtifactsView, Because, CreateRelease, LineagePage, ReleaseView, Revoked};
-pub use workflows::{HistoryView, JobView, LogChunk, LogPage, NodeView, StartDeploy, WorkflowStarted, WorkflowView};
+pub use workflows::{
+    HistoryView, JobView, LogChunk, LogPage, NodeView, RunAction, StartDeploy, WorkflowStarted, WorkflowView,
+};
 
 /// The header that makes a POST repeatable: 1 to 128 visible ASCII characters, one value for one intent.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::report::Fence;
-use crate::{ComponentName, Digest, InstallId, JobId, ReleaseName, Timestamp, WorkflowId};
+use crate::{ComponentName, Digest, InstallId, JobId, ReleaseName, RoleKey, Timestamp, WorkflowId};
 
 /// `POST /v1/installs/{install}/deploys`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,18 @@ pub struct StartDeploy {
     /// Everything, changed or not.
     #[serde(default)]
     pub all: bool,
+    /// The role to run under instead of what the app says: a name of the app's, a role key or a mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+}
+
+/// `POST /v1/installs/{install}/actions/{action}/runs`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunAction {
+    /// The role to run under instead of what the app says: a name of the app's, a role key or a mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
 }
 
 /// Answers a request that starts a workflow.
@@ -84,6 +96,8 @@ pub struct JobView {
     pub workflow: WorkflowId,
     pub node: String,
     pub mode: crate::order::Mode,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<RoleKey>,
     pub state: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::is_false;
-use crate::ComponentName;
 use crate::order::Mode;
+use crate::{ComponentName, RoleKey};
 
 /// The permissions that the vendor asks for one mode. Texts may contain templates over the install's id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +45,13 @@ pub struct NamedRole {
     /// The JSON text of a permission boundary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boundary: Option<String>,
+}
+
+impl NamedRole {
+    /// Returns what the role is called in an install stack.
+    pub fn key(&self) -> RoleKey {
+        RoleKey::derive(self.break_glass, &self.name)
+    }
 }
 
 /// One policy of a role.

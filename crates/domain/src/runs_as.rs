@@ -1,0 +1,141 @@
+//! Which role a component or an action takes, of those that the app version and the caller name.
+
+use freehold_protocol::RoleKey;
+use freehold_protocol::app_version::{Action, AppVersion, Component};
+use freehold_protocol::order::Mode;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::{PlanError, nearest};
+
+/// The role of one job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunsAs {
+    pub mode: Mode,
+    /// The named role that is taken instead of the mode's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<RoleKey>,
+}
+
+/// What is done under a role.
+#[derive(Debug, Clone, Copy)]
+pub enum Doing<'a> {
+    Deploy(&'a Component),
+    Trigger(&'a Action),
+}
+
+impl<'a> Doing<'a> {
+    /// Returns the roles that the app version gives it, the one that counts first: an action's of break-glass, its own,
+    /// and the first rule of the matrix that fits.
+    fn roles(self, version: &'a AppVersion) -> impl Iterator<Item = &'a str> {
+        let (kind, name, operation) = match self {
+            Self::Deploy(component) => ("component", component.name.as_str(), "deploy"),
+            Self::Trigger(action) => ("action", action.name.as_str(), "trigger"),
+        };
+        let own = match self {
+            Self::Deploy(component) => [component.settings.operation_roles.get(operation).map(String::as_str), None],
+            Self::Trigger(action) => [Some(action.break_glass_role.as_str()), Some(action.role.as_str())],
+        };
+        let fits = move |principal: &str| {
+            let of = principal.strip_prefix(kind).and_then(|rest| rest.strip_prefix(':'));
+            of.is_some_and(|of| of == "*" || of == name)
+        };
+        let rule = version.operation_roles.iter().find(|rule| rule.operation == operation && fits(&rule.principal));
+        own.into_iter().flatten().filter(|role| !role.is_empty()).chain(rule.map(|rule| rule.role.as_str()))
+    }
+}
+
+/// Returns the role of a job: `asked` by whoever starts it, else what the app version says, else nothing but the mode's.
+///
+/// # Errors
+/// [`PlanError::UnknownRole`] when the name that counts belongs to no role of the app.
+pub fn runs_as(
+    version: &AppVersion,
+    doing: Doing<'_>,
+    asked: Option<&str>,
+    mode: Mode,
+) -> Result<Option<RunsAs>, PlanError> {
+    let Some(name) = asked.or_else(|| doing.roles(version).next()) else { return Ok(None) };
+    called(version, name, mode).map(Some).ok_or_else(|| PlanError::UnknownRole {
+        app: version.app.to_string(),
+        role: name.to_owned(),
+        nearest: nearest(name, known(version).iter().map(String::as_str)),
+    })
+}
+
+/// Returns the role called `name`: as the config says it, by its key, or a mode's by the mode's word.
+fn called(version: &AppVersion, name: &str, mode: Mode) -> Option<RunsAs> {
+    let wanted = plain(name);
+    let of_mode = version.roles.iter().find(|role| role.mode.as_str() == wanted || plain(&role.name) == wanted);
+    if let Some(role) = of_mode {
+        return Some(RunsAs { mode: role.mode, role: None });
+    }
+    let named = version.named_roles.iter().find(|role| plain(&role.name) == wanted || role.key().as_str() == wanted)?;
+    let mode = if named.break_glass { Mode::BreakGlass } else { mode };
+    Some(RunsAs { mode, role: Some(named.key()) })
+}
+
+fn known(version: &AppVersion) -> Vec<String> {
+    let modes = version.roles.iter().map(|role| role.mode.as_str().to_owned());
+    modes.chain(version.named_roles.iter().map(|role| role.key().to_string())).collect()
+}
+
+/// Returns a name without the white space that templates may have.
+fn plain(name: &str) -> String {
+    name.split_whitespace().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn version(action: &Value, rules: &Value) -> AppVersion {
+        let mut said = json!({ "name": "restart", "timeout_secs": 60, "steps": [] });
+        said.as_object_mut().unwrap().extend(action.as_object().unwrap().clone());
+        serde_json::from_value(json!({
+            "format": 1,
+            "app": "shop",
+            "actions": [said],
+            "roles": [{ "mode": "provision", "name": "{{.nuon.install.id}}-provision", "policies": [] }],
+            "named_roles": [
+                { "name": "{{ .nuon.install.id }}-support", "enabled": true, "policies": [] },
+                { "name": "emergency", "break_glass": true, "policies": [] },
+            ],
+            "operation_roles": rules,
+        }))
+        .unwrap()
+    }
+
+    fn found(action: Value, rules: Value, asked: Option<&str>) -> Result<String, String> {
+        let version = version(&action, &rules);
+        let role = runs_as(&version, Doing::Trigger(&version.actions[0]), asked, Mode::Maintenance);
+        let said = |role: RunsAs| format!("{} {}", role.mode.as_str(), role.role.map(String::from).unwrap_or_default());
+        role.map(|role| role.map_or_else(String::new, said)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn whoever_starts_it_comes_before_break_glass_the_action_itself_and_the_matrix() {
+        let rules = json!([
+            { "principal": "component:*", "operation": "deploy", "role": "unknown" },
+            { "principal": "action:*", "operation": "trigger", "role": "{{.nuon.install.id}}-provision" },
+            { "principal": "action:restart", "operation": "trigger", "role": "unknown" },
+        ]);
+        let own = json!({ "role": "{{.nuon.install.id}}-support" });
+        let both = json!({ "role": "{{.nuon.install.id}}-support", "break_glass_role": "emergency" });
+
+        assert_eq!(found(json!({}), json!([]), None), Ok(String::new()));
+        assert_eq!(found(json!({}), rules.clone(), None), Ok("provision ".into()));
+        assert_eq!(found(own, rules.clone(), None), Ok("maintenance custom-support".into()));
+        assert_eq!(found(both.clone(), rules.clone(), None), Ok("break_glass break-glass-emergency".into()));
+        assert_eq!(found(both.clone(), rules.clone(), Some("provision")), Ok("provision ".into()));
+        assert_eq!(found(both, rules, Some("custom-support")), Ok("maintenance custom-support".into()));
+    }
+
+    #[test]
+    fn a_name_that_no_role_has_is_refused_with_the_nearest() {
+        let error = found(json!({}), json!([]), Some("custom-suport")).unwrap_err();
+
+        assert_eq!(error, "app `shop` has no role `custom-suport`; did you mean `custom-support`?");
+    }
+}

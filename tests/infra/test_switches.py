@@ -1,0 +1,155 @@
+"""An install stack with named roles on the local cloud: launched, switched one by one, rolled back, deleted."""
+
+import datetime
+import unittest
+
+from botocore.exceptions import ClientError
+
+import templates
+from templates import ACCOUNT
+from test_live import ENROLMENT, Cloud, settled, until
+
+INSTALL, STACK = "globex", "freehold-globex"
+GIVEN = {"EnrolmentSecret": ENROLMENT, "RunnerPrincipal": f"arn:aws:iam::{ACCOUNT}:root", "InputApiToken": "t0ken",
+         "InputDebug": "true", "InputReplicas": "3"}
+# By the switch: the role, and whether it is on unless the customer says otherwise.
+SWITCHES = {
+    "EnableProvision": ("provision", True), "EnableMaintenance": ("maintenance", True), "EnableDeprovision": ("deprovision", False),
+    "EnableBreakGlass": ("break-glass", False), "EnableCustomSupport": ("custom-support", True),
+}
+
+
+def moment(**ahead):
+    return (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(**ahead)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Switches(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cloud = Cloud()
+        cls.addClassCleanup(cls.cloud.stop)
+        cls.formation = cls.cloud.client("cloudformation", ACCOUNT)
+
+    def setUp(self):
+        asked = templates.parse(templates.rendered())["Parameters"]
+        needed = {name: "x" for name, parameter in asked.items() if "Default" not in parameter}
+        self.stack, self.out = self.cloud.stack(STACK, {**needed, **GIVEN}, ACCOUNT, TemplateBody=templates.rendered())
+        self.assertEqual(self.stack["StackStatus"], "CREATE_COMPLETE", self.stack.get("StackStatusReason"))
+        self.addCleanup(self.remove)
+        self.runner = self.cloud.assume(f"fh-{INSTALL}-runner")
+
+    def remove(self):
+        self.formation.delete_stack(StackName=STACK)
+        until(lambda: not self.kept(), "the stack is gone")
+        s3 = self.cloud.client("s3", ACCOUNT)
+        bucket = self.out["BucketName"]
+        for listed in s3.list_object_versions(Bucket=bucket).get("Versions", []):
+            s3.delete_object(Bucket=bucket, Key=listed["Key"], VersionId=listed["VersionId"])
+        s3.delete_bucket(Bucket=bucket)
+        self.cloud.client("ecr", ACCOUNT).delete_repository(repositoryName=self.out["RepositoryName"], force=True)
+
+    def kept(self):
+        try:
+            [stack] = self.formation.describe_stacks(StackName=STACK)["Stacks"]
+        except ClientError:
+            return False
+        return stack["StackStatus"] != "DELETE_COMPLETE"
+
+    def update(self, template=None, **changes):
+        body = {"TemplateBody": template} if template else {"UsePreviousTemplate": True}
+        keep = [{"ParameterKey": p["ParameterKey"], "UsePreviousValue": True} for p in self.stack["Parameters"]
+                if p["ParameterKey"] not in changes]
+        changed = [{"ParameterKey": key, "ParameterValue": value} for key, value in changes.items()]
+        self.formation.update_stack(StackName=STACK, Parameters=keep + changed, Capabilities=["CAPABILITY_NAMED_IAM"], **body)
+        return until(lambda: settled(self.formation, STACK), f"update of {STACK}")["StackStatus"]
+
+    def takes(self, role):
+        try:
+            return self.cloud.assume(f"fh-{INSTALL}-{role}", credentials=self.runner)
+        except ClientError as error:
+            self.assertIn("AccessDenied", error.response["Error"]["Code"])
+            return None
+
+    def works(self, session):
+        """Returns whether a session may do what every mode may."""
+        s3 = self.cloud.client("s3", credentials=session)
+        try:
+            s3.put_object(Bucket=self.out["BucketName"], Key="terraform/x", Body=b"x")
+        except ClientError as error:
+            self.assertRegex(error.response["Error"]["Code"], "AccessDenied|^403$|Forbidden")
+            return False
+        return True
+
+    def ids(self):
+        iam = self.cloud.client("iam", ACCOUNT)
+        return {role: iam.get_role(RoleName=f"fh-{INSTALL}-{role}")["Role"]["RoleId"] for role, _ in SWITCHES.values()}
+
+    def test_each_switch_takes_its_role_from_live_sessions_too_and_leaves_the_others(self):
+        ids, far = self.ids(), {"BreakGlassUntil": moment(hours=1)}
+        self.update(**far, **dict.fromkeys(SWITCHES, "true"))
+        sessions = {role: self.takes(role) for role, _ in SWITCHES.values()}
+
+        for switch, (role, _) in SWITCHES.items():
+            with self.subTest(switch):
+                self.assertEqual(self.update(**far, **{**dict.fromkeys(SWITCHES, "true"), switch: "false"}), "UPDATE_COMPLETE")
+
+                self.assertEqual({other for other, session in sessions.items() if not self.works(session)}, {role})
+                self.assertIsNone(self.takes(role))
+        self.assertEqual(self.ids(), ids, "no role was made again")
+
+    def test_what_is_on_is_what_the_defaults_say(self):
+        self.assertEqual({role: bool(self.takes(role)) for role, _ in SWITCHES.values()}, dict(SWITCHES.values()))
+
+    def test_sessions_of_before_are_worth_nothing_and_those_of_after_are(self):
+        before = self.takes("provision")
+        self.assertTrue(self.works(before))
+
+        self.update(RevokeSessionsBefore=moment(minutes=10))
+        self.assertFalse(self.works(before))
+        self.assertFalse(self.works(self.takes("maintenance")))
+
+        self.update(RevokeSessionsBefore=moment(minutes=-10))
+        self.assertTrue(self.works(self.takes("provision")))
+
+    def test_break_glass_opens_until_its_moment_and_closes_by_itself(self):
+        self.update(EnableBreakGlass="true")
+        self.assertIsNone(self.takes("break-glass"), "a moment that is past")
+
+        self.update(EnableBreakGlass="true", BreakGlassUntil=moment(seconds=8))
+        session = self.takes("break-glass")
+        self.assertTrue(self.works(session))
+
+        until(lambda: not self.works(session), "nobody changes anything, and it is over")
+        self.assertIsNone(self.takes("break-glass"))
+
+    def test_a_template_that_cannot_be_made_is_rolled_back_and_everything_works_as_before(self):
+        broken = templates.rendered().replace("RepositoryName: fh-globex\n", "RepositoryName: fh-globex\n      Nonsense: !GetAtt Key.Nothing\n")
+        self.assertNotEqual(broken, templates.rendered())
+
+        try:
+            status = self.update(template=broken)
+        except ClientError as refused:
+            self.assertRegex(str(refused), "Nonsense|Nothing|ValidationError")
+            status = "refused"
+
+        self.assertIn(status, ("UPDATE_ROLLBACK_COMPLETE", "refused"))
+        self.assertTrue(self.works(self.takes("provision")))
+
+    def test_after_deletion_only_what_keeps_data_is_left(self):
+        self.formation.delete_stack(StackName=STACK)
+        until(lambda: not self.kept(), "the stack is gone")
+
+        tagging = self.cloud.client("resourcegroupstaggingapi", ACCOUNT)
+        found = tagging.get_resources(TagFilters=[{"Key": "freehold:install", "Values": [INSTALL]}])["ResourceTagMappingList"]
+        # Stacks of the local cloud tag no buckets; keys of other tests' stacks are still there.
+        kinds = {tagged["ResourceARN"].split(":")[2] for tagged in found} - {"s3"}
+        self.cloud.client("s3", ACCOUNT).head_bucket(Bucket=self.out["BucketName"])
+        iam = self.cloud.client("iam", ACCOUNT)
+        named = [role["RoleName"] for role in iam.list_roles()["Roles"] if INSTALL in role["RoleName"]]
+        named += [policy["PolicyName"] for policy in iam.list_policies(Scope="Local")["Policies"] if INSTALL in policy["PolicyName"]]
+        secrets = [s["Name"] for s in self.cloud.client("secretsmanager", ACCOUNT).list_secrets()["SecretList"] if INSTALL in s["Name"]]
+
+        retained = [name for name, resource in templates.parse(templates.rendered())["Resources"].items()
+                    if resource.get("DeletionPolicy") == "RetainExceptOnCreate"]
+        self.assertEqual((sorted(retained), kinds), (["Bucket", "Key", "Repository"], {"ecr", "kms"}))
+        self.assertEqual((named, secrets), ([], []))
