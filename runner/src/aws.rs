@@ -3,9 +3,12 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_config::{BehaviorVersion, ConfigLoader, Region, SdkConfig};
 use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use aws_smithy_http_client::{Builder, Connector};
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::sdk_config::SharedHttpClient;
@@ -19,15 +22,23 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Returns what AWS clients are made from: the default chain of settings and, without `credentials`, of credentials
 /// (environment, profile, container, instance metadata).
 pub async fn sdk_config(region: &str, credentials: Option<SharedCredentialsProvider>) -> SdkConfig {
-    let mut loader = aws_config::defaults(BehaviorVersion::latest())
-        .region(Region::new(region.to_owned()))
-        .http_client(http_client())
-        .retry_config(RetryConfig::standard().with_max_attempts(3))
-        .timeout_config(timeouts(ATTEMPT, OPERATION));
+    let mut loader = loader().region(Region::new(region.to_owned()));
     if let Some(credentials) = credentials {
         loader = loader.credentials_provider(credentials);
     }
     loader.load().await
+}
+
+/// Returns the same in the region that every AWS tool takes.
+pub async fn default_config() -> SdkConfig {
+    loader().load().await
+}
+
+fn loader() -> ConfigLoader {
+    aws_config::defaults(BehaviorVersion::latest())
+        .http_client(http_client())
+        .retry_config(RetryConfig::standard().with_max_attempts(3))
+        .timeout_config(timeouts(ATTEMPT, OPERATION))
 }
 
 /// Returns deadlines for calls of which one try may take `attempt` and all together `operation`.
@@ -44,7 +55,15 @@ fn http_client() -> SharedHttpClient {
     static CLIENT: OnceLock<SharedHttpClient> = OnceLock::new();
     CLIENT
         .get_or_init(|| {
-            aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https()
+            // Proxies as every tool reads them: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`.
+            let proxies = ProxyConfig::from_env();
+            Builder::new().build_with_connector_fn(move |settings, components| {
+                let mut connector = Connector::builder();
+                connector.set_connector_settings(settings.cloned());
+                connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
+                connector.set_proxy_config(Some(proxies.clone()));
+                connector.tls_provider(Provider::Rustls(CryptoMode::Ring)).build()
+            })
         })
         .clone()
 }

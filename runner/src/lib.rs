@@ -33,6 +33,7 @@ pub mod running;
 pub mod sandbox;
 pub mod spool;
 pub mod sqs;
+pub mod stack;
 pub mod start;
 pub mod turns;
 pub mod verify;

@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use freehold_runner::aws;
 use freehold_runner::config::{Config, ConfigError, Role};
 use freehold_runner::doctor;
+use freehold_runner::stack::StackSource;
 use freehold_runner::start::{self, Exit};
 use tracing_subscriber::EnvFilter;
 
@@ -23,15 +24,17 @@ struct Cli {
 
 const AFTER_HELP: &str = "\
 Exit codes:
-  0  drained after SIGTERM or SIGINT: running jobs ended and reports went out (doctor: all is well)
+  0  drained: running jobs ended and reports went out, after SIGTERM or SIGINT, or because the install stack of `--stack`
+     changed and the runner has to be started again with what it says now (doctor: all is well)
   1  stopped at once by a second signal, or the state directory cannot be used (doctor: something is blocked)
-  2  the command line or the config file is wrong
+  2  the command line, the config file or the install stack is wrong
   3  AWS refused it for too long: it cannot enrol, or cannot take orders
 
 Environment: RUST_LOG (info), AWS_ENDPOINT_URL, and AWS credentials as every AWS tool reads them; on EC2 none is needed.
 
 Try first:
-  freehold-runner doctor --config /etc/freehold/runner.toml";
+  freehold-runner doctor --config /etc/freehold/runner.toml
+  freehold-runner doctor --stack freehold-globex";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -40,19 +43,29 @@ enum Command {
         /// Whose work to do: an install's, or the tenant's builds.
         #[arg(long, value_enum)]
         role: Role,
-        /// The config file that the install stack writes.
-        #[arg(long)]
-        config: PathBuf,
+        #[command(flatten)]
+        from: From,
     },
     /// Say what works and what is blocked, and how to unblock it; changes nothing.
     Doctor {
-        /// The config file that the install stack writes.
-        #[arg(long)]
-        config: PathBuf,
+        #[command(flatten)]
+        from: From,
         /// Whose work the runner does.
         #[arg(long, value_enum, default_value = "install")]
         role: Role,
     },
+}
+
+/// Where the runner reads what it has to know.
+#[derive(Debug, Clone, clap::Args)]
+#[group(required = true, multiple = false, id = "source")]
+struct From {
+    /// A config file, as `freehold install runner-config` writes it.
+    #[arg(long, value_name = "FILE", group = "source")]
+    config: Option<PathBuf>,
+    /// The install stack of this account and region: its outputs are the config, read again every ten minutes.
+    #[arg(long, value_name = "NAME", group = "source")]
+    stack: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -61,17 +74,11 @@ fn main() -> ExitCode {
     // Fails only when a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let command = Cli::parse().command;
-    let (Command::Run { role, config } | Command::Doctor { role, config }) = &command;
-    let config = match Config::load(config, *role) {
-        Ok(config) => config,
-        Err(error @ ConfigError::Malformed { .. }) => return fail(2, &error.to_string()),
-        Err(error) => return fail(2, &aws::explain(&error)),
-    };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(1, &format!("cannot start: {error}")),
     };
-    runtime.block_on(dispatch(&command, config))
+    runtime.block_on(dispatch(&command))
 }
 
 fn fail(code: u8, message: &str) -> ExitCode {
@@ -79,9 +86,23 @@ fn fail(code: u8, message: &str) -> ExitCode {
     ExitCode::from(code)
 }
 
-async fn dispatch(command: &Command, config: Config) -> ExitCode {
+async fn dispatch(command: &Command) -> ExitCode {
+    let (Command::Run { role, from } | Command::Doctor { role, from }) = command;
+    let (config, source) = match (&from.config, &from.stack) {
+        (Some(path), _) => (Config::load(path, *role).map_err(explained), None),
+        (None, Some(name)) => {
+            let source = StackSource::of(name, *role).await;
+            (source.read().await.map_err(|error| aws::explain(&error)), Some(source))
+        }
+        // INVARIANT: the command line has one of them.
+        (None, None) => return fail(2, "give `--config FILE` or `--stack NAME`"),
+    };
+    let config = match config {
+        Ok(config) => config,
+        Err(message) => return fail(2, &message),
+    };
     match command {
-        Command::Run { .. } => match start::run(config).await {
+        Command::Run { .. } => match start::run(config, source).await {
             Ok(Exit::Drained) => ExitCode::SUCCESS,
             Ok(Exit::Stopped) => ExitCode::from(1),
             Ok(Exit::Denied) => ExitCode::from(3),
@@ -92,5 +113,12 @@ async fn dispatch(command: &Command, config: Config) -> ExitCode {
             print!("{}", doctor::text(&findings));
             if findings.iter().all(doctor::Finding::is_well) { ExitCode::SUCCESS } else { ExitCode::from(1) }
         }
+    }
+}
+
+fn explained(error: ConfigError) -> String {
+    match error {
+        ConfigError::Malformed { .. } => error.to_string(),
+        ConfigError::Unreadable { .. } | ConfigError::Value { .. } => aws::explain(&error),
     }
 }

@@ -27,6 +27,7 @@ use crate::mode::Roles;
 use crate::report::Reporter;
 use crate::spool::{Spool, SpoolError, sender};
 use crate::sqs::{SqsInbox, SqsOutbox};
+use crate::stack::StackSource;
 use crate::turns::Turns;
 use crate::verify::Trust;
 use crate::watchdog::supervise;
@@ -74,11 +75,11 @@ pub enum StartError {
     Signals(#[source] std::io::Error),
 }
 
-/// Runs the runner of `config` until it is told to stop.
+/// Runs the runner of `config` until it is told to stop, or until `source` says something else than `config`.
 ///
 /// # Errors
 /// A [`StartError`] when it cannot start.
-pub async fn run(config: Config) -> Result<Exit, StartError> {
+pub async fn run(config: Config, source: Option<StackSource>) -> Result<Exit, StartError> {
     let config = Arc::new(config);
     let _lock = lock_state_dir(&config.state_dir)?;
     let identity = Arc::new(Identity::load_or_make(&config.state_dir)?);
@@ -96,7 +97,19 @@ pub async fn run(config: Config) -> Result<Exit, StartError> {
         config.install
     );
     let secrets = aws_sdk_secretsmanager::Client::new(&sdk);
-    Ok(supervise_loops(&agent, &spool, &outbox, secrets, identity.public_key()).await)
+    let changed = async {
+        match &source {
+            Some(source) => source.changed(&config).await,
+            None => std::future::pending().await,
+        }
+        info!("The install stack says something new; this runner goes down to be started again with it");
+        agent.drain.advance(Phase::Draining);
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        exit = supervise_loops(&agent, &spool, &outbox, secrets, identity.public_key()) => Ok(exit),
+        () = changed => Ok(Exit::Drained),
+    }
 }
 
 fn assemble(

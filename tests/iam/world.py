@@ -119,7 +119,7 @@ class World:
         name, account = f"tenant{t}", f"{1000 + t:04d}".ljust(12, "1")
         env = Env(self.tenant_template, account, {
             "AWS::StackName": f"freehold-{name}", "TenantName": name, "DeployBucket": f"fh-{name}-{account}-{REGION}",
-            "TableKeyArn": "", "SourceRoles": ""})
+            "TableKeyArn": "", "SourceRoles": "", "RunnerUrl": "", "RunnerSha256": ""})
         resources = self.tenant_template["Resources"]
         for kind, logical in ROLES.items():
             properties = env.resolve(resources[f"{logical}Role"]["Properties"])

@@ -33,10 +33,11 @@ SAMPLE = {
     "PROVISION_MANAGED": '\n        - "arn:aws:iam::aws:policy/AmazonS3FullAccess"', "MAINTENANCE_MANAGED": "", "DEPROVISION_MANAGED": "",
     "PROVISION_POLICIES": json.dumps([{"PolicyName": "tables", "PolicyDocument": {"Version": "2012-10-17", "Statement": [
         {"Effect": "Allow", "Action": ["dynamodb:CreateTable", "iam:CreateRole", "iam:GetRole"], "Resource": "*"}]}}]),
-    "MAINTENANCE_POLICIES": "[]", "DEPROVISION_POLICIES": "[]",
+    "MAINTENANCE_POLICIES": "[]", "DEPROVISION_POLICIES": "[]", "PRIVATE_VALUES": '"true", "false"',
+    "RUNNER_URL": "https://releases.example/freehold-runner", "RUNNER_DIGEST": "0" * 64,
     # An app that asks the customer nothing and names no roles; `rendered` is one that does both.
     **dict.fromkeys(("NAMED_SWITCHES", "NAMED_LABELS", "NAMED_PARAMETERS", "NAMED_CONDITIONS", "NAMED_TAKEN", "NAMED_ROLES", "NAMED_ALL",
-                     "NAMED_LIMITS", "NAMED_BASE", "NAMED_OUTPUTS", "INPUT_GROUPS", "INPUT_LABELS", "INPUT_PARAMETERS", "INPUT_CONDITIONS", "INPUT_SECRETS_READ",
+                     "NAMED_LIMITS", "NAMED_BASE", "NAMED_OUTPUTS", "NAMED_RULES", "INPUT_GROUPS", "INPUT_LABELS", "INPUT_PARAMETERS", "INPUT_CONDITIONS", "INPUT_SECRETS_READ",
                      "INPUT_SECRETS", "INPUT_OUTPUTS"), ""),
 }
 

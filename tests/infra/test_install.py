@@ -10,7 +10,9 @@ from templates import INSTALL, as_list, of_type, properties, statements
 
 MODES = ("Provision", "Maintenance", "Deprovision")
 TYPES = {
-    "AWS::ECR::Repository", "AWS::IAM::InstanceProfile", "AWS::IAM::ManagedPolicy", "AWS::IAM::Role", "AWS::KMS::Alias",
+    "AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::InternetGateway", "AWS::EC2::LaunchTemplate", "AWS::EC2::Route",
+    "AWS::EC2::RouteTable", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet", "AWS::EC2::SubnetRouteTableAssociation", "AWS::EC2::VPC",
+    "AWS::EC2::VPCEndpoint", "AWS::EC2::VPCGatewayAttachment", "AWS::ECR::Repository", "AWS::IAM::InstanceProfile", "AWS::IAM::ManagedPolicy", "AWS::IAM::Role", "AWS::KMS::Alias",
     "AWS::KMS::Key", "AWS::S3::Bucket", "AWS::SecretsManager::Secret",
 }
 PLACEHOLDERS = {
@@ -19,7 +21,7 @@ PLACEHOLDERS = {
     "MAINTENANCE_POLICIES", "MAINTENANCE_MANAGED", "DEPROVISION_POLICIES", "DEPROVISION_MANAGED",
     "INPUT_GROUPS", "INPUT_LABELS", "INPUT_PARAMETERS", "INPUT_CONDITIONS", "INPUT_SECRETS_READ", "INPUT_SECRETS",
     "INPUT_OUTPUTS", "NAMED_SWITCHES", "NAMED_LABELS", "NAMED_PARAMETERS", "NAMED_CONDITIONS", "NAMED_TAKEN", "NAMED_ROLES", "NAMED_ALL",
-    "NAMED_LIMITS", "NAMED_BASE", "NAMED_OUTPUTS",
+    "NAMED_LIMITS", "NAMED_BASE", "NAMED_OUTPUTS", "NAMED_RULES", "PRIVATE_VALUES", "RUNNER_URL", "RUNNER_DIGEST",
 }
 # What the golden template's texts say (crates/app/tests/use_cases/render_stack.rs).
 HOSTILE = '%{TENANT_KEY} " }, Evil: {Type: String}\n  Evil: !Sub "${AWS::AccountId}" \\ # \u2028é…'
@@ -140,6 +142,27 @@ class Install(unittest.TestCase):
         self.assertEqual(bucket["VersioningConfiguration"], {"Status": "Enabled"})
         self.assertEqual(encryption["SSEAlgorithm"], "aws:kms")
         self.assertEqual(expires, {"logs/", "plans/"})
+
+    def test_nothing_listens_and_one_rule_lets_out(self):
+        group = properties(self.template, "SecurityGroup")
+        [rule] = group["SecurityGroupEgress"]
+
+        self.assertNotIn("SecurityGroupIngress", group)
+        self.assertEqual((rule["FromPort"], rule["ToPort"], rule["CidrIp"]), ({"Ref": "EgressPort"}, {"Ref": "EgressPort"}, {"Ref": "EgressCidr"}))
+        for name, endpoint in of_type(self.template, "AWS::EC2::VPCEndpoint").items():
+            if name != "S3Endpoint":
+                self.assertEqual(endpoint["Properties"]["SecurityGroupIds"], [{"Ref": "EndpointSecurityGroup"}])
+
+    def test_the_machines_metadata_takes_a_token_and_no_second_hop(self):
+        data = properties(self.template, "Machine")["LaunchTemplateData"]
+
+        self.assertEqual(data["MetadataOptions"], {"HttpEndpoint": "enabled", "HttpTokens": "required", "HttpPutResponseHopLimit": 1})
+        self.assertTrue(data["BlockDeviceMappings"][0]["Ebs"]["Encrypted"])
+
+    def test_endpoints_are_not_offered_when_the_queues_are_in_another_region(self):
+        elsewhere = templates.parse(templates.install_text(PRIVATE_VALUES='"false"'))
+
+        self.assertEqual(elsewhere["Parameters"]["PrivateEndpoints"]["AllowedValues"], ["false"])
 
     def test_it_is_bound_to_one_account_and_one_region(self):
         self.assertEqual(self.template["Mappings"], {"BoundTo": {templates.REGION: {templates.ACCOUNT: INSTALL}}})

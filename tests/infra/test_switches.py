@@ -6,7 +6,7 @@ import unittest
 from botocore.exceptions import ClientError
 
 import templates
-from templates import ACCOUNT
+from templates import ACCOUNT, REGION
 from test_live import ENROLMENT, Cloud, settled, until
 
 INSTALL, STACK = "globex", "freehold-globex"
@@ -23,20 +23,27 @@ def moment(**ahead):
     return (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(**ahead)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class Switches(unittest.TestCase):
+class Launched(unittest.TestCase):
+    """What the tests of a launched stack share."""
+
     @classmethod
     def setUpClass(cls):
         cls.cloud = Cloud()
         cls.addClassCleanup(cls.cloud.stop)
         cls.formation = cls.cloud.client("cloudformation", ACCOUNT)
+        cls.cloud.client("s3", ACCOUNT).create_bucket(Bucket="templates-of-a-test", CreateBucketConfiguration={"LocationConstraint": REGION})
 
-    def setUp(self):
+    def by_address(self, template):
+        """Returns a template as CloudFormation takes one that is too large for a request."""
+        self.cloud.client("s3", ACCOUNT).put_object(Bucket="templates-of-a-test", Key="install.yaml", Body=template.encode())
+        return {"TemplateURL": f"https://s3.{REGION}.amazonaws.com/templates-of-a-test/install.yaml"}
+
+    def launch(self, **changes):
         asked = templates.parse(templates.rendered())["Parameters"]
         needed = {name: "x" for name, parameter in asked.items() if "Default" not in parameter}
-        self.stack, self.out = self.cloud.stack(STACK, {**needed, **GIVEN}, ACCOUNT, TemplateBody=templates.rendered())
+        self.stack, self.out = self.cloud.stack(STACK, {**needed, **GIVEN, **changes}, ACCOUNT, **self.by_address(templates.rendered()))
         self.assertEqual(self.stack["StackStatus"], "CREATE_COMPLETE", self.stack.get("StackStatusReason"))
         self.addCleanup(self.remove)
-        self.runner = self.cloud.assume(f"fh-{INSTALL}-runner")
 
     def remove(self):
         self.formation.delete_stack(StackName=STACK)
@@ -56,12 +63,20 @@ class Switches(unittest.TestCase):
         return stack["StackStatus"] != "DELETE_COMPLETE"
 
     def update(self, template=None, **changes):
-        body = {"TemplateBody": template} if template else {"UsePreviousTemplate": True}
+        body = self.by_address(template) if template else {"UsePreviousTemplate": True}
         keep = [{"ParameterKey": p["ParameterKey"], "UsePreviousValue": True} for p in self.stack["Parameters"]
                 if p["ParameterKey"] not in changes]
         changed = [{"ParameterKey": key, "ParameterValue": value} for key, value in changes.items()]
         self.formation.update_stack(StackName=STACK, Parameters=keep + changed, Capabilities=["CAPABILITY_NAMED_IAM"], **body)
         return until(lambda: settled(self.formation, STACK), f"update of {STACK}")["StackStatus"]
+
+
+class Switches(Launched):
+    """The switches of the modes, the break-glass moment, rollback and deletion."""
+
+    def setUp(self):
+        self.launch()
+        self.runner = self.cloud.assume(f"fh-{INSTALL}-runner")
 
     def takes(self, role):
         try:
@@ -112,7 +127,9 @@ class Switches(unittest.TestCase):
         self.assertTrue(self.works(self.takes("provision")))
 
     def test_break_glass_opens_until_its_moment_and_closes_by_itself(self):
-        self.update(EnableBreakGlass="true")
+        with self.assertRaisesRegex(ClientError, "BreakGlassUntil has to say when"):
+            self.update(EnableBreakGlass="true")
+        self.update(EnableBreakGlass="true", BreakGlassUntil=moment(minutes=-1))
         self.assertIsNone(self.takes("break-glass"), "a moment that is past")
 
         self.update(EnableBreakGlass="true", BreakGlassUntil=moment(seconds=8))
@@ -153,3 +170,72 @@ class Switches(unittest.TestCase):
                     if resource.get("DeletionPolicy") == "RetainExceptOnCreate"]
         self.assertEqual((sorted(retained), kinds), (["Bucket", "Key", "Repository"], {"ecr", "kms"}))
         self.assertEqual((named, secrets), ([], []))
+
+
+class Machine(Launched):
+    """The runner's own machine and network. The local cloud makes no machine; it keeps what would make one."""
+
+    PROGRAM = {"RunnerPrincipal": "", "RunnerUrl": "https://releases.example/freehold-runner", "RunnerSha256": "0" * 64}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.ec2, cls.scaling = (cls.cloud.client(service, ACCOUNT) for service in ("ec2", "autoscaling"))
+
+    def group(self):
+        [group] = self.scaling.describe_auto_scaling_groups(AutoScalingGroupNames=[f"fh-{INSTALL}-runner"])["AutoScalingGroups"]
+        return group
+
+    def ours(self, what, key):
+        filters = [{"Name": "tag:freehold:part", "Values": ["runner"]}]
+        return getattr(self.ec2, f"describe_{what}")(Filters=filters)[key]
+
+    def test_one_machine_works_in_a_network_of_its_own_until_the_kill_switch(self):
+        self.launch(**self.PROGRAM)
+        [network], [subnet] = self.ours("vpcs", "Vpcs"), self.ours("subnets", "Subnets")
+
+        self.assertEqual((self.group()["MinSize"], self.group()["MaxSize"], self.group()["DesiredCapacity"]), (0, 1, 1))
+        self.assertEqual(self.group()["VPCZoneIdentifier"], subnet["SubnetId"])
+        self.assertEqual((subnet["VpcId"], self.ours("vpc_endpoints", "VpcEndpoints")), (network["VpcId"], []))
+        roles = self.cloud.client("iam", ACCOUNT).list_roles()["Roles"]
+
+        self.assertEqual(self.update(EnableRunner="false"), "UPDATE_COMPLETE")
+
+        self.assertEqual(self.group()["DesiredCapacity"], 0)
+        self.assertEqual(self.cloud.client("iam", ACCOUNT).list_roles()["Roles"], roles, "nothing else changes")
+
+    def test_with_endpoints_there_is_no_way_to_the_internet(self):
+        self.launch(**self.PROGRAM, PrivateEndpoints="true")
+        services = {one["ServiceName"].partition("eu-west-1.")[2] for one in self.ours("vpc_endpoints", "VpcEndpoints")}
+
+        self.assertEqual(services, {"sqs", "sts", "ecr.api", "ecr.dkr", "kms", "logs", "secretsmanager", "cloudformation", "autoscaling", "s3"})
+        self.assertEqual(self.ours("internet_gateways", "InternetGateways"), [])
+        [routes] = self.ours("route_tables", "RouteTables")
+        self.assertNotIn("0.0.0.0/0", [route.get("DestinationCidrBlock") for route in routes["Routes"]])
+
+    def test_in_a_network_of_the_customers_it_makes_none(self):
+        vpc = self.ec2.create_vpc(CidrBlock="10.9.0.0/24")["Vpc"]["VpcId"]
+        subnets = [self.ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.9.0.{n}/28")["Subnet"]["SubnetId"] for n in (0, 16)]
+
+        self.launch(**self.PROGRAM, VpcId=vpc, SubnetIds=",".join(subnets))
+
+        self.assertEqual(self.ours("vpcs", "Vpcs"), [])
+        self.assertEqual(self.group()["VPCZoneIdentifier"], ",".join(subnets))
+        [guard] = self.ours("security_groups", "SecurityGroups")
+        self.assertEqual((guard["VpcId"], guard["IpPermissions"], len(guard["IpPermissionsEgress"])), (vpc, [], 1))
+
+    def test_a_machine_without_its_program_or_a_network_without_its_subnets_is_refused(self):
+        for changes, said in (({"RunnerPrincipal": ""}, "RunnerSha256"), ({"VpcId": "vpc-0123456789abcdef0"}, "SubnetIds")):
+            with self.assertRaisesRegex(ClientError, said):
+                self.launch(**changes)
+
+    def test_after_deletion_nothing_of_the_machine_is_left(self):
+        self.launch(**self.PROGRAM, PrivateEndpoints="true")
+        self.formation.delete_stack(StackName=STACK)
+        until(lambda: not self.kept(), "the stack is gone")
+
+        left = [self.ours(what, key) for what, key in (
+            ("vpcs", "Vpcs"), ("subnets", "Subnets"), ("route_tables", "RouteTables"), ("security_groups", "SecurityGroups"),
+            ("vpc_endpoints", "VpcEndpoints"), ("internet_gateways", "InternetGateways"))]
+        self.assertEqual(left, [[]] * 6)
+        self.assertEqual(self.scaling.describe_auto_scaling_groups()["AutoScalingGroups"], [])

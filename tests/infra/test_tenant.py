@@ -273,7 +273,7 @@ class Tenant(unittest.TestCase):
 
         self.assertEqual(set(self.template["Parameters"]), code | definitions | {
             "TenantName", "DeployBucket", "Architecture", "TableKeyArn", "LogRetentionDays", "AlarmEmail", "BuildRunnerPrincipal",
-            "SourceRoles"})
+            "SourceRoles", "RunnerUrl", "RunnerSha256"})
         self.assertEqual(set(self.template["Outputs"]), {
             "ApiUrl", "TableName", "DeployBucket", "ReportsQueueUrl", "BuildQueueUrl", "RepositoryName", "SigningKeyId",
             "BuildRoleArn", "AlarmsTopicArn"})

@@ -76,6 +76,7 @@ fn place() -> Place {
         orders_queue_url: "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme-globex.fifo".to_owned(),
         reports_queue_url: "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme-reports".to_owned(),
         root_key: key(),
+        runner: None,
     }
 }
 

@@ -20,13 +20,20 @@ pub(crate) enum Template {
     Body(String),
     /// The address of an object in S3.
     Url(String),
+    /// The same, with what is there.
+    Object {
+        address: String,
+        body: String,
+    },
 }
 
 impl Template {
     /// Returns whether a parameter of the stack may be one of the template still: one that is not must not be given.
     fn may_have_parameter(&self, name: &str) -> bool {
         match self {
-            Self::Body(body) => body.lines().any(|line| line.trim_start().starts_with(&format!("{name}:"))),
+            Self::Body(body) | Self::Object { body, .. } => {
+                body.lines().any(|line| line.trim_start().starts_with(&format!("{name}:")))
+            }
             Self::Url(_) => true,
         }
     }
@@ -128,7 +135,7 @@ impl Stacks {
                 )));
             }
             Template::Body(body) => create.template_body(body),
-            Template::Url(url) => create.template_url(url),
+            Template::Url(url) | Template::Object { address: url, .. } => create.template_url(url),
         };
         let create = match kind {
             ChangeSetType::Create => create.on_stack_failure(OnStackFailure::Rollback),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use aws_config::SdkConfig;
 use freehold_protocol::Digest;
 use serde_json::json;
 
@@ -11,9 +12,12 @@ use crate::context::Context;
 use crate::error::{Doing, Error, Result};
 use crate::output::Table;
 use crate::progress::Progress;
+use crate::tenant::Bucket;
 
 /// The stack parameter with the enrolment secret.
 const SECRET: &str = "EnrolmentSecret";
+/// The largest template that a request carries, in bytes (AWS CloudFormation quotas, "Template body size in a request").
+const MOST_IN_A_REQUEST: usize = 51_200;
 
 impl Launch {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
@@ -25,8 +29,8 @@ impl Launch {
         if !parameters.contains_key(SECRET) && stacks.find(&name).await?.is_none() {
             return Err(Error::invalid("the first launch needs the enrolment secret; pass `--secret-file FILE`"));
         }
-        let change =
-            Change { stack: name.clone(), template: Template::Body(template), parameters, tags: BTreeMap::new() };
+        let template = self.handed_over(&config, template).await?;
+        let change = Change { stack: name.clone(), template, parameters, tags: BTreeMap::new() };
         let progress = Progress::start();
         let (outcome, stack) = stacks.apply(&change, &progress).await?;
         drop(progress);
@@ -58,6 +62,24 @@ impl Launch {
                 "`{path}` has the digest {found}, not {wanted}; ask the vendor for the right template"
             ))),
             Some(_) | None => Ok(template),
+        }
+    }
+
+    /// Returns the template as CloudFormation takes it: a large one from the bucket.
+    async fn handed_over(&self, config: &SdkConfig, template: String) -> Result<Template> {
+        match &self.template_bucket {
+            Some(name) => {
+                let bucket = Bucket::new(config, name.clone());
+                let key = format!("freehold/{}.yaml", Digest::of(template.as_bytes()).hex());
+                bucket.put(&key, template.as_bytes()).await?;
+                Ok(Template::Object { address: bucket.address(&key).await?, body: template })
+            }
+            None if template.len() > MOST_IN_A_REQUEST => Err(Error::invalid(format!(
+                "the template has {} bytes, and CloudFormation takes more than {MOST_IN_A_REQUEST} from S3 only; pass \
+                 `--template-bucket` with a bucket of this account",
+                template.len()
+            ))),
+            None => Ok(Template::Body(template)),
         }
     }
 

@@ -101,6 +101,8 @@ pub(crate) struct Inputs {
 Examples:
   freehold install stack globex -o globex.yaml
   freehold install stack globex -o globex.yaml --link    with a link that opens the customer's console
+  freehold install stack globex --diff                   what changes against the version that is deployed
+  freehold install stack globex --diff old.yaml          what changes against a template that you have
 
 The template's SHA-256 goes to stderr: tell it the customer on another way.")]
 pub(crate) struct Stack {
@@ -111,6 +113,9 @@ pub(crate) struct Stack {
     /// Put the template into the tenant's bucket and print a quick-create link to it, valid for 12 hours.
     #[arg(long)]
     link: bool,
+    /// Show only the lines that differ from a template, or from that of the version that is deployed. Exit code 0 all the same.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = ["output", "link"])]
+    diff: Option<Option<PathBuf>>,
 }
 
 /// Launch or update an install stack, as the customer.
@@ -133,6 +138,9 @@ pub(crate) struct Launch {
     /// What the vendor says is the template's SHA-256; another template is refused.
     #[arg(long, value_name = "DIGEST")]
     digest: Option<Digest>,
+    /// A bucket of this account to put the template into: CloudFormation takes more than 51,200 bytes from S3 only.
+    #[arg(long, value_name = "BUCKET")]
+    template_bucket: Option<String>,
     /// A stack parameter.
     #[arg(long = "parameter", value_name = "NAME=VALUE")]
     parameters: Vec<Parameter>,

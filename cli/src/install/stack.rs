@@ -1,10 +1,13 @@
 //! `freehold install stack`: the template, its SHA-256, and a link.
 
+use std::path::Path;
 use std::time::Duration;
 
 use freehold_protocol::Digest;
 use freehold_protocol::api::{InstallStack, InstallView, TenantView};
 use serde::Serialize;
+use serde_json::json;
+use similar::TextDiff;
 use url::Url;
 
 use super::Stack;
@@ -33,12 +36,9 @@ impl Stack {
         let path = ["v1", "installs", self.install.as_str(), "stack"];
         let stack: InstallStack = patiently(&progress, async || api.get(&path).await).await?;
         drop(progress);
-        let found = Digest::of(stack.template.as_bytes());
-        if found != stack.digest {
-            return Err(Error::internal(format!(
-                "the template has the digest {found}, not {}; do not use it",
-                stack.digest
-            )));
+        check(&stack)?;
+        if let Some(other) = &self.diff {
+            return self.differing(context, &api, &stack, other.as_deref()).await;
         }
         if let Some(path) = &self.output {
             std::fs::write(path, &stack.template).doing(format!("write `{}`", path.display()))?;
@@ -60,6 +60,34 @@ impl Stack {
         Ok(())
     }
 
+    /// Shows what of the template is other than in `file`, or than in the template of the version that is deployed.
+    async fn differing(&self, context: &Context, api: &Api, stack: &InstallStack, file: Option<&Path>) -> Result<()> {
+        let (from, before) = match file {
+            Some(path) => {
+                let text = std::fs::read_to_string(path).doing(format!("read the template `{}`", path.display()))?;
+                (path.display().to_string(), text)
+            }
+            None => {
+                let install: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
+                let deployed = install.version.ok_or_else(|| {
+                    Error::conflict(format!(
+                        "nothing is deployed to install `{}` yet; pass `--diff FILE` with a template to compare with",
+                        self.install
+                    ))
+                })?;
+                let path = ["v1", "installs", self.install.as_str(), "stacks", deployed.as_str()];
+                let before: InstallStack = api.get(&path).await?;
+                check(&before)?;
+                (format!("version {}", short(&before.version)), before.template)
+            }
+        };
+        let to = format!("version {}", short(&stack.version));
+        let lines = TextDiff::from_lines(&before, &stack.template);
+        let text = lines.unified_diff().context_radius(2).header(&from, &to).to_string();
+        let value = json!({ "from": from, "to": to, "equal": text.is_empty(), "diff": text });
+        context.out.show(&value, |_| if text.is_empty() { "the templates are equal".to_owned() } else { text.clone() })
+    }
+
     async fn published(&self, api: &Api, stack: &InstallStack) -> Result<String> {
         let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
         let install: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
@@ -70,6 +98,19 @@ impl Stack {
         let address = bucket.presigned(&key, LINK_LIFE).await?;
         quick_create(&install.region, &stack.stack_name, &address)
     }
+}
+
+/// Refuses a template that is not the one that its digest names.
+fn check(stack: &InstallStack) -> Result<()> {
+    let found = Digest::of(stack.template.as_bytes());
+    if found == stack.digest {
+        return Ok(());
+    }
+    Err(Error::internal(format!("the template has the digest {found}, not {}; do not use it", stack.digest)))
+}
+
+fn short(digest: &Digest) -> &str {
+    digest.hex().get(..12).unwrap_or_default()
 }
 
 /// Returns the address of the console's page that makes a stack (AWS CloudFormation user guide, "Create quick-create

@@ -72,6 +72,8 @@ impl Deploy {
             ("AlarmEmail", self.alarm_email.clone()),
             ("BuildRunnerPrincipal", self.build_runner_principal.clone()),
             ("SourceRoles", (!self.source_roles.is_empty()).then(|| self.source_roles.join(","))),
+            ("RunnerUrl", self.runner_url.clone()),
+            ("RunnerSha256", self.runner_sha256.clone()),
             ("TableKeyArn", self.table_key.clone()),
             ("LogRetentionDays", self.log_retention_days.map(|days| days.to_string())),
         ];

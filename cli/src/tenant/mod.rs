@@ -59,6 +59,12 @@ pub(crate) struct Deploy {
     /// ARN of a role that reads a private registry (`aws_ecr.iam_role_arn`); may be repeated.
     #[arg(long = "source-role", value_name = "ARN")]
     source_roles: Vec<String>,
+    /// Where customers' machines get the runner's program for arm64 from.
+    #[arg(long, value_name = "URL", requires = "runner_sha256")]
+    runner_url: Option<String>,
+    /// The SHA-256 of that program; customers' machines start no other one.
+    #[arg(long, value_name = "HEX", requires = "runner_url")]
+    runner_sha256: Option<String>,
     /// ARN of a KMS key for the table.
     #[arg(long, value_name = "ARN")]
     table_key: Option<String>,

@@ -72,6 +72,7 @@ pub(crate) fn words(
             each(&|_, key| format!("\n        - !If [{0}Enabled, !Ref {0}Role, !Ref AWS::NoValue]", key.camel())),
         ),
         ("NAMED_LIMITS".to_owned(), each(&|_, key| limit(key)) + &until(&over(&roles))),
+        ("NAMED_RULES".to_owned(), each(&|role, key| if role.break_glass { rule(key) } else { String::new() })),
         (
             "NAMED_OUTPUTS".to_owned(),
             each(&|_, key| {
@@ -140,6 +141,17 @@ fn limit(key: &RoleKey) -> String {
         "\n          - !If\n            - {name}Enabled\n            - !Ref AWS::NoValue\n            - Sid: {name}IsOff\n              \
          Effect: Deny\n              Action: \"*\"\n              Resource: \"*\"\n              \
          Condition: {{ArnEquals: {{aws:PrincipalArn: !GetAtt {name}Role.Arn}}}}"
+    )
+}
+
+/// Returns the rule by which nobody opens break-glass without saying when it ends.
+fn rule(key: &RoleKey) -> String {
+    format!(
+        "\n  {}NeedsItsEnd:\n    RuleCondition: !Equals [!Ref {}, \"true\"]\n    Assertions:\n      \
+         - {{Assert: !Not [!Equals [!Ref BreakGlassUntil, \"1970-01-01T00:00:00Z\"]], \
+         AssertDescription: BreakGlassUntil has to say when break-glass ends}}",
+        key.camel(),
+        key.switch()
     )
 }
 

@@ -30,24 +30,35 @@ pub struct RenderStack {
     /// The region of the tenant's queues.
     pub region: String,
     pub reports_queue_url: String,
+    /// The program that customers' machines run, if the tenant publishes one.
+    pub runner: Option<RunnerProgram>,
     pub store: Arc<dyn Store>,
     pub versions: Versions,
     pub root: Arc<dyn RootKey>,
 }
 
+/// Where the runner's program is, and which one it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunnerProgram {
+    pub url: String,
+    /// 64 hex digits.
+    pub sha256: String,
+}
+
 impl RenderStack {
-    /// Returns the install's stack, with the roles and the customer's inputs that the app's latest version asks for.
+    /// Returns the install's stack, with the roles and the customer's inputs that a version asks for, the app's latest
+    /// unless another is named.
     ///
     /// # Errors
     /// NotFound, Conflict before the orders queue is made, Invalid for a role or an input that cannot be rendered, or a
     /// port's.
-    pub async fn render(&self, id: &InstallId) -> Result<InstallStack, AppError> {
+    pub async fn render(&self, id: &InstallId, version: Option<&Digest>) -> Result<InstallStack, AppError> {
         let install = records::install(&*self.store, id).await?.value;
         let app = install.app().ok_or_else(|| AppError::invalid(format!("install `{id}` runs no app")))?;
         let queue = install.orders_queue_url.clone().ok_or_else(|| {
             AppError::not_yet(format!("orders queue of install `{id}` is being made; try again in a moment"))
         })?;
-        let version = self.versions.load(app, None).await?;
+        let version = self.versions.load(app, version).await?;
         let place = Place {
             tenant: self.tenant.clone(),
             account: self.account.clone(),
@@ -55,6 +66,7 @@ impl RenderStack {
             orders_queue_url: queue,
             reports_queue_url: self.reports_queue_url.clone(),
             root_key: self.root.public_key().await?,
+            runner: self.runner.clone(),
         };
         let template = template(&place, &install, &version.version, &version.document)?;
         Ok(InstallStack {
@@ -78,6 +90,7 @@ pub struct Place {
     pub orders_queue_url: String,
     pub reports_queue_url: String,
     pub root_key: PublicKey,
+    pub runner: Option<RunnerProgram>,
 }
 
 /// Returns the template of an install's stack, with the roles and the customer's inputs of an app version.
@@ -99,6 +112,13 @@ pub fn template(place: &Place, install: &Install, digest: &Digest, version: &App
         ("ORDERS_QUEUE_URL".to_owned(), place.orders_queue_url.clone()),
         ("REPORTS_QUEUE_ARN".to_owned(), arn(format!("fh-{tenant}-reports"))),
         ("REPORTS_QUEUE_URL".to_owned(), place.reports_queue_url.clone()),
+        // Endpoints of a VPC reach the queues of their own region only.
+        (
+            "PRIVATE_VALUES".to_owned(),
+            if install.region == place.region { r#""true", "false""# } else { r#""false""# }.to_owned(),
+        ),
+        ("RUNNER_URL".to_owned(), place.runner.as_ref().map(|runner| runner.url.clone()).unwrap_or_default()),
+        ("RUNNER_DIGEST".to_owned(), place.runner.as_ref().map(|runner| runner.sha256.clone()).unwrap_or_default()),
         ("VERSION".to_owned(), digest.hex().get(..12).unwrap_or_default().to_owned()),
     ]);
     for (mode, word) in
@@ -146,6 +166,7 @@ fn example(version: &AppVersion) -> Result<(Place, Install), IdError> {
         orders_queue_url: format!("{queue}{id}.fifo"),
         reports_queue_url: format!("{queue}reports"),
         root_key: key.clone(),
+        runner: None,
     };
     let given = version.inputs.iter().filter(|input| !input.customer && input.default.is_none());
     let inputs = given.map(|input| (input.name.clone(), Value::from("example"))).collect();

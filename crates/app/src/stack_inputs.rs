@@ -13,8 +13,9 @@ use crate::stack_text::{DESCRIPTION_CHARS, TITLE_CHARS, quoted, shown};
 
 /// The most parameters, and as many outputs, that a template has (AWS CloudFormation quotas).
 const MOST: usize = 200;
-/// The largest template that a request carries, in bytes (AWS CloudFormation quotas, "Template body size in a request").
-pub const MAX_TEMPLATE_BYTES: usize = 51_200;
+/// The largest template that CloudFormation reads from S3, in bytes (AWS CloudFormation quotas, "Template body size in an
+/// S3 object"). A request itself carries 51,200.
+pub const MAX_TEMPLATE_BYTES: usize = 1_000_000;
 /// The longest default of a parameter, in bytes (AWS CloudFormation quotas, "Parameter value size").
 const MAX_VALUE_BYTES: usize = 4096;
 /// A number, or nothing.

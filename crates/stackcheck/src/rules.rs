@@ -298,11 +298,37 @@ impl<'t> Check<'t> {
     }
 
     fn no_ingress(&mut self, name: &str, group: &Node) {
-        if let Some(rules) = group.at(&["Properties", "SecurityGroupIngress"])
-            && !rules.each().is_empty()
-        {
-            self.found(rules, name, Rule::NoIngress, "it lets traffic in");
+        let rules = group.at(&["Properties", "SecurityGroupIngress"]).map(Node::each).unwrap_or_default();
+        let guarded = self.guards_endpoints_only(name);
+        for rule in rules {
+            if !(guarded && self.is_from_inside(rule)) {
+                self.found(rule, name, Rule::NoIngress, "it lets traffic in");
+            }
         }
+    }
+
+    /// Returns whether a rule lets in nothing but HTTPS of another security group of this template.
+    fn is_from_inside(&self, rule: &Node) -> bool {
+        let says = |key: &str| rule.get(key).map(Node::said).unwrap_or_default();
+        let others =
+            ["CidrIp", "CidrIpv6", "SourcePrefixListId", "SourceSecurityGroupName", "SourceSecurityGroupOwnerId"];
+        self.is_resource(&says("SourceSecurityGroupId"))
+            && others.iter().all(|key| rule.get(key).is_none())
+            && [says("IpProtocol"), says("FromPort"), says("ToPort")] == ["tcp", "443", "443"]
+    }
+
+    /// Returns whether VPC endpoints, behind which only AWS listens, are all that a security group is given to.
+    fn guards_endpoints_only(&self, name: &str) -> bool {
+        let given = |resource: &Node| {
+            let mut found = false;
+            resource.walk(&mut |node| {
+                found |= node.names(&format!("${{{name}}}")) || node.names(&format!("${{{name}.GroupId}}"))
+            });
+            found
+        };
+        self.resources.entries().iter().all(|(_, resource)| {
+            resource.get("Type").and_then(Node::text) == Some("AWS::EC2::VPCEndpoint") || !given(resource)
+        })
     }
 
     fn metadata(&mut self, name: &str, resource: &Node, under: &[&str]) {

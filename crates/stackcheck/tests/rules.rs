@@ -108,6 +108,31 @@ fn a_role_without_its_boundary_or_with_one_that_holds_nothing_is_found() {
 }
 
 #[test]
+fn an_endpoint_that_lets_in_more_than_the_runner_is_found() {
+    let rule = "- {IpProtocol: tcp, FromPort: 443, ToPort: 443, SourceSecurityGroupId: !Ref SecurityGroup, Description: The runner}";
+    let changes = [
+        rule.replace("SourceSecurityGroupId: !Ref SecurityGroup", "CidrIp: 10.0.0.0/8"),
+        rule.replace("!Ref SecurityGroup,", "!Ref VpcId,"),
+        rule.replace("ToPort: 443", "ToPort: 444"),
+    ];
+    let (machine, _) = after("Groups: [!Ref SecurityGroup]", "Groups: [!Ref EndpointSecurityGroup]");
+
+    for change in changes {
+        let (finding, _) = after(rule, &change);
+        assert_eq!((finding.rule, finding.of.as_str()), (Rule::NoIngress, "EndpointSecurityGroup"), "{change}");
+    }
+    assert_eq!((machine.rule, machine.of.as_str()), (Rule::NoIngress, "EndpointSecurityGroup"));
+}
+
+#[test]
+fn a_machine_whose_metadata_can_be_asked_from_elsewhere_is_found() {
+    let (tokens, _) = after("HttpTokens: required", "HttpTokens: optional");
+    let (hops, _) = after("HttpPutResponseHopLimit: 1", "HttpPutResponseHopLimit: 2");
+
+    assert_eq!([tokens.rule, hops.rule], [Rule::InstanceMetadata; 2]);
+}
+
+#[test]
 fn a_boundary_that_is_attached_while_it_allows_is_found() {
     let listed = "- !If [OwnBoundary, !Ref Boundary, !Ref AWS::NoValue]";
     let always = RENDERED.replacen(listed, "- !Ref Boundary", 1);

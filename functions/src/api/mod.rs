@@ -15,7 +15,7 @@ use freehold_app::create_install::CreateInstalls;
 use freehold_app::create_release::CreateReleases;
 use freehold_app::lineage::ShowLineage;
 use freehold_app::ports::{RootKey, Store};
-use freehold_app::render_stack::RenderStack;
+use freehold_app::render_stack::{RenderStack, RunnerProgram};
 use freehold_app::set_inputs::SetInputs;
 use freehold_app::start_build::StartBuilds;
 use freehold_app::start_workflow::StartWorkflow;
@@ -138,6 +138,7 @@ impl Api {
                 account: account.clone(),
                 region: region.clone(),
                 reports_queue_url: reports_queue_url.clone(),
+                runner: runner_program(),
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 root: root.clone(),
@@ -232,4 +233,11 @@ fn response(status: u16, body: String) -> ApiGatewayV2httpResponse {
     response.headers.insert("content-type", HeaderValue::from_static("application/json"));
     response.body = Some(Body::Text(body));
     response
+}
+
+/// Returns the program that customers' machines run, when the tenant's stack names one.
+fn runner_program() -> Option<RunnerProgram> {
+    let [url, sha256] =
+        ["FREEHOLD_RUNNER_URL", "FREEHOLD_RUNNER_SHA256"].map(|name| variable(name).unwrap_or_default());
+    (!url.is_empty() && !sha256.is_empty()).then_some(RunnerProgram { url, sha256 })
 }

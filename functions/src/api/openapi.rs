@@ -115,7 +115,7 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::ShowInstall => (None, schema::<InstallView>(g)),
         Operation::ShowInputs => (None, schema::<InstallInputs>(g)),
         Operation::SetInputs => (Some(schema::<SetInputs>(g)), schema::<InstallInputs>(g)),
-        Operation::RenderStack => (None, schema::<InstallStack>(g)),
+        Operation::RenderStack | Operation::RenderStackOfVersion => (None, schema::<InstallStack>(g)),
         Operation::StartDeploy => (Some(schema::<StartDeploy>(g)), schema::<WorkflowStarted>(g)),
         Operation::RunAction => (Some(schema::<RunAction>(g)), schema::<WorkflowStarted>(g)),
         Operation::ListWorkflows => (None, schema::<Page<WorkflowView>>(g)),

@@ -71,7 +71,11 @@ impl Api {
                 to_json(&show_inputs::show(&self.versions, &install).await?)
             }
             Operation::SetInputs => to_json(&self.inputs.set(&call.id("install")?, &call.json::<SetInputs>()?).await?),
-            Operation::RenderStack => to_json(&self.stacks.render(&call.id("install")?).await?),
+            Operation::RenderStack => to_json(&self.stacks.render(&call.id("install")?, None).await?),
+            Operation::RenderStackOfVersion => {
+                let (install, version): (InstallId, Digest) = (call.id("install")?, call.id("version")?);
+                to_json(&self.stacks.render(&install, Some(&version)).await?)
+            }
             Operation::StartDeploy => {
                 let request: StartDeploy = call.json()?;
                 let workflow = self.workflows.deploy(&call.id("install")?, &request, &call.cause).await?;

@@ -24,6 +24,7 @@ pub enum Operation {
     ShowInputs,
     SetInputs,
     RenderStack,
+    RenderStackOfVersion,
     StartDeploy,
     RunAction,
     ListWorkflows,
@@ -57,7 +58,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// Every route.
-pub const ROUTES: [Route; 34] = [
+pub const ROUTES: [Route; 35] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -80,6 +81,12 @@ pub const ROUTES: [Route; 34] = [
     route(Operation::ShowInputs, "GET", "/v1/installs/{install}/inputs", "The inputs of an install"),
     route(Operation::SetInputs, "POST", "/v1/installs/{install}/inputs", "Changes the vendor's inputs of an install"),
     route(Operation::RenderStack, "GET", "/v1/installs/{install}/stack", "The CloudFormation template to launch"),
+    route(
+        Operation::RenderStackOfVersion,
+        "GET",
+        "/v1/installs/{install}/stacks/{version}",
+        "The template with what another version asks for",
+    ),
     route(Operation::StartDeploy, "POST", "/v1/installs/{install}/deploys", "Deploys what a change touches"),
     route(Operation::RunAction, "POST", "/v1/installs/{install}/actions/{action}/runs", "Runs an action"),
     route(Operation::ListWorkflows, "GET", "/v1/installs/{install}/workflows", "Workflows, newest first"),

@@ -65,9 +65,9 @@ async fn the_same_install_and_version_give_the_same_bytes() {
     world.create().await;
     world.run().await;
 
-    let first = world.render_stack().render(&globex()).await.unwrap();
+    let first = world.render_stack().render(&globex(), None).await.unwrap();
     world.memory.advance_secs(3600);
-    let second = world.render_stack().render(&globex()).await.unwrap();
+    let second = world.render_stack().render(&globex(), None).await.unwrap();
 
     assert_eq!(first, second);
     assert_eq!(first.digest, Digest::of(first.template.as_bytes()));
@@ -80,7 +80,7 @@ async fn every_placeholder_is_filled_in() {
     world.create().await;
     world.run().await;
 
-    let template = world.render_stack().render(&globex()).await.unwrap().template;
+    let template = world.render_stack().render(&globex(), None).await.unwrap().template;
 
     assert!(!template.contains("%{"));
     for part in [
@@ -108,7 +108,7 @@ async fn a_placeholder_in_a_vendors_policy_stays_a_text() {
     world.run().await;
     world.sync(&with_policy(&json!({ "Statement": [], "Id": text }).to_string())).await;
 
-    let template = world.render_stack().render(&globex()).await.unwrap().template;
+    let template = world.render_stack().render(&globex(), None).await.unwrap().template;
 
     let policies: Vec<_> = after(&template, "Policies").collect();
     assert_eq!(policies[0][1]["PolicyDocument"]["Id"], json!(text));
@@ -148,9 +148,9 @@ async fn there_is_no_stack_before_the_queue_nor_for_the_build_runner() {
     let mut world = World::with_app().await;
     world.create().await;
 
-    let early = world.render_stack().render(&globex()).await.unwrap_err();
-    let build = world.render_stack().render(&"build".parse().unwrap()).await.unwrap_err();
-    let nobody = world.render_stack().render(&"nobody".parse().unwrap()).await.unwrap_err();
+    let early = world.render_stack().render(&globex(), None).await.unwrap_err();
+    let build = world.render_stack().render(&"build".parse().unwrap(), None).await.unwrap_err();
+    let nobody = world.render_stack().render(&"nobody".parse().unwrap(), None).await.unwrap_err();
 
     assert_eq!((early.kind, build.kind, nobody.kind), (Kind::Conflict, Kind::Invalid, Kind::NotFound));
 }
@@ -164,7 +164,7 @@ async fn the_customers_inputs_are_parameters_whatever_their_texts_say() {
         asked("debug", "bool", json!({ "default": "true" })),
         asked("domain-name", "string", json!({ "required": true, "description": "where it is reached" })),
         asked("extra", "json", json!({ "default": "{\"a\": [1, \"b\"]}" })),
-        asked("limit", "number", json!({ "description": "x".repeat(2000) })),
+        asked("limit", "number", json!({ "description": "x".repeat(4000) })),
         asked("modules", "hcl", json!({ "default": "a = 1\n" })),
         asked("open", "bool", json!({})),
         asked("otp_seed", "string", json!({ "sensitive": true, "display_name": HOSTILE })),
@@ -182,7 +182,7 @@ async fn the_customers_inputs_are_parameters_whatever_their_texts_say() {
     ]);
     let world = with_inputs(inputs, groups, roles).await;
 
-    let template = world.render_stack().render(&globex()).await.unwrap().template;
+    let template = world.render_stack().render(&globex(), None).await.unwrap().template;
 
     if std::env::var_os("FREEHOLD_UPDATE").is_some() {
         std::fs::write(GOLDEN, &template).unwrap();
@@ -196,7 +196,7 @@ async fn the_customers_inputs_are_parameters_whatever_their_texts_say() {
 async fn an_app_without_such_inputs_has_the_plain_template() {
     let world = with_inputs(json!([{ "name": "vendors", "type": "string" }]), json!([]), json!([])).await;
 
-    let template = world.render_stack().render(&globex()).await.unwrap().template;
+    let template = world.render_stack().render(&globex(), None).await.unwrap().template;
 
     assert!(!template.contains("Input") && !template.contains("/input/api"), "{template}");
 }
@@ -204,19 +204,20 @@ async fn an_app_without_such_inputs_has_the_plain_template() {
 #[tokio::test]
 async fn inputs_that_no_stack_has_room_for_are_refused_when_the_app_is_synced() {
     let many: Vec<Value> = (0..200).map(|n| asked(&format!("i{n}"), "string", json!({}))).collect();
-    let long: Vec<Value> =
-        (0..30).map(|n| asked(&format!("i{n}"), "string", json!({ "default": "x".repeat(2000) }))).collect();
+    // Each of these characters is written as ten.
+    let default = "\u{feff}".repeat(1_300);
+    let long: Vec<Value> = (0..100).map(|n| asked(&format!("i{n}"), "string", json!({ "default": default }))).collect();
 
     let too_many = refused(json!(many)).await;
     let too_large = refused(json!(long)).await;
 
     assert_eq!(
         too_many,
-        "app `demo` has 200 inputs that the customer answers, and an install stack has room for 186 parameters; leave \
+        "app `demo` has 200 inputs that the customer answers, and an install stack has room for 179 parameters; leave \
          some to the vendor (`user_configurable = false`), or put several into one of type `json`"
     );
     assert!(too_large.starts_with("install stack of app `demo` would have "), "{too_large}");
-    assert!(too_large.contains("more than the 51200 that CloudFormation takes"), "{too_large}");
+    assert!(too_large.contains("more than the 1000000 that CloudFormation takes"), "{too_large}");
 }
 
 #[tokio::test]

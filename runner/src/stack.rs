@@ -1,0 +1,177 @@
+//! The install stack as the runner's config: its outputs say all that a runner has to know.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_sdk_cloudformation::Client;
+use toml_edit::{DocumentMut, Table, value};
+use tracing::warn;
+
+use crate::aws;
+use crate::config::{Config, ConfigError, Role};
+
+/// How often the stack is read again.
+const LOOK: Duration = Duration::from_secs(10 * 60);
+/// Where the runner of a machine keeps its key and journal; the machine's service makes it.
+const STATE_DIR: &str = "/var/lib/freehold";
+/// Keys of the config and the outputs that they come from.
+const OUTPUTS: [(&str, &str); 8] = [
+    ("tenant", "TenantName"),
+    ("install", "InstallName"),
+    ("orders_queue_url", "OrdersQueueUrl"),
+    ("reports_queue_url", "ReportsQueueUrl"),
+    ("tenant_key", "TenantKey"),
+    ("enrolment_secret_arn", "EnrolmentSecretArn"),
+    ("repository", "RepositoryName"),
+    ("bucket", "BucketName"),
+];
+/// The modes, by the last part of their roles' names.
+const MODES: [&str; 3] = ["provision", "maintenance", "deprovision"];
+
+/// An install stack of this account.
+#[derive(Debug, Clone)]
+pub struct StackSource {
+    client: Client,
+    region: String,
+    stack: String,
+    role: Role,
+}
+
+/// Why a stack is no config.
+#[derive(Debug, thiserror::Error)]
+pub enum StackError {
+    #[error("no AWS region is known; set AWS_REGION to the install stack's")]
+    NoRegion,
+    #[error("cannot read install stack `{stack}`: {reason}; allow `cloudformation:DescribeStacks` on it for this role")]
+    Unreadable { stack: String, reason: String },
+    #[error("there is no install stack `{0}` in this account and region; launch it first")]
+    Missing(String),
+    #[error("install stack `{stack}` has no output `{output}`; launch its current template")]
+    NoOutput { stack: String, output: &'static str },
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+impl StackSource {
+    /// Returns the stack called `name`, in the region that every AWS tool takes.
+    pub async fn of(name: &str, role: Role) -> Self {
+        let sdk = aws::default_config().await;
+        let region = sdk.region().map(ToString::to_string).unwrap_or_default();
+        Self { client: Client::new(&sdk), region, stack: name.to_owned(), role }
+    }
+
+    /// Returns the config that the stack's outputs are.
+    ///
+    /// # Errors
+    /// A [`StackError`], with the way out.
+    pub async fn read(&self) -> Result<Config, StackError> {
+        if self.region.is_empty() {
+            return Err(StackError::NoRegion);
+        }
+        let answer = self.client.describe_stacks().stack_name(&self.stack).send().await.map_err(|error| {
+            let reason = aws::explain(&error);
+            if reason.contains("does not exist") {
+                return StackError::Missing(self.stack.clone());
+            }
+            StackError::Unreadable { stack: self.stack.clone(), reason }
+        })?;
+        let stack = answer.stacks().first().ok_or_else(|| StackError::Missing(self.stack.clone()))?;
+        let outputs = stack.outputs().iter();
+        let outputs = outputs.filter_map(|one| Some((one.output_key()?.to_owned(), one.output_value()?.to_owned())));
+        config(&outputs.collect(), &self.region, &self.stack, self.role)
+    }
+
+    /// Waits until the stack says something else than `config`. A stack that cannot be read says nothing new.
+    pub async fn changed(&self, config: &Config) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            match self.read().await {
+                Ok(now) if now != *config => return,
+                Ok(_) => {}
+                Err(error) => warn!("{}", aws::explain(&error)),
+            }
+        }
+    }
+}
+
+/// Returns the config of a runner on a machine of the stack's own.
+fn config(outputs: &BTreeMap<String, String>, region: &str, stack: &str, role: Role) -> Result<Config, StackError> {
+    let mut file = DocumentMut::new();
+    for (key, output) in OUTPUTS {
+        let text = outputs.get(output);
+        let text = text.ok_or_else(|| StackError::NoOutput { stack: stack.to_owned(), output })?;
+        file.insert(key, value(text));
+    }
+    file.insert("region", value(region));
+    file.insert("state_dir", value(STATE_DIR));
+    let install = outputs.get("InstallName").map(String::as_str).unwrap_or_default();
+    let (mut modes, mut roles, mut inputs) = (Table::new(), Table::new(), Table::new());
+    for (name, text) in outputs {
+        let ours = format!(":role/fh-{install}-");
+        if let Some((_, key)) = text.split_once(&ours).filter(|_| name.ends_with("RoleArn") && name != "RunnerRoleArn")
+        {
+            let table = if MODES.contains(&key) { &mut modes } else { &mut roles };
+            table.insert(key, value(text));
+        } else if name.starts_with("Input") {
+            inputs.insert(name, value(text));
+        }
+    }
+    for (name, table) in [("modes", modes), ("roles", roles), ("inputs", inputs)] {
+        file.insert(name, table.into());
+    }
+    Ok(Config::parse(&file.to_string(), &format!("stack {stack}"), role)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use freehold_protocol::order::Mode;
+
+    use super::*;
+
+    fn outputs() -> BTreeMap<String, String> {
+        let arn = |name: &str| format!("arn:aws:iam::222222222222:role/fh-globex-{name}");
+        [
+            ("TenantName", "acme".to_owned()),
+            ("InstallName", "globex".to_owned()),
+            ("OrdersQueueUrl", "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme-globex.fifo".to_owned()),
+            ("ReportsQueueUrl", "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme-reports".to_owned()),
+            ("TenantKey", "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=".to_owned()),
+            (
+                "EnrolmentSecretArn",
+                "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-globex/enrolment".to_owned(),
+            ),
+            ("RepositoryName", "fh-globex".to_owned()),
+            ("BucketName", "fh-globex-222222222222-eu-west-1".to_owned()),
+            ("RunnerRoleArn", arn("runner")),
+            ("ProvisionRoleArn", arn("provision")),
+            ("BreakGlassRoleArn", arn("break-glass")),
+            ("InputNote", "say \"hi\"\n[modes]\nprovision = 'x'".to_owned()),
+        ]
+        .map(|(name, text)| (name.to_owned(), text))
+        .into()
+    }
+
+    #[test]
+    fn the_outputs_of_an_install_stack_are_a_runners_config() {
+        let found = config(&outputs(), "eu-west-1", "freehold-globex", Role::Install).unwrap();
+
+        assert_eq!(found.install.as_str(), "globex");
+        assert_eq!(found.modes.role(Mode::Provision), Some("arn:aws:iam::222222222222:role/fh-globex-provision"));
+        assert_eq!(found.modes.role(Mode::Maintenance), None);
+        assert_eq!(found.roles.keys().map(ToString::to_string).collect::<Vec<_>>(), ["break-glass"]);
+        assert_eq!(found.inputs["InputNote"], "say \"hi\"\n[modes]\nprovision = 'x'");
+    }
+
+    #[test]
+    fn an_output_that_is_missing_is_named() {
+        let mut outputs = outputs();
+        outputs.remove("TenantKey");
+
+        let error = config(&outputs, "eu-west-1", "freehold-globex", Role::Install).unwrap_err();
+
+        assert_eq!(
+            error.to_string(),
+            "install stack `freehold-globex` has no output `TenantKey`; launch its current template"
+        );
+    }
+}

@@ -1,0 +1,115 @@
+"""The script that a runner's machine starts with: run by a real shell, with stand-ins for what changes a machine."""
+
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import templates
+from templates import properties
+
+PROGRAM = b"#!/bin/sh\necho the runner\n"
+# What would change the machine that runs the test, or leave it, only says that it was called.
+CALLED = ("update-ca-trust", "dnf", "useradd", "systemctl")
+
+
+class Script(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.root = Path(place.name)
+        (self.root / "bin").mkdir()
+        for folder in ("etc/systemd/system", "etc/pki/ca-trust/source/anchors"):
+            (self.root / folder).mkdir(parents=True)
+        for name in CALLED:
+            self.tool(name, f'echo {name} "$@" >> "{self.root}/calls"')
+        (self.root / "published").write_bytes(PROGRAM)
+        self.tool("curl", f'echo curl "$@" >> "{self.root}/calls"\nwhile [ "$1" != --output ]; do shift; done; cp "{self.root}/published" "$2"')
+        self.tool("id", "exit 1")
+
+    def tool(self, name, text):
+        path = self.root / "bin" / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def script(self, **parameters):
+        """Returns the script with parameters filled in, its folders in a place of the test's."""
+        text = properties(templates.install(), "Machine")["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
+        values = {"CaBundle": "", "HttpsProxy": "", "RunnerUrl": "https://releases.example/freehold-runner", "AWS::Region": "eu-west-1",
+                  "RunnerSha256": hashlib.sha256(PROGRAM).hexdigest(), "AWS::StackName": "freehold-globex-prod", **parameters}
+        text = re.sub(r"\$\{([A-Za-z0-9:]+)\}", lambda match: values[match[1]], text)
+        return re.sub(r"(?<![\w.])/(etc|opt)/", lambda match: f"{self.root}/{match[1]}/", text)
+
+    def run_script(self, **parameters):
+        env = {"PATH": f"{self.root}/bin:{os.environ['PATH']}"}
+        return subprocess.run(["bash", "-c", self.script(**parameters)], env=env, capture_output=True, text=True, timeout=60)
+
+    def calls(self):
+        log = self.root / "calls"
+        return log.read_text().splitlines() if log.exists() else []
+
+    def test_the_right_program_is_started_with_its_stack(self):
+        ended = self.run_script()
+
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        unit = (self.root / "etc/systemd/system/freehold-runner.service").read_text()
+        self.assertIn(f"ExecStart={self.root}/opt/freehold/freehold-runner run --role install --stack freehold-globex-prod\n", unit)
+        self.assertEqual((self.root / "opt/freehold/freehold-runner").read_bytes(), PROGRAM)
+        self.assertEqual(self.calls()[-1], "systemctl enable --now freehold-runner freehold-drain")
+        self.assertIn("useradd --system --shell /sbin/nologin freehold", self.calls())
+
+    def test_another_program_is_removed_and_nothing_is_started(self):
+        ended = self.run_script(RunnerSha256="f" * 64)
+
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("is not the program with the SHA-256 fff", ended.stderr)
+        self.assertFalse((self.root / "opt/freehold/freehold-runner").exists())
+        self.assertEqual([call for call in self.calls() if call.startswith("systemctl")], [])
+
+    def test_an_image_that_has_the_program_downloads_nothing(self):
+        (self.root / "opt/freehold").mkdir(parents=True)
+        (self.root / "opt/freehold/freehold-runner").write_bytes(PROGRAM)
+
+        ended = self.run_script(RunnerUrl="")
+
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual([call for call in self.calls() if call.startswith("curl")], [])
+
+    def test_a_proxy_and_authorities_of_the_companys_are_used(self):
+        ended = self.run_script(HttpsProxy="http://proxy.example:3128", CaBundle="Y2VydGlmaWNhdGU=")
+
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual((self.root / "etc/pki/ca-trust/source/anchors/freehold.pem").read_text(), "certificate")
+        self.assertEqual((self.root / "etc/freehold/environment").read_text(),
+                         "HTTPS_PROXY=http://proxy.example:3128\nNO_PROXY=169.254.169.254,localhost\n")
+        self.assertIn("update-ca-trust", self.calls()[0])
+
+    def test_no_answer_of_a_customers_reaches_the_shell_but_what_its_pattern_lets_through(self):
+        parameters = templates.install()["Parameters"]
+
+        for name, bad in (("HttpsProxy", 'http://a"; rm -rf /; "'), ("HttpsProxy", "http://$(reboot)"), ("CaBundle", "`reboot`"),
+                          ("RunnerUrl", "https://a/$(reboot)"), ("RunnerSha256", "x")):
+            self.assertNotRegex(bad, parameters[name]["AllowedPattern"], name)
+
+    def test_it_fits_and_the_drain_waits_for_the_group(self):
+        text = self.script()
+        drain = text[text.index("#!/bin/bash\n# When the group"):text.index("\nEND", text.index("# When the group"))]
+        self.tool("sleep", f'echo slept >> "{self.root}/calls"')
+        self.tool("aws", f'echo aws "$@" >> "{self.root}/calls"')
+        self.tool("curl", f"""case "$*" in
+*api/token*) echo token ;;
+*instance-id*) echo i-1 ;;
+*) cat "{self.root}/state"; echo Terminated > "{self.root}/state" ;;
+esac""")
+        (self.root / "state").write_text("InService\n")
+
+        subprocess.run(["bash", "-c", drain], env={"PATH": f"{self.root}/bin:{os.environ['PATH']}"}, check=True, timeout=60)
+
+        self.assertLess(len(text), 16_384)
+        self.assertEqual(self.calls(), [
+            "slept", "systemctl stop freehold-runner",
+            "aws autoscaling complete-lifecycle-action --region eu-west-1 --auto-scaling-group-name fh-globex-prod-runner "
+            "--lifecycle-hook-name drain --lifecycle-action-result CONTINUE --instance-id i-1"])
