@@ -22,7 +22,7 @@ class Permissions(unittest.TestCase):
                     self.assertIn(f"#### {logical}", text)
             for sid in sids(template):
                 self.assertIn(f"| {sid} |", text)
-        for statement in templates.deploy_policy()["Statement"]:
+        for statement in templates.deploy_policy()["Statement"] + templates.tenant_boundary()["Statement"]:
             self.assertIn(f"| {statement['Sid']} | Allow |", text)
 
     def test_more_modes_and_conditions_are_written_out(self):

@@ -72,6 +72,7 @@ impl Deploy {
             ("AlarmEmail", self.alarm_email.clone()),
             ("BuildRunnerPrincipal", self.build_runner_principal.clone()),
             ("SourceRoles", (!self.source_roles.is_empty()).then(|| self.source_roles.join(","))),
+            ("RolesBoundary", self.roles_boundary.clone()),
             ("TableKeyArn", self.table_key.clone()),
             ("LogRetentionDays", self.log_retention_days.map(|days| days.to_string())),
         ];

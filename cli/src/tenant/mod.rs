@@ -59,6 +59,9 @@ pub(crate) struct Deploy {
     /// ARN of a role that reads a private registry (`aws_ecr.iam_role_arn`); may be repeated.
     #[arg(long = "source-role", value_name = "ARN")]
     source_roles: Vec<String>,
+    /// ARN of a managed policy that no role of the tenant may exceed; see docs/tenant-role.md.
+    #[arg(long, value_name = "ARN")]
+    roles_boundary: Option<String>,
     /// ARN of a KMS key for the table.
     #[arg(long, value_name = "ARN")]
     table_key: Option<String>,
