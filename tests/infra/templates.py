@@ -92,8 +92,16 @@ def rendered():
 
 
 def deploy_policy(tenant=TENANT, account=TENANT_ACCOUNT):
+    return _policy("deploy-policy.json", tenant, account)
+
+
+def tenant_boundary(tenant=TENANT, account=TENANT_ACCOUNT):
+    return _policy("tenant-boundary.json", tenant, account)
+
+
+def _policy(name, tenant, account):
     values = {"TENANT": tenant, "ACCOUNT": account, "REGION": REGION}
-    return json.loads(fill((INFRA / "deploy-policy.json").read_text(), values))
+    return json.loads(fill((INFRA / name).read_text(), values))
 
 
 def machine(name):

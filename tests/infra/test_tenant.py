@@ -273,32 +273,7 @@ class Tenant(unittest.TestCase):
 
         self.assertEqual(set(self.template["Parameters"]), code | definitions | {
             "TenantName", "DeployBucket", "Architecture", "TableKeyArn", "LogRetentionDays", "AlarmEmail", "BuildRunnerPrincipal",
-            "SourceRoles", "RunnerUrl", "RunnerSha256"})
+            "SourceRoles", "RunnerUrl", "RunnerSha256", "RolesBoundary"})
         self.assertEqual(set(self.template["Outputs"]), {
             "ApiUrl", "TableName", "DeployBucket", "ReportsQueueUrl", "BuildQueueUrl", "RepositoryName", "SigningKeyId",
             "BuildRoleArn", "AlarmsTopicArn"})
-
-
-class DeployPolicy(unittest.TestCase):
-    def test_it_fits_into_a_roles_inline_policies(self):
-        longest = templates.deploy_policy(tenant="t" * 20)
-
-        self.assertLessEqual(len(json.dumps(longest, separators=(",", ":"))), 10240)
-
-    def test_it_names_the_tenants_resources_alone(self):
-        free = {"TemplateSummary", "FunctionSources", "ValidateMachines", "LogDeliveryKnowsNoResources", "MakeTheSigningKey"}
-        by_id = {"FunctionSourcesByTheirIds", "KeepTheSigningKey", "HttpApi"}
-        for statement in templates.deploy_policy()["Statement"]:
-            for resource in as_list(statement["Resource"]):
-                with self.subTest(statement["Sid"]):
-                    if statement["Sid"] in free:
-                        self.assertEqual(resource, "*")
-                    elif statement["Sid"] not in by_id:
-                        self.assertRegex(resource, r"(fh|freehold)-acme")
-
-    def test_it_reads_no_data_and_signs_nothing(self):
-        actions = {action for s in templates.deploy_policy()["Statement"] for action in as_list(s["Action"])}
-
-        self.assertEqual([action for action in actions if "*" in action], [])
-        self.assertEqual(actions & {"kms:Sign", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan", "sqs:ReceiveMessage",
-                                    "sqs:SendMessage", "secretsmanager:GetSecretValue", "lambda:InvokeFunction"}, set())

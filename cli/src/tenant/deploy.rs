@@ -74,6 +74,7 @@ impl Deploy {
             ("SourceRoles", (!self.source_roles.is_empty()).then(|| self.source_roles.join(","))),
             ("RunnerUrl", self.runner_url.clone()),
             ("RunnerSha256", self.runner_sha256.clone()),
+            ("RolesBoundary", self.roles_boundary.clone()),
             ("TableKeyArn", self.table_key.clone()),
             ("LogRetentionDays", self.log_retention_days.map(|days| days.to_string())),
         ];

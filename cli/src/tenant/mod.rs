@@ -65,6 +65,9 @@ pub(crate) struct Deploy {
     /// The SHA-256 of that program; customers' machines start no other one.
     #[arg(long, value_name = "HEX", requires = "runner_url")]
     runner_sha256: Option<String>,
+    /// ARN of a managed policy that no role of the tenant may exceed; see docs/tenant-role.md.
+    #[arg(long, value_name = "ARN")]
+    roles_boundary: Option<String>,
     /// ARN of a KMS key for the table.
     #[arg(long, value_name = "ARN")]
     table_key: Option<String>,

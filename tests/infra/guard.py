@@ -1,0 +1,71 @@
+"""The engine of AWS CloudFormation Guard as a function: which rules of `infra/install.guard` a template breaks, and why."""
+
+import importlib.metadata
+import json
+import platform
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+import templates
+
+RULES = templates.INFRA / "install.guard"
+# It ships the engine's own binaries; nothing else of it is used.
+PACKAGE = "cdklabs-cdk-validator-cfnguard"
+BROKEN = 19
+
+
+def engine():
+    """Returns where the engine is, taken out of its package the first time."""
+    place = Path(sys.prefix) / "bin" / "cfn-guard"
+    if not place.exists():
+        [archive] = [file for file in importlib.metadata.files(PACKAGE) if file.name.endswith(".jsii.tgz")]
+        system = "macos" if sys.platform == "darwin" else "ubuntu"
+        machine = {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
+        with tarfile.open(archive.locate()) as packed:
+            binary = packed.extractfile(f"package/bin/{system}/{machine}/cfn-guard").read()
+        taken = place.with_suffix(".new")
+        taken.write_bytes(binary)
+        taken.chmod(0o755)
+        taken.rename(place)
+    return place
+
+
+def broken(template):
+    """Returns the rules that a template breaks, each with its reasons: pairs of a path and a message."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(template)
+        file.flush()
+        ran = subprocess.run(
+            [engine(), "validate", "--rules", RULES, "--data", file.name, "--structured", "--output-format", "json",
+             "--show-summary", "none"], capture_output=True, text=True, check=False)
+    if ran.returncode not in (0, BROKEN):
+        raise RuntimeError(f"the engine failed: {ran.stderr.splitlines()[:2]}")
+    [report] = json.loads(ran.stdout)
+    found = {rule["Rule"]["name"]: sorted(set(_reasons(rule["Rule"]["checks"]))) for rule in report["not_compliant"]}
+    assert (ran.returncode == BROKEN) == bool(found), ran.stdout
+    return found
+
+
+def _reasons(checks):
+    """Returns what every clause below says, with the place that it is about."""
+    if isinstance(checks, list):
+        for check in checks:
+            yield from _reasons(check)
+    elif isinstance(checks, dict):
+        said = (checks.get("messages") or {}).get("custom_message")
+        if said:
+            yield _place(checks.get("check")), said
+        for value in checks.values():
+            yield from _reasons(value)
+
+
+def _place(check):
+    if isinstance(check, dict):
+        for key in ("from", "value", "traversed_to"):
+            if isinstance(check.get(key), dict) and "path" in check[key]:
+                return check[key]["path"]
+        return next((place for place in map(_place, check.values()) if place), "")
+    return ""
