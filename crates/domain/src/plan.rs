@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::build::Build;
 use crate::deployable::{Undeployable, undeployable};
+use crate::preflight;
 use crate::workflow::{Node, NodeState, Target};
 
 /// The longest that one build may take, in seconds.
@@ -96,8 +97,10 @@ pub struct DeployScope {
     pub only: BTreeSet<ComponentName>,
     /// Everything, changed or not.
     pub all: bool,
-    /// Whether this is the install's provisioning, which also runs post-provision actions.
+    /// Whether this is the install's provisioning, which also runs post-provision actions and begins with a preflight.
     pub provision: bool,
+    /// Whether nothing of the app is there yet, as after a provisioning that failed: this too begins with a preflight.
+    pub first: bool,
 }
 
 /// All that a deploy is planned from.
@@ -154,6 +157,9 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
         })
         .collect();
     nodes.extend(triggered_actions(version, &touched, scope.provision));
+    if scope.provision || scope.first {
+        preflight::precede(&mut nodes);
+    }
     for node in &mut nodes {
         node.serial = input.serial;
     }
