@@ -14,10 +14,10 @@ const MAX_STACKS: usize = 10_000;
 /// Asks the region's own STS endpoint who is asking. A region that an account has not switched on knows no credential of
 /// that account, so it refuses this one call that needs no permission (AWS Account Management reference guide, "Enable or
 /// disable AWS Regions"); `account:GetRegionOptStatus` would need a permission more.
-pub(super) async fn region(sdk: &SdkConfig, region: &str) -> Finding {
+pub(super) async fn region(sdk: &SdkConfig, region: &str) -> Vec<Finding> {
     let answer = aws_sdk_sts::Client::new(sdk).get_caller_identity().send().await;
     let arn = answer.as_ref().ok().and_then(|answer| answer.arn()).unwrap_or_default().to_owned();
-    judge_region(Answer::of(&answer), region, &arn)
+    vec![judge_region(Answer::of(&answer), region, &arn)]
 }
 
 fn judge_region(answer: Answer, region: &str, arn: &str) -> Finding {

@@ -1,5 +1,7 @@
 //! Findings, and what the answer to a harmless AWS call says about a permission.
 
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use aws_sdk_sts::error::{ProvideErrorMetadata, SdkError};
@@ -36,12 +38,26 @@ fn finding(check: &str, state: Verdict, detail: &str, fix: &str) -> Finding {
     Finding { check: check.to_owned(), state, detail: cut(detail), fix: cut(fix) }
 }
 
-/// Returns what `look` finds, or that it took too long.
-pub(super) async fn in_time(check: &str, look: impl Future<Output = Vec<Finding>>) -> Vec<Finding> {
-    match tokio::time::timeout(CHECK, look).await {
-        Ok(findings) => findings,
-        Err(_) => vec![unchecked(check, format!("no answer within {} s", CHECK.as_secs()), "")],
-    }
+/// One check with its name. On the heap: the SDK's futures are large, and so many of them fill a thread's stack.
+pub(super) type Check<'a> = (&'static str, Pin<Box<dyn Future<Output = Vec<Finding>> + Send + 'a>>);
+
+/// Makes all checks side by side; returns what they found in their sequence, or of one that it took too long.
+pub(super) async fn all_in_time<const N: usize>(checks: [Check<'_>; N]) -> [Vec<Finding>; N] {
+    let mut found = [const { None }; N];
+    let mut checks = checks.map(|(name, look)| (name, Box::pin(tokio::time::timeout(CHECK, look))));
+    std::future::poll_fn(|context| {
+        for ((name, look), found) in checks.iter_mut().zip(&mut found) {
+            if found.is_none()
+                && let Poll::Ready(ended) = look.as_mut().poll(context)
+            {
+                let late = |_| vec![unchecked(name, format!("no answer within {} s", CHECK.as_secs()), "")];
+                *found = Some(ended.unwrap_or_else(late));
+            }
+        }
+        if found.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    found.map(Option::unwrap_or_default)
 }
 
 /// What the answer to a harmless call says.
@@ -134,8 +150,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_check_without_an_end_is_a_warning() {
-        let found = in_time("quotas", std::future::pending()).await;
+        let checks: [Check<'_>; 2] =
+            [("quotas", Box::pin(std::future::pending())), ("disk", Box::pin(async { vec![pass("disk", "enough")] }))];
 
-        assert_eq!(found, [unchecked("quotas", "no answer within 12 s", "")]);
+        let found = all_in_time(checks).await;
+
+        assert_eq!(found, [vec![unchecked("quotas", "no answer within 12 s", "")], vec![pass("disk", "enough")]]);
     }
 }

@@ -46,20 +46,20 @@ fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-/// Finds Terraform and its version; nothing when no component needs it. Says beside it whether it is OpenTofu.
-pub(super) async fn terraform(job: &Job, work: &CheckInstall) -> Option<Finding> {
+/// Finds Terraform and its version; nothing when no component needs it.
+pub(super) async fn terraform(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     const CHECK: &str = "terraform";
     if work.terraform_versions.is_empty() {
-        return None;
+        return Vec::new();
     }
     let path = match checks::terraform(job.config.terraform.as_deref()) {
         Ok(path) => path,
-        Err(problem) => return Some(fail(CHECK, problem, "install Terraform or OpenTofu on the runner's machine")),
+        Err(problem) => return vec![fail(CHECK, problem, "install Terraform or OpenTofu on the runner's machine")],
     };
-    Some(match version(&path, &job.workspace).await {
+    vec![match version(&path, &job.workspace).await {
         Ok(found) => judge_version(&path, &found, work),
         Err(problem) => fail(CHECK, problem, "make the program run on the runner's machine"),
-    })
+    }]
 }
 
 async fn version(path: &Path, directory: &Path) -> Result<String, String> {
@@ -107,9 +107,9 @@ pub(super) fn is_tofu(path: &Path) -> bool {
 }
 
 /// Makes an empty sandbox, which programs of the vendor run in.
-pub(super) async fn sandbox(job: &Job, work: &CheckInstall) -> Finding {
+pub(super) async fn sandbox(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     const CHECK: &str = "sandbox";
-    match (job.config.sandbox, work.programs) {
+    vec![match (job.config.sandbox, work.programs) {
         (SandboxKind::None, _) => {
             warn(CHECK, "none: jobs see the whole machine", "set `sandbox = \"bubblewrap\"` in the runner's config")
         }
@@ -118,7 +118,7 @@ pub(super) async fn sandbox(job: &Job, work: &CheckInstall) -> Finding {
             Ok(path) => pass(CHECK, format!("`{path}` works")),
             Err(problem) => fail(CHECK, problem, "see `freehold-runner doctor` on the runner's machine"),
         },
-    }
+    }]
 }
 
 #[cfg(test)]

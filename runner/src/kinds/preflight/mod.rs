@@ -22,7 +22,7 @@ use super::templates::Templates;
 use super::{Done, Failure, until_stopped};
 use crate::aws::timeouts;
 use crate::job::Job;
-use finding::{in_time, unchecked};
+use finding::{Check, all_in_time, unchecked};
 
 /// The longest that one try of a call may take, and all of its tries together.
 const ATTEMPT: Duration = Duration::from_secs(4);
@@ -43,22 +43,21 @@ pub(super) async fn run(job: &Job, work: &CheckInstall) -> Result<Done, Failure>
 async fn look(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     let sdk = sdk_config(job).await;
     let (stacks, mut findings) = stack_names(job, work);
-    let one = async |finding: Finding| vec![finding];
-    let found = tokio::join!(
-        in_time("region", async { one(account::region(&sdk, &job.config.region).await).await }),
-        in_time("install registry", async { one(network::registry(job).await).await }),
-        in_time("state bucket", permissions::state_bucket(job, &sdk, work)),
-        in_time("stacks", permissions::stacks(job, &sdk, &stacks)),
-        in_time("permissions", simulation::simulate(job, &sdk, work, &stacks)),
-        in_time("quotas of IAM", account::iam_quotas(&sdk, work)),
-        in_time("quota of stacks", account::stack_quota(&sdk, &stacks)),
-        in_time("terraform", async { machine::terraform(job, work).await.into_iter().collect() }),
-        in_time("sandbox", async { one(machine::sandbox(job, work).await).await }),
-        in_time("network", network::hosts(job, work)),
-    );
-    let (region, registry, bucket, of_stacks, permissions, iam, quota, terraform, sandbox, hosts) = found;
-    let all = [region, registry, bucket, of_stacks, permissions, iam, quota, terraform, sandbox, hosts];
-    findings.extend(all.into_iter().flatten());
+    let checks: [Check<'_>; 10] = [
+        ("region", Box::pin(account::region(&sdk, &job.config.region))),
+        ("install registry", Box::pin(network::registry(job))),
+        ("state bucket", Box::pin(permissions::state_bucket(job, &sdk, work))),
+        ("stacks", Box::pin(permissions::stacks(job, &sdk, &stacks))),
+        ("permissions", Box::pin(simulation::simulate(job, &sdk, work, &stacks))),
+        ("quotas of IAM", Box::pin(account::iam_quotas(&sdk, work))),
+        ("quota of stacks", Box::pin(account::stack_quota(&sdk, &stacks))),
+        ("terraform", Box::pin(machine::terraform(job, work))),
+        ("sandbox", Box::pin(machine::sandbox(job, work))),
+        ("network", Box::pin(network::hosts(job, work))),
+    ];
+    for found in all_in_time(checks).await {
+        findings.extend(found);
+    }
     findings.push(machine::disk(job, work));
     findings
 }

@@ -7,7 +7,7 @@ use freehold_protocol::Digest;
 use freehold_protocol::preflight::{CheckInstall, Finding};
 use tokio::task::JoinSet;
 
-use super::finding::{fail, pass, unchecked, warn, way_to};
+use super::finding::{Answer, fail, pass, unchecked, warn, way_to};
 use super::machine::is_tofu;
 use crate::checks;
 use crate::job::Job;
@@ -18,33 +18,39 @@ const HOST: Duration = Duration::from_secs(4);
 /// The longest that the registry may take.
 const REGISTRY: Duration = Duration::from_secs(10);
 
+/// What opens the registry.
+const FIX: &str = "allow `ecr:GetAuthorizationToken` and `ecr:BatchGetImage` for the runner's role";
+
 /// Logs in to the install's registry as jobs do, which is under the runner's own role, and asks for an artifact that is not
 /// there.
-pub(super) async fn registry(job: &Job) -> Finding {
+pub(super) async fn registry(job: &Job) -> Vec<Finding> {
     const CHECK: &str = "install registry";
     let name = &job.config.repository;
     if name.is_empty() {
         let fix = "write the install stack's `RepositoryName` into the key `repository`";
-        return fail(CHECK, "the runner's config names no repository", fix);
+        return vec![fail(CHECK, "the runner's config names no repository", fix)];
+    }
+    let sdk = crate::aws::sdk_config(&job.config.region, None).await;
+    let login = aws_sdk_ecr::Client::new(&sdk).get_authorization_token().send().await;
+    match Answer::of(&login) {
+        Answer::Allowed => {}
+        answer => return vec![answer.needed(CHECK, "", "Amazon ECR", FIX)],
     }
     let ask = async {
-        let sdk = crate::aws::sdk_config(&job.config.region, None).await;
         let repository = ecr_repository(&sdk, name).await?;
         repository.manifest_digest(&Version::Digest(Digest::of(b"freehold preflight"))).await
     };
-    match tokio::time::timeout(REGISTRY, ask).await {
+    vec![match tokio::time::timeout(REGISTRY, ask).await {
         Ok(Ok(_)) => pass(CHECK, format!("`{name}` answers")),
         Ok(Err(error)) => refused(CHECK, &error),
         Err(_) => fail(CHECK, format!("no answer within {} s", REGISTRY.as_secs()), way_to("Amazon ECR")),
-    }
+    }]
 }
 
 fn refused(check: &str, error: &RegistryError) -> Finding {
     let text = crate::aws::explain(error);
     match error {
-        RegistryError::Denied { .. } | RegistryError::Login(_) => {
-            fail(check, text, "allow `ecr:GetAuthorizationToken` and `ecr:BatchGetImage` for the runner's role")
-        }
+        RegistryError::Denied { .. } | RegistryError::Login(_) => fail(check, text, FIX),
         RegistryError::Transport { .. } | RegistryError::Stalled { .. } => fail(check, text, way_to("Amazon ECR")),
         RegistryError::Address(_)
         | RegistryError::Reference(_)

@@ -29,23 +29,24 @@ pub(super) async fn state_bucket(job: &Job, sdk: &SdkConfig, work: &CheckInstall
         client.get_object().bucket(bucket).key(NO_OBJECT).send(),
     );
     let role = role(job);
-    let list = missing_bucket(Answer::of(&list), bucket).unwrap_or_else(|answer| {
-        let fix = format!("allow `s3:ListBucket` on `{bucket}` with the prefix `terraform/*` for {role}");
-        answer.needed(CHECK, &format!("states in `{bucket}` can be listed"), "Amazon S3", &fix)
-    });
+    let list = match missing_bucket(Answer::of(&list)) {
+        Ok(text) => {
+            let fix = format!("bucket `{bucket}` is part of the install stack; update that stack");
+            return vec![fail(CHECK, text, fix)];
+        }
+        Err(answer) => answer,
+    };
+    let fix = format!("allow `s3:ListBucket` on `{bucket}` with the prefix `terraform/*` for {role}");
+    let list = list.needed(CHECK, &format!("states in `{bucket}` can be listed"), "Amazon S3", &fix);
+    let fix = format!("allow `s3:GetObject` on `{bucket}/terraform/*` for {role}");
     let read = Answer::of(&read).or_expected(&["NoSuchKey", "NotFound"]);
-    let read = missing_bucket(read, bucket).unwrap_or_else(|answer| {
-        let fix = format!("allow `s3:GetObject` on `{bucket}/terraform/*` for {role}");
-        answer.needed(CHECK, &format!("states in `{bucket}` can be read"), "Amazon S3", &fix)
-    });
-    vec![list, read]
+    vec![list, read.needed(CHECK, &format!("states in `{bucket}` can be read"), "Amazon S3", &fix)]
 }
 
-fn missing_bucket(answer: Answer, bucket: &str) -> Result<Finding, Answer> {
+/// Returns the text of an answer that says that there is no such bucket.
+fn missing_bucket(answer: Answer) -> Result<String, Answer> {
     match answer {
-        Answer::Other { code, text } if code == "NoSuchBucket" => {
-            Ok(fail("state bucket", text, format!("bucket `{bucket}` is part of the install stack; update that stack")))
-        }
+        Answer::Other { code, text } if code == "NoSuchBucket" => Ok(text),
         other => Err(other),
     }
 }
@@ -90,7 +91,7 @@ mod tests {
         let gone = Answer::Other { code: "NoSuchBucket".into(), text: "NoSuchBucket: gone".into() };
         let closed = Answer::Denied("AccessDenied: no".into());
 
-        assert!(missing_bucket(gone, "fh-globex").unwrap().fix.contains("install stack"));
-        assert_eq!(missing_bucket(closed.clone(), "fh-globex"), Err(closed));
+        assert_eq!(missing_bucket(gone), Ok("NoSuchBucket: gone".into()));
+        assert_eq!(missing_bucket(closed.clone()), Err(closed));
     }
 }

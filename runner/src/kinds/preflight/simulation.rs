@@ -16,7 +16,7 @@ use crate::job::Job;
 
 const CHECK: &str = "permissions";
 /// How many denied actions a finding names.
-const NAMED: usize = 8;
+const NAMED: usize = 4;
 /// The most results of one answer (IAM API, `SimulatePrincipalPolicy`, `MaxItems`).
 const MAX_ITEMS: i32 = 1000;
 
@@ -36,20 +36,18 @@ pub(super) async fn simulate(
     let app = rendered(job, &work.permissions);
     let mut findings = Vec::new();
     for (needs, of_app) in [(own, false), (app, true)] {
-        let mut denied = BTreeSet::new();
-        let count: usize = needs.iter().map(|need| need.actions.len() * need.resources.len()).sum();
+        let mut decided = Vec::new();
         for need in &needs {
-            let answer = ask(&client, arn.text, need).await;
-            match (answer, &mut findings) {
-                (Ok(more), _) => denied.extend(more),
-                (Err(error), findings) => {
+            match ask(&client, arn.text, need).await {
+                Ok(more) => decided.extend(more),
+                Err(error) => {
                     findings.push(no_answer(Answer::of(&Err::<(), _>(error)), job, &arn));
-                    return std::mem::take(findings);
+                    return findings;
                 }
             }
         }
-        if count > 0 {
-            findings.push(judge(&denied, count, of_app, job));
+        if !decided.is_empty() {
+            findings.push(judge(&decided, of_app, &role(job)));
         }
     }
     if work.permissions_left_out > 0 {
@@ -71,44 +69,54 @@ fn no_answer(answer: Answer, job: &Job, arn: &Arn<'_>) -> Finding {
     unchecked(CHECK, text, fix)
 }
 
-/// Returns the pairs that are denied, as `action on resource`.
+/// What AWS decided of one action on one resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Decided {
+    /// Such as `` `s3:PutObject` on `arn:aws:s3:::bucket/key` ``.
+    what: String,
+    denied: bool,
+}
+
 async fn ask(
     client: &aws_sdk_iam::Client,
     role: &str,
     need: &Permission,
-) -> Result<Vec<String>, SdkError<SimulatePrincipalPolicyError>> {
+) -> Result<Vec<Decided>, SdkError<SimulatePrincipalPolicyError>> {
     let request = client.simulate_principal_policy().policy_source_arn(role).max_items(MAX_ITEMS);
     let request = request.set_action_names(Some(need.actions.iter().cloned().collect()));
     let answer = request.set_resource_arns(Some(need.resources.iter().cloned().collect())).send().await?;
-    Ok(answer.evaluation_results().iter().flat_map(denied).collect())
+    Ok(answer.evaluation_results().iter().flat_map(decided).collect())
 }
 
 /// What a condition asks for is not known here: a decision for want of it says nothing.
-fn denied(result: &EvaluationResult) -> Vec<String> {
+fn decided(result: &EvaluationResult) -> Vec<Decided> {
     let action = result.eval_action_name();
-    let is_no = |decision: &PolicyEvaluationDecisionType| *decision != PolicyEvaluationDecisionType::Allowed;
-    if !result.resource_specific_results().is_empty() {
-        let each = result.resource_specific_results().iter();
-        let no = each.filter(|one| is_no(one.eval_resource_decision()) && one.missing_context_values().is_empty());
-        return no.map(|one| format!("`{action}` on `{}`", one.eval_resource_name())).collect();
+    let decided = |resource: &str, decision: &PolicyEvaluationDecisionType, missing: &[String]| {
+        let denied = *decision != PolicyEvaluationDecisionType::Allowed;
+        let what = format!("`{action}` on `{resource}`");
+        (!denied || missing.is_empty()).then_some(Decided { what, denied })
+    };
+    if result.resource_specific_results().is_empty() {
+        let resource = result.eval_resource_name().unwrap_or("*");
+        return decided(resource, result.eval_decision(), result.missing_context_values()).into_iter().collect();
     }
-    if is_no(result.eval_decision()) && result.missing_context_values().is_empty() {
-        return vec![format!("`{action}` on `{}`", result.eval_resource_name().unwrap_or("*"))];
-    }
-    Vec::new()
+    let each = result.resource_specific_results().iter();
+    each.filter_map(|one| decided(one.eval_resource_name(), one.eval_resource_decision(), one.missing_context_values()))
+        .collect()
 }
 
-fn judge(denied: &BTreeSet<String>, count: usize, of_app: bool, job: &Job) -> Finding {
+fn judge(decided: &[Decided], of_app: bool, role: &str) -> Finding {
     let whose = if of_app { "the app's policies allow" } else { "jobs need for certain" };
+    let denied: Vec<&str> = decided.iter().filter(|one| one.denied).map(|one| one.what.as_str()).collect();
     if denied.is_empty() {
-        return pass(CHECK, format!("{} may do all {count} things that {whose}", role(job)));
+        return pass(CHECK, format!("{role} may do all {} things that {whose}", decided.len()));
     }
-    let mut named: Vec<&str> = denied.iter().take(NAMED).map(String::as_str).collect();
-    let more = format!("and {} more", denied.len().saturating_sub(NAMED));
-    if denied.len() > NAMED {
-        named.push(&more);
-    }
-    let detail = format!("{} may not do what {whose}: {}", role(job), named.join(", "));
+    let named = denied.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let more = match denied.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let detail = format!("{role} may not do what {whose}: {named}{more}");
     let fix = "allow it in the role's policies, its boundary and the organization's policies; the install stack of this \
                version does";
     if of_app { warn(CHECK, detail, fix) } else { fail(CHECK, detail, fix) }
@@ -176,6 +184,7 @@ impl<'a> Arn<'a> {
 #[cfg(test)]
 mod tests {
     use aws_sdk_iam::types::ResourceSpecificResult;
+    use freehold_protocol::preflight::Verdict;
 
     use super::*;
 
@@ -191,13 +200,14 @@ mod tests {
 
     #[test]
     fn a_denial_counts_unless_it_is_for_want_of_a_value() {
+        let put = |denied: bool| Decided { what: "`s3:PutObject` on `arn:aws:s3:::b/x`".into(), denied };
         let allowed = result(PolicyEvaluationDecisionType::Allowed, None);
         let explicit = result(PolicyEvaluationDecisionType::ExplicitDeny, None);
         let unknown = result(PolicyEvaluationDecisionType::ImplicitDeny, Some(vec!["s3:prefix".into()]));
 
-        assert_eq!(denied(&allowed), [""; 0]);
-        assert_eq!(denied(&explicit), ["`s3:PutObject` on `arn:aws:s3:::b/x`"]);
-        assert_eq!(denied(&unknown), [""; 0]);
+        assert_eq!(decided(&allowed), [put(false)]);
+        assert_eq!(decided(&explicit), [put(true)]);
+        assert_eq!(decided(&unknown), []);
     }
 
     #[test]
@@ -213,7 +223,21 @@ mod tests {
             .build()
             .unwrap();
 
-        assert_eq!(denied(&both), ["`s3:PutObject` on `b`"]);
+        let found = decided(&both);
+
+        let words: Vec<_> = found.iter().map(|one| (one.what.as_str(), one.denied)).collect();
+        assert_eq!(words, [("`s3:PutObject` on `a`", false), ("`s3:PutObject` on `b`", true)]);
+    }
+
+    #[test]
+    fn what_jobs_need_fails_and_what_an_app_asks_for_warns() {
+        let decided: Vec<_> = (0..10).map(|at| Decided { what: format!("`s3:Get{at}`"), denied: at > 0 }).collect();
+
+        let (own, app) = (judge(&decided, false, "role `r`"), judge(&decided, true, "role `r`"));
+
+        assert_eq!((own.state, app.state), (Verdict::Fail, Verdict::Warn));
+        assert!(own.detail.ends_with("`s3:Get4`, and 5 more"), "{}", own.detail);
+        assert!(judge(&decided[..1], false, "role `r`").detail.contains("all 1 things that jobs need"));
     }
 
     #[test]
