@@ -28,9 +28,9 @@ use finding::{Check, all_in_time, unchecked};
 const ATTEMPT: Duration = Duration::from_secs(4);
 const OPERATION: Duration = Duration::from_secs(9);
 /// How many failed checks the reason names; all are in the log.
-const NAMED: usize = 5;
+const NAMED: usize = 4;
 /// How much of a detail the reason tells, in characters.
-const DETAIL: usize = 140;
+const DETAIL: usize = 220;
 
 pub(super) async fn run(job: &Job, work: &CheckInstall) -> Result<Done, Failure> {
     let findings = until_stopped(job, async { Ok(look(job, work).await) }).await?;
@@ -147,7 +147,7 @@ mod tests {
 
         assert_eq!(few, "1 of 2 checks fail; `state bucket`: AccessDenied: no; fix: allow `s3:ListBucket`");
         assert!(
-            many.starts_with("7 of 7 checks fail; ") && many.ends_with("and 2 more, which are in the log"),
+            many.starts_with("7 of 7 checks fail; ") && many.ends_with("and 3 more, which are in the log"),
             "{many}"
         );
     }
