@@ -126,7 +126,8 @@ fn add_permissions(needs: &mut CheckInstall, version: &AppVersion, mode: Mode) {
 fn add_statement(needs: &mut CheckInstall, statement: &Value, room: &mut usize) {
     let actions = texts(statement.get("Action"));
     let left_out = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    if statement.get("Condition").is_some() || statement.get("Resource").is_none() {
+    // A statement of `NotAction` names none.
+    if actions.is_empty() || statement.get("Condition").is_some() || statement.get("Resource").is_none() {
         needs.permissions_left_out = needs.permissions_left_out.saturating_add(left_out(actions.len().max(1)));
         return;
     }

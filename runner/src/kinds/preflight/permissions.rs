@@ -8,12 +8,12 @@ use freehold_protocol::preflight::{CheckInstall, Finding};
 use super::finding::{Answer, fail};
 use crate::job::Job;
 
-/// An object that nobody writes, under the prefix of Terraform's states.
-const NO_OBJECT: &str = "terraform/freehold-preflight";
 /// A change set that nobody makes.
 const NO_CHANGE_SET: &str = "freehold-preflight";
 
-/// Lists the states of Terraform and reads one that is not there, as a job does that looks for its state.
+/// Lists the states of Terraform, as a job does that looks for its own. Reading one that is not there would say nothing: to
+/// a role that may list some prefixes only, S3 answers that with `AccessDenied` (Amazon S3 API, `GetObject`,
+/// "Permissions"); whether it may be read and written is for the simulation to say.
 pub(super) async fn state_bucket(job: &Job, sdk: &SdkConfig, work: &CheckInstall) -> Vec<Finding> {
     const CHECK: &str = "state bucket";
     if work.terraform_versions.is_empty() {
@@ -24,23 +24,15 @@ pub(super) async fn state_bucket(job: &Job, sdk: &SdkConfig, work: &CheckInstall
         return vec![fail(CHECK, "the runner's config names no bucket", fix)];
     };
     let client = aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(sdk).force_path_style(true).build());
-    let (list, read) = tokio::join!(
-        client.list_objects_v2().bucket(bucket).prefix("terraform/").max_keys(1).send(),
-        client.get_object().bucket(bucket).key(NO_OBJECT).send(),
-    );
-    let role = role(job);
-    let list = match missing_bucket(Answer::of(&list)) {
-        Ok(text) => {
-            let fix = format!("bucket `{bucket}` is part of the install stack; update that stack");
-            return vec![fail(CHECK, text, fix)];
+    let list = client.list_objects_v2().bucket(bucket).prefix("terraform/").max_keys(1).send().await;
+    vec![match missing_bucket(Answer::of(&list)) {
+        Ok(text) => fail(CHECK, text, format!("bucket `{bucket}` is part of the install stack; update that stack")),
+        Err(answer) => {
+            let role = role(job);
+            let fix = format!("allow `s3:ListBucket` on `{bucket}` with the prefix `terraform/*` for {role}");
+            answer.needed(CHECK, &format!("states in `{bucket}` can be listed"), "Amazon S3", &fix)
         }
-        Err(answer) => answer,
-    };
-    let fix = format!("allow `s3:ListBucket` on `{bucket}` with the prefix `terraform/*` for {role}");
-    let list = list.needed(CHECK, &format!("states in `{bucket}` can be listed"), "Amazon S3", &fix);
-    let fix = format!("allow `s3:GetObject` on `{bucket}/terraform/*` for {role}");
-    let read = Answer::of(&read).or_expected(&["NoSuchKey", "NotFound"]);
-    vec![list, read.needed(CHECK, &format!("states in `{bucket}` can be read"), "Amazon S3", &fix)]
+    }]
 }
 
 /// Returns the text of an answer that says that there is no such bucket.
