@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use freehold_protocol::JobId;
 use freehold_protocol::api::{JobView, LogPage};
+use freehold_protocol::preflight::{FINDINGS, Finding};
 use freehold_protocol::report::Fence;
 use serde_json::{Value, json};
 
@@ -99,7 +100,14 @@ fn show(view: &JobView, out: Output) -> String {
     if !view.reason.is_empty() {
         parts.push(view.reason.clone());
     }
-    if !view.outputs.is_empty() {
+    let found = findings(view);
+    if let Some(findings) = &found {
+        let mut table = Table::new(&["CHECK", "STATE", "FOUND", "FIX"]);
+        for Finding { check, state, detail, fix } in findings {
+            table.row([check.clone(), out.state(state.as_str()), detail.clone(), fix.clone()]);
+        }
+        parts.push(format!("\n{}", out.table(&table)));
+    } else if !view.outputs.is_empty() {
         let mut table = Table::new(&["OUTPUT", "VALUE"]);
         for (name, value) in &view.outputs {
             table.row([name.clone(), plain(value)]);
@@ -114,6 +122,12 @@ fn show(view: &JobView, out: Output) -> String {
         parts.push(format!("\n{}", out.table(&table)));
     }
     parts.join("\n")
+}
+
+/// Returns what a preflight found, when the job is one: nothing else has findings as its only output.
+fn findings(view: &JobView) -> Option<Vec<Finding>> {
+    let value = view.outputs.get(FINDINGS).filter(|_| view.outputs.len() == 1)?;
+    serde_json::from_value(value.clone()).ok()
 }
 
 /// Returns a value on one line: text as it is, anything else as JSON.

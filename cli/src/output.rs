@@ -126,9 +126,10 @@ fn colour_word_at(line: &str, at: usize) -> String {
 
 fn coloured(word: &str) -> String {
     let code = match word {
-        "succeeded" | "ready" | "built" | "deployed" | "ok" => 32,
-        "failed" | "broken" | "disabled" | "lost" | "interrupted" | "refused" | "blocked" | "timed_out" => 31,
-        "running" | "active" | "building" | "provisioning" | "deploying" | "pending" | "queued" | "dispatched" => 33,
+        "succeeded" | "ready" | "built" | "deployed" | "ok" | "pass" => 32,
+        "failed" | "fail" | "broken" | "disabled" | "lost" | "interrupted" | "refused" | "blocked" | "timed_out" => 31,
+        "running" | "active" | "building" | "provisioning" | "deploying" | "pending" | "queued" | "dispatched"
+        | "warn" => 33,
         "skipped" | "waiting" | "cancelled" | "idle" => 90,
         word if word.ends_with("FAILED") || word.contains("ROLLBACK") => 31,
         word if word.ends_with("_COMPLETE") => 32,

@@ -1,21 +1,18 @@
 //! `freehold-runner doctor`: what works, what is blocked, and the way out. Takes no order and changes nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use aws_config::SdkConfig;
-use aws_sdk_sqs::error::ProvideErrorMetadata;
 use freehold_protocol::order::Mode;
 
 use crate::aws;
+use crate::checks;
 use crate::config::{Config, Role, SandboxKind};
 use crate::enrol;
 use crate::identity::Identity;
 use crate::kinds::BUILDERS;
-
-/// How long the sandbox program may take to show that it works.
-const SANDBOX_DEADLINE: Duration = Duration::from_secs(10);
+use crate::sandbox::find_program;
 
 /// What was found about one thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,17 +58,17 @@ pub async fn examine(config: &Config) -> Vec<Finding> {
     if !known {
         return findings;
     }
-    findings.push(Finding::new("orders queue", orders(&queues, &config.orders_queue_url).await));
-    findings.push(Finding::new("reports queue", reports(&queues, &config.reports_queue_url).await));
+    findings.push(Finding::new("orders queue", checks::orders(&queues, &config.orders_queue_url).await));
+    findings.push(Finding::new("reports queue", checks::reports(&queues, &config.reports_queue_url).await));
     let secrets = aws_sdk_secretsmanager::Client::new(&sdk);
     let secret = enrol::read_secret(&config.enrolment, &secrets).await;
     findings.push(Finding::new("enrolment secret", secret.map(|_| "readable".into()).map_err(|e| e.to_string())));
     if config.role == Role::Install {
         findings.extend(modes(config, &sdk).await);
     }
-    findings.push(Finding::new("container registry", registry(&sdk).await));
+    findings.push(Finding::new("container registry", checks::registry(&sdk).await));
     if let Some(bucket) = &config.bucket {
-        findings.push(Finding::new("bucket", self::bucket(&sdk, bucket).await));
+        findings.push(Finding::new("bucket", checks::bucket(&sdk, bucket).await));
     }
     findings.extend(programs(config).await);
     findings
@@ -105,36 +102,6 @@ async fn caller(sdk: &SdkConfig) -> Result<String, String> {
     Ok(answer.arn.unwrap_or_default())
 }
 
-/// Asks the orders queue for something harmless that needs the same permission: taking a message to look would cost
-/// that order one of its deliveries.
-async fn orders(sdk: &SdkConfig, url: &str) -> Result<String, String> {
-    let client = aws_sdk_sqs::Client::new(sdk);
-    let call = client.change_message_visibility().queue_url(url).receipt_handle("doctor").visibility_timeout(0);
-    judge(call.send().await, "the queue's policy must name this runner's role")
-}
-
-/// Sends nothing: an empty batch is refused only after the permission was checked.
-async fn reports(sdk: &SdkConfig, url: &str) -> Result<String, String> {
-    let client = aws_sdk_sqs::Client::new(sdk);
-    let call = client.send_message_batch().queue_url(url).set_entries(Some(Vec::new()));
-    judge(call.send().await, "allow `sqs:SendMessage` on it for this runner's role, on both sides")
-}
-
-fn judge<T, E, R>(answer: Result<T, aws_sdk_sqs::error::SdkError<E, R>>, way_out: &str) -> Result<String, String>
-where
-    E: ProvideErrorMetadata + std::error::Error + 'static,
-    R: std::fmt::Debug,
-{
-    let Err(error) = answer else {
-        return Ok("reachable and allowed".into());
-    };
-    let missing = error.code().is_some_and(|code| code.contains("NonExistentQueue") || code == "QueueDoesNotExist");
-    if aws::is_denied(error.code()) || missing || error.as_service_error().is_none() {
-        return Err(format!("{}; {way_out}", aws::explain(&error)));
-    }
-    Ok("reachable and allowed".into())
-}
-
 async fn modes(config: &Config, sdk: &SdkConfig) -> Vec<Finding> {
     let sts = aws_sdk_sts::Client::new(sdk);
     let mut findings = Vec::new();
@@ -154,41 +121,17 @@ async fn modes(config: &Config, sdk: &SdkConfig) -> Vec<Finding> {
     findings
 }
 
-async fn registry(sdk: &SdkConfig) -> Result<String, String> {
-    let answer = aws_sdk_ecr::Client::new(sdk).get_authorization_token().send().await;
-    let answer = answer.map_err(|error| format!("{}; allow `ecr:GetAuthorizationToken`", aws::explain(&error)))?;
-    let data = answer.authorization_data.unwrap_or_default();
-    let endpoint = data.first().and_then(|data| data.proxy_endpoint.clone());
-    endpoint.ok_or_else(|| "the registry gave no address".to_owned())
-}
-
-async fn bucket(sdk: &SdkConfig, name: &str) -> Result<String, String> {
-    let answer = aws_sdk_s3::Client::new(sdk).head_bucket().bucket(name).send().await;
-    answer.map(|_| name.to_owned()).map_err(|error| {
-        format!("{}; it must exist, and the runner role needs `s3:ListBucket` on it", aws::explain(&error))
-    })
-}
-
 async fn programs(config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     if config.role == Role::Install {
-        let terraform = match &config.terraform {
-            Some(path) if path.is_file() => Ok(path.display().to_string()),
-            Some(path) => Err(format!("`{}` is not a file; correct `terraform` in the config", path.display())),
-            None => {
-                found("terraform").or_else(|| found("tofu")).map(|path| path.display().to_string()).ok_or_else(|| {
-                    "neither `terraform` nor `tofu` is on PATH; install one, or set `terraform` in the config"
-                        .to_owned()
-                })
-            }
-        };
-        findings.push(Finding::new("terraform", terraform));
+        let terraform = checks::terraform(config.terraform.as_deref());
+        findings.push(Finding::new("terraform", terraform.map(|path| path.display().to_string())));
     }
     if config.role == Role::Build {
         findings.push(image_builder().await);
     }
     findings.push(match config.sandbox {
-        SandboxKind::Bubblewrap => Finding::new("sandbox", bubblewrap().await),
+        SandboxKind::Bubblewrap => Finding::new("sandbox", checks::bubblewrap().await),
         SandboxKind::None => {
             let detail = "none: jobs see the whole machine; set `sandbox = \"bubblewrap\"` outside of tests".to_owned();
             Finding { what: "sandbox".into(), state: State::Off(detail) }
@@ -200,7 +143,7 @@ async fn programs(config: &Config) -> Vec<Finding> {
 /// Says which program makes images of Dockerfiles; none is fine as long as no component needs one.
 async fn image_builder() -> Finding {
     let what = "image builder";
-    let Some(path) = BUILDERS.iter().find_map(|name| found(name)) else {
+    let Some(path) = find_program(&BUILDERS) else {
         let detail = "neither `buildah` nor `buildctl` is on PATH: components of type `docker_build` cannot be built; \
                       install the package `buildah` if there are any";
         return Finding { what: what.into(), state: State::Off(detail.into()) };
@@ -212,7 +155,7 @@ async fn image_builder() -> Finding {
     // Files of an image belong to many users, which a user that is not root has from `/etc/subuid` alone.
     let mut command = tokio::process::Command::new(&path);
     command.args(["unshare", "true"]).stdin(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(SANDBOX_DEADLINE, command.output()).await;
+    let output = tokio::time::timeout(checks::PROGRAM, command.output()).await;
     Finding::new(
         what,
         match output {
@@ -223,30 +166,9 @@ async fn image_builder() -> Finding {
                 String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default()
             )),
             Ok(Err(error)) => Err(format!("`{shown}` does not start: {error}")),
-            Err(_) => Err(format!("`buildah` did nothing for {} s", SANDBOX_DEADLINE.as_secs())),
+            Err(_) => Err(format!("`buildah` did nothing for {} s", checks::PROGRAM.as_secs())),
         },
     )
-}
-
-async fn bubblewrap() -> Result<String, String> {
-    let path = found("bwrap").ok_or("`bwrap` is not on PATH; install the package `bubblewrap`")?;
-    let mut command = tokio::process::Command::new(&path);
-    command.args(["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "true"]).stdin(Stdio::null());
-    let output = tokio::time::timeout(SANDBOX_DEADLINE, command.kill_on_drop(true).output()).await;
-    match output {
-        Ok(Ok(output)) if output.status.success() => Ok(path.display().to_string()),
-        Ok(Ok(output)) => Err(format!(
-            "`bwrap` cannot make a sandbox: {}; allow unprivileged user namespaces for this user",
-            String::from_utf8_lossy(&output.stderr).trim()
-        )),
-        Ok(Err(error)) => Err(format!("`{}` does not start: {error}", path.display())),
-        Err(_) => Err(format!("`bwrap` did nothing for {} s", SANDBOX_DEADLINE.as_secs())),
-    }
-}
-
-fn found(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|directory| directory.join(program)).find(|candidate| candidate.is_file())
 }
 
 #[cfg(test)]

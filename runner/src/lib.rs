@@ -8,6 +8,7 @@ pub mod attempt;
 pub mod audit;
 pub mod aws;
 pub mod backoff;
+mod checks;
 pub mod clock;
 pub mod config;
 pub mod control;

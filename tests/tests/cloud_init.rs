@@ -25,7 +25,8 @@ async fn a_new_app_deploys_as_it_is_and_a_diff_foretells_the_next_deploy() -> an
     let _runner = world.runner(&install).await?;
     let provisioned = world.provisioned(&install).await?;
 
-    assert_eq!(succeeded(&provisioned)?, BTreeSet::from(["naming", "queue", "action:health-check"]));
+    let nodes = ["preflight:install", "naming", "queue", "action:health-check"];
+    assert_eq!(succeeded(&provisioned)?, BTreeSet::from(nodes));
     assert!(has_queue(&world, &install, "globex-prod-jobs").await?);
     a_change_runs_what_the_diff_said(&world, &install, &directory).await
 }

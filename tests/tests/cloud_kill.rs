@@ -140,7 +140,7 @@ async fn everything_ended_right_once(
 ) -> anyhow::Result<()> {
     assert_eq!(ended["state"], "succeeded", "{ended}");
     let nodes = ended["nodes"].as_array().context("no nodes")?;
-    assert_eq!(nodes.len(), 5, "{ended}");
+    assert_eq!(nodes.len(), 6, "{ended}");
     for node in nodes {
         let job = world.vendor(&["job", "show", node["job"].as_str().context("no job")?]).await?;
         let history = job["history"].as_array().context("no history")?;

@@ -163,7 +163,7 @@ async fn result_writes(
             };
             build_writes(stored, job, workflow, proof, now)
         }
-        (Target::Component { .. } | Target::Action { .. }, _) => Ok(Vec::new()),
+        (Target::Component { .. } | Target::Action { .. } | Target::Preflight, _) => Ok(Vec::new()),
     }
 }
 

@@ -8,12 +8,14 @@ use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
 use freehold_domain::job::{Job, JobState};
 use freehold_domain::plan::Deployed;
+use freehold_domain::preflight;
 use freehold_domain::workflow::{Node, Target, Workflow};
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input};
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
 use freehold_protocol::order::{
     ApplyTerraform, Artifact, BuildArtifact, Cancel, DeployStack, Order, Recipe, RunAction, SyncImage, Work,
 };
+use freehold_protocol::preflight::CheckInstall;
 use freehold_protocol::{AppName, BuildId, ComponentName, Envelope, TenantName};
 use serde_json::json;
 
@@ -181,6 +183,7 @@ impl DispatchJob {
                     idempotent: found.idempotent,
                 })
             }
+            Target::Preflight => Work::Preflight(self.preflight(workflow, app, &version).await?),
             // INVARIANT: handled above.
             Target::Build { build, .. } => {
                 return Err(AppError::internal(format!("build `{build}` in a deploy")));
@@ -190,6 +193,24 @@ impl DispatchJob {
         let deployed = self.deployed(install).await?;
         let context = context::tree(&self.tenant, install, &version, &inputs, &deployed);
         Ok(Task { work, context, sensitive_inputs: sensitive_inputs(&version) })
+    }
+
+    /// Returns what the runner has to look at before the workflow's other nodes.
+    async fn preflight(
+        &self,
+        workflow: &Workflow,
+        app: &AppName,
+        version: &AppVersion,
+    ) -> Result<CheckInstall, AppError> {
+        let mut artifacts = BTreeMap::new();
+        for node in &workflow.nodes {
+            if let Target::Component { component, build, .. } = &node.target
+                && let BuildState::Built { artifact, .. } = self.build(app, build).await?.state
+            {
+                artifacts.insert(component.clone(), artifact.blob_bytes());
+            }
+        }
+        Ok(preflight::needs(version, workflow, &artifacts))
     }
 
     async fn build(&self, app: &AppName, build: &BuildId) -> Result<Build, AppError> {

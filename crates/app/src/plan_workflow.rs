@@ -132,12 +132,6 @@ impl PlanWorkflow {
             Request::Deploy { version, only, all, release, role } => {
                 let record = self.version_of(install, version.as_ref()).await?;
                 check_deployable(&record.document)?;
-                let scope = DeployScope {
-                    only: only.clone(),
-                    all: *all,
-                    provision: workflow.kind == WorkflowKind::ProvisionInstall,
-                    role: role.clone(),
-                };
                 let builds = builds_of(&*self.store, &record.document).await?;
                 if let Some(name) = release {
                     let release = create_release::release(&*self.store, &record.document.app, name).await?;
@@ -149,6 +143,13 @@ impl PlanWorkflow {
                     &install.answers,
                 )?;
                 let deployed = self.deployed(install).await?;
+                let scope = DeployScope {
+                    only: only.clone(),
+                    all: *all,
+                    provision: workflow.kind == WorkflowKind::ProvisionInstall,
+                    first: deployed.is_empty(),
+                    role: role.clone(),
+                };
                 let input = DeployInput {
                     version: &record.document,
                     builds: &builds,

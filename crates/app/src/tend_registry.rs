@@ -129,7 +129,7 @@ impl Retention {
                     uses.artifact(artifact, kept.clone());
                 }
                 Target::Build { build, .. } => uses.build(build, kept.clone()),
-                Target::Action { .. } => {}
+                Target::Action { .. } | Target::Preflight => {}
             }
         }
         let install = records::install(&*self.store, &workflow.install).await?.value;

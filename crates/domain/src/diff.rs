@@ -14,6 +14,7 @@ use freehold_protocol::app_version::AppVersion;
 use serde::{Deserialize, Serialize};
 
 pub use answers::{Answer, Question, Reason};
+pub(crate) use egress::hosts;
 pub use egress::{Egress, EgressChange};
 pub use impact::{Cause, Run};
 pub use items::{Changed, Items, Named};

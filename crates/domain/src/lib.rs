@@ -12,6 +12,7 @@ pub mod inputs;
 pub mod install;
 pub mod job;
 pub mod plan;
+pub mod preflight;
 pub mod retention;
 pub mod runs_as;
 pub mod workflow;

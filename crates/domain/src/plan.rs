@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::build::Build;
 use crate::deployable::{Undeployable, undeployable};
+use crate::preflight;
 use crate::runs_as::{Doing, RunsAs, runs_as};
 use crate::workflow::{Node, NodeState, Target};
 
@@ -100,8 +101,10 @@ pub struct DeployScope {
     pub only: BTreeSet<ComponentName>,
     /// Everything, changed or not.
     pub all: bool,
-    /// Whether this is the install's provisioning, which also runs post-provision actions.
+    /// Whether this is the install's provisioning, which also runs post-provision actions and begins with a preflight.
     pub provision: bool,
+    /// Whether nothing of the app is there yet, as after a provisioning that failed: this too begins with a preflight.
+    pub first: bool,
     /// The role that whoever started it wants for every node.
     pub role: Option<String>,
 }
@@ -161,6 +164,9 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
         })
         .collect();
     nodes.extend(triggered_actions(version, &touched, scope.provision));
+    if scope.provision || scope.first {
+        preflight::precede(&mut nodes);
+    }
     let mode = if scope.provision { Mode::Provision } else { Mode::Maintenance };
     for node in &mut nodes {
         node.serial = input.serial;
@@ -179,7 +185,7 @@ fn role_of(
     let doing = match target {
         Target::Component { component, .. } => version.component(component).map(Doing::Deploy),
         Target::Action { action } => version.action(action).map(Doing::Trigger),
-        Target::Build { .. } => None,
+        Target::Build { .. } | Target::Preflight => None,
     };
     doing.map_or(Ok(None), |doing| runs_as(version, doing, asked, mode))
 }

@@ -167,6 +167,8 @@ pub enum Target {
     Action { action: ActionName },
     /// Builds a component's artifact.
     Build { component: ComponentName, build: BuildId },
+    /// Looks for what would stop the other nodes, before all of them.
+    Preflight,
 }
 
 impl Target {
@@ -179,6 +181,7 @@ impl Target {
             Self::Component { component, .. } => format!("component:{component}").parse(),
             Self::Action { action } => format!("action:{action}").parse(),
             Self::Build { build, .. } => format!("build:{build}").parse(),
+            Self::Preflight => "preflight".parse(),
         }
     }
 }

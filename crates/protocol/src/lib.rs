@@ -15,6 +15,7 @@ pub mod lineage;
 pub mod order;
 mod packed;
 pub mod pem;
+pub mod preflight;
 pub mod provenance;
 pub mod release;
 pub mod report;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::app_version::Input;
 use crate::envelope::Payload;
+use crate::preflight::CheckInstall;
 use crate::provenance::Provenance;
 use crate::{
     ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId,
@@ -117,10 +118,12 @@ pub enum Work {
     Action(RunAction),
     /// Make an artifact; for the build runner only.
     Build(BuildArtifact),
+    /// Look for what would stop the rest, before the rest.
+    Preflight(CheckInstall),
 }
 
 impl Work {
-    /// Returns the component kind or `action`, as tables and messages print it.
+    /// Returns the component kind, `action`, `build` or `preflight`, as tables and messages print it.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::ContainerImage(_) => "container_image",
@@ -128,15 +131,18 @@ impl Work {
             Self::CloudformationStack(_) => "cloudformation_stack",
             Self::Action(_) => "action",
             Self::Build(_) => "build",
+            Self::Preflight(_) => "preflight",
         }
     }
 
     /// Returns what a redelivery of this work means.
     pub const fn redelivery(&self) -> Redelivery {
         match self {
-            Self::ContainerImage(_) | Self::TerraformModule(_) | Self::CloudformationStack(_) | Self::Build(_) => {
-                Redelivery::Resume
-            }
+            Self::ContainerImage(_)
+            | Self::TerraformModule(_)
+            | Self::CloudformationStack(_)
+            | Self::Build(_)
+            | Self::Preflight(_) => Redelivery::Resume,
             Self::Action(action) if action.idempotent => Redelivery::Resume,
             Self::Action(_) => Redelivery::Interrupted,
         }
@@ -149,7 +155,7 @@ impl Work {
             Self::TerraformModule(work) => Some(&work.component),
             Self::CloudformationStack(work) => Some(&work.component),
             Self::Build(work) => Some(&work.component),
-            Self::Action(_) => None,
+            Self::Action(_) | Self::Preflight(_) => None,
         }
     }
 
@@ -159,7 +165,7 @@ impl Work {
             Self::ContainerImage(work) => Some(&work.artifact),
             Self::TerraformModule(work) => Some(&work.artifact),
             Self::CloudformationStack(work) => Some(&work.artifact),
-            Self::Action(_) | Self::Build(_) => None,
+            Self::Action(_) | Self::Build(_) | Self::Preflight(_) => None,
         }
     }
 }

@@ -12,6 +12,7 @@ use freehold_protocol::order::{
     ActionStep, ApplyTerraform, Artifact, BuildArtifact, Cancel, DeployStack, Descriptor, Mode, Order, Package, Recipe,
     RunAction, Signer, Source, SyncImage, Work,
 };
+use freehold_protocol::preflight::{CheckInstall, Finding, Permission, Verdict};
 use freehold_protocol::provenance::{
     BuildFacts, ExternalParameters, InternalParameters, ResourceDescriptor, Statement, sha256,
 };
@@ -172,6 +173,38 @@ fn orders() {
             recipe: None,
             repository: "fh-acme".into(),
         })),
+    );
+    golden(
+        "order-preflight",
+        &order(Work::Preflight(CheckInstall {
+            terraform_versions: ["1.11.3".to_owned()].into(),
+            stacks: ["{{ .nuon.install.id }}-storage".to_owned()].into(),
+            programs: true,
+            disk_bytes: 80_000,
+            hosts: ["registry.example:8443".to_owned()].into(),
+            permissions: vec![Permission {
+                actions: ["s3:CreateBucket".to_owned()].into(),
+                resources: ["arn:aws:s3:::{{ .nuon.install.id }}".to_owned()].into(),
+            }],
+            permissions_left_out: 2,
+        })),
+    );
+    golden(
+        "preflight-findings",
+        &vec![
+            Finding {
+                check: "disk".into(),
+                state: Verdict::Pass,
+                detail: "8.0 GiB are free".into(),
+                fix: String::new(),
+            },
+            Finding {
+                check: "state bucket".into(),
+                state: Verdict::Fail,
+                detail: "AccessDenied".into(),
+                fix: "allow `s3:ListBucket`".into(),
+            },
+        ],
     );
     let signers = vec![
         Signer::Key { public_key: "-----BEGIN PUBLIC KEY-----\n...\n-----END PUBLIC KEY-----\n".into() },

@@ -6,6 +6,7 @@ mod build;
 mod cloudformation_stack;
 mod container_image;
 mod failure;
+mod preflight;
 mod provenance;
 mod store;
 mod sync_artifact;
@@ -44,6 +45,7 @@ pub async fn execute(job: &Job) -> Outcome {
         Work::CloudformationStack(work) => cloudformation_stack::run(job, work).await,
         Work::Action(work) => action::run(job, work).await,
         Work::Build(work) => build::run(job, work).await,
+        Work::Preflight(work) => preflight::run(job, work).await,
     };
     match ended.and_then(check_size) {
         Ok(Done { outputs, artifact }) => Outcome::Succeeded { outputs, artifact },

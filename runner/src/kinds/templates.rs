@@ -51,5 +51,6 @@ fn owner(work: &Work) -> String {
         Work::CloudformationStack(work) => format!("component `{}`", work.component),
         Work::Action(work) => format!("action `{}`", work.action),
         Work::Build(work) => format!("build of component `{}`", work.component),
+        Work::Preflight(_) => "preflight".to_owned(),
     }
 }

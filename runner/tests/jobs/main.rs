@@ -10,6 +10,7 @@ mod container_image;
 mod docker_build;
 mod fixture;
 mod manifest;
+mod preflight;
 #[path = "../../../crates/oci/tests/suite/registry.rs"]
 mod registry;
 mod sandbox;

@@ -245,6 +245,7 @@ pub(crate) fn subject(work: &Work) -> String {
         Work::CloudformationStack(work) => work.component.to_string(),
         Work::Action(work) => format!("action:{}", work.action),
         Work::Build(work) => format!("build:{}", work.component),
+        Work::Preflight(_) => "preflight".to_owned(),
     }
 }
 

@@ -4,8 +4,10 @@ use freehold_app::read;
 use freehold_app::records::{self, DeployedRecord};
 use freehold_domain::workflow::WorkflowState;
 use freehold_protocol::api::StartDeploy;
+use freehold_protocol::report::Outcome;
 use serde_json::json;
 
+use crate::support::runner::Behaviour;
 use crate::support::walk::At;
 use crate::support::{World, globex, with_input};
 
@@ -34,17 +36,48 @@ async fn a_new_install_is_provisioned_when_its_runner_says_hello() {
     assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
     assert_eq!(
         world.words(&workflow).await,
-        ["info succeeded", "settings succeeded", "storage succeeded", "action:welcome succeeded"]
+        [
+            "preflight:install succeeded",
+            "info succeeded",
+            "settings succeeded",
+            "storage succeeded",
+            "action:welcome succeeded"
+        ]
     );
     let position = |name: &str| world.runners["globex"].started.iter().position(|started| started == name).unwrap();
     assert!(position("storage") < position("info"));
-    assert_eq!(position("action:welcome"), 3);
+    assert_eq!((position("preflight"), position("action:welcome")), (0, 4));
     let install = read::install(&world.versions(), &globex()).await.unwrap();
     assert_eq!((install.state.as_str(), install.components.len(), install.live), ("ready", 3, None));
     assert!(install.runner.unwrap().last_contact.is_some());
     assert!(world.open().is_empty());
     assert!(world.dead.is_empty());
     assert!(world.refusals().is_empty());
+}
+
+#[tokio::test]
+async fn a_preflight_that_fails_stops_all_and_the_next_deploy_begins_with_another() {
+    let mut world = World::with_app().await;
+    let workflow = world.create().await;
+    world.run().await;
+    let no = Outcome::Failed { reason: "1 of 9 checks fail; `disk`".into(), partial: false };
+    world.runner("globex").behaviours.insert("preflight".into(), Behaviour::Ends(no));
+    world.hello("globex");
+    world.run().await;
+
+    let stopped = world.workflow(&workflow).await;
+    let first = world.runners["globex"].started.clone();
+    world.runner("globex").behaviours.clear();
+    let deploy = world.deploy(&StartDeploy::default(), "deploy-1").await.unwrap();
+    world.settle().await;
+
+    let WorkflowState::Failed { reason, .. } = &stopped.state else { panic!("{stopped:?}") };
+    assert_eq!(reason, "`preflight:install` failed: 1 of 9 checks fail; `disk`");
+    assert_eq!(first, ["preflight"]);
+    assert_eq!(
+        world.words(&deploy).await,
+        ["preflight:install succeeded", "info succeeded", "settings succeeded", "storage succeeded"]
+    );
 }
 
 #[tokio::test]

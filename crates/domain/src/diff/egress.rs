@@ -55,7 +55,8 @@ struct Finder {
     found: Hosts,
 }
 
-fn hosts(version: &AppVersion) -> Hosts {
+/// Returns the hosts of `version`, each with the places that name it.
+pub(crate) fn hosts(version: &AppVersion) -> Hosts {
     let mut finder = Finder { found: Hosts::new() };
     for component in &version.components {
         let owner = format!("component `{}`", component.name);

@@ -90,7 +90,7 @@ fn after(nodes: &[Node]) -> BTreeMap<ComponentName, Deployed> {
                     outputs: BTreeMap::new(),
                 },
             )),
-            Target::Action { .. } | Target::Build { .. } => None,
+            Target::Action { .. } | Target::Build { .. } | Target::Preflight => None,
         })
         .collect()
 }
@@ -109,6 +109,23 @@ fn the_first_deploy_runs_everything_and_the_second_nothing() {
     assert_eq!(names(&first), ["info", "settings", "storage", "web", "action:check"]);
     assert_eq!(first.iter().map(|node| node.serial).collect::<Vec<_>>(), [5; 5]);
     assert!(second.is_empty());
+}
+
+#[test]
+fn a_provisioning_and_a_first_deploy_begin_with_a_preflight() {
+    let provision = DeployScope { provision: true, ..DeployScope::default() };
+    let again = DeployScope { first: true, ..DeployScope::default() };
+    let first = planned(json!({ "greeting": "hi" }), &BTreeMap::new(), &provision);
+
+    let second = planned(json!({ "greeting": "hi" }), &BTreeMap::new(), &again);
+    let nothing = planned(json!({ "greeting": "hi" }), &after(&first), &again);
+
+    for nodes in [&first, &second] {
+        assert_eq!(names(nodes), ["preflight:install", "info", "settings", "storage", "web", "action:check"]);
+        assert!(nodes.iter().skip(1).all(|node| node.dependencies.contains("preflight:install")));
+        assert!(nodes[0].dependencies.is_empty());
+    }
+    assert!(!names(&nothing).contains(&"info"));
 }
 
 #[test]

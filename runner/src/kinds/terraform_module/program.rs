@@ -11,6 +11,7 @@ use super::super::Failure;
 use super::super::templates::Templates;
 use super::plan::Outputs;
 use super::{MODULE, until_stopped};
+use crate::checks;
 use crate::credentials_endpoint::CredentialsEndpoint;
 use crate::job::Job;
 use crate::sandbox::{self, Ended, Interrupt, Output, Program};
@@ -34,19 +35,7 @@ impl<'a> Terraform<'a> {
         work: &'a ApplyTerraform,
         endpoint: &CredentialsEndpoint,
     ) -> Result<Self, Failure> {
-        let executable = match &job.config.terraform {
-            Some(path) if path.is_file() => path.clone(),
-            Some(path) => {
-                let path = path.display();
-                return Err(Failure::new(format!("`{path}` is not there; correct the key `terraform` of this runner's config")));
-            }
-            None => sandbox::find_program(&["terraform", "tofu"]).ok_or_else(|| {
-                Failure::new(
-                    "there is neither `terraform` nor `tofu` on this runner's `PATH`; install one, or write its path into \
-                     the key `terraform` of the runner's config",
-                )
-            })?,
-        };
+        let executable = checks::terraform(job.config.terraform.as_deref()).map_err(Failure::new)?;
         let plugins = job.config.state_dir.join("terraform-plugins");
         std::fs::create_dir_all(&plugins)
             .map_err(|error| Failure::because("could not make the plugin cache", &error))?;

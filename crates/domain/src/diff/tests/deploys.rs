@@ -134,7 +134,7 @@ fn deployed(nodes: Vec<Node>) -> BTreeMap<ComponentName, Deployed> {
                 Deployed { component, fingerprint, artifact, version, job: job(), at, outputs: BTreeMap::new() },
             ))
         }
-        Target::Build { .. } | Target::Action { .. } => None,
+        Target::Build { .. } | Target::Action { .. } | Target::Preflight => None,
     };
     nodes.into_iter().filter_map(one).collect()
 }

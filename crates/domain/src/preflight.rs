@@ -1,0 +1,161 @@
+//! The preflight: the node that comes before all others of a first deploy, and what its runner has to look at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freehold_protocol::ComponentName;
+use freehold_protocol::app_version::{AppVersion, ComponentSpec, RolePolicy};
+use freehold_protocol::order::Mode;
+use freehold_protocol::preflight::{CheckInstall, Permission};
+use serde_json::Value;
+
+use crate::diff;
+use crate::workflow::{Node, NodeState, Target, Workflow};
+
+/// The node's name. No component has it: their names hold no colon, and those of actions begin otherwise.
+pub const NODE: &str = "preflight:install";
+
+/// The longest that one preflight may take, in seconds; it needs a few.
+const TIMEOUT_SECS: u32 = 120;
+
+/// How many times larger than its artifact a gzipped module is at most expected to be on disk.
+const UNPACKS_TO: u64 = 8;
+
+/// The most hosts, stacks and permissions (actions times resources) that an order names: what is looked at must not take
+/// longer than what it is for.
+const MAX_HOSTS: usize = 20;
+const MAX_STACKS: usize = 20;
+const MAX_PERMISSIONS: usize = 200;
+
+/// Puts the preflight before `nodes`; nothing to do needs none.
+pub(crate) fn precede(nodes: &mut Vec<Node>) {
+    if nodes.is_empty() {
+        return;
+    }
+    for node in nodes.iter_mut() {
+        node.dependencies.insert(NODE.to_owned());
+    }
+    let first = Node {
+        name: NODE.to_owned(),
+        target: Target::Preflight,
+        dependencies: BTreeSet::new(),
+        timeout_secs: TIMEOUT_SECS,
+        serial: 0,
+        state: NodeState::Waiting,
+        runs_as: None,
+    };
+    nodes.insert(0, first);
+}
+
+/// Returns what has to be looked at before the nodes of `workflow`, whose artifacts have these sizes in bytes.
+pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMap<ComponentName, u64>) -> CheckInstall {
+    let mut needs = CheckInstall::default();
+    let mut owners = Vec::new();
+    for node in &workflow.nodes {
+        match &node.target {
+            Target::Component { component, .. } => {
+                owners.push(format!("component `{component}`"));
+                let bytes = artifact_bytes.get(component).copied().unwrap_or(0);
+                add_component(&mut needs, version, component, bytes);
+            }
+            Target::Action { action } => {
+                owners.push(format!("action `{action}`"));
+                needs.programs = true;
+            }
+            Target::Build { .. } | Target::Preflight => {}
+        }
+    }
+    needs.hosts = hosts(version, &owners);
+    add_permissions(&mut needs, version, workflow.mode);
+    needs
+}
+
+fn add_component(needs: &mut CheckInstall, version: &AppVersion, name: &ComponentName, bytes: u64) {
+    let Some(component) = version.component(name) else { return };
+    match &component.spec {
+        ComponentSpec::TerraformModule { terraform_version, .. } => {
+            needs.terraform_versions.insert(terraform_version.clone());
+            needs.programs = true;
+            needs.disk_bytes = needs.disk_bytes.saturating_add(bytes.saturating_mul(UNPACKS_TO));
+        }
+        ComponentSpec::CloudformationStack { stack_name, .. } => {
+            if needs.stacks.len() < MAX_STACKS {
+                needs.stacks.insert(stack_name.clone());
+            }
+            needs.disk_bytes = needs.disk_bytes.saturating_add(bytes);
+        }
+        // Images go from registry to registry, and the others cannot be deployed here yet.
+        ComponentSpec::ContainerImage { .. }
+        | ComponentSpec::DockerBuild { .. }
+        | ComponentSpec::HelmChart { .. }
+        | ComponentSpec::KubernetesManifest { .. }
+        | ComponentSpec::Job { .. }
+        | ComponentSpec::Pulumi { .. } => {}
+    }
+}
+
+/// Returns the hosts that `owners` name, but for those that only the install knows and names of buckets.
+fn hosts(version: &AppVersion, owners: &[String]) -> BTreeSet<String> {
+    let named = |places: &BTreeSet<String>| places.iter().any(|place| owners.iter().any(|owner| is_of(place, owner)));
+    let plain = |host: &str| !host.contains(['{', '$', '%', '/']) && host.contains('.');
+    let all = diff::hosts(version).into_iter().filter(|(host, places)| plain(host) && named(places));
+    all.map(|(host, _)| host).take(MAX_HOSTS).collect()
+}
+
+fn is_of(place: &str, owner: &str) -> bool {
+    place.strip_prefix(owner).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+/// Adds what the inline policies of the mode's role allow by name. What AWS's own policies allow is not in the version.
+fn add_permissions(needs: &mut CheckInstall, version: &AppVersion, mode: Mode) {
+    let Some(role) = version.roles.iter().find(|role| role.mode == mode) else { return };
+    let mut room = MAX_PERMISSIONS;
+    for policy in &role.policies {
+        let RolePolicy::Inline { document, .. } = policy else { continue };
+        // A document whose templates are more than texts is no JSON before it is rendered.
+        let Ok(document) = serde_json::from_str::<Value>(document) else { continue };
+        let statements = match document.get("Statement") {
+            Some(Value::Array(all)) => all.as_slice(),
+            Some(one @ Value::Object(_)) => std::slice::from_ref(one),
+            Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) | None => &[],
+        };
+        for statement in statements.iter().filter(|one| one.get("Effect").and_then(Value::as_str) == Some("Allow")) {
+            add_statement(needs, statement, &mut room);
+        }
+    }
+}
+
+fn add_statement(needs: &mut CheckInstall, statement: &Value, room: &mut usize) {
+    let actions = texts(statement.get("Action"));
+    let left_out = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    // A statement of `NotAction` names none.
+    if actions.is_empty() || statement.get("Condition").is_some() || statement.get("Resource").is_none() {
+        needs.permissions_left_out = needs.permissions_left_out.saturating_add(left_out(actions.len().max(1)));
+        return;
+    }
+    let (named, patterns): (BTreeSet<String>, BTreeSet<String>) =
+        actions.into_iter().partition(|action| action.contains(':') && !action.contains(['*', '?', '{']));
+    needs.permissions_left_out = needs.permissions_left_out.saturating_add(left_out(patterns.len()));
+    if named.is_empty() {
+        return;
+    }
+    let resources = texts(statement.get("Resource"));
+    match room.checked_sub(named.len() * resources.len()) {
+        Some(rest) => {
+            *room = rest;
+            needs.permissions.push(Permission { actions: named, resources });
+        }
+        None => needs.permissions_left_out = needs.permissions_left_out.saturating_add(left_out(named.len())),
+    }
+}
+
+/// Returns the texts of an element that is a text or a list of texts.
+fn texts(value: Option<&Value>) -> BTreeSet<String> {
+    match value {
+        Some(Value::String(one)) => BTreeSet::from([one.clone()]),
+        Some(Value::Array(all)) => all.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect(),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => BTreeSet::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

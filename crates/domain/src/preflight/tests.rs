@@ -1,0 +1,156 @@
+use freehold_protocol::report::{Fence, Outcome};
+use freehold_protocol::{BuildId, Digest, KeyId, Timestamp, WorkflowId};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::job::{JobEvent, Step};
+use crate::workflow::{Request, WorkflowKind, WorkflowState};
+
+const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+fn version() -> AppVersion {
+    let terraform = json!({
+        "kind": "terraform_module", "terraform_version": "1.11.3",
+        "env_vars": { "URL": "https://registry.example:8443/x", "OWN": "https://{{ .nuon.install.id }}.example.com" },
+    });
+    let stack = json!({
+        "kind": "cloudformation_stack", "stack_name": "{{ .nuon.install.id }}-storage",
+        "parameters": { "Site": "https://stack.example/" },
+    });
+    let policy = json!({ "Statement": [
+        { "Effect": "Allow", "Action": ["s3:CreateBucket", "s3:Put*"], "Resource": "arn:aws:s3:::{{ .nuon.install.id }}" },
+        { "Effect": "Allow", "Action": "sqs:*", "Resource": "*" },
+        { "Effect": "Allow", "Action": "iam:PassRole", "Resource": "*", "Condition": { "StringEquals": {} } },
+        { "Effect": "Deny", "Action": "ec2:RunInstances", "Resource": "*" },
+    ] });
+    serde_json::from_value(json!({
+        "format": 1,
+        "app": "demo",
+        "components": [
+            component("net", terraform), component("storage", stack), component("web", json!({ "kind": "container_image" })),
+        ],
+        "actions": [{ "name": "check", "timeout_secs": 60, "triggers": [], "steps": [] }],
+        "roles": [{
+            "mode": "provision",
+            "policies": [{ "inline": { "name": "own", "document": policy.to_string() } }, { "managed": "ReadOnlyAccess" }],
+        }],
+    }))
+    .unwrap()
+}
+
+fn component(name: &str, spec: Value) -> Value {
+    json!({
+        "name": name, "dependencies": [], "references": [], "deploy_timeout_secs": 600,
+        "source": { "from": "image", "reference": "example/x:1" }, "spec": spec,
+    })
+}
+
+fn node(name: &str, dependencies: &[String]) -> Node {
+    let target = match name.strip_prefix("action:") {
+        Some(action) => Target::Action { action: action.parse().unwrap() },
+        None => Target::Component {
+            component: name.parse().unwrap(),
+            build: BuildId::derive(&"demo".parse().unwrap(), &Digest::of(b"source"), &name.parse().unwrap()),
+            artifact: Digest::of(b"artifact"),
+            fingerprint: Digest::of(b"fingerprint"),
+        },
+    };
+    let dependencies = dependencies.iter().cloned().collect();
+    Node {
+        name: name.into(),
+        target,
+        dependencies,
+        timeout_secs: 60,
+        serial: 1,
+        state: NodeState::Waiting,
+        runs_as: None,
+    }
+}
+
+fn workflow(nodes: Vec<Node>) -> Workflow {
+    Workflow {
+        id: WorkflowId::derive("globex", "provision"),
+        install: "globex".parse().unwrap(),
+        kind: WorkflowKind::ProvisionInstall,
+        mode: Mode::Provision,
+        created_at: NOW,
+        serial: 1,
+        request: Request::Deploy { version: None, only: BTreeSet::new(), all: false, release: None, role: None },
+        version: None,
+        cancel_requested: None,
+        nodes,
+        state: WorkflowState::Pending,
+    }
+}
+
+#[test]
+fn what_is_looked_at_is_what_the_nodes_need() {
+    let bytes = BTreeMap::from([("net".parse().unwrap(), 1000), ("storage".parse().unwrap(), 10)]);
+    let all = workflow(["net", "storage", "web", "action:check"].map(|name| node(name, &[])).to_vec());
+
+    let found = needs(&version(), &all, &bytes);
+
+    let expected = json!({
+        "terraform_versions": ["1.11.3"],
+        "stacks": ["{{ .nuon.install.id }}-storage"],
+        "programs": true,
+        "disk_bytes": 8010,
+        "hosts": ["registry.example:8443", "stack.example"],
+        "permissions": [{ "actions": ["s3:CreateBucket"], "resources": ["arn:aws:s3:::{{ .nuon.install.id }}"] }],
+        "permissions_left_out": 3,
+    });
+    assert_eq!(serde_json::to_value(found).unwrap(), expected);
+}
+
+#[test]
+fn an_image_alone_needs_no_program_no_stack_and_no_host() {
+    let mut deploy = workflow(vec![node("web", &[])]);
+    deploy.mode = Mode::Maintenance;
+
+    let found = needs(&version(), &deploy, &BTreeMap::new());
+
+    assert_eq!(found, CheckInstall::default());
+}
+
+#[test]
+fn no_component_can_be_called_as_the_node_is() {
+    assert!(NODE.parse::<ComponentName>().is_err());
+    assert_eq!(Target::Preflight.group().unwrap().as_str(), "preflight");
+}
+
+/// Returns graphs in which a node depends on earlier ones only.
+fn graphs() -> impl Strategy<Value = Vec<Node>> {
+    prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 0..3), 1..8).prop_map(|edges| {
+        let names: Vec<String> = (0..edges.len()).map(|at| format!("c{at}")).collect();
+        let earlier = |at: usize, edges: &[prop::sample::Index]| -> Vec<String> {
+            edges.iter().filter(|_| at > 0).map(|edge| names[edge.index(at)].clone()).collect()
+        };
+        edges.iter().enumerate().map(|(at, edges)| node(&names[at], &earlier(at, edges))).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_graph_begins_with_it_and_its_failure_skips_all(mut nodes in graphs(), slots in 1_u32..4) {
+        precede(&mut nodes);
+        let started = workflow(nodes.clone()).start(nodes, slots, NOW).unwrap();
+        let job = started.jobs[0].clone();
+        let fence = Fence { dispatch: 1, receive: 1 };
+        let runner: KeyId = serde_json::from_value("a".into()).unwrap();
+        let outcome = Outcome::Failed { reason: "no".into(), partial: false };
+        let Ok(Step::Changed { job: failed, .. }) = job.on(&JobEvent::Finished { fence, runner, outcome }, NOW) else {
+            panic!("refused")
+        };
+
+        let ended = started.workflow.on_job(&failed, NOW).unwrap();
+
+        prop_assert_eq!(started.jobs.len(), 1);
+        prop_assert_eq!(&job.node, NODE);
+        prop_assert!(ended.jobs.is_empty() && ended.workflow.is_settled());
+        for node in ended.workflow.nodes.iter().skip(1) {
+            let skipped = matches!(&node.state, NodeState::Skipped { .. });
+            prop_assert!(skipped, "{:?}", node);
+        }
+    }
+}

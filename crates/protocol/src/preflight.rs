@@ -1,0 +1,84 @@
+//! Preflight: what a runner looks at before the first thing of an app is made in a customer's account, and what it found.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+/// Looks for what would stop the jobs that follow, and changes nothing. Its output [`FINDINGS`] is a list of [`Finding`].
+/// What a runner needs whatever it does (its queues, its registry, its region) is not said here.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CheckInstall {
+    /// The Terraform versions that components ask for, an empty text for any; empty without such a component.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub terraform_versions: BTreeSet<String>,
+    /// The names of CloudFormation stacks; each a template.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub stacks: BTreeSet<String>,
+    /// Whether programs of the vendor run, which need the sandbox.
+    #[serde(default)]
+    pub programs: bool,
+    /// What artifacts take on the runner's disk when all are unpacked at once, in bytes.
+    #[serde(default)]
+    pub disk_bytes: u64,
+    /// Hosts that what follows names, with a port where it is not 443; the runner may have to reach them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub hosts: BTreeSet<String>,
+    /// What the policies of the mode's role allow, as far as it can be asked for one by one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<Permission>,
+    /// How many more actions these policies allow: by a pattern, under a condition, or beyond what an order carries.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub permissions_left_out: u32,
+}
+
+/// Actions on resources, as a policy's statement allows them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Permission {
+    /// Such as `s3:CreateBucket`, without patterns.
+    pub actions: BTreeSet<String>,
+    /// ARNs or patterns of them; each a template.
+    pub resources: BTreeSet<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// The output that holds what was found.
+pub const FINDINGS: &str = "findings";
+
+/// What was found about one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What was looked at.
+    pub check: String,
+    pub state: Verdict,
+    /// What was seen, for people.
+    pub detail: String,
+    /// The way out; empty when nothing needs to be done.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub fix: String,
+}
+
+/// How a thing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Pass,
+    /// It may do harm, or could not be looked at; the work goes on.
+    Warn,
+    /// The work that follows cannot succeed.
+    Fail,
+}
+
+impl Verdict {
+    /// Returns the word in tables and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Looks at one thing that a runner needs, and changes nothing: for `doctor`, and for the preflight of a first deploy. Each
+//! returns what works, or what does not with the way out.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use aws_sdk_sqs::error::ProvideErrorMetadata;
+
+use crate::aws;
+use crate::sandbox::find_program;
+
+/// How long a program may take to show that it works.
+pub(crate) const PROGRAM: Duration = Duration::from_secs(10);
+
+/// Asks the orders queue for something harmless that needs the same permission: taking a message to look would cost
+/// that order one of its deliveries.
+pub(crate) async fn orders(sdk: &SdkConfig, url: &str) -> Result<String, String> {
+    let client = aws_sdk_sqs::Client::new(sdk);
+    let call = client.change_message_visibility().queue_url(url).receipt_handle("doctor").visibility_timeout(0);
+    judge(call.send().await, "the queue's policy must name this runner's role")
+}
+
+/// Sends nothing: an empty batch is refused only after the permission was checked.
+pub(crate) async fn reports(sdk: &SdkConfig, url: &str) -> Result<String, String> {
+    let client = aws_sdk_sqs::Client::new(sdk);
+    let call = client.send_message_batch().queue_url(url).set_entries(Some(Vec::new()));
+    judge(call.send().await, "allow `sqs:SendMessage` on it for this runner's role, on both sides")
+}
+
+fn judge<T, E, R>(answer: Result<T, aws_sdk_sqs::error::SdkError<E, R>>, way_out: &str) -> Result<String, String>
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+    R: std::fmt::Debug,
+{
+    let Err(error) = answer else {
+        return Ok("reachable and allowed".into());
+    };
+    let missing = error.code().is_some_and(|code| code.contains("NonExistentQueue") || code == "QueueDoesNotExist");
+    if aws::is_denied(error.code()) || missing || error.as_service_error().is_none() {
+        return Err(format!("{}; {way_out}", aws::explain(&error)));
+    }
+    Ok("reachable and allowed".into())
+}
+
+pub(crate) async fn registry(sdk: &SdkConfig) -> Result<String, String> {
+    let answer = aws_sdk_ecr::Client::new(sdk).get_authorization_token().send().await;
+    let answer = answer.map_err(|error| format!("{}; allow `ecr:GetAuthorizationToken`", aws::explain(&error)))?;
+    let data = answer.authorization_data.unwrap_or_default();
+    let endpoint = data.first().and_then(|data| data.proxy_endpoint.clone());
+    endpoint.ok_or_else(|| "the registry gave no address".to_owned())
+}
+
+pub(crate) async fn bucket(sdk: &SdkConfig, name: &str) -> Result<String, String> {
+    let answer = aws_sdk_s3::Client::new(sdk).head_bucket().bucket(name).send().await;
+    answer.map(|_| name.to_owned()).map_err(|error| {
+        format!("{}; it must exist, and the runner role needs `s3:ListBucket` on it", aws::explain(&error))
+    })
+}
+
+/// Finds the `terraform` or `tofu` to run: the one that the config names, else the first of both on `PATH`.
+pub(crate) fn terraform(configured: Option<&Path>) -> Result<PathBuf, String> {
+    match configured {
+        Some(path) if path.is_file() => Ok(path.to_owned()),
+        Some(path) => Err(format!("`{}` is not a file; correct `terraform` in the config", path.display())),
+        None => find_program(&["terraform", "tofu"]).ok_or_else(|| {
+            "neither `terraform` nor `tofu` is on PATH; install one, or set `terraform` in the config".to_owned()
+        }),
+    }
+}
+
+/// Makes a sandbox with nothing in it.
+pub(crate) async fn bubblewrap() -> Result<String, String> {
+    let path = find_program(&["bwrap"]).ok_or("`bwrap` is not on PATH; install the package `bubblewrap`")?;
+    let mut command = tokio::process::Command::new(&path);
+    command.args(["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "true"]).stdin(Stdio::null());
+    let output = tokio::time::timeout(PROGRAM, command.kill_on_drop(true).output()).await;
+    match output {
+        Ok(Ok(output)) if output.status.success() => Ok(path.display().to_string()),
+        Ok(Ok(output)) => Err(format!(
+            "`bwrap` cannot make a sandbox: {}; allow unprivileged user namespaces for this user",
+            String::from_utf8_lossy(&output.stderr).trim()
+        )),
+        Ok(Err(error)) => Err(format!("`{}` does not start: {error}", path.display())),
+        Err(_) => Err(format!("`bwrap` did nothing for {} s", PROGRAM.as_secs())),
+    }
+}

@@ -1,0 +1,159 @@
+//! What the runner's own machine must have: room on the disk, Terraform, and a sandbox.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use freehold_protocol::preflight::{CheckInstall, Finding};
+use semver::Version;
+use serde::Deserialize;
+
+use super::finding::{fail, pass, unchecked, warn};
+use crate::checks;
+use crate::config::SandboxKind;
+use crate::job::Job;
+
+/// What Terraform's providers commonly take, in bytes: that of AWS alone has some 700 MB.
+const PROVIDERS: u64 = 1 << 30;
+/// What is left for logs and the spool.
+const REST: u64 = 1 << 28;
+
+/// Compares the free bytes of the state directory, where workspaces are, with what artifacts take.
+pub(super) fn disk(job: &Job, work: &CheckInstall) -> Finding {
+    const CHECK: &str = "disk";
+    let free = match rustix::fs::statvfs(&job.workspace) {
+        Ok(found) => found.f_bavail.saturating_mul(found.f_frsize),
+        Err(error) => return unchecked(CHECK, error.to_string(), ""),
+    };
+    judge_disk(free, work, &job.config.state_dir)
+}
+
+fn judge_disk(free: u64, work: &CheckInstall, place: &Path) -> Finding {
+    const CHECK: &str = "disk";
+    let common = if work.terraform_versions.is_empty() { REST } else { PROVIDERS };
+    let needed = work.disk_bytes.saturating_add(common);
+    let detail = format!("{} are free at `{}`; up to {} are needed", mib(free), place.display(), mib(needed));
+    let fix = "make the volume of `state_dir` larger, or remove what does not belong there";
+    if free < work.disk_bytes {
+        fail(CHECK, detail, fix)
+    } else if free < needed {
+        warn(CHECK, detail, fix)
+    } else {
+        pass(CHECK, detail)
+    }
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
+/// Finds Terraform and its version; nothing when no component needs it.
+pub(super) async fn terraform(job: &Job, work: &CheckInstall) -> Vec<Finding> {
+    const CHECK: &str = "terraform";
+    if work.terraform_versions.is_empty() {
+        return Vec::new();
+    }
+    let path = match checks::terraform(job.config.terraform.as_deref()) {
+        Ok(path) => path,
+        Err(problem) => return vec![fail(CHECK, problem, "install Terraform or OpenTofu on the runner's machine")],
+    };
+    vec![match version(&path, &job.workspace).await {
+        Ok(found) => judge_version(&path, &found, work),
+        Err(problem) => fail(CHECK, problem, "make the program run on the runner's machine"),
+    }]
+}
+
+async fn version(path: &Path, directory: &Path) -> Result<String, String> {
+    #[derive(Deserialize)]
+    struct Said {
+        terraform_version: String,
+    }
+    let shown = path.display();
+    let mut command = tokio::process::Command::new(path);
+    command.args(["version", "-json"]).env("CHECKPOINT_DISABLE", "1").current_dir(directory);
+    let output = tokio::time::timeout(checks::PROGRAM, command.stdin(Stdio::null()).kill_on_drop(true).output()).await;
+    let output = output
+        .map_err(|_| format!("`{shown}` did not say its version within {} s", checks::PROGRAM.as_secs()))?
+        .map_err(|error| format!("`{shown}` does not start: {error}"))?;
+    let said: Result<Said, _> = serde_json::from_slice(&output.stdout);
+    said.map(|said| said.terraform_version).map_err(|_| {
+        let words = String::from_utf8_lossy(&output.stderr);
+        format!("`{shown} version -json` is not understood: {}", words.lines().next().unwrap_or("no answer"))
+    })
+}
+
+/// The runner's own program runs whatever a component asks for, and `required_version` of a module is what decides; an
+/// older one, or one of another generation, is worth a word all the same.
+fn judge_version(path: &Path, found: &str, work: &CheckInstall) -> Finding {
+    const CHECK: &str = "terraform";
+    let detail = format!("`{}` is version {found}", path.display());
+    let Ok(here) = Version::parse(found) else { return unchecked(CHECK, detail, "") };
+    let unfit = work.terraform_versions.iter().find(|wanted| {
+        let wanted = Version::parse(wanted.trim_start_matches('v'));
+        wanted.is_ok_and(|wanted| wanted.major != here.major || wanted > here)
+    });
+    match unfit {
+        Some(wanted) => warn(
+            CHECK,
+            format!("{detail}; a component asks for `{wanted}`"),
+            format!("install version {wanted} or newer"),
+        ),
+        None => pass(CHECK, detail),
+    }
+}
+
+/// Returns whether the program at `path` is OpenTofu, by its name.
+pub(super) fn is_tofu(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().contains("tofu"))
+}
+
+/// Makes an empty sandbox, which programs of the vendor run in.
+pub(super) async fn sandbox(job: &Job, work: &CheckInstall) -> Vec<Finding> {
+    const CHECK: &str = "sandbox";
+    vec![match (job.config.sandbox, work.programs) {
+        (SandboxKind::None, _) => {
+            warn(CHECK, "none: jobs see the whole machine", "set `sandbox = \"bubblewrap\"` in the runner's config")
+        }
+        (SandboxKind::Bubblewrap, false) => pass(CHECK, "no program needs it"),
+        (SandboxKind::Bubblewrap, true) => match checks::bubblewrap().await {
+            Ok(path) => pass(CHECK, format!("`{path}` works")),
+            Err(problem) => fail(CHECK, problem, "see `freehold-runner doctor` on the runner's machine"),
+        },
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use freehold_protocol::preflight::Verdict;
+
+    use super::*;
+
+    fn work(version: &str, disk_bytes: u64) -> CheckInstall {
+        CheckInstall { terraform_versions: [version.to_owned()].into(), disk_bytes, ..CheckInstall::default() }
+    }
+
+    #[test]
+    fn artifacts_must_fit_and_providers_should() {
+        let judged = |free: u64| judge_disk(free, &work("", 10 << 20), Path::new("/state"));
+
+        assert_eq!(judged(9 << 20).state, Verdict::Fail);
+        assert_eq!(judged(11 << 20).state, Verdict::Warn);
+        assert_eq!(judged(2 << 30), pass("disk", "2048 MiB are free at `/state`; up to 1034 MiB are needed"));
+    }
+
+    #[test]
+    fn an_older_terraform_is_worth_a_word() {
+        let judged = |wanted: &str| judge_version(Path::new("/bin/terraform"), "1.11.3", &work(wanted, 0)).state;
+
+        for fits in ["", "1.11.3", "1.5.0", "v1.2.0", "latest", "~> 1.12"] {
+            assert_eq!(judged(fits), Verdict::Pass, "{fits}");
+        }
+        for unfit in ["1.12.0", "0.12.31", "2.0.0"] {
+            assert_eq!(judged(unfit), Verdict::Warn, "{unfit}");
+        }
+    }
+
+    #[test]
+    fn opentofu_is_told_by_its_name() {
+        assert!(is_tofu(Path::new("/usr/bin/tofu")) && !is_tofu(Path::new("/opt/tofu/terraform")));
+    }
+}
