@@ -9,8 +9,8 @@ function simulation({ who, what, action, context }) {
   const resource = world.resources[what]
   const anonymous = principal.kind === 'anonymous'
   const named = (documents) => documents.map((policy, at) => ({ name: `policy-${at}`, policy }))
-  const session = `arn:aws:sts::${principal.account}:assumed-role/${principal.role}/session`
-  const who_is = anonymous ? {} : {
+  const session = principal.service ?? `arn:aws:sts::${principal.account}:assumed-role/${principal.role}/session`
+  const who_is = anonymous || principal.service ? {} : {
     'aws:PrincipalArn': `arn:aws:iam::${principal.account}:role/${principal.role}`,
     'aws:PrincipalAccount': principal.account,
     'aws:CurrentTime': '2026-11-01T01:00:00Z',
@@ -21,13 +21,13 @@ function simulation({ who, what, action, context }) {
       principal: anonymous ? anonymousPrincipal : session,
       action,
       resource: { resource: resource.arn, accountId: resource.account },
-      contextVariables: { ...who_is, ...context },
+      contextVariables: { ...who_is, ...principal.context, ...context },
     },
-    identityPolicies: anonymous ? [] : named(principal.identity),
+    identityPolicies: anonymous || principal.service ? [] : named(principal.identity),
     serviceControlPolicies: [],
     resourceControlPolicies: [],
     resourcePolicy: resource.policy ?? undefined,
-    permissionBoundaryPolicies: !anonymous && principal.boundary.length ? named(principal.boundary) : undefined,
+    permissionBoundaryPolicies: !anonymous && principal.boundary?.length ? named(principal.boundary) : undefined,
   }
 }
 

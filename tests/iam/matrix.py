@@ -1,6 +1,7 @@
 """Decides every (principal, action, resource) of a world, and shows that each widened statement would be noticed."""
 
 import argparse
+import copy
 import json
 import subprocess
 import sys
@@ -81,39 +82,56 @@ def holders(template):
                 yield name, key, properties[key]["Statement"]
 
 
-KINDS = ("dropped", "action", "resource", "condition", "principal")
+KINDS = ("dropped", "action", "resource", "condition", "principal", "switch")
+
+
+def sides(statement):
+    """Returns the statements of which one is chosen by a condition, or the one that there is, each with how to put another
+    in its place."""
+    if "Fn::If" not in statement:
+        return [(statement, lambda changed: changed)]
+    condition, *chosen = statement["Fn::If"]
+
+    def instead(at):
+        return lambda changed: [{"Fn::If": [condition, *chosen[:at], *(changed or [{"Ref": "AWS::NoValue"}]), *chosen[at + 1:]]}]
+
+    return [(side, instead(at)) for at, side in enumerate(chosen) if "Ref" not in side]
 
 
 def widened(statement, kind):
     """Returns the statement when it lets more through in this way: `[]` when it is gone; nothing when it cannot be."""
-    if "Fn::If" in statement:
-        condition, *sides = statement["Fn::If"]
-        at = next(at for at, side in enumerate(sides) if "Ref" not in side)
-        changed = widened(sides[at], kind)
-        if changed:
-            sides[at] = changed[0]
-        return changed and [{"Fn::If": [condition, *sides]}]
     if statement["Effect"] == "Deny":
         return [] if kind == "dropped" else None
     action = templates.as_list(statement["Action"])[0]
     without = {key: value for key, value in statement.items() if key != "Condition"}
+    wide = f"{action.split(':')[0]}:*"
     changed = {
-        "action": statement["Action"] != "*" and {**statement, "Action": f"{action.split(':')[0]}:*"},
+        "action": statement["Action"] not in ("*", wide) and {**statement, "Action": wide},
         "resource": statement.get("Resource", "*") != "*" and {**statement, "Resource": "*"},
         "condition": "Condition" in statement and without,
         "principal": statement.get("Principal", "*") != "*" and {**statement, "Principal": {"AWS": "*"}},
+        # A role that is off lets nobody in: this one does not know of its switch.
+        "switch": isinstance(statement["Effect"], dict) and {**statement, "Effect": "Allow"},
     }.get(kind)
     return [changed] if changed else None
 
 
 def mutants(template):
-    """Returns each statement that can be widened: who has it, where, its number and how."""
+    """Returns each statement that can be widened: who has it, where, its number, which side of a condition, and how."""
     for name, key, statements in holders(template):
         for at, statement in enumerate(statements):
-            for kind in KINDS:
-                if widened(statement, kind) is not None:
-                    bare = next(side for side in statement["Fn::If"][1:] if "Ref" not in side) if "Fn::If" in statement else statement
-                    yield name, key, at, kind, bare.get("Sid", "")
+            for side, (bare, _) in enumerate(sides(statement)):
+                for kind in KINDS:
+                    if widened(bare, kind) is not None:
+                        yield name, key, (at, side), kind, bare.get("Sid", "")
+
+
+def lets_everybody_in(template):
+    """Returns whether some statement names everybody. What holds such a one is its condition alone, so that no principal of
+    another kind could tell; the checks of the templates find it (`tests/infra`, `freehold install verify-template`)."""
+    named = (bare.get("Principal") for _, _, statements in holders(template) for statement in statements for bare, _ in sides(statement)
+             if bare["Effect"] != "Deny")
+    return any(principal == "*" or isinstance(principal, dict) and "*" in templates.as_list(principal.get("AWS", [])) for principal in named)
 
 
 def changing(of, name, key, at, kind):
@@ -121,13 +139,14 @@ def changing(of, name, key, at, kind):
     def change(which, template):
         if which == of:
             [statements] = [found for n, k, found in holders(template) if (n, k) == (name, key)]
-            statements[at:at + 1] = widened(statements[at], kind)
+            bare, instead = sides(statements[at[0]])[at[1]]
+            statements[at[0]:at[0] + 1] = instead(widened(bare, kind))
         return template
 
     return change
 
 
-MODES = {"provision", "maintenance", "deprovision", "bare-mode"}
+MODES = {"provision", "maintenance", "deprovision", "bare-mode", "base-alone", "off-mode", "old-session"}
 # Whose decisions a statement can change: kinds of principals by who has the policy, kinds of resources by whose policy it is.
 HOLDERS = {**{f"{logical}Role": {kind} for kind, logical in world.ROLES.items()}, "RunnerRole": {"runner"}, "Base": MODES, "Limits": MODES, "Boundary": MODES}
 OWNERS = {"BuildQueuePolicy": {"build-queue"}, "Repository": {"registry"}, "SigningKey": {"root-key"}, "Key": {"key"}}
@@ -136,10 +155,10 @@ OWNERS = {"BuildQueuePolicy": {"build-queue"}, "Repository": {"registry"}, "Sign
 def concerned(made, name, key, who, what):
     """Returns whether a statement of `name` can have to do with a question; of two tenants alike one is asked about."""
     principal, resource = made.principals[who], made.resources[what]
+    if key == "trust":
+        return resource["kind"] in ("runner-role", "runner-role-elsewhere", "mode-role", "off-mode-role", "function-role", "machine-role", "build-role")
     if principal.get("t", 0) != 0:
         return False
-    if key == "trust":
-        return resource["kind"] in ("runner-role", "mode-role", "function-role")
     if name in OWNERS:
         return resource["kind"] in OWNERS[name]
     return principal["kind"] in HOLDERS.get(name, {principal["kind"]})
@@ -165,7 +184,11 @@ def main():
         killed, alive = 0, []
         for of, template in (("tenant", templates.tenant()), ("install", templates.parse(templates.install_text(PROVISION_POLICIES="[]")))):
             for name, key, at, kind, sid in mutants(template):
-                made = world.World(2, 1, changing(of, name, key, at, kind))
+                change = changing(of, name, key, at, kind)
+                if kind == "principal" and lets_everybody_in(change(of, copy.deepcopy(template))):
+                    killed += 1
+                    continue
+                made = world.World(2, 2 if of == "install" else 1, change)
                 if wrong(made, simulator, [one for one in world.questions(made) if concerned(made, name, key, *one[:2])]):
                     killed += 1
                 else:

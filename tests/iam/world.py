@@ -10,6 +10,9 @@ import templates  # noqa: E402
 REGION = templates.REGION
 # Functions and the build runner, by the logical name of their role.
 ROLES = {**templates.FUNCTIONS, "build-runner": "BuildRunner", **{f"{name}-machine": f"{logical}Machine" for name, logical in templates.DEFINITIONS.items()}}
+STS, KMS = ({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": f"{of}:*", "Resource": "*"}]} for of in ("sts", "kms"))
+# Somebody else's account, with a role that lets the build runner of a tenant in.
+FOREIGN = "999999999999"
 EVERYTHING = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 
 
@@ -119,14 +122,34 @@ class World:
         name, account = f"tenant{t}", f"{1000 + t:04d}".ljust(12, "1")
         env = Env(self.tenant_template, account, {
             "AWS::StackName": f"freehold-{name}", "TenantName": name, "DeployBucket": f"fh-{name}-{account}-{REGION}",
-            "TableKeyArn": "", "SourceRoles": "", "RunnerUrl": "", "RunnerSha256": ""})
+            "TableKeyArn": "", "SourceRoles": [f"arn:aws:iam::{FOREIGN}:role/source-of-{name}"],
+            # The second tenant was given a principal of a stranger's, which the role's condition keeps out.
+            "BuildRunnerPrincipal": f"arn:aws:iam::{account if t != 1 else FOREIGN}:role/builder-host"})
         resources = self.tenant_template["Resources"]
         for kind, logical in ROLES.items():
             properties = env.resolve(resources[f"{logical}Role"]["Properties"])
             self._principal(f"{name}/{kind}", kind, account, properties["RoleName"], t, None,
                             [policy["PolicyDocument"] for policy in properties["Policies"]])
-            self._resource(f"{name}/{kind}-role", "function-role", f"arn:aws:iam::{account}:role/{properties['RoleName']}", account, t, None,
+            of = "function-role" if kind in templates.FUNCTIONS else "build-role" if kind == "build-runner" else "machine-role"
+            self._resource(f"{name}/{kind}-role", of, f"arn:aws:iam::{account}:role/{properties['RoleName']}", account, t, None,
                            [("sts:AssumeRole", {}), ("sts:TagSession", {})], properties["AssumeRolePolicyDocument"])
+        # AWS's own services, and one that works for somebody else.
+        for kind, whose in (("lambda", account), ("ec2", account), ("states", account), ("states", FOREIGN)):
+            which = kind if whose == account else f"{kind}-for-others"
+            self.principals[f"{name}/service-{which}"] = {
+                "kind": f"service-{which}", "service": f"{kind}.amazonaws.com", "t": t, "i": None, "context": {"aws:SourceAccount": whose},
+                # Who may pass a role to these decides whose it is; nothing in a request does.
+                "anywhere": kind in ("lambda", "ec2")}
+        # They may ask for anything of a kind, so that only the policy of the resource stands in the way.
+        host, where = ("builder-host", account) if t != 1 else ("builder-host-of-others", FOREIGN)
+        self._principal(f"{name}/builder-host", host, where, "builder-host", t, None, [STS])
+        self._principal(f"{name}/mighty-dispatch-job", "mighty-dispatch-job", account, f"fh-{name}-dispatch-job", t, None, [KMS])
+        trust = {"Version": "2012-10-17", "Statement": [
+            {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Action": "sts:*"}]}
+        self._resource(f"{name}/source-role", "source-role", f"arn:aws:iam::{FOREIGN}:role/source-of-{name}", FOREIGN, t, None,
+                       [("sts:AssumeRole", {}), ("sts:TagSession", {})], trust)
+        self._resource(f"{name}/other-source", "other-source", f"arn:aws:iam::{FOREIGN}:role/other-source", FOREIGN, t, None,
+                       [("sts:AssumeRole", {})], trust)
         for kind in templates.FUNCTIONS:
             group = f"arn:aws:logs:{REGION}:{account}:log-group:/aws/lambda/fh-{name}-{kind}:log-stream:x"
             self._resource(f"{name}/{kind}-log", f"log-of-{kind}", group, account, t, None, [("logs:PutLogEvents", {}), ("logs:DeleteLogStream", {})])
@@ -154,9 +177,12 @@ class World:
             ("dynamodb:GetItem", {"dynamodb:LeadingKeys": ["job#1"]}), ("dynamodb:PutItem", {"dynamodb:LeadingKeys": ["job#1"]}),
             ("dynamodb:DeleteTable", {})])
         self._resource(f"{name}/app-rows", "app-rows", table, account, t, None, [("dynamodb:PutItem", {"dynamodb:LeadingKeys": ["app#1"]})])
-        self._resource(f"{name}/tokens", "tokens", table, account, t, None, [("dynamodb:GetItem", {"dynamodb:LeadingKeys": ["token#1"]})])
+        self._resource(f"{name}/tokens", "tokens", table, account, t, None, [
+            ("dynamodb:GetItem", {"dynamodb:LeadingKeys": ["token#1"]})])
+        self._resource(f"{name}/tokens-given-back", "tokens-given-back", table, account, t, None, [
+            ("dynamodb:PutItem", {"dynamodb:LeadingKeys": ["token#1"], "dynamodb:ReturnValues": "ALL_OLD"})])
         self._resource(f"{name}/grants", "grant-rows", table, account, t, None, [("dynamodb:PutItem", {"dynamodb:LeadingKeys": ["grant#1"]})])
-        both = [("sqs:SendMessage", {}), ("sqs:ReceiveMessage", {}), ("sqs:PurgeQueue", {})]
+        both = [(f"sqs:{action}", {}) for action in ("SendMessage", "ReceiveMessage", "PurgeQueue", "SetQueueAttributes", "DeleteQueue")]
         self._elsewhere(name, account, t, None)
         self._resource(f"{name}/reports", "reports", queue("ReportsQueue", "Arn"), account, t, None, both,
                        _reports_policy(queue("ReportsQueue", "Arn"), sorted(customer for _, customer in ours)))
@@ -165,7 +191,8 @@ class World:
         self._resource(f"{name}/grants-queue", "grants-queue", queue("GrantsQueue", "Arn"), account, t, None, both)
         self._resource(f"{name}/registry", "registry", queue("Repository", "Arn"), account, t, None,
                        [("ecr:PutImage", {}), ("ecr:BatchGetImage", {}), ("ecr:BatchDeleteImage", {}), ("ecr:DeleteRepository", {})], registry)
-        self._resource(f"{name}/root-key", "root-key", queue("SigningKey", "Arn"), account, t, None, [("kms:Sign", {}), ("kms:ScheduleKeyDeletion", {})],
+        self._resource(f"{name}/root-key", "root-key", queue("SigningKey", "Arn"), account, t, None, [
+            ("kms:Sign", {}), ("kms:ScheduleKeyDeletion", {}), ("kms:CreateGrant", {})],
                        env.resolve(resources["SigningKey"]["Properties"]["KeyPolicy"]))
         objects = [("s3:GetObject", {}), ("s3:DeleteObject", {})]
         self._resource(f"{name}/versions", "versions", f"{bucket}/versions/x.json", account, t, None, objects)
@@ -182,24 +209,47 @@ class World:
                  **{f"{mode}_POLICIES": json.dumps([{"PolicyName": "all", "PolicyDocument": EVERYTHING}])
                     for mode in ("PROVISION", "MAINTENANCE", "DEPROVISION")}}
         template = self.change("install", templates.parse(templates.install_text(**words)))
-        env = Env(template, customer, {"AWS::StackName": f"freehold-{install}", "EnableDeprovision": "true"})
+        # The second install's runner works on a machine of the customer's.
+        given = {"AWS::StackName": f"freehold-{install}", "RevokeSessionsBefore": "2026-10-01T00:00:00Z",
+                 "RunnerPrincipal": f"arn:aws:iam::{customer}:role/host" if i == 1 else ""}
+        switches = ("EnableProvision", "EnableMaintenance", "EnableDeprovision")
+        env = Env(template, customer, {**given, **dict.fromkeys(switches, "true")})
+        off = Env(template, customer, {**given, **dict.fromkeys(switches, "false")})
         resources = template["Resources"]
         boundary = env.resolve(resources["Boundary"]["Properties"]["PolicyDocument"])
         base, taken = (env.resolve(resources[name]["Properties"]["PolicyDocument"]) for name in ("Base", "Limits"))
         for kind, logical in (("runner", "RunnerRole"), ("provision", "ProvisionRole"), ("maintenance", "MaintenanceRole"),
                               ("deprovision", "DeprovisionRole")):
             properties = env.resolve(resources[logical]["Properties"])
-            identity = [policy["PolicyDocument"] for policy in properties["Policies"]]
+            identity, role = [policy["PolicyDocument"] for policy in properties["Policies"]], properties["RoleName"]
             limits = [boundary] if "PermissionsBoundary" in properties else []
-            self._principal(f"{install}/{kind}", kind, customer, properties["RoleName"], t, i,
-                            identity + ([] if kind == "runner" else [base, taken]), limits)
-            if kind != "runner":
-                self._principal(f"{install}/bare-{kind}", "bare-mode", customer, properties["RoleName"], t, i, [base, taken], limits)
-            self._resource(f"{install}/{kind}-role", "runner-role" if kind == "runner" else "mode-role",
+            self._principal(f"{install}/{kind}", kind, customer, role, t, i, identity + ([] if kind == "runner" else [base, taken]), limits)
+            of = "mode-role" if kind != "runner" else "runner-role" if i != 1 else "runner-role-elsewhere"
+            self._resource(f"{install}/{kind}-role", of,
                            env.attribute(logical, "Arn"), customer, t, i, [("sts:AssumeRole", {}), ("sts:TagSession", {})],
                            properties["AssumeRolePolicyDocument"])
             self._resource(f"{install}/{kind}-role-to-change", "stack-role", env.attribute(logical, "Arn"), customer, t, i,
-                           [("iam:PassRole", {}), ("iam:PutRolePolicy", {})])
+                           [("iam:PassRole", {}), ("iam:PutRolePolicy", {}), ("iam:SimulatePrincipalPolicy", {})])
+            if kind == "runner":
+                continue
+            self._principal(f"{install}/bare-{kind}", "bare-mode", customer, role, t, i, [base, taken], limits)
+            # Switched off: with what the vendor wrote and what every mode has, but for what takes it away.
+            nothing = off.resolve(resources["Limits"]["Properties"]["PolicyDocument"])
+            self._principal(f"{install}/off-{kind}", "off-mode", customer, role, t, i, identity + [base, nothing], limits)
+            self._principal(f"{install}/old-{kind}", "old-session", customer, role, t, i, identity + [base, taken], limits,
+                            {"aws:TokenIssueTime": "2026-09-30T23:59:59Z"})
+            self._resource(f"{install}/off-{kind}-role", "off-mode-role", env.attribute(logical, "Arn"), customer, t, i,
+                           [("sts:AssumeRole", {})], off.resolve(resources[logical]["Properties"]["AssumeRolePolicyDocument"]))
+        # Without the boundary, to see what it does not have to hold back; and whom only the trust of a role stops.
+        self._principal(f"{install}/base-alone", "base-alone", customer, f"fh-{install}-provision", t, i, [base])
+        self._principal(f"{install}/mighty-runner", "mighty-runner", customer, f"fh-{install}-runner", t, i, [STS])
+        self._principal(f"{install}/host", "host" if i == 1 else "host-of-nothing", customer, "host", t, i, [STS])
+        group, mark = "autoScalingGroup:1:autoScalingGroupName", {
+            "aws:ResourceTag/freehold:part": "runner", "aws:ResourceTag/freehold:install": install}
+        self._resource(f"{install}/machine", "runner-machine", f"arn:aws:ec2:{REGION}:{customer}:instance/i-1", customer, t, i,
+                       [("ec2:TerminateInstances", mark), ("ec2:ModifyInstanceAttribute", mark)])
+        self._resource(f"{install}/group", "runner-group", f"arn:aws:autoscaling:{REGION}:{customer}:{group}/fh-{install}-runner", customer, t, i,
+                       [("autoscaling:UpdateAutoScalingGroup", mark), ("autoscaling:CompleteLifecycleAction", mark)])
         self._elsewhere(install, customer, t, i)
         limit = {"iam:PermissionsBoundary": env.reference("Boundary")}
         own = f"arn:aws:iam::{customer}:role/{install}-own"
@@ -215,7 +265,8 @@ class World:
         self._resource(f"{install}/audit", "audit", f"{bucket}/audit/1", customer, t, i, [("s3:PutObject", {}), ("s3:DeleteObject", {})])
         self._resource(f"{install}/bucket", "bucket", bucket, customer, t, i, [("s3:PutBucketPolicy", {})])
         self._resource(f"{install}/audit-list", "audit-list", bucket, customer, t, i, [("s3:ListBucket", {"s3:prefix": "audit/x"})])
-        self._resource(f"{install}/state-list", "state-list", bucket, customer, t, i, [("s3:ListBucket", {"s3:prefix": "terraform/x"})])
+        self._resource(f"{install}/state-list", "state-list", bucket, customer, t, i, [
+            ("s3:ListBucket", {"s3:prefix": "terraform/x"}), ("s3:ListBucketVersions", {"s3:prefix": "terraform/x"})])
         self._resource(f"{install}/other-list", "other-list", bucket, customer, t, i, [("s3:ListBucket", {"s3:prefix": "x"})])
         self._resource(f"{install}/state", "state", f"{bucket}/terraform/x.tfstate", customer, t, i, [("s3:GetObject", {}), ("s3:PutObject", {}), ("s3:PutObjectTagging", {})])
         self._resource(f"{install}/plans", "plans", f"{bucket}/plans/x", customer, t, i, [("s3:PutObject", {}), ("s3:DeleteObject", {})])
@@ -229,7 +280,11 @@ class World:
         """What else there is in an account, which nothing of ours has to do with."""
         where, role = ("vendor-elsewhere", "vendor-role") if i is None else ("elsewhere", "their-role")
         things = [
-            ("queue", f"arn:aws:sqs:{REGION}:{account}:theirs", ["sqs:SendMessage", "sqs:ReceiveMessage"]),
+            ("queue", f"arn:aws:sqs:{REGION}:{account}:theirs", ["sqs:SendMessage", "sqs:ReceiveMessage", "sqs:SetQueueAttributes"]),
+            ("fifo", f"arn:aws:sqs:{REGION}:{account}:theirs.fifo", ["sqs:SetQueueAttributes"]),
+            ("stack", f"arn:aws:cloudformation:{REGION}:{account}:stack/theirs/1", ["cloudformation:DescribeStacks"]),
+            ("machine-of-theirs", f"arn:aws:ec2:{REGION}:{account}:instance/i-2", ["ec2:TerminateInstances"]),
+            ("group", f"arn:aws:autoscaling:{REGION}:{account}:autoScalingGroup:2:autoScalingGroupName/theirs", ["autoscaling:CompleteLifecycleAction"]),
             ("object", "arn:aws:s3:::theirs-{}/x".format(account), ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]),
             ("image", f"arn:aws:ecr:{REGION}:{account}:repository/theirs", ["ecr:PutImage", "ecr:BatchGetImage", "ecr:BatchDeleteImage"]),
             ("secret", f"arn:aws:secretsmanager:{REGION}:{account}:secret:theirs-AbCdEf", ["secretsmanager:GetSecretValue"]),
@@ -246,15 +301,17 @@ class World:
             {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Action": "*", "Resource": "*"}]}
         self._resource(f"{of}/their-key", where, f"arn:aws:kms:{REGION}:{account}:key/theirs", account, t, i,
                        [("kms:Decrypt", {}), ("kms:Sign", {}), ("kms:GetPublicKey", {})], own)
+        self._resource(f"{of}/their-buckets-state", where, "arn:aws:s3:::theirs-{}".format(account), account, t, i,
+                       [("s3:ListBucket", {"s3:prefix": "terraform/x"})])
         trust = {"Version": "2012-10-17", "Statement": [
             {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Action": "sts:AssumeRole"}]}
         arn = f"arn:aws:iam::{account}:role/theirs"
         self._resource(f"{of}/their-role", role, arn, account, t, i, [("sts:AssumeRole", {})], trust)
-        self._resource(f"{of}/their-role-to-change", role, arn, account, t, i, [("iam:PassRole", {}), ("iam:PutRolePolicy", {})])
+        self._resource(f"{of}/their-role-to-change", role, arn, account, t, i, [("iam:PassRole", {}), ("iam:PutRolePolicy", {}), ("iam:SimulatePrincipalPolicy", {})])
 
-    def _principal(self, name, kind, account, role, t, i, identity, boundary=()):
+    def _principal(self, name, kind, account, role, t, i, identity, boundary=(), context=None):
         self.principals[name] = {"kind": kind, "account": account, "role": role, "t": t, "i": i, "identity": identity,
-                                 "boundary": list(boundary)}
+                                 "boundary": list(boundary), "context": context or {}}
 
     def _resource(self, name, kind, arn, account, t, i, actions, policy=None):
         self.resources[name] = {"kind": kind, "arn": arn, "account": account, "t": t, "i": i, "actions": actions, "policy": policy}
@@ -280,53 +337,64 @@ def _reports_policy(arn, accounts):
 READ, WRITE, SEND, RECEIVE = "dynamodb:GetItem", "dynamodb:PutItem", "sqs:SendMessage", "sqs:ReceiveMessage"
 OBJECT, PULL, PUSH = "s3:GetObject", "ecr:BatchGetImage", "ecr:PutImage"
 ROWS = {"rows": {READ, WRITE}, "app-rows": {WRITE}}
-MODE = {"state-list": {"s3:ListBucket"}, "state": {OBJECT, "s3:PutObject"}, "plans": {"s3:PutObject"}, "repository": {PULL}, "key": {"kms:Decrypt"}}
+SIMULATE, SET = "iam:SimulatePrincipalPolicy", "sqs:SetQueueAttributes"
+MODE = {"stack-role": {SIMULATE}, "state-list": {"s3:ListBucket"}, "state": {OBJECT, "s3:PutObject"}, "plans": {"s3:PutObject"}, "repository": {PULL}, "key": {"kms:Decrypt"}}
 ELSEWHERE = {
-    "sqs:SendMessage", "sqs:ReceiveMessage", OBJECT, "s3:PutObject", "s3:DeleteObject", PUSH, PULL, "ecr:BatchDeleteImage",
+    SET, "cloudformation:DescribeStacks", "ec2:TerminateInstances", "autoscaling:CompleteLifecycleAction", "sqs:SendMessage", "sqs:ReceiveMessage", OBJECT, "s3:PutObject", "s3:DeleteObject", PUSH, PULL, "ecr:BatchDeleteImage",
     "secretsmanager:GetSecretValue", READ, WRITE, "states:StartExecution", "s3:ListBucket",
     "lambda:InvokeFunction", "states:DescribeExecution", "logs:PutLogEvents", "kms:Decrypt", "kms:Sign", "kms:GetPublicKey"}
 # By kind of principal: kind of resource of the same tenant (and install, where both have one), and actions.
 ALLOWED = {
     # It presigns uploads of sources, and looks whether one is there.
     "api": {**ROWS, "versions": {OBJECT}, "sources": {OBJECT}},
-    "register-install": ROWS,
+    "register-install": {**ROWS, "orders": {SET, "sqs:DeleteQueue"}, "reports": {SET}},
     "plan-workflow": {**ROWS, "dispatch-queue": {SEND}, "versions": {OBJECT}},
     "dispatch-job": {**ROWS, "dispatch-queue": {RECEIVE}, "orders": {SEND}, "build-queue": {SEND}, "root-key": {"kms:Sign"}, "versions": {OBJECT}},
-    "accept-report": {**ROWS, "tokens": {READ}, "reports": {RECEIVE}, "dispatch-queue": {SEND}, "grants-queue": {SEND}},
+    "accept-report": {**ROWS, "tokens": {READ}, "tokens-given-back": {WRITE}, "reports": {RECEIVE}, "dispatch-queue": {SEND}, "grants-queue": {SEND}},
     "grant-artifact": {"rows": {READ}, "grant-rows": {WRITE}, "grants-queue": {RECEIVE}, "orders": {SEND}, "build-queue": {SEND},
                        "registry": {PULL}, "root-key": {"kms:Sign"}},
     "finish-workflow": {**ROWS, "dispatch-queue": {SEND}},
-    "sweep": {**ROWS, "tokens": {READ}, "dispatch-queue": {SEND}, "grants-queue": {SEND}},
+    "sweep": {**ROWS, "tokens": {READ}, "tokens-given-back": {WRITE}, "dispatch-queue": {SEND}, "grants-queue": {SEND}},
     "tend-registry": {"rows": {READ}, "app-rows": {WRITE}, "registry": {"ecr:BatchDeleteImage"}, "versions": {OBJECT}},
-    "build-runner": {"build-queue": {RECEIVE}, "reports": {SEND}, "registry": {PUSH, PULL}, "sources": {OBJECT}},
+    "build-runner": {"build-queue": {RECEIVE}, "reports": {SEND}, "registry": {PUSH, PULL}, "sources": {OBJECT}, "source-role": {"sts:AssumeRole"}},
+    "service-lambda": {"function-role": {"sts:AssumeRole"}}, "service-ec2": {"build-role": {"sts:AssumeRole"}, "runner-role": {"sts:AssumeRole"}},
+    "service-states": {"machine-role": {"sts:AssumeRole"}}, "service-states-for-others": {},
+    "builder-host": {"build-role": {"sts:AssumeRole"}, "vendor-role": {"sts:AssumeRole"}, "source-role": {"sts:AssumeRole", "sts:TagSession"}, "other-source": {"sts:AssumeRole"}},
+    "builder-host-of-others": {}, "mighty-dispatch-job": {"root-key": {"kms:Sign", "kms:ScheduleKeyDeletion"}, "vendor-elsewhere": {"kms:Decrypt", "kms:Sign", "kms:GetPublicKey"}},
     "vendor-stranger": {},
     # Four resources deny even those who may do everything: that is what their own policies are for.
     "vendor-admin": {
         **ROWS, "rows": {READ, WRITE, "dynamodb:DeleteTable"}, "tokens": {READ}, "grant-rows": {WRITE},
-        **dict.fromkeys(("reports", "dispatch-queue", "grants-queue", "orders"), {SEND, RECEIVE, "sqs:PurgeQueue"}),
-        "build-queue": {"sqs:PurgeQueue"}, "registry": {PULL, "ecr:BatchDeleteImage", "ecr:DeleteRepository"},
+        **dict.fromkeys(("reports", "dispatch-queue", "grants-queue", "orders"), {SEND, RECEIVE, "sqs:PurgeQueue", SET, "sqs:DeleteQueue"}),
+        "build-queue": {"sqs:PurgeQueue", SET, "sqs:DeleteQueue"}, "tokens-given-back": {WRITE},
+        "source-role": {"sts:AssumeRole", "sts:TagSession"}, "other-source": {"sts:AssumeRole"}, "registry": {PULL, "ecr:BatchDeleteImage", "ecr:DeleteRepository"},
         "root-key": {"kms:ScheduleKeyDeletion"}, "versions": {OBJECT, "s3:DeleteObject"}, "sources": {OBJECT, "s3:DeleteObject"},
         "machine": {"states:StartExecution", "states:DeleteStateMachine"}, "execution": {"states:DescribeExecution", "states:StopExecution"},
         **{f"log-of-{name}": {"logs:PutLogEvents", "logs:DeleteLogStream"} for name in templates.FUNCTIONS},
         **{f"function-{name}": {"lambda:InvokeFunction", "lambda:UpdateFunctionCode"} for name in templates.FUNCTIONS},
         "build-enrolment": {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"}, "vendor-bucket": {"s3:ListBucket", "s3:DeleteBucket"},
-        "vendor-elsewhere": ELSEWHERE, "vendor-role": {"sts:AssumeRole", "iam:PassRole", "iam:PutRolePolicy"}},
-    "runner": {"audit-list": {"s3:ListBucket"}, "orders": {RECEIVE}, "reports": {SEND}, "mode-role": {"sts:AssumeRole"}, "audit": {"s3:PutObject"}, "plans": {"s3:PutObject"},
+        "vendor-elsewhere": ELSEWHERE, "vendor-role": {"sts:AssumeRole", "iam:PassRole", "iam:PutRolePolicy", SIMULATE}},
+    "runner": {"stack": {"cloudformation:DescribeStacks"}, "runner-group": {"autoscaling:CompleteLifecycleAction"}, "audit-list": {"s3:ListBucket"}, "orders": {RECEIVE}, "reports": {SEND}, "mode-role": {"sts:AssumeRole"}, "audit": {"s3:PutObject"}, "plans": {"s3:PutObject"},
                "repository": {PUSH, PULL}, "key": {"kms:Decrypt"}, "secret": {"secretsmanager:GetSecretValue"}},
-    "bare-mode": MODE,
+    "bare-mode": MODE, "base-alone": MODE, "off-mode": {}, "old-session": {},
+    "mighty-runner": {"mode-role": {"sts:AssumeRole"}, "their-role": {"sts:AssumeRole"}},
+    "host": {"runner-role-elsewhere": {"sts:AssumeRole"}, "their-role": {"sts:AssumeRole"}}, "host-of-nothing": {"their-role": {"sts:AssumeRole"}},
     # A vendor's policies may say everything: what is left is what the boundary leaves.
     **dict.fromkeys(("provision", "maintenance", "deprovision"), {
-        **MODE, "plans": {"s3:PutObject", "s3:DeleteObject"}, **dict.fromkeys(("audit-list", "state-list", "other-list"), {"s3:ListBucket"}), "elsewhere": ELSEWHERE, "own-role": {"iam:CreateRole", "iam:PassRole"},
-        "stack": {"cloudformation:DescribeStacks"}}),
+        **MODE, "plans": {"s3:PutObject", "s3:DeleteObject"}, "state-list": {"s3:ListBucket", "s3:ListBucketVersions"},
+        **dict.fromkeys(("audit-list", "other-list"), {"s3:ListBucket"}), "elsewhere": ELSEWHERE, "their-role": {SIMULATE},
+        "own-role": {"iam:CreateRole", "iam:PassRole"}, "stack": {"cloudformation:DescribeStacks"}}),
     # The account is the customer's: what is in it is theirs. The runner's role and its modes are not taken by them.
     **dict.fromkeys(("admin", "other", "former-runner"), {
-        **dict.fromkeys(("audit-list", "state-list", "other-list"), {"s3:ListBucket"}),
+        **dict.fromkeys(("audit-list", "other-list"), {"s3:ListBucket"}), "state-list": {"s3:ListBucket", "s3:ListBucketVersions"},
         "audit": {"s3:PutObject", "s3:DeleteObject"}, "state": {OBJECT, "s3:PutObject", "s3:PutObjectTagging"}, "bucket": {"s3:PutBucketPolicy"},
         "plans": {"s3:PutObject", "s3:DeleteObject"}, "repository": {PUSH, PULL, "ecr:DeleteRepository"},
         "key": {"kms:Decrypt", "kms:PutKeyPolicy"}, "secret": {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"},
-        "elsewhere": ELSEWHERE, "their-role": {"sts:AssumeRole", "iam:PassRole", "iam:PutRolePolicy"},
-        "stack-role": {"iam:PassRole", "iam:PutRolePolicy"}, "own-role": {"iam:CreateRole", "iam:PassRole"},
+        "elsewhere": ELSEWHERE, "their-role": {"sts:AssumeRole", "iam:PassRole", "iam:PutRolePolicy", SIMULATE},
+        "stack-role": {"iam:PassRole", "iam:PutRolePolicy", SIMULATE}, "own-role": {"iam:CreateRole", "iam:PassRole"},
         "unbound-role": {"iam:CreateRole", "iam:DeleteRolePermissionsBoundary"},
+        "runner-machine": {"ec2:TerminateInstances", "ec2:ModifyInstanceAttribute"},
+        "runner-group": {"autoscaling:UpdateAutoScalingGroup", "autoscaling:CompleteLifecycleAction"},
         "stack": {"cloudformation:UpdateStack", "cloudformation:DescribeStacks"}}),
     "anonymous": {},
 }
@@ -343,7 +411,7 @@ ALLOWED["provision-install-machine"]["function-register-install"] = {"lambda:Inv
 
 
 def expected(principal, resource, action):
-    same = principal.get("t") == resource["t"] and (principal.get("i") is None or resource["i"] is None or principal["i"] == resource["i"])
+    same = principal.get("anywhere") or principal.get("t") == resource["t"] and (principal.get("i") is None or resource["i"] is None or principal["i"] == resource["i"])
     return same and action in ALLOWED[principal["kind"]].get(resource["kind"], set())
 
 

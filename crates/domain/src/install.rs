@@ -198,7 +198,9 @@ pub fn check_name<'a>(
     wanted: &InstallId,
     existing: impl IntoIterator<Item = &'a InstallId>,
 ) -> Result<(), InstallError> {
-    if RESERVED_INSTALLS.contains(&wanted.as_str()) {
+    // Whatever an install's modes make is called `<install>-...`, and what stacks make `fh-...`.
+    let of_stacks = wanted.as_str() == "fh" || wanted.as_str().starts_with("fh-");
+    if of_stacks || RESERVED_INSTALLS.contains(&wanted.as_str()) {
         return Err(InstallError::Reserved(wanted.clone()));
     }
     for other in existing {
@@ -298,7 +300,7 @@ mod tests {
     fn a_name_that_is_a_prefix_of_another_is_refused_both_ways() {
         let existing: Vec<InstallId> = vec!["prod".parse().unwrap(), "stage-eu".parse().unwrap()];
 
-        for bad in ["pro", "prod-2", "stage", "build"] {
+        for bad in ["pro", "prod-2", "stage", "build", "fh", "fh-globex"] {
             assert!(check_name(&bad.parse().unwrap(), &existing).is_err(), "{bad}");
         }
         assert!(check_name(&"globex".parse().unwrap(), &existing).is_ok());
