@@ -58,14 +58,16 @@ enum Command {
 
 /// Where the runner reads what it has to know.
 #[derive(Debug, Clone, clap::Args)]
-#[group(required = true, multiple = false, id = "source")]
 struct From {
     /// A config file, as `freehold install runner-config` writes it.
-    #[arg(long, value_name = "FILE", group = "source")]
+    #[arg(long, value_name = "FILE", required_unless_present = "stack", conflicts_with = "stack")]
     config: Option<PathBuf>,
     /// The install stack of this account and region: its outputs are the config, read again every ten minutes.
-    #[arg(long, value_name = "NAME", group = "source")]
+    #[arg(long, value_name = "NAME")]
     stack: Option<String>,
+    /// With `--stack`, where the runner keeps its key and journal; must survive restarts.
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/freehold", conflicts_with = "config")]
+    state_dir: PathBuf,
 }
 
 fn main() -> ExitCode {
@@ -91,7 +93,7 @@ async fn dispatch(command: &Command) -> ExitCode {
     let (config, source) = match (&from.config, &from.stack) {
         (Some(path), _) => (Config::load(path, *role).map_err(explained), None),
         (None, Some(name)) => {
-            let source = StackSource::of(name, *role).await;
+            let source = StackSource::of(name, *role, &from.state_dir).await;
             (source.read().await.map_err(|error| aws::explain(&error)), Some(source))
         }
         // INVARIANT: the command line has one of them.

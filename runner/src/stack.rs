@@ -1,6 +1,7 @@
 //! The install stack as the runner's config: its outputs say all that a runner has to know.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aws_sdk_cloudformation::Client;
@@ -12,8 +13,6 @@ use crate::config::{Config, ConfigError, Role};
 
 /// How often the stack is read again.
 const LOOK: Duration = Duration::from_secs(10 * 60);
-/// Where the runner of a machine keeps its key and journal; the machine's service makes it.
-const STATE_DIR: &str = "/var/lib/freehold";
 /// Keys of the config and the outputs that they come from.
 const OUTPUTS: [(&str, &str); 8] = [
     ("tenant", "TenantName"),
@@ -35,6 +34,7 @@ pub struct StackSource {
     region: String,
     stack: String,
     role: Role,
+    state_dir: PathBuf,
 }
 
 /// Why a stack is no config.
@@ -53,11 +53,11 @@ pub enum StackError {
 }
 
 impl StackSource {
-    /// Returns the stack called `name`, in the region that every AWS tool takes.
-    pub async fn of(name: &str, role: Role) -> Self {
+    /// Returns the stack called `name`, in the region that every AWS tool takes; what the runner keeps is in `state_dir`.
+    pub async fn of(name: &str, role: Role, state_dir: &Path) -> Self {
         let sdk = aws::default_config().await;
         let region = sdk.region().map(ToString::to_string).unwrap_or_default();
-        Self { client: Client::new(&sdk), region, stack: name.to_owned(), role }
+        Self { client: Client::new(&sdk), region, stack: name.to_owned(), role, state_dir: state_dir.to_owned() }
     }
 
     /// Returns the config that the stack's outputs are.
@@ -78,7 +78,7 @@ impl StackSource {
         let stack = answer.stacks().first().ok_or_else(|| StackError::Missing(self.stack.clone()))?;
         let outputs = stack.outputs().iter();
         let outputs = outputs.filter_map(|one| Some((one.output_key()?.to_owned(), one.output_value()?.to_owned())));
-        config(&outputs.collect(), &self.region, &self.stack, self.role)
+        config(&outputs.collect(), &self.region, &self.stack, self.role, &self.state_dir)
     }
 
     /// Waits until the stack says something else than `config`. A stack that cannot be read says nothing new.
@@ -95,7 +95,13 @@ impl StackSource {
 }
 
 /// Returns the config of a runner on a machine of the stack's own.
-fn config(outputs: &BTreeMap<String, String>, region: &str, stack: &str, role: Role) -> Result<Config, StackError> {
+fn config(
+    outputs: &BTreeMap<String, String>,
+    region: &str,
+    stack: &str,
+    role: Role,
+    state_dir: &Path,
+) -> Result<Config, StackError> {
     let mut file = DocumentMut::new();
     for (key, output) in OUTPUTS {
         let text = outputs.get(output);
@@ -103,7 +109,7 @@ fn config(outputs: &BTreeMap<String, String>, region: &str, stack: &str, role: R
         file.insert(key, value(text));
     }
     file.insert("region", value(region));
-    file.insert("state_dir", value(STATE_DIR));
+    file.insert("state_dir", value(state_dir.display().to_string()));
     let install = outputs.get("InstallName").map(String::as_str).unwrap_or_default();
     let (mut modes, mut roles, mut inputs) = (Table::new(), Table::new(), Table::new());
     for (name, text) in outputs {
@@ -153,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_outputs_of_an_install_stack_are_a_runners_config() {
-        let found = config(&outputs(), "eu-west-1", "freehold-globex", Role::Install).unwrap();
+        let found = config(&outputs(), "eu-west-1", "freehold-globex", Role::Install, Path::new("/state")).unwrap();
 
         assert_eq!(found.install.as_str(), "globex");
         assert_eq!(found.modes.role(Mode::Provision), Some("arn:aws:iam::222222222222:role/fh-globex-provision"));
@@ -167,7 +173,7 @@ mod tests {
         let mut outputs = outputs();
         outputs.remove("TenantKey");
 
-        let error = config(&outputs, "eu-west-1", "freehold-globex", Role::Install).unwrap_err();
+        let error = config(&outputs, "eu-west-1", "freehold-globex", Role::Install, Path::new("/state")).unwrap_err();
 
         assert_eq!(
             error.to_string(),

@@ -24,6 +24,8 @@ pub struct How {
     /// `install` or `build`.
     pub role: &'static str,
     pub config: PathBuf,
+    /// The install stack to take the config from instead; `config` is the state directory then.
+    pub stack: Option<String>,
     pub log: PathBuf,
     pub environment: Vec<(&'static str, String)>,
 }
@@ -36,7 +38,12 @@ impl Runner {
     pub fn start(how: How) -> anyhow::Result<Self> {
         let log = File::options().create(true).append(true).open(&how.log)?;
         let mut command = Command::new(&how.program);
-        command.args(["run", "--role", how.role, "--config"]).arg(&how.config).env_clear();
+        command.args(["run", "--role", how.role]).env_clear();
+        match &how.stack {
+            None => command.arg("--config"),
+            Some(stack) => command.args(["--stack", stack, "--state-dir"]),
+        };
+        command.arg(&how.config);
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.envs(how.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).kill_on_drop(true);

@@ -282,15 +282,43 @@ impl World {
         self.start_runner(&install.name, &install.account, &role, &install.config).await
     }
 
+    /// Starts the runner of an install as a machine of its stack does: with what the stack says.
+    ///
+    /// # Errors
+    /// What failed.
+    pub async fn runner_of_stack(&self, install: &Install) -> anyhow::Result<Runner> {
+        let (name, account) = (&install.name, &install.account);
+        let credentials = self.role(account, &format!("fh-{name}-runner")).await?;
+        let state = self.file(&format!("{name}-machine"));
+        let how = self.how(name, &state, &credentials);
+        Runner::start(How { stack: Some(format!("freehold-{name}")), ..how })
+    }
+
+    /// Changes parameters of a launched install stack, as the customer.
+    ///
+    /// # Errors
+    /// What failed.
+    pub async fn change_stack(&self, install: &Install, parameters: &[&str]) -> anyhow::Result<Value> {
+        let template = self.file(&format!("{}.yaml", install.name)).display().to_string();
+        let launch = ["install", "launch", &install.name, "--template", &template, "--json"];
+        let parameters: Vec<&str> = parameters.iter().flat_map(|one| ["--parameter", one]).collect();
+        self.command(&install.account, &[&launch[..], &parameters].concat()).await?.json()
+    }
+
     async fn start_runner(&self, name: &str, account: &str, role: &str, config: &Path) -> anyhow::Result<Runner> {
         let credentials = self.role(account, role).await?;
-        Runner::start(How {
+        Runner::start(self.how(name, config, &credentials))
+    }
+
+    fn how(&self, name: &str, config: &Path, credentials: &Credentials) -> How {
+        How {
             program: self.programs.runner.clone(),
             role: if name == "build" { "build" } else { "install" },
             config: config.to_owned(),
+            stack: None,
             log: self.file(&format!("{name}-runner.log")),
-            environment: environment(self.endpoint(), &credentials),
-        })
+            environment: environment(self.endpoint(), credentials),
+        }
     }
 
     /// Waits until the provisioning of `install` has ended well; returns its workflow.
