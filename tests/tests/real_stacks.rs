@@ -55,6 +55,7 @@ fn install(version: &AppVersion) -> Install {
         enrolment_key: key(),
         inputs: BTreeMap::new(),
         answers: BTreeMap::new(),
+        accepted_contract: None,
         orders_queue_url: None,
         runner: None,
         retired: BTreeSet::new(),

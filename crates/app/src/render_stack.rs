@@ -158,6 +158,7 @@ fn example(version: &AppVersion) -> Result<(Place, Install), IdError> {
         enrolment_key: key,
         inputs,
         answers: BTreeMap::new(),
+        accepted_contract: None,
         orders_queue_url: None,
         runner: None,
         retired: BTreeSet::new(),

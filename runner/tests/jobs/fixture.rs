@@ -143,6 +143,7 @@ fn order(work: Work) -> Order {
         work,
         context: json!({ "nuon": { "install": { "id": "globex-prod" } } }),
         sensitive_inputs: Vec::new(),
+        terms: None,
     }
 }
 

@@ -98,7 +98,14 @@ impl Runner {
     pub(crate) fn hello(&self, at: Timestamp) -> String {
         let public_key = self.key.verifying_key().into();
         let inputs = self.answers.clone();
-        let hello = Hello { public_key, version: "0.1.0".into(), slots: self.slots, host: "i-1".into(), inputs };
+        let hello = Hello {
+            public_key,
+            version: "0.1.0".into(),
+            slots: self.slots,
+            host: "i-1".into(),
+            inputs,
+            accepted_contract: self.accepted_contract.clone(),
+        };
         let report = self.report(ReportBody::Hello(hello), at);
         let enrolment = enrolment_key(&self.tenant, &self.install, &self.secret);
         Envelope::seal(&report, &[&self.key, &enrolment]).unwrap().to_json().unwrap()

@@ -55,7 +55,8 @@ struct Finder {
     found: Hosts,
 }
 
-fn hosts(version: &AppVersion) -> Hosts {
+/// Returns all hosts that a version names, each with where.
+pub(crate) fn hosts(version: &AppVersion) -> Hosts {
     let mut finder = Finder { found: Hosts::new() };
     for component in &version.components {
         let owner = format!("component `{}`", component.name);
