@@ -10,6 +10,7 @@ use freehold_domain::job::{Job, JobState};
 use freehold_domain::plan::Deployed;
 use freehold_domain::workflow::{Node, Target, Workflow};
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input};
+use freehold_protocol::contract::OrderTerms;
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
 use freehold_protocol::order::{
     ApplyTerraform, Artifact, BuildArtifact, Cancel, DeployStack, Order, Recipe, RunAction, SyncImage, Work,
@@ -17,13 +18,12 @@ use freehold_protocol::order::{
 use freehold_protocol::{AppName, BuildId, ComponentName, Envelope, TenantName};
 use serde_json::json;
 
-use crate::AppError;
 use crate::evidence::{self, Evidence, Signed};
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, OrdersQueue, Signer, Store};
 use crate::records::{self, DeployedRecord, Stored, build_key, install_pk, load, load_all};
 use crate::versions::Versions;
-use crate::{advance, context};
+use crate::{AppError, advance, context, contract};
 
 /// How old an order may be when its second copy is sent, in seconds: SQS drops a duplicate for five minutes
 /// (Amazon SQS developer guide, "Using the message deduplication ID").
@@ -78,6 +78,7 @@ impl DispatchJob {
                 };
                 self.send_cancel(&cancel).await
             }
+            DispatchMessage::Contract { app, version } => self.seal_contract(app, version).await,
         }
     }
 
@@ -123,7 +124,7 @@ impl DispatchJob {
             // INVARIANT: a job is made for a node of its workflow, and nodes are never removed.
             AppError::internal(format!("workflow `{}` has no node `{}`", workflow.id, job.node))
         })?;
-        let Task { work, context, sensitive_inputs } = self.work(&workflow, node, install).await?;
+        let Task { work, context, sensitive_inputs, terms } = self.work(&workflow, node, install).await?;
         Ok(Order {
             tenant: self.tenant.clone(),
             install: install.id.clone(),
@@ -141,6 +142,7 @@ impl DispatchJob {
             work,
             context,
             sensitive_inputs,
+            terms,
         })
     }
 
@@ -158,7 +160,7 @@ impl DispatchJob {
                 repository: self.repository.clone(),
             };
             let (work, context) = (Work::Build(work), json!({ "nuon": {} }));
-            return Ok(Task { work, context, sensitive_inputs: Vec::new() });
+            return Ok(Task { work, context, sensitive_inputs: Vec::new(), terms: None });
         }
         let app = install.app().ok_or_else(|| AppError::internal(format!("install `{}` runs no app", install.id)))?;
         let version = self.versions.load(app, workflow.version.as_ref()).await?.document;
@@ -189,7 +191,9 @@ impl DispatchJob {
         let inputs = resolve_inputs(&version, &known_inputs(&version, &install.inputs), &install.answers)?;
         let deployed = self.deployed(install).await?;
         let context = context::tree(&self.tenant, install, &version, &inputs, &deployed);
-        Ok(Task { work, context, sensitive_inputs: sensitive_inputs(&version) })
+        let terms = contract::for_order(&*self.store, install, &version).await?;
+        let sensitive_inputs = sensitive_inputs(&version);
+        Ok(Task { work, context, sensitive_inputs, terms: Some(Box::new(terms)) })
     }
 
     async fn build(&self, app: &AppName, build: &BuildId) -> Result<Build, AppError> {
@@ -226,6 +230,7 @@ struct Task {
     work: Work,
     context: serde_json::Value,
     sensitive_inputs: Vec<Input>,
+    terms: Option<Box<OrderTerms>>,
 }
 
 /// Returns the sensitive inputs as the runner needs them: orders are small.

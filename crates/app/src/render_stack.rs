@@ -16,7 +16,7 @@ use crate::ports::{RootKey, Store};
 use crate::records;
 use crate::stack_text::quoted;
 use crate::versions::Versions;
-use crate::{AppError, named_roles, role_policy, stack_inputs};
+use crate::{AppError, contract, named_roles, role_policy, stack_inputs};
 
 /// The template, with `%{...}` placeholders.
 pub(crate) const TEMPLATE: &str = include_str!("../../../infra/install.yaml");
@@ -48,6 +48,8 @@ impl RenderStack {
             AppError::not_yet(format!("orders queue of install `{id}` is being made; try again in a moment"))
         })?;
         let version = self.versions.load(app, None).await?;
+        // A version that was synced before there were terms has them from now on.
+        contract::keep(&*self.store, &version.document).await?;
         let place = Place {
             tenant: self.tenant.clone(),
             account: self.account.clone(),
@@ -99,6 +101,7 @@ pub fn template(place: &Place, install: &Install, digest: &Digest, version: &App
         ("ORDERS_QUEUE_URL".to_owned(), place.orders_queue_url.clone()),
         ("REPORTS_QUEUE_ARN".to_owned(), arn(format!("fh-{tenant}-reports"))),
         ("REPORTS_QUEUE_URL".to_owned(), place.reports_queue_url.clone()),
+        ("CONTRACT".to_owned(), contract::digest(version)?.to_string()),
         ("VERSION".to_owned(), digest.hex().get(..12).unwrap_or_default().to_owned()),
     ]);
     for (mode, word) in

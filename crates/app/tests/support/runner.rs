@@ -48,6 +48,8 @@ pub(crate) struct Runner {
     pub(crate) slots: u32,
     /// What the customer answered in the install stack, by parameter.
     pub(crate) answers: BTreeMap<String, String>,
+    /// The terms that the customer agreed to.
+    pub(crate) accepted_contract: Option<Digest>,
     pub(crate) behaviours: BTreeMap<String, Behaviour>,
     /// Jobs that it started, one entry each time.
     pub(crate) started: Vec<String>,
@@ -70,6 +72,7 @@ impl Runner {
             secret: format!("secret of {install}"),
             slots: 2,
             answers: BTreeMap::new(),
+            accepted_contract: None,
             behaviours: BTreeMap::new(),
             started: Vec::new(),
             attempts: BTreeMap::new(),
