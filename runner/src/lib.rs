@@ -10,6 +10,7 @@ pub mod aws;
 pub mod backoff;
 pub mod clock;
 pub mod config;
+pub mod consent;
 pub mod control;
 pub mod credentials_endpoint;
 pub mod doctor;

@@ -93,6 +93,24 @@ pub enum Permission {
 }
 
 impl Permission {
+    /// Returns what people read where a role is described by itself.
+    pub fn stated(&self) -> String {
+        match self {
+            Self::Undecided { holder } => {
+                format!("{holder} is no policy document before it is filled in; read its text")
+            }
+            Self::Statement { effect: Effect::Deny, .. } | Self::Other { effect: Effect::Deny, .. } => {
+                self.words(false)
+            }
+            Self::Statement { .. }
+            | Self::Other { .. }
+            | Self::Managed { .. }
+            | Self::GcpPredefined { .. }
+            | Self::Boundary
+            | Self::SwitchedOn => self.words(true),
+        }
+    }
+
     /// Returns what people read under "widened" or "narrowed".
     pub fn words(&self, widened: bool) -> String {
         match self {

@@ -164,6 +164,7 @@ fn config(directory: &Path) -> Config {
         modes: Default::default(),
         roles: Default::default(),
         inputs: Default::default(),
+        accepted_contract: None,
         terraform: None,
         sandbox: SandboxKind::Bubblewrap,
         drain_secs: 600,
