@@ -85,10 +85,15 @@ impl DispatchJob {
     async fn send_order(&self, job: &Job, dispatch: u32) -> Result<(), AppError> {
         let install = records::install(&*self.store, &job.install).await?.value;
         let url = queue_url(&install)?;
-        let order = self.order(job, &install, dispatch).await?;
+        let mut order = self.order(job, &install, dispatch).await?;
         let delegate = self.signer.delegate(order.not_after).await?;
-        let envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
-        if envelope.payload.len() / 4 * 3 > MAX_INLINE_PAYLOAD_BYTES {
+        let mut envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
+        let too_large = |envelope: &Envelope| envelope.payload.len() / 4 * 3 > MAX_INLINE_PAYLOAD_BYTES;
+        // Without the documents a runner that needs them says so; without the work there is nothing to say.
+        if too_large(&envelope) && order.terms.as_mut().is_some_and(|terms| terms.change.take().is_some()) {
+            envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
+        }
+        if too_large(&envelope) {
             return Err(AppError::invalid(format!(
                 "order of job `{}` has {} bytes, more than the {MAX_INLINE_PAYLOAD_BYTES} that fit a message; shorten \
                  the component's values or outputs",

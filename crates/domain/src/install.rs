@@ -251,7 +251,14 @@ mod tests {
 
     fn hello(seed: u8) -> Hello {
         let inputs = BTreeMap::from([("InputDomain".to_owned(), "globex.example".to_owned())]);
-        Hello { public_key: key(seed), version: "0.1.0".into(), slots: 4, host: "i-1".into(), inputs, accepted_contract: None }
+        Hello {
+            public_key: key(seed),
+            version: "0.1.0".into(),
+            slots: 4,
+            host: "i-1".into(),
+            inputs,
+            accepted_contract: None,
+        }
     }
 
     fn changed(step: Result<HelloStep, InstallError>) -> Install {
@@ -282,6 +289,18 @@ mod tests {
         assert_eq!(first.answers["InputDomain"], "globex.example");
         assert_eq!(second.answers, other);
         assert_eq!(second.runner, first.runner);
+    }
+
+    #[test]
+    fn a_hello_brings_the_customers_consent_and_a_new_one_replaces_it() {
+        let accepts = |text: &[u8]| Hello { accepted_contract: Some(Digest::of(text)), ..hello(1) };
+        let first = changed(install().on_hello(&accepts(b"one"), Timestamp::from_millis(1)));
+
+        let second = changed(first.on_hello(&accepts(b"two"), Timestamp::from_millis(2)));
+
+        assert_eq!((first.accepted_contract, install().accepted_contract), (Some(Digest::of(b"one")), None));
+        assert_eq!(second.accepted_contract, Some(Digest::of(b"two")));
+        assert_eq!(second.on_hello(&accepts(b"two"), Timestamp::from_millis(3)), Ok(HelloStep::Already));
     }
 
     #[test]

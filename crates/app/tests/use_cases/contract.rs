@@ -1,7 +1,7 @@
 //! Contracts: signed when a version is built, held against what a customer agreed to, and told in orders.
 
 use freehold_app::messages::DispatchMessage;
-use freehold_app::ports::{Store as _, Write};
+use freehold_app::ports::{Expect, Store as _, Write};
 use freehold_app::seal_contract::contract_key;
 use freehold_app::{Kind, contract, records};
 use freehold_contract::compare_terms;
@@ -150,6 +150,31 @@ async fn an_order_takes_both_terms_along_so_that_the_runner_can_decide_itself() 
     let accepted = change.accepted.open(&digest(&app::document())).unwrap();
     let asked = change.asked.open(&terms.digest).unwrap();
     assert_eq!(compare_terms(&accepted, &asked).told(), "role `provision` managed policy ReadOnlyAccess");
+}
+
+#[tokio::test]
+async fn an_order_that_is_too_long_with_both_terms_goes_without_and_the_runner_says_so() {
+    let mut world = agreed_then(&narrower()).await;
+    world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.walk().await;
+    let ask =
+        world.memory.take_dispatched().into_iter().find(|one| matches!(one, DispatchMessage::Order { .. })).unwrap();
+    let (mut with, mut without) = (0, 0);
+
+    for length in (94 * 1024..103 * 1024).step_by(128) {
+        let world = world.copy();
+        let stored = records::install(&*world.memory, &globex()).await.unwrap();
+        let mut install = stored.value;
+        install.inputs.insert("greeting".into(), "x".repeat(length).into());
+        let _ = world.memory.commit(vec![records::put(&install, Expect::Rev(stored.rev)).unwrap()]).await.unwrap();
+        if world.dispatch_job().perform(&ask).await.is_ok() {
+            let sent = ordered(&world);
+            assert_eq!(sent.digest, digest(&narrower()));
+            if sent.change.is_some() { with += 1 } else { without += 1 }
+        }
+    }
+
+    assert!(with > 0 && without > 0, "{with} {without}");
 }
 
 #[tokio::test]
