@@ -44,11 +44,9 @@ async fn a_release_beyond_the_consent_is_refused_by_the_runner_until_the_custome
 
     the_runner_itself_said_what_is_beyond(&world).await?;
     the_vendor_hears_it_before_anything_is_sent(&world).await?;
-    runner.kill().await?;
-    let said = world.launch_again(&install).await?;
+    let said = world.agree(&install, &mut runner).await?;
     ensure!(said.contains("\nagreed to the contract sha256:"), "{said}");
-    runner.start_again()?;
-    let run = told_of_consent(&world).await?;
+    let run = world.vendor(&["action", "run", "globex", "say"]).await?;
     assert_eq!(run["state"], "succeeded", "{run}");
 
     // The permission goes: nobody has to agree to that.
@@ -85,16 +83,6 @@ async fn the_vendor_hears_it_before_anything_is_sent(world: &World) -> anyhow::R
     ensure!(diff.contains(&format!("  + {BEYOND}\n")) && diff.contains("has to agree"), "{diff}");
     assert_eq!(world.newest_workflow("globex").await?["workflow"], before["workflow"]);
     Ok(())
-}
-
-/// Runs the action once the runner has told of the new consent.
-async fn told_of_consent(world: &World) -> anyhow::Result<Value> {
-    let limit = std::time::Duration::from_secs(60);
-    freehold_tests::harness::wait::until("the new consent is known", limit, || async {
-        let said = world.say(&["action", "run", "globex", "say", "--json"]).await?;
-        if said.code == 4 { Ok(None) } else { said.json().map(Some) }
-    })
-    .await
 }
 
 async fn the_order_proved_that_it_asks_for_less(world: &World, run: &Value) -> anyhow::Result<()> {

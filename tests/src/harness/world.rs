@@ -288,6 +288,22 @@ impl World {
         Ok(said)
     }
 
+    /// The customer of an install agrees to what its app's latest version may do; returns when the tenant knows.
+    ///
+    /// # Errors
+    /// What failed.
+    pub async fn agree(&self, install: &Install, runner: &mut Runner) -> anyhow::Result<String> {
+        runner.kill().await?;
+        let said = self.launch_again(install).await?;
+        runner.start_again()?;
+        let look = || async {
+            let diff = self.say(&["contract", "diff", &install.name]).await?;
+            Ok((diff.code == 0).then_some(()))
+        };
+        until("the tenant knows of the new consent", SOON, look).await?;
+        Ok(said)
+    }
+
     async fn configure(&self, install: &Install, state: &str) -> anyhow::Result<()> {
         let config = install.config.display().to_string();
         let configure = ["install", "runner-config", &install.name, "--out", &config, "--state-dir", state, "--json"];
