@@ -5,7 +5,9 @@ use clap_complete::Shell;
 
 use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
-use crate::{action, app, artifact, build, deploy, doctor, install, job, lineage, registry, release, tenant, workflow};
+use crate::{
+    action, app, artifact, build, contract, deploy, doctor, install, job, lineage, registry, release, tenant, workflow,
+};
 
 const EXAMPLES: &str = "\
 From nothing to a running install:
@@ -56,6 +58,9 @@ enum Command {
     /// Versions with their artifacts, fixed under a name.
     #[command(subcommand)]
     Release(release::ReleaseCommand),
+    /// What versions may do at a customer, and what customers agreed to.
+    #[command(subcommand)]
+    Contract(contract::ContractCommand),
     /// What builds have made.
     #[command(subcommand)]
     Artifact(artifact::ArtifactCommand),
@@ -100,6 +105,7 @@ impl Cli {
             Command::Job(command) => command.run(&context).await,
             Command::Action(command) => command.run(&context).await,
             Command::Release(command) => command.run(&context).await,
+            Command::Contract(command) => command.run(&context).await,
             Command::Artifact(command) => command.run(&context).await,
             Command::Registry(command) => command.run(&context).await,
             Command::Lineage(command) => command.run(&context).await,

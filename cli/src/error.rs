@@ -11,7 +11,8 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0   done
   1   what was asked for failed (a workflow that ended failed, leftovers after `tenant destroy`,
-      differences with `app diff --exit-code`, a lineage with a link that does not hold)
+      differences with `app diff --exit-code`, terms that are wider with `contract diff`, a lineage with a link or a
+      contract with a signature that does not hold)
   2   wrong usage, input or config
   3   not found
   4   conflict: the state of things forbids it now

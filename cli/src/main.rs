@@ -9,6 +9,7 @@ mod aws;
 mod build;
 mod cloudformation;
 mod context;
+mod contract;
 mod deploy;
 mod doctor;
 mod error;

@@ -21,6 +21,12 @@ impl Output {
         Self { json, colours }
     }
 
+    /// Returns the output of a test: text without colours.
+    #[cfg(test)]
+    pub(crate) const fn plain() -> Self {
+        Self { json: false, colours: false }
+    }
+
     /// Returns whether results are JSON.
     pub(crate) const fn is_json(self) -> bool {
         self.json
@@ -136,6 +142,11 @@ fn coloured(word: &str) -> String {
         _ => return word.to_owned(),
     };
     format!("\u{1b}[{code}m{word}\u{1b}[0m")
+}
+
+/// Returns a text in which nothing steers a terminal: names come from configs.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// Returns a byte count as people read it.

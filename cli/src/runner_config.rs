@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use freehold_protocol::envelope::PublicKey;
-use freehold_protocol::{InstallId, TenantName};
+use freehold_protocol::{Digest, InstallId, TenantName};
 use toml_edit::{DocumentMut, Table, value};
 
 use crate::error::{Doing, Error, Result};
@@ -60,6 +60,8 @@ pub(crate) struct RunnerConfig {
     pub(crate) roles: BTreeMap<String, String>,
     /// The customer's answers, by parameter of the install stack.
     pub(crate) inputs: BTreeMap<String, String>,
+    /// The contract that the customer agreed to, where the stack asks for consent.
+    pub(crate) accepted_contract: Option<Digest>,
 }
 
 impl RunnerConfig {
@@ -84,6 +86,9 @@ impl RunnerConfig {
         file["slots"] = value(i64::from(machine.slots));
         file["repository"] = value(&self.repository);
         file["bucket"] = value(&self.bucket);
+        if let Some(accepted) = &self.accepted_contract {
+            file["accepted_contract"] = value(accepted.as_str());
+        }
         if let Some(terraform) = &machine.terraform {
             file["terraform"] = value(absolute(terraform)?);
         }
@@ -133,6 +138,7 @@ mod tests {
             roles: [("break-glass".to_owned(), "arn:aws:iam::222222222222:role/fh-globex-break-glass".to_owned())]
                 .into(),
             inputs: [("InputDomain".to_owned(), "say \"hi\"".to_owned())].into(),
+            accepted_contract: Some(Digest::of(b"terms")),
         };
         let machine =
             Machine { state_dir: "/var/lib/freehold".into(), slots: 2, terraform: None, sandbox: Sandbox::Bubblewrap };
@@ -152,6 +158,7 @@ mod tests {
         slots = 2
         repository = "fh-globex"
         bucket = "fh-globex-222222222222-eu-west-1"
+        accepted_contract = "sha256:51d2361f4faea3bc8f9facdbc7d99abb555596a2e51f7b25fd3b41c93587e616"
         sandbox = "bubblewrap"
 
         [modes]

@@ -12,6 +12,7 @@ use tracing::{error, info, warn};
 use crate::agent::Agent;
 use crate::audit::AuditEvent;
 use crate::aws;
+use crate::consent;
 use crate::drain::Phase;
 use crate::files;
 use crate::grants::AttemptGrants;
@@ -153,6 +154,10 @@ impl Attempt<'_> {
         let order = &hand.order;
         hand.begin();
         let reporter = Arc::new(self.reporter());
+        if let Some(outcome) = consent::refusal(&agent.config, order) {
+            warn!(job.id = %order.job, "Job `{}` is not started: its contract is not accepted", order.job);
+            return self.accept_and_finish(&reporter, outcome).await;
+        }
         let credentials = match agent.roles.credentials(order).await {
             Ok(credentials) => credentials,
             Err(none) => return self.accept_and_finish(&reporter, none.outcome()).await,

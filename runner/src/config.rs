@@ -8,7 +8,7 @@ use std::time::Duration;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::limits::{MAX_ANSWERS, MAX_ANSWERS_BYTES};
 use freehold_protocol::order::Mode;
-use freehold_protocol::{InstallId, RoleKey, TenantName};
+use freehold_protocol::{Digest, InstallId, RoleKey, TenantName};
 use serde::Deserialize;
 
 /// Whose work a runner does.
@@ -46,6 +46,8 @@ pub struct Config {
     pub roles: BTreeMap<RoleKey, String>,
     /// The customer's answers to the app's inputs, by parameter of the install stack; the runner announces them.
     pub inputs: BTreeMap<String, String>,
+    /// The terms that the customer agreed to; without, every release is followed.
+    pub accepted_contract: Option<Digest>,
     /// The `terraform` or `tofu` to run; without it the first of both on `PATH`.
     pub terraform: Option<PathBuf>,
     pub sandbox: SandboxKind,
@@ -141,6 +143,8 @@ struct Raw {
     #[serde(default)]
     inputs: BTreeMap<String, String>,
     #[serde(default)]
+    accepted_contract: String,
+    #[serde(default)]
     terraform: String,
     #[serde(default)]
     sandbox: SandboxKind,
@@ -195,6 +199,7 @@ impl Config {
             modes: raw.modes,
             roles: raw.roles,
             inputs: reader.inputs(raw.inputs)?,
+            accepted_contract: reader.accepted_contract(&raw.accepted_contract)?,
             terraform: Some(raw.terraform).filter(|path| !path.is_empty()).map(PathBuf::from),
             sandbox: raw.sandbox,
             drain_secs: raw.drain_secs,
@@ -291,6 +296,10 @@ impl Reader<'_> {
         ))
     }
 
+    fn accepted_contract(&self, text: &str) -> Result<Option<Digest>, ConfigError> {
+        if text.is_empty() { Ok(None) } else { self.parsed("accepted_contract", text).map(Some) }
+    }
+
     fn slots(&self, slots: u32) -> Result<u32, ConfigError> {
         if (1..=64).contains(&slots) {
             return Ok(slots);
@@ -332,7 +341,17 @@ provision = "arn:aws:iam::222222222222:role/fh-globex-prod-provision"
         assert_eq!(config.queue_region(), "eu-central-1");
         assert!(config.modes.role(Mode::Provision).is_some());
         assert_eq!(config.modes.role(Mode::Deprovision), None);
-        assert_eq!(config.bucket, None);
+        assert_eq!((config.bucket, config.accepted_contract), (None, None));
+    }
+
+    #[test]
+    fn the_contract_that_was_agreed_to_is_read() {
+        let accepted = Digest::of(b"terms");
+        let text = format!("accepted_contract = \"{accepted}\"{GOOD}");
+
+        let config = Config::parse(&text, "runner.toml", Role::Install).unwrap();
+
+        assert_eq!(config.accepted_contract, Some(accepted));
     }
 
     #[test]
@@ -345,6 +364,12 @@ provision = "arn:aws:iam::222222222222:role/fh-globex-prod-provision"
             ("state_dir = \"/var", "state_dir = \"var", "`state_dir`", "absolute path"),
             ("repository =", "slots = 0\nrepository =", "`slots`", "1 to 64"),
             ("repository =", "enrolment_secret_file = \"/x\"\nrepository =", "`enrolment_secret_arn`", "exactly one"),
+            (
+                "repository =",
+                "accepted_contract = \"yes\"\nrepository =",
+                "`accepted_contract`",
+                "install stack's outputs",
+            ),
             ("reports_queue_url = \"https", "reports_queue_url = \"ftp", "`reports_queue_url`", "outputs"),
         ];
         for (from, to, key, way_out) in cases {

@@ -90,6 +90,7 @@ fn hello(agent: &Agent, key: &PublicKey, enrolment: Option<&SigningKey>) -> bool
         slots: agent.config.slots,
         host: host(),
         inputs: agent.config.inputs.clone(),
+        accepted_contract: agent.config.accepted_contract.clone(),
     };
     match agent.reporter.hello(hello, enrolment) {
         Ok(()) => {

@@ -11,6 +11,7 @@ pub mod backoff;
 mod checks;
 pub mod clock;
 pub mod config;
+pub mod consent;
 pub mod control;
 pub mod credentials_endpoint;
 pub mod doctor;

@@ -14,7 +14,7 @@ use crate::config::{Config, ConfigError, Role};
 /// How often the stack is read again.
 const LOOK: Duration = Duration::from_secs(10 * 60);
 /// Keys of the config and the outputs that they come from.
-const OUTPUTS: [(&str, &str); 8] = [
+const OUTPUTS: [(&str, &str); 9] = [
     ("tenant", "TenantName"),
     ("install", "InstallName"),
     ("orders_queue_url", "OrdersQueueUrl"),
@@ -23,6 +23,7 @@ const OUTPUTS: [(&str, &str); 8] = [
     ("enrolment_secret_arn", "EnrolmentSecretArn"),
     ("repository", "RepositoryName"),
     ("bucket", "BucketName"),
+    ("accepted_contract", "AcceptedContract"),
 ];
 /// The modes, by the last part of their roles' names.
 const MODES: [&str; 3] = ["provision", "maintenance", "deprovision"];
@@ -148,6 +149,7 @@ mod tests {
             ),
             ("RepositoryName", "fh-globex".to_owned()),
             ("BucketName", "fh-globex-222222222222-eu-west-1".to_owned()),
+            ("AcceptedContract", format!("sha256:{}", "0".repeat(64))),
             ("RunnerRoleArn", arn("runner")),
             ("ProvisionRoleArn", arn("provision")),
             ("BreakGlassRoleArn", arn("break-glass")),

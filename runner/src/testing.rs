@@ -42,6 +42,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
         }),
         context: serde_json::Value::Null,
         sensitive_inputs: Vec::new(),
+        terms: None,
     }
 }
 

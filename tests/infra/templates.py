@@ -27,7 +27,7 @@ QUEUE_URLS = f"http://localhost:4566/{TENANT_ACCOUNT}"
 # What the renderer fills in; the lists hold what an app config may bring.
 SAMPLE = {
     "TENANT": TENANT, "INSTALL": INSTALL, "APP": "shop", "ACCOUNT": ACCOUNT, "TENANT_ACCOUNT": TENANT_ACCOUNT, "REGION": REGION,
-    "VERSION": "0.1.0", "TENANT_KEY": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+    "CONTRACT": "sha256:" + 64 * "0", "VERSION": "0.1.0", "TENANT_KEY": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
     "ORDERS_QUEUE_ARN": f"{QUEUES}:fh-{TENANT}-{INSTALL}.fifo", "ORDERS_QUEUE_URL": f"{QUEUE_URLS}/fh-{TENANT}-{INSTALL}.fifo",
     "REPORTS_QUEUE_ARN": f"{QUEUES}:fh-{TENANT}-reports", "REPORTS_QUEUE_URL": f"{QUEUE_URLS}/fh-{TENANT}-reports",
     "PROVISION_MANAGED": '\n        - "arn:aws:iam::aws:policy/AmazonS3FullAccess"', "MAINTENANCE_MANAGED": "", "DEPROVISION_MANAGED": "",

@@ -16,7 +16,7 @@ TYPES = {
     "AWS::KMS::Key", "AWS::S3::Bucket", "AWS::SecretsManager::Secret",
 }
 PLACEHOLDERS = {
-    "TENANT", "INSTALL", "APP", "ACCOUNT", "TENANT_ACCOUNT", "REGION", "TENANT_KEY", "VERSION", "ORDERS_QUEUE_ARN",
+    "TENANT", "INSTALL", "APP", "ACCOUNT", "TENANT_ACCOUNT", "REGION", "TENANT_KEY", "CONTRACT", "VERSION", "ORDERS_QUEUE_ARN",
     "ORDERS_QUEUE_URL", "REPORTS_QUEUE_ARN", "REPORTS_QUEUE_URL", "PROVISION_POLICIES", "PROVISION_MANAGED",
     "MAINTENANCE_POLICIES", "MAINTENANCE_MANAGED", "DEPROVISION_POLICIES", "DEPROVISION_MANAGED",
     "INPUT_GROUPS", "INPUT_LABELS", "INPUT_PARAMETERS", "INPUT_CONDITIONS", "INPUT_SECRETS_READ", "INPUT_SECRETS",
@@ -174,6 +174,16 @@ class Install(unittest.TestCase):
         self.assertEqual((parameter["NoEcho"], parameter["MinLength"]), (True, 20))
         self.assertNotIn("EnrolmentSecret'}", str(self.template["Outputs"]))
 
+    def test_launching_it_is_the_consent_to_the_contract_that_it_shows(self):
+        parameter = self.template["Parameters"]["AcceptedContract"]
+        output = self.template["Outputs"]["AcceptedContract"]["Value"]
+
+        self.assertEqual((parameter["Default"], output), ("sha256:" + 64 * "0", {"Ref": "AcceptedContract"}))
+        self.assertIn(parameter["Default"], parameter["Description"])
+        self.assertRegex(parameter["Default"], parameter["AllowedPattern"])
+        for wrong in ("", "sha256:", "any", parameter["Default"].upper(), parameter["Default"] + "0"):
+            self.assertNotRegex(wrong, parameter["AllowedPattern"])
+
     def test_everything_taggable_carries_tenant_app_and_install(self):
         expected = {"freehold:tenant": "acme", "freehold:app": "shop", "freehold:install": INSTALL}
 
@@ -188,7 +198,7 @@ class Install(unittest.TestCase):
 
         self.assertEqual([name for name, output in outputs.items() if "Condition" in output], [])
         self.assertEqual(set(outputs), {
-            "RunnerRoleArn", "ProvisionRoleArn", "MaintenanceRoleArn", "DeprovisionRoleArn", "RepositoryName", "BucketName",
+            "AcceptedContract", "RunnerRoleArn", "ProvisionRoleArn", "MaintenanceRoleArn", "DeprovisionRoleArn", "RepositoryName", "BucketName",
             "KeyArn", "BoundaryArn", "EnrolmentSecretArn", "OrdersQueueUrl", "ReportsQueueUrl", "TenantKey", "TenantName", "InstallName"})
 
 

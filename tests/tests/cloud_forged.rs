@@ -161,6 +161,7 @@ fn reports(world: &World, install: &Value, job: &str) -> anyhow::Result<Vec<Stri
         slots: 64,
         host: "forged".to_owned(),
         inputs: std::collections::BTreeMap::new(),
+        accepted_contract: None,
     });
     let seal = |report: &Report| Envelope::seal(report, &[&stranger]);
     let mut unsigned = seal(&report(world.tenant(), failed.clone())?)?;

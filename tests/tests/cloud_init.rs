@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, ensure};
-use freehold_tests::harness::{Capability, Install, Needs, World, app};
+use freehold_tests::harness::{Capability, Install, Needs, Runner, World, app};
 use serde_json::Value;
 
 const NEEDS: Needs = Needs {
@@ -22,13 +22,13 @@ async fn a_new_app_deploys_as_it_is_and_a_diff_foretells_the_next_deploy() -> an
     nothing_differs(&world, &dir).await?;
 
     let install = world.install("globex", "shop").await?;
-    let _runner = world.runner(&install).await?;
+    let mut runner = world.runner(&install).await?;
     let provisioned = world.provisioned(&install).await?;
 
     let nodes = ["preflight:install", "naming", "queue", "action:health-check"];
     assert_eq!(succeeded(&provisioned)?, BTreeSet::from(nodes));
     assert!(has_queue(&world, &install, "globex-prod-jobs").await?);
-    a_change_runs_what_the_diff_said(&world, &install, &directory).await
+    a_change_runs_what_the_diff_said(&world, &install, &mut runner, &directory).await
 }
 
 async fn everything_is_new_before_the_first_sync(world: &World, dir: &str) -> anyhow::Result<()> {
@@ -50,6 +50,7 @@ async fn nothing_differs(world: &World, dir: &str) -> anyhow::Result<()> {
 async fn a_change_runs_what_the_diff_said(
     world: &World,
     install: &Install,
+    runner: &mut Runner,
     directory: &std::path::Path,
 ) -> anyhow::Result<()> {
     let dir = directory.display().to_string();
@@ -62,6 +63,8 @@ async fn a_change_runs_what_the_diff_said(
     let before = world.vendor(&["app", "diff", &dir]).await?;
     world.ship(directory).await?;
     let between = world.vendor(&["app", "diff", "--app", "shop", "1", "2"]).await?;
+    // It may remove more than was agreed to.
+    world.agree(install, runner).await?;
     let deployed = world.vendor(&["deploy", install.name.as_str()]).await?;
 
     assert_eq!(foretold(&before)?, succeeded(&deployed)?);

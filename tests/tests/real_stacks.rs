@@ -5,9 +5,12 @@ use std::path::Path;
 
 use freehold_app::render_stack::{Place, template};
 use freehold_appconfig::{Fetched, Loaded, load_files};
+use freehold_contract::compare_terms;
+use freehold_domain::contract::terms;
 use freehold_domain::install::{Install, Serves};
-use freehold_protocol::Timestamp;
 use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::limits::MAX_TERMS_BYTES;
+use freehold_protocol::{Timestamp, canonical};
 use freehold_stackcheck::check;
 use freehold_tests::harness::cloud::skip;
 
@@ -55,6 +58,7 @@ fn install(version: &AppVersion) -> Install {
         enrolment_key: key(),
         inputs: BTreeMap::new(),
         answers: BTreeMap::new(),
+        accepted_contract: None,
         orders_queue_url: None,
         runner: None,
         retired: BTreeSet::new(),
@@ -80,6 +84,17 @@ fn place() -> Place {
     }
 }
 
+/// Whatever a real app asks for, the same again needs no new consent, and nothing at all is less.
+fn what_is_agreed_to_is_no_wider_than_itself(version: &AppVersion) {
+    let (all, nothing) = (terms(version), terms(&AppVersion::empty(version.app.clone())));
+
+    let bytes = canonical::to_vec(&all).unwrap();
+
+    assert!(bytes.len() < MAX_TERMS_BYTES / 4, "{}: {} bytes", version.app, bytes.len());
+    assert!(compare_terms(&all, &serde_json::from_slice(&bytes).unwrap()).is_empty(), "{}", version.app);
+    assert_eq!(compare_terms(&nothing, &all).widened.is_empty(), all.roles.is_empty() && all.actions.is_empty());
+}
+
 #[test]
 fn the_stacks_of_real_apps_keep_every_rule() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/appconfigs");
@@ -98,6 +113,7 @@ fn the_stacks_of_real_apps_keep_every_rule() {
         files(&dir, &dir, &mut found);
         let version = load(name, found).version;
         let digest = version.digest().unwrap();
+        what_is_agreed_to_is_no_wider_than_itself(&version);
 
         match template(&place(), &install(&version), &digest, &version) {
             Ok(text) => {

@@ -18,6 +18,8 @@ use crate::tenant::Bucket;
 const SECRET: &str = "EnrolmentSecret";
 /// The largest template that a request carries, in bytes (AWS CloudFormation quotas, "Template body size in a request").
 const MOST_IN_A_REQUEST: usize = 51_200;
+/// The stack parameter, and output, with the contract that the customer agrees to.
+pub(super) const ACCEPTED: &str = "AcceptedContract";
 
 impl Launch {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
@@ -25,7 +27,12 @@ impl Launch {
         let name = stack_name(&self.install);
         let config = context.config().await?;
         let stacks = Stacks::new(&config);
-        let parameters = self.parameters()?;
+        let mut parameters = self.parameters()?;
+        // An update would keep the consent to what was launched before.
+        if let Some(offered) = offered(&template) {
+            parameters.entry(ACCEPTED.to_owned()).or_insert(offered);
+        }
+        let accepted = parameters.get(ACCEPTED).cloned();
         if !parameters.contains_key(SECRET) && stacks.find(&name).await?.is_none() {
             return Err(Error::invalid("the first launch needs the enrolment secret; pass `--secret-file FILE`"));
         }
@@ -46,8 +53,9 @@ impl Launch {
                 table.row([key.clone(), value.clone()]);
             }
             let install = &self.install;
+            let consent = accepted.map(|digest| format!("\nagreed to the contract {digest}")).unwrap_or_default();
             format!(
-                "{}\n\nstack `{name}` {said}\nnext: freehold install runner-config {install}",
+                "{}\n\nstack `{name}` {said}{consent}\nnext: freehold install runner-config {install}",
                 context.out.table(&table)
             )
         })
@@ -94,5 +102,30 @@ impl Launch {
             }
         }
         Ok(all)
+    }
+}
+
+/// Returns the contract that a template asks consent to: the default of its parameter.
+fn offered(template: &str) -> Option<String> {
+    let mut lines = template.lines().skip_while(|line| line.trim_end() != format!("  {ACCEPTED}:")).skip(1);
+    let default = lines
+        .by_ref()
+        .take_while(|line| line.starts_with("    "))
+        .find_map(|line| line.strip_prefix("    Default: "))?;
+    Some(default.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_contract_of_a_template_is_its_parameters_default() {
+        let template = "Parameters:\n  EnrolmentSecret:\n    Default: no\n  AcceptedContract:\n    Type: String\n    \
+                        Description: >-\n      which\n    Default: sha256:abc\n  Other:\n    Default: x\n";
+
+        assert_eq!(offered(template).as_deref(), Some("sha256:abc"));
+        assert_eq!(offered(&template.replace("    Default: sha256:abc\n", "")), None);
+        assert_eq!(offered("Parameters: {}\n"), None);
     }
 }

@@ -126,7 +126,8 @@ Examples:
   freehold install launch globex --template globex.yaml --parameter EnableDeprovision=true
 
 Uses the AWS credentials of the customer's account. Run again with the same template it changes nothing; parameters that
-are left out keep their value.")]
+are left out keep their value. Launching a template is the consent to the contract that it shows, which `freehold contract
+show` tells in words: to keep the one of before, pass it as `--parameter AcceptedContract=sha256:...`.")]
 pub(crate) struct Launch {
     install: InstallId,
     /// The template that the vendor gave you.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
-use freehold_protocol::InstallId;
+use freehold_protocol::{Digest, InstallId};
 use serde_json::json;
 
+use super::launch::ACCEPTED;
 use super::{RunnerConfig as Command, stack_name};
 use crate::cloudformation::{Stack, Stacks};
 use crate::context::Context;
@@ -44,6 +45,7 @@ impl Command {
             modes: modes(&stack),
             roles: named_roles(&stack, &self.install),
             inputs: answers(&stack),
+            accepted_contract: accepted(&stack)?,
         };
         runner.write(&self.machine, &self.out)?;
         let role = stack.output("RunnerRoleArn")?;
@@ -66,6 +68,11 @@ fn named_roles(stack: &Stack, install: &InstallId) -> BTreeMap<String, String> {
     let outputs = stack.outputs.iter().filter(|(name, _)| name.ends_with("RoleArn"));
     let named = outputs.filter_map(|(_, arn)| Some((key(arn)?, arn.clone())));
     named.filter(|(key, _)| key.starts_with("custom") || key.starts_with("break-glass")).collect()
+}
+
+/// Returns the contract that the customer agreed to; a stack of before there were contracts asks for no consent.
+fn accepted(stack: &Stack) -> Result<Option<Digest>> {
+    if stack.outputs.contains_key(ACCEPTED) { parsed(stack, ACCEPTED).map(Some) } else { Ok(None) }
 }
 
 /// Returns the customer's answers: the outputs that are called like the parameter they show.

@@ -67,6 +67,9 @@ fn render(view: &InstallView, out: Output) -> String {
     if let Some(url) = &view.orders_queue_url {
         fact("orders", url.clone());
     }
+    if let Some(accepted) = &view.accepted_contract {
+        fact("agreed to", accepted.to_string());
+    }
     for (name, value) in &view.inputs {
         fact(&format!("input {name}"), plain(value));
     }

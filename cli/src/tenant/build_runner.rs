@@ -60,6 +60,7 @@ impl BuildRunner {
             modes: BTreeMap::new(),
             roles: BTreeMap::new(),
             inputs: BTreeMap::new(),
+            accepted_contract: None,
         };
         runner.write(&self.machine, &self.out)?;
         let role = stack.output("BuildRoleArn")?;

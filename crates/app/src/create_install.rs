@@ -54,6 +54,7 @@ impl CreateInstalls {
             enrolment_key: request.enrolment_key.clone(),
             inputs: merged(&BTreeMap::new(), &request.inputs),
             answers: BTreeMap::new(),
+            accepted_contract: None,
             orders_queue_url: None,
             runner: None,
             retired: BTreeSet::new(),

@@ -11,6 +11,7 @@ use freehold_domain::plan::Deployed;
 use freehold_domain::preflight;
 use freehold_domain::workflow::{Node, Target, Workflow};
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input};
+use freehold_protocol::contract::OrderTerms;
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
 use freehold_protocol::order::{
     ApplyTerraform, Artifact, BuildArtifact, Cancel, DeployStack, Order, Recipe, RunAction, SyncImage, Work,
@@ -19,13 +20,12 @@ use freehold_protocol::preflight::CheckInstall;
 use freehold_protocol::{AppName, BuildId, ComponentName, Envelope, TenantName};
 use serde_json::json;
 
-use crate::AppError;
 use crate::evidence::{self, Evidence, Signed};
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, OrdersQueue, Signer, Store};
 use crate::records::{self, DeployedRecord, Stored, build_key, install_pk, load, load_all};
 use crate::versions::Versions;
-use crate::{advance, context};
+use crate::{AppError, advance, context, contract};
 
 /// How old an order may be when its second copy is sent, in seconds: SQS drops a duplicate for five minutes
 /// (Amazon SQS developer guide, "Using the message deduplication ID").
@@ -80,16 +80,22 @@ impl DispatchJob {
                 };
                 self.send_cancel(&cancel).await
             }
+            DispatchMessage::Contract { app, version } => self.seal_contract(app, version).await,
         }
     }
 
     async fn send_order(&self, job: &Job, dispatch: u32) -> Result<(), AppError> {
         let install = records::install(&*self.store, &job.install).await?.value;
         let url = queue_url(&install)?;
-        let order = self.order(job, &install, dispatch).await?;
+        let mut order = self.order(job, &install, dispatch).await?;
         let delegate = self.signer.delegate(order.not_after).await?;
-        let envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
-        if envelope.payload.len() / 4 * 3 > MAX_INLINE_PAYLOAD_BYTES {
+        let mut envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
+        let too_large = |envelope: &Envelope| envelope.payload.len() / 4 * 3 > MAX_INLINE_PAYLOAD_BYTES;
+        // Without the documents a runner that needs them says so; without the work there is nothing to say.
+        if too_large(&envelope) && order.terms.as_mut().is_some_and(|terms| terms.change.take().is_some()) {
+            envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
+        }
+        if too_large(&envelope) {
             return Err(AppError::invalid(format!(
                 "order of job `{}` has {} bytes, more than the {MAX_INLINE_PAYLOAD_BYTES} that fit a message; shorten \
                  the component's values or outputs",
@@ -125,7 +131,7 @@ impl DispatchJob {
             // INVARIANT: a job is made for a node of its workflow, and nodes are never removed.
             AppError::internal(format!("workflow `{}` has no node `{}`", workflow.id, job.node))
         })?;
-        let Task { work, context, sensitive_inputs } = self.work(&workflow, node, install).await?;
+        let Task { work, context, sensitive_inputs, terms } = self.work(&workflow, node, install).await?;
         Ok(Order {
             tenant: self.tenant.clone(),
             install: install.id.clone(),
@@ -143,6 +149,7 @@ impl DispatchJob {
             work,
             context,
             sensitive_inputs,
+            terms,
         })
     }
 
@@ -160,7 +167,7 @@ impl DispatchJob {
                 repository: self.repository.clone(),
             };
             let (work, context) = (Work::Build(work), json!({ "nuon": {} }));
-            return Ok(Task { work, context, sensitive_inputs: Vec::new() });
+            return Ok(Task { work, context, sensitive_inputs: Vec::new(), terms: None });
         }
         let app = install.app().ok_or_else(|| AppError::internal(format!("install `{}` runs no app", install.id)))?;
         let version = self.versions.load(app, workflow.version.as_ref()).await?.document;
@@ -192,7 +199,9 @@ impl DispatchJob {
         let inputs = resolve_inputs(&version, &known_inputs(&version, &install.inputs), &install.answers)?;
         let deployed = self.deployed(install).await?;
         let context = context::tree(&self.tenant, install, &version, &inputs, &deployed);
-        Ok(Task { work, context, sensitive_inputs: sensitive_inputs(&version) })
+        let terms = contract::for_order(&*self.store, install, &version).await?;
+        let sensitive_inputs = sensitive_inputs(&version);
+        Ok(Task { work, context, sensitive_inputs, terms: Some(Box::new(terms)) })
     }
 
     /// Returns what the runner has to look at before the workflow's other nodes.
@@ -247,6 +256,7 @@ struct Task {
     work: Work,
     context: serde_json::Value,
     sensitive_inputs: Vec<Input>,
+    terms: Option<Box<OrderTerms>>,
 }
 
 /// Returns the sensitive inputs as the runner needs them: orders are small.

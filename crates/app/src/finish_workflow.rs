@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use freehold_domain::workflow::{Request, WorkflowState};
+use freehold_domain::workflow::{Request, Workflow, WorkflowState};
 use freehold_protocol::WorkflowId;
 
 use crate::AppError;
 use crate::advance;
 use crate::cancel::Cancel;
+use crate::messages::DispatchMessage;
 use crate::ports::{Clock, Committed, Expect, Outbox, Store, Write};
 use crate::records::{self, open_key, put};
 
@@ -38,6 +39,7 @@ impl FinishWorkflow {
                 advance::dispatch_cancel(&*self.outbox, &job).await?;
             }
             if !advance.changed {
+                self.ask_for_contract(&workflow).await?;
                 return Ok(workflow.state.word());
             }
             let install = records::install(&*self.store, &workflow.install).await?;
@@ -58,12 +60,24 @@ impl FinishWorkflow {
                 writes.push(put(&released, Expect::Rev(install.rev))?);
             }
             if self.store.commit(writes).await? == Committed::Done {
+                self.ask_for_contract(&workflow).await?;
                 let word = workflow.state.word();
                 tracing::info!(workflow.id = %id, install.id = %workflow.install, "Workflow `{id}` {word}");
                 return Ok(word);
             }
         }
         Err(AppError::new(crate::Kind::Transient, format!("workflow `{id}` is being changed by others; try again")))
+    }
+
+    /// Has the contract of a version signed whose artifacts are all there now.
+    async fn ask_for_contract(&self, workflow: &Workflow) -> Result<(), AppError> {
+        if let (WorkflowState::Succeeded { .. }, Request::Build { app, version: Some(version), .. }) =
+            (&workflow.state, &workflow.request)
+        {
+            let message = DispatchMessage::Contract { app: app.clone(), version: version.clone() };
+            self.outbox.dispatch(&[message]).await?;
+        }
+        Ok(())
     }
 
     fn cancel(&self) -> Cancel {

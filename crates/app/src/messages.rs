@@ -3,7 +3,7 @@
 use freehold_protocol::order::Artifact;
 use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::Fence;
-use freehold_protocol::{Digest, GrantId, InstallId, JobId, KeyId};
+use freehold_protocol::{AppName, Digest, GrantId, InstallId, JobId, KeyId};
 use serde::{Deserialize, Serialize};
 
 /// Asks `dispatch-job` to send something to a runner.
@@ -27,6 +27,8 @@ pub enum DispatchMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         runner: Option<KeyId>,
     },
+    /// Nothing to send: the contract of a version, to be signed and kept.
+    Contract { app: AppName, version: Digest },
 }
 
 /// Asks `grant-artifact` for an artifact, or for the statement about one.

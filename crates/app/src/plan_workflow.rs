@@ -18,8 +18,10 @@ use serde::Serialize;
 use crate::AppError;
 use crate::advance;
 use crate::create_release;
+use crate::messages::DispatchMessage;
 use crate::ports::{Clock, Committed, Expect, Outbox, Store};
 use crate::records::{self, DeployedRecord, Phase, Stored, TaskToken, install_pk, load_all, put};
+use crate::seal_contract::sealed;
 use crate::versions::{Version, Versions};
 
 /// What planning needs.
@@ -75,9 +77,17 @@ impl PlanWorkflow {
         planned.version = version;
         planned.nodes = nodes;
         match self.store.commit(vec![put(&planned, Expect::Rev(stored.rev))?]).await? {
-            Committed::Done => Ok(next),
-            Committed::Conflict(_) => Err(changed(id)),
+            Committed::Done => {}
+            Committed::Conflict(_) => return Err(changed(id)),
         }
+        // What is deployed has its contract signed, even if nothing of it had to be built.
+        if let (Request::Deploy { .. }, Some(version), Some(app)) = (&planned.request, &planned.version, install.app())
+            && sealed(&*self.store, app, version).await?.is_none()
+        {
+            let message = DispatchMessage::Contract { app: app.clone(), version: version.clone() };
+            self.outbox.dispatch(&[message]).await?;
+        }
+        Ok(next)
     }
 
     /// Keeps the token of the state that waits for the graph, starts the graph and dispatches its first jobs.

@@ -110,6 +110,7 @@ async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView
         inputs: std::collections::BTreeMap::new(),
         problems: Vec::new(),
         components: Vec::new(),
+        accepted_contract: install.accepted_contract,
         orders_queue_url: install.orders_queue_url,
     })
 }

@@ -6,6 +6,7 @@
 //! | `app#<app>` | `version#<digest>`, `number#<n>` | app versions and their order |
 //! | `app#<app>` | `build#<build>` | builds and their artifacts |
 //! | `app#<app>` | `release#<name>` | releases |
+//! | `app#<app>` | `terms#<digest>`, `contract#<version>` | what customers agree to, and signed contracts |
 //! | `installs` | install | directory of installs |
 //! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>` | the install |
 //! | `workflow#<id>` | `state` | the workflow |

@@ -16,7 +16,7 @@ use crate::ports::{RootKey, Store};
 use crate::records;
 use crate::stack_text::quoted;
 use crate::versions::Versions;
-use crate::{AppError, named_roles, role_policy, stack_inputs};
+use crate::{AppError, contract, named_roles, role_policy, stack_inputs};
 
 /// The template, with `%{...}` placeholders.
 pub(crate) const TEMPLATE: &str = include_str!("../../../infra/install.yaml");
@@ -59,6 +59,8 @@ impl RenderStack {
             AppError::not_yet(format!("orders queue of install `{id}` is being made; try again in a moment"))
         })?;
         let version = self.versions.load(app, version).await?;
+        // A version that was synced before there were terms has them from now on.
+        contract::keep(&*self.store, &version.document).await?;
         let place = Place {
             tenant: self.tenant.clone(),
             account: self.account.clone(),
@@ -119,6 +121,7 @@ pub fn template(place: &Place, install: &Install, digest: &Digest, version: &App
         ),
         ("RUNNER_URL".to_owned(), place.runner.as_ref().map(|runner| runner.url.clone()).unwrap_or_default()),
         ("RUNNER_DIGEST".to_owned(), place.runner.as_ref().map(|runner| runner.sha256.clone()).unwrap_or_default()),
+        ("CONTRACT".to_owned(), contract::digest(version)?.to_string()),
         ("VERSION".to_owned(), digest.hex().get(..12).unwrap_or_default().to_owned()),
     ]);
     for (mode, word) in
@@ -179,6 +182,7 @@ fn example(version: &AppVersion) -> Result<(Place, Install), IdError> {
         enrolment_key: key,
         inputs,
         answers: BTreeMap::new(),
+        accepted_contract: None,
         orders_queue_url: None,
         runner: None,
         retired: BTreeSet::new(),

@@ -114,6 +114,7 @@ mod tests {
             enrolment_key: ed25519_dalek::SigningKey::from_bytes(&[1; 32]).verifying_key().into(),
             inputs: BTreeMap::new(),
             answers: BTreeMap::new(),
+            accepted_contract: None,
             orders_queue_url: None,
             runner: None,
             retired: BTreeSet::new(),

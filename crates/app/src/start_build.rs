@@ -61,6 +61,7 @@ impl StartBuilds {
                     enrolment_key: request.enrolment_key.clone(),
                     inputs: BTreeMap::new(),
                     answers: BTreeMap::new(),
+                    accepted_contract: None,
                     orders_queue_url: None,
                     runner: None,
                     retired: BTreeSet::new(),

@@ -10,12 +10,11 @@ use freehold_protocol::api::{RunAction, StartDeploy};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{ActionName, AppName, InstallId, Timestamp, WorkflowId};
 
-use crate::AppError;
-use crate::create_release;
 use crate::plan_workflow::builds_of;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::records::{self, OpenWorkflow, Stored, WorkflowEntry, load, put, workflow_key};
 use crate::versions::{Version, Versions};
+use crate::{AppError, contract, create_release};
 
 /// What starting deploys and actions needs.
 #[derive(Clone)]
@@ -60,6 +59,7 @@ impl StartWorkflow {
         resolve_inputs(&version.document, &merged(&kept, &request.inputs), &stored.value.answers)?;
         stored.value.inputs = merged(&stored.value.inputs, &request.inputs);
         require_runner(&stored.value)?;
+        contract::check_accepted(&*self.store, &stored.value, &version.document).await?;
         let new = NewWorkflow {
             id: id.clone(),
             kind: WorkflowKind::DeployComponents,
@@ -113,6 +113,7 @@ impl StartWorkflow {
         let known = known_inputs(&version.document, &stored.value.inputs);
         resolve_inputs(&version.document, &known, &stored.value.answers)?;
         require_runner(&stored.value)?;
+        contract::check_accepted(&*self.store, &stored.value, &version.document).await?;
         let new = NewWorkflow {
             id: id.clone(),
             kind: WorkflowKind::RunAction,

@@ -7,10 +7,10 @@ use freehold_protocol::api::{PutSource, SourceUpload, VersionView};
 use freehold_protocol::app_version::{AppVersion, check_size};
 use freehold_protocol::{AppName, ComponentName, Digest, canonical};
 
-use crate::AppError;
 use crate::ports::{Clock, Committed, Expect};
 use crate::records::{self, AppRecord, Stored, VersionRecord, app_key, load, put, version_key};
 use crate::versions::{Versions, components};
+use crate::{AppError, contract};
 
 /// The largest packed source, in bytes.
 pub const MAX_SOURCE_BYTES: u64 = 512 * 1024 * 1024;
@@ -51,6 +51,7 @@ impl SyncApp {
         // The object before the row that names it: whoever finds the row finds the document.
         let place = self.versions.put(&version, document, &bytes).await?;
         let store = &*self.versions.store;
+        contract::keep(store, document).await?;
         loop {
             let known: Option<Stored<AppRecord>> = load(store, &app_key(app)).await?;
             let existing: Option<Stored<VersionRecord>> = load(store, &version_key(app, &version)).await?;
@@ -96,6 +97,7 @@ fn check(app: &AppName, document: &AppVersion) -> Result<Vec<u8>, AppError> {
     let bytes = canonical::to_vec(document)?;
     check_size(&bytes).map_err(|e| AppError::invalid(format!("app `{app}` is too large: {e}")))?;
     check_components(document)?;
+    contract::digest(document)?;
     crate::render_stack::check(document)?;
     Ok(bytes)
 }

@@ -4,8 +4,6 @@ mod answers;
 mod egress;
 mod impact;
 mod items;
-mod pattern;
-mod policy;
 mod roles;
 mod values;
 
@@ -13,13 +11,14 @@ use freehold_protocol::AppName;
 use freehold_protocol::app_version::AppVersion;
 use serde::{Deserialize, Serialize};
 
+pub use freehold_contract::{Effect, Permission};
+
 pub use answers::{Answer, Question, Reason};
 pub(crate) use egress::hosts;
 pub use egress::{Egress, EgressChange};
 pub use impact::{Cause, Run};
 pub use items::{Changed, Items, Named};
-pub use policy::Effect;
-pub use roles::{Permission, Presence, RoleDiff};
+pub use roles::{Presence, RoleDiff};
 pub use values::Change;
 
 /// What differs between two versions. Every list is sorted and empty when nothing of its kind differs.

@@ -34,6 +34,9 @@ pub struct Install {
     /// value only where [`crate::inputs::resolve_inputs`] takes it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub answers: BTreeMap<String, String>,
+    /// The terms that the customer agreed to, as the runner told it last; absent where no consent is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_contract: Option<Digest>,
     /// The URL of its orders queue, once made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders_queue_url: Option<String>,
@@ -148,11 +151,13 @@ impl Install {
             host: hello.host.chars().take(120).collect(),
             since,
         };
-        if self.runner.as_ref() == Some(&runner) && self.answers == hello.inputs {
+        let told = self.answers == hello.inputs && self.accepted_contract == hello.accepted_contract;
+        if self.runner.as_ref() == Some(&runner) && told {
             return Ok(HelloStep::Already);
         }
         next.runner = Some(runner);
         next.answers.clone_from(&hello.inputs);
+        next.accepted_contract.clone_from(&hello.accepted_contract);
         Ok(HelloStep::Changed(Box::new(next)))
     }
 
@@ -226,6 +231,7 @@ mod tests {
             enrolment_key: key(9),
             inputs: BTreeMap::new(),
             answers: BTreeMap::new(),
+            accepted_contract: None,
             orders_queue_url: None,
             runner: None,
             retired: BTreeSet::new(),
@@ -247,7 +253,14 @@ mod tests {
 
     fn hello(seed: u8) -> Hello {
         let inputs = BTreeMap::from([("InputDomain".to_owned(), "globex.example".to_owned())]);
-        Hello { public_key: key(seed), version: "0.1.0".into(), slots: 4, host: "i-1".into(), inputs }
+        Hello {
+            public_key: key(seed),
+            version: "0.1.0".into(),
+            slots: 4,
+            host: "i-1".into(),
+            inputs,
+            accepted_contract: None,
+        }
     }
 
     fn changed(step: Result<HelloStep, InstallError>) -> Install {
@@ -278,6 +291,18 @@ mod tests {
         assert_eq!(first.answers["InputDomain"], "globex.example");
         assert_eq!(second.answers, other);
         assert_eq!(second.runner, first.runner);
+    }
+
+    #[test]
+    fn a_hello_brings_the_customers_consent_and_a_new_one_replaces_it() {
+        let accepts = |text: &[u8]| Hello { accepted_contract: Some(Digest::of(text)), ..hello(1) };
+        let first = changed(install().on_hello(&accepts(b"one"), Timestamp::from_millis(1)));
+
+        let second = changed(first.on_hello(&accepts(b"two"), Timestamp::from_millis(2)));
+
+        assert_eq!((first.accepted_contract, install().accepted_contract), (Some(Digest::of(b"one")), None));
+        assert_eq!(second.accepted_contract, Some(Digest::of(b"two")));
+        assert_eq!(second.on_hello(&accepts(b"two"), Timestamp::from_millis(3)), Ok(HelloStep::Already));
     }
 
     #[test]

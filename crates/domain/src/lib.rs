@@ -5,6 +5,7 @@
 
 pub mod audit;
 pub mod build;
+pub mod contract;
 pub mod deployable;
 pub mod diff;
 pub mod graph;

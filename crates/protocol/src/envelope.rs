@@ -17,6 +17,14 @@ use crate::{TenantName, Timestamp, limits};
 pub trait Payload: Serialize + DeserializeOwned {
     /// The DSSE payload type, `application/vnd.freehold.<kind>.v1+json`.
     const TYPE: &'static str;
+
+    /// Returns the bytes that are signed.
+    ///
+    /// # Errors
+    /// When the message cannot be written as JSON.
+    fn bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(self)
+    }
 }
 
 /// A signed message.
@@ -217,7 +225,7 @@ impl Envelope {
     /// # Errors
     /// [`EnvelopeError::Unwritable`] when the payload is not representable as JSON.
     pub fn seal<P: Payload>(payload: &P, keys: &[&SigningKey]) -> Result<Self, EnvelopeError> {
-        let bytes = serde_json::to_vec(payload).map_err(|e| EnvelopeError::Unwritable(e.to_string()))?;
+        let bytes = payload.bytes().map_err(|e| EnvelopeError::Unwritable(e.to_string()))?;
         let signed = pae(P::TYPE, &bytes);
         let signatures = keys
             .iter()
@@ -247,7 +255,7 @@ impl Envelope {
     /// # Errors
     /// As [`Envelope::seal`].
     pub fn with_signature<P: Payload>(payload: &P, key: &PublicKey, signature: &[u8]) -> Result<Self, EnvelopeError> {
-        let bytes = serde_json::to_vec(payload).map_err(|e| EnvelopeError::Unwritable(e.to_string()))?;
+        let bytes = payload.bytes().map_err(|e| EnvelopeError::Unwritable(e.to_string()))?;
         let signature = EnvelopeSignature { keyid: key.key_id(), sig: BASE64.encode(signature), cert: None };
         Ok(Self { payload_type: P::TYPE.to_owned(), payload: BASE64.encode(&bytes), signatures: vec![signature] })
     }
@@ -345,7 +353,7 @@ impl Envelope {
 /// # Errors
 /// [`EnvelopeError::Unwritable`] when the payload is not representable as JSON.
 pub fn signed_bytes<P: Payload>(payload: &P) -> Result<Vec<u8>, EnvelopeError> {
-    let bytes = serde_json::to_vec(payload).map_err(|e| EnvelopeError::Unwritable(e.to_string()))?;
+    let bytes = payload.bytes().map_err(|e| EnvelopeError::Unwritable(e.to_string()))?;
     Ok(pae(P::TYPE, &bytes))
 }
 

@@ -6,6 +6,7 @@
 pub mod api;
 pub mod app_version;
 pub mod canonical;
+pub mod contract;
 pub mod digest;
 pub mod envelope;
 pub mod grant;

@@ -51,3 +51,9 @@ pub const CLAIM_WINDOW_SECS: u64 = 60 * 60;
 
 /// How long after `not_after` a job that nobody ended is called lost, in seconds: one lease and a margin for late reports.
 pub const LOST_GRACE_SECS: u64 = 120;
+
+/// The largest canonical terms, in bytes: a signed contract holds them in one envelope.
+pub const MAX_TERMS_BYTES: usize = 512 * 1024;
+
+/// The most bytes that the terms which a customer accepted and those that are asked for take in an order together, packed.
+pub const MAX_ORDER_TERMS_BYTES: usize = 96 * 1024;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::app_version::Input;
+use crate::contract::OrderTerms;
 use crate::envelope::Payload;
 use crate::preflight::CheckInstall;
 use crate::provenance::Provenance;
@@ -43,6 +44,9 @@ pub struct Order {
     /// runner adds them. None of their values may be shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sensitive_inputs: Vec<Input>,
+    /// The terms of the version that the work belongs to; builds belong to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Box<OrderTerms>>,
 }
 
 impl Payload for Order {

@@ -1,7 +1,7 @@
-//! Long manifests travel gzipped: definitions of custom resources fit an order only so.
+//! Long texts travel gzipped: definitions of custom resources and terms fit an order only so.
 
 use std::borrow::Cow;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -15,15 +15,39 @@ use crate::order::Recipe;
 /// The longest manifest that an order carries as it is, in bytes.
 const MAX_PLAIN_MANIFEST: usize = 32 * 1024;
 
-/// Why a packed manifest is none.
+/// Why a packed text is none.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
-    #[error("the manifest is not in base64")]
+    #[error("what is packed is not in base64")]
     Base64(#[from] base64::DecodeError),
-    #[error("the manifest is no gzipped text")]
+    #[error("what is packed is no gzipped text")]
     Gzip(#[from] std::io::Error),
-    #[error("the manifest has more than {MAX_APP_VERSION_BYTES} bytes, the most that an app version has")]
-    TooLong,
+    #[error("what is packed has more than {0} bytes, the most that is read")]
+    TooLong(usize),
+}
+
+/// Returns `bytes` gzipped and in base64.
+///
+/// # Errors
+/// Never: writing to memory does not fail.
+pub(crate) fn pack(bytes: &[u8]) -> std::io::Result<String> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    gzip.write_all(bytes)?;
+    Ok(BASE64.encode(gzip.finish()?))
+}
+
+/// Returns what [`pack`] packed, if that is not longer than `most` bytes.
+///
+/// # Errors
+/// [`UnpackError`].
+pub(crate) fn unpack(packed: &str, most: usize) -> Result<Vec<u8>, UnpackError> {
+    let gzip = BASE64.decode(packed)?;
+    let mut bytes = Vec::new();
+    GzDecoder::new(gzip.as_slice()).take(most as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > most {
+        return Err(UnpackError::TooLong(most));
+    }
+    Ok(bytes)
 }
 
 impl Recipe {
@@ -36,9 +60,7 @@ impl Recipe {
         if text.len() <= MAX_PLAIN_MANIFEST {
             return Ok(self);
         }
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-        gzip.write_all(text.as_bytes())?;
-        Ok(Self::PackedManifest { gzip: BASE64.encode(gzip.finish()?) })
+        Ok(Self::PackedManifest { gzip: pack(text.as_bytes())? })
     }
 
     /// Returns the recipe as the app version says it, which its build is named by.
@@ -47,12 +69,8 @@ impl Recipe {
     /// For a packed manifest that cannot be unpacked, or is longer than an app version may be.
     pub fn unpacked(&self) -> Result<Cow<'_, Self>, UnpackError> {
         let Self::PackedManifest { gzip } = self else { return Ok(Cow::Borrowed(self)) };
-        let bytes = BASE64.decode(gzip)?;
-        let mut text = String::new();
-        GzDecoder::new(bytes.as_slice()).take(MAX_APP_VERSION_BYTES as u64 + 1).read_to_string(&mut text)?;
-        if text.len() > MAX_APP_VERSION_BYTES {
-            return Err(UnpackError::TooLong);
-        }
+        let bytes = unpack(gzip, MAX_APP_VERSION_BYTES)?;
+        let text = String::from_utf8(bytes).map_err(|error| std::io::Error::new(ErrorKind::InvalidData, error))?;
         Ok(Cow::Owned(Self::Manifest { text }))
     }
 }
@@ -82,7 +100,7 @@ mod tests {
         let bomb = manifest(MAX_APP_VERSION_BYTES + 1).packed().unwrap();
         let broken = |gzip: &str| Recipe::PackedManifest { gzip: gzip.into() };
 
-        assert!(matches!(bomb.unpacked(), Err(UnpackError::TooLong)));
+        assert!(matches!(bomb.unpacked(), Err(UnpackError::TooLong(_))));
         assert!(matches!(broken("*").unpacked(), Err(UnpackError::Base64(_))));
         assert!(matches!(broken("AAAA").unpacked(), Err(UnpackError::Gzip(_))));
     }

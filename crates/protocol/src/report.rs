@@ -55,6 +55,9 @@ pub struct Hello {
     /// sensitive answers stay in the customer's account.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, String>,
+    /// The terms that the customer agreed to; absent where the install stack asks for no consent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_contract: Option<Digest>,
 }
 
 /// One message about one attempt.
@@ -158,6 +161,8 @@ pub enum Block {
     ModeDisabled,
     /// A policy says no.
     Policy,
+    /// The release may do more than the customer agreed to.
+    ContractNotAccepted,
 }
 
 /// An order that was not taken.

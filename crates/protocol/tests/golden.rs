@@ -1,11 +1,13 @@
 //! The wire format of version 1: what is written today must stay readable, and be written the same tomorrow.
 //! `FREEHOLD_UPDATE=1` writes the files anew; read the difference before you accept it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use ed25519_dalek::SigningKey;
 use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::canonical;
+use freehold_protocol::contract::{Contract, OrderTerms, PackedTerms, SignedContract, Terms, TermsChange};
 use freehold_protocol::envelope::{Delegate, Envelope};
 use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, ManifestBytes};
 use freehold_protocol::order::{
@@ -94,7 +96,62 @@ fn order(work: Work) -> Order {
         work,
         context: json!({ "nuon": { "install": { "id": "globex" } } }),
         sensitive_inputs: Vec::new(),
+        terms: None,
     }
+}
+
+fn terms() -> Terms {
+    serde_json::from_value(json!({
+        "format": 1,
+        "app": "demo",
+        "roles": [
+            { "role": "provision", "on": true, "policies": [{ "managed": "ReadOnlyAccess" }] },
+            { "role": "break-glass", "on": false, "policies": [{ "inline": { "name": "all", "document": "{}" } }] },
+        ],
+        "policy_inputs": { "prefix": "demo" },
+        "hosts": ["*.amazonaws.com", "registry.terraform.io"],
+        "actions": [
+            { "name": "dump", "role": "maintenance", "reads": [{ "to": "input", "name": "domain" }], "cluster": true },
+        ],
+        "policies": [{
+            "name": "tags", "type": "terraform_module", "engine": "opa", "components": ["net"],
+            "contents": Digest::of(b"package tags"),
+        }],
+    }))
+    .unwrap()
+}
+
+#[test]
+fn contracts() {
+    golden("terms", &terms());
+    let contract = Contract {
+        format: 1,
+        app: "demo".parse().unwrap(),
+        version: Digest::of(b"version"),
+        terms: terms(),
+        artifacts: BTreeMap::from([(name("web"), artifact().digest)]),
+        steps: BTreeMap::from([("dump".parse().unwrap(), Digest::of(b"steps"))]),
+    };
+    let signed = SignedContract { tenant: "acme".parse().unwrap(), signed_at: AT, contract };
+    golden("signed-contract", &signed);
+    let delegate = Delegate {
+        tenant: "acme".parse().unwrap(),
+        public_key: key(2).verifying_key().into(),
+        not_before: AT,
+        not_after: AT.plus_secs(60),
+    };
+    let cert = Envelope::seal(&delegate, &[&key(1)]).unwrap();
+    let seal = |signed: &SignedContract| Envelope::seal_delegated(signed, &key(2), &cert).unwrap();
+    let root = key(1).verifying_key().into();
+
+    let envelope = seal(&signed);
+
+    assert_eq!(SignedContract::open(&envelope, &root).unwrap(), signed);
+    let bytes = freehold_protocol::envelope::decode_base64(&envelope.payload).unwrap();
+    assert_eq!(bytes, canonical::to_vec(&signed).unwrap());
+    let late = SignedContract { signed_at: AT.plus_secs(61), ..signed };
+    assert!(SignedContract::open(&seal(&late), &root).is_err(), "the key was not certified then");
+    assert!(SignedContract::open(&envelope, &key(2).verifying_key().into()).is_err(), "another root");
 }
 
 fn report(body: ReportBody) -> Report {
@@ -143,6 +200,15 @@ fn orders() {
         "name": "api_token", "type": "string", "required": true, "sensitive": true, "customer": true,
     }));
     golden("order-sensitive-inputs", &Order { sensitive_inputs: vec![token.unwrap()], ..image });
+    let packed = |terms: &Terms| PackedTerms::of(&canonical::to_vec(terms).unwrap()).unwrap();
+    let (accepted, asked) = (Terms { hosts: BTreeSet::new(), ..terms() }, terms());
+    let change = TermsChange { accepted: packed(&accepted), asked: packed(&asked) };
+    let belongs = OrderTerms { digest: asked.digest().unwrap(), change: Some(change) };
+    let image = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
+    let with = Order { terms: Some(Box::new(belongs)), ..image };
+    golden("order-terms", &with);
+    let change = with.terms.unwrap().change.unwrap();
+    assert_eq!(change.accepted.open(&accepted.digest().unwrap()).unwrap(), accepted);
     let step = ActionStep {
         name: "show".into(),
         command: "true".into(),
@@ -304,10 +370,13 @@ fn reports() {
         slots: 4,
         host: "i-1".into(),
         inputs: BTreeMap::new(),
+        accepted_contract: None,
     };
     golden("report-hello", &report(ReportBody::Hello(hello.clone())));
     let inputs = BTreeMap::from([("InputDomainName".to_owned(), "globex.example".to_owned())]);
-    golden("report-hello-inputs", &report(ReportBody::Hello(Hello { inputs, ..hello })));
+    golden("report-hello-inputs", &report(ReportBody::Hello(Hello { inputs, ..hello.clone() })));
+    let accepted = Hello { accepted_contract: Some(Digest::of(b"terms")), ..hello };
+    golden("report-hello-accepted-contract", &report(ReportBody::Hello(accepted)));
     golden("report-heartbeat", &report(ReportBody::Heartbeat));
     golden("report-started", &attempt(AttemptEvent::Started));
     golden("report-progress", &attempt(AttemptEvent::Progress { log: "line\n".into() }));

@@ -96,6 +96,7 @@ impl Place {
             work,
             context,
             sensitive_inputs: Vec::new(),
+            terms: None,
         }
     }
 
@@ -110,6 +111,7 @@ impl Place {
             slots: 4,
             host: "i-1".into(),
             inputs: BTreeMap::new(),
+            accepted_contract: None,
         };
         self.report(AT, ReportBody::Hello(hello))
     }

@@ -1,11 +1,13 @@
 //! The OpenAPI 3.1 document, made from the table of routes and the API types.
 
 use freehold_protocol::api::{
-    AppView, ArtifactsView, Because, BuildStarted, BuildView, CreateInstall, CreateRelease, EnrolBuildRunner,
-    ErrorBody, IDEMPOTENCY_KEY, InputsSchema, InstallCreated, InstallInputs, InstallStack, InstallView, JobView,
-    LineagePage, LogPage, Page, PutSource, PutVersion, ReleaseView, Revoked, RunAction, SetInputs, SourceUpload,
-    StartBuild, StartDeploy, TenantView, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
+    AppView, ArtifactsView, Because, BuildStarted, BuildView, ContractView, CreateInstall, CreateRelease,
+    EnrolBuildRunner, ErrorBody, IDEMPOTENCY_KEY, InputsSchema, InstallCreated, InstallInputs, InstallStack,
+    InstallView, JobView, LineagePage, LogPage, Page, PutSource, PutVersion, ReleaseView, Revoked, RunAction,
+    SetInputs, SourceUpload, StartBuild, StartDeploy, TenantView, VersionDocument, VersionView, WorkflowStarted,
+    WorkflowView,
 };
+use freehold_protocol::contract::Terms;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -108,6 +110,8 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::ListVersions => (None, schema::<Page<VersionView>>(g)),
         Operation::ShowVersion => (None, schema::<VersionDocument>(g)),
         Operation::ShowInputsSchema => (None, schema::<InputsSchema>(g)),
+        Operation::ShowContract => (None, schema::<ContractView>(g)),
+        Operation::ShowTerms => (None, schema::<Terms>(g)),
         Operation::StartBuild => (Some(schema::<StartBuild>(g)), schema::<BuildStarted>(g)),
         Operation::ListBuilds => (None, schema::<Page<BuildView>>(g)),
         Operation::CreateInstall => (Some(schema::<CreateInstall>(g)), schema::<InstallCreated>(g)),

@@ -3,7 +3,7 @@
 use freehold_app::AppError;
 use freehold_app::create_release::{self, ReleaseRecord};
 use freehold_app::records::{self, AppRecord, VersionRecord, app_pk};
-use freehold_app::{read, show_inputs, show_version, start_build, sync_app};
+use freehold_app::{contract, read, show_inputs, show_version, start_build, sync_app};
 use freehold_domain::build::Build;
 use freehold_protocol::api::{
     Because, CreateInstall, CreateRelease, EnrolBuildRunner, InstallCreated, Page, PutSource, PutVersion, RunAction,
@@ -50,6 +50,11 @@ impl Api {
                 let (app, version): (AppName, Digest) = (call.id("app")?, call.id("version")?);
                 to_json(&show_inputs::schema(&self.versions, &app, &version).await?)
             }
+            Operation::ShowContract => {
+                let (app, version): (AppName, Digest) = (call.id("app")?, call.id("version")?);
+                to_json(&contract::show(&self.versions, &app, &version).await?)
+            }
+            Operation::ShowTerms => to_json(&contract::terms(store, &call.id("app")?, &call.id("terms")?).await?),
             Operation::StartBuild => {
                 let request: StartBuild = call.json()?;
                 to_json(&self.builds.start(&call.id("app")?, &request, &call.cause).await?)

@@ -16,6 +16,8 @@ pub enum Operation {
     ListVersions,
     ShowVersion,
     ShowInputsSchema,
+    ShowContract,
+    ShowTerms,
     StartBuild,
     ListBuilds,
     CreateInstall,
@@ -58,7 +60,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// Every route.
-pub const ROUTES: [Route; 35] = [
+pub const ROUTES: [Route; 37] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -73,6 +75,13 @@ pub const ROUTES: [Route; 35] = [
         "/v1/apps/{app}/versions/{version}/inputs-schema",
         "The JSON Schema of a version's inputs",
     ),
+    route(
+        Operation::ShowContract,
+        "GET",
+        "/v1/apps/{app}/versions/{version}/contract",
+        "What a version may do at a customer, and the tenant's signature under it",
+    ),
+    route(Operation::ShowTerms, "GET", "/v1/apps/{app}/terms/{terms}", "What a customer agreed to, by digest"),
     route(Operation::StartBuild, "POST", "/v1/apps/{app}/builds", "Builds what a version has no artifact for"),
     route(Operation::ListBuilds, "GET", "/v1/apps/{app}/builds", "Builds of an app"),
     route(Operation::CreateInstall, "POST", "/v1/installs", "Creates an install and starts its provisioning"),

@@ -19,7 +19,7 @@ use super::*;
 use crate::agent::Execute;
 use crate::audit::Audit;
 use crate::clock::ServerClock;
-use crate::config::Role;
+use crate::config::{Config, Role};
 use crate::drain::Drain;
 use crate::grants::GrantDesk;
 use crate::hands::Hands;
@@ -506,6 +506,28 @@ async fn an_artifact_is_asked_for_and_the_answer_reaches_the_job() {
     world.until_deleted().await;
 
     assert_eq!(world.said(), ["1.1 started", "grant request", "1.1 succeeded"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_the_customer_has_not_agreed_to_ends_blocked_and_is_written_down() {
+    let mut world = World::new(Play::Succeed);
+    let agent = Arc::get_mut(&mut world.agent).unwrap();
+    let consent = Some(Digest::of(b"agreed to"));
+    // Credentials are not asked for before: this runner has a role for no mode.
+    agent.config = Arc::new(Config { accepted_contract: consent, ..config("/state", Role::Install) });
+    world.queue.send(sealed(&order(1, 7)));
+
+    world.until_deleted().await;
+
+    assert_eq!((world.begun(), world.said()), (0, vec!["1.1 blocked".to_owned()]));
+    let Some(ReportBody::Attempt(report)) = world.reports().pop() else { panic!("no report") };
+    let AttemptEvent::Finished { outcome: Outcome::Blocked { block, reason }, .. } = report.event else {
+        panic!("{report:?}")
+    };
+    assert_eq!(block, freehold_protocol::report::Block::ContractNotAccepted);
+    assert!(reason.contains("does not say which contract"), "{reason}");
+    let audit = std::fs::read_to_string(world.state.path().join("audit.jsonl")).unwrap();
+    assert_eq!(audit.lines().count(), 1);
 }
 
 #[tokio::test(start_paused = true)]

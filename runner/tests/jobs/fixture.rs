@@ -143,6 +143,7 @@ fn order(work: Work) -> Order {
         work,
         context: json!({ "nuon": { "install": { "id": "globex-prod" } } }),
         sensitive_inputs: Vec::new(),
+        terms: None,
     }
 }
 
@@ -163,6 +164,7 @@ fn config(directory: &Path) -> Config {
         modes: Default::default(),
         roles: Default::default(),
         inputs: Default::default(),
+        accepted_contract: None,
         terraform: None,
         sandbox: SandboxKind::Bubblewrap,
         drain_secs: 600,

@@ -114,5 +114,6 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
         }),
         context: serde_json::json!({}),
         sensitive_inputs: Vec::new(),
+        terms: None,
     })
 }

@@ -268,9 +268,46 @@ impl World {
         let answers: Vec<&str> = answers.iter().flat_map(|answer| ["--parameter", answer]).collect();
         let launch = [&launch[..], &["--parameter", &principal, "--json"], &answers].concat();
         self.command(&account, &launch).await?.json()?;
-        let configure = ["install", "runner-config", name, "--out", &config, "--state-dir", &state, "--json"];
-        self.command(&account, &configure).await?.json()?;
-        Ok(Install { name: name.to_owned(), account, config: config.into(), created })
+        let install = Install { name: name.to_owned(), account, config: config.into(), created };
+        self.configure(&install, &state).await?;
+        Ok(install)
+    }
+
+    /// The customer of an install launches the template that the vendor has now; returns what that said.
+    ///
+    /// # Errors
+    /// What failed.
+    pub async fn launch_again(&self, install: &Install) -> anyhow::Result<String> {
+        let name = install.name.as_str();
+        let file = |suffix: &str| self.file(&format!("{name}{suffix}")).display().to_string();
+        let (template, state) = (file(".yaml"), file("-state"));
+        self.say(&["install", "stack", name, "-o", &template]).await?.ended_with(0)?;
+        let launch = ["install", "launch", name, "--template", &template];
+        let said = self.command(&install.account, &launch).await?.ended_with(0)?;
+        self.configure(install, &state).await?;
+        Ok(said)
+    }
+
+    /// The customer of an install agrees to what its app's latest version may do; returns when the tenant knows.
+    ///
+    /// # Errors
+    /// What failed.
+    pub async fn agree(&self, install: &Install, runner: &mut Runner) -> anyhow::Result<String> {
+        runner.kill().await?;
+        let said = self.launch_again(install).await?;
+        runner.start_again()?;
+        let look = || async {
+            let diff = self.say(&["contract", "diff", &install.name]).await?;
+            Ok((diff.code == 0).then_some(()))
+        };
+        until("the tenant knows of the new consent", SOON, look).await?;
+        Ok(said)
+    }
+
+    async fn configure(&self, install: &Install, state: &str) -> anyhow::Result<()> {
+        let config = install.config.display().to_string();
+        let configure = ["install", "runner-config", &install.name, "--out", &config, "--state-dir", state, "--json"];
+        self.command(&install.account, &configure).await?.json().map(drop)
     }
 
     /// Starts the runner of an install.

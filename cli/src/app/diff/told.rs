@@ -3,6 +3,8 @@
 use freehold_domain::diff::{Answer, Cause, Change, Diff, Egress, Items, Presence, Question, RoleDiff, Run};
 use freehold_protocol::app_version::AppVersion;
 
+use crate::output::clean;
+
 /// One line below a section's title.
 struct Line {
     mark: Mark,
@@ -113,11 +115,6 @@ fn widths(lines: &[Line], at: usize) -> Vec<usize> {
         }
     }
     widths
-}
-
-/// Names come from configs: nothing in them may steer a terminal.
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 fn answer(answer: &Answer) -> Line {

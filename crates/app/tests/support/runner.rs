@@ -48,6 +48,8 @@ pub(crate) struct Runner {
     pub(crate) slots: u32,
     /// What the customer answered in the install stack, by parameter.
     pub(crate) answers: BTreeMap<String, String>,
+    /// The terms that the customer agreed to.
+    pub(crate) accepted_contract: Option<Digest>,
     pub(crate) behaviours: BTreeMap<String, Behaviour>,
     /// Jobs that it started, one entry each time.
     pub(crate) started: Vec<String>,
@@ -70,6 +72,7 @@ impl Runner {
             secret: format!("secret of {install}"),
             slots: 2,
             answers: BTreeMap::new(),
+            accepted_contract: None,
             behaviours: BTreeMap::new(),
             started: Vec::new(),
             attempts: BTreeMap::new(),
@@ -98,7 +101,14 @@ impl Runner {
     pub(crate) fn hello(&self, at: Timestamp) -> String {
         let public_key = self.key.verifying_key().into();
         let inputs = self.answers.clone();
-        let hello = Hello { public_key, version: "0.1.0".into(), slots: self.slots, host: "i-1".into(), inputs };
+        let hello = Hello {
+            public_key,
+            version: "0.1.0".into(),
+            slots: self.slots,
+            host: "i-1".into(),
+            inputs,
+            accepted_contract: self.accepted_contract.clone(),
+        };
         let report = self.report(ReportBody::Hello(hello), at);
         let enrolment = enrolment_key(&self.tenant, &self.install, &self.secret);
         Envelope::seal(&report, &[&self.key, &enrolment]).unwrap().to_json().unwrap()

@@ -5,6 +5,7 @@ mod support;
 
 mod accept_report;
 mod cancel;
+mod contract;
 mod create_install;
 mod create_release;
 mod dispatch_job;

@@ -67,6 +67,7 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
         }),
         context: serde_json::Value::Null,
         sensitive_inputs: Vec::new(),
+        terms: None,
     }
 }
 

@@ -2,6 +2,7 @@
 //! epoch; every POST takes the header `idempotency-key`.
 
 mod artifacts;
+mod contracts;
 mod workflows;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use crate::envelope::PublicKey;
 use crate::{AccountId, AppName, BuildId, ComponentName, Digest, InstallId, JobId, Timestamp, WorkflowId};
 
 pub use artifacts::{ArtifactView, ArtifactsView, Because, CreateRelease, LineagePage, ReleaseView, Revoked};
+pub use contracts::ContractView;
 pub use workflows::{
     HistoryView, JobView, LogChunk, LogPage, NodeView, RunAction, StartDeploy, WorkflowStarted, WorkflowView,
 };
@@ -267,6 +269,9 @@ pub struct InstallView {
     pub problems: Vec<String>,
     #[serde(default)]
     pub components: Vec<DeployedView>,
+    /// The terms that the customer agreed to; absent where the install stack asks for no consent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_contract: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders_queue_url: Option<String>,
 }

@@ -2,7 +2,7 @@
 
 /// A pattern, read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     tokens: Vec<Token>,
     wild: bool,
 }
@@ -20,7 +20,7 @@ enum Token {
 
 impl Pattern {
     /// Reads a pattern of resources.
-    pub(super) fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let mut tokens = Vec::new();
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
@@ -36,7 +36,7 @@ impl Pattern {
     }
 
     /// Reads a pattern of actions, whose case means nothing.
-    pub(super) fn of_action(text: &str) -> Self {
+    pub(crate) fn of_action(text: &str) -> Self {
         let mut pattern = Self::new(text);
         for token in &mut pattern.tokens {
             if let Token::Char(c) = token {
@@ -48,7 +48,7 @@ impl Pattern {
 
     /// Whether every text that `other` matches is matched by this pattern. A "no" may be wrong where several `?` and
     /// `*` meet; a "yes" never is.
-    pub(super) fn covers(&self, other: &Self) -> bool {
+    pub(crate) fn covers(&self, other: &Self) -> bool {
         if !self.wild {
             return self.tokens == other.tokens;
         }

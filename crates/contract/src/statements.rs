@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::pattern::Pattern;
+use crate::pattern::Pattern;
 
 /// What a statement does with what it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -17,18 +17,18 @@ pub enum Effect {
 
 /// All statements of a role's documents, or of its boundary.
 #[derive(Debug, Default)]
-pub(super) struct Statements {
-    pub(super) plain: Vec<Statement>,
+pub(crate) struct Statements {
+    pub(crate) plain: Vec<Statement>,
     /// Statements that say more than actions, resources and conditions, as canonical text.
-    pub(super) other: BTreeSet<(Effect, String)>,
+    pub(crate) other: BTreeSet<(Effect, String)>,
     /// Texts that are no policy document, by what holds them.
-    pub(super) unread: BTreeSet<(String, String)>,
+    pub(crate) unread: BTreeSet<(String, String)>,
 }
 
 /// A statement of actions, resources and, maybe, a condition.
 #[derive(Debug)]
-pub(super) struct Statement {
-    pub(super) effect: Effect,
+pub(crate) struct Statement {
+    pub(crate) effect: Effect,
     actions: Patterns,
     resources: Patterns,
     /// Canonical; empty for none.
@@ -55,16 +55,16 @@ impl Patterns {
 
 /// Actions that share an effect, resources and a condition.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Group {
-    pub(super) effect: Effect,
-    pub(super) condition: String,
-    pub(super) actions: BTreeSet<String>,
-    pub(super) resources: BTreeSet<String>,
+pub(crate) struct Group {
+    pub(crate) effect: Effect,
+    pub(crate) condition: String,
+    pub(crate) actions: BTreeSet<String>,
+    pub(crate) resources: BTreeSet<String>,
 }
 
 impl Statements {
     /// Reads the document that `holder` has, and adds its statements.
-    pub(super) fn read(&mut self, holder: &str, document: &str) {
+    pub(crate) fn read(&mut self, holder: &str, document: &str) {
         if self.try_read(document).is_none() {
             self.unread.insert((holder.to_owned(), document.to_owned()));
         }
@@ -89,7 +89,7 @@ impl Statements {
     }
 
     /// Returns what these statements say that `other` does not, for one effect.
-    pub(super) fn beyond(&self, other: &Self, effect: Effect) -> Vec<Group> {
+    pub(crate) fn beyond(&self, other: &Self, effect: Effect) -> Vec<Group> {
         // By condition and resource first, then resources with the same actions together.
         let mut by_resource: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
         let known: Vec<&Statement> = other.plain.iter().filter(|one| one.effect == effect).collect();
@@ -122,7 +122,7 @@ impl Statements {
     }
 
     /// Returns the statements of one effect that only these have of those that are not compared by their parts.
-    pub(super) fn others_beyond<'a>(&'a self, other: &'a Self, effect: Effect) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn others_beyond<'a>(&'a self, other: &'a Self, effect: Effect) -> impl Iterator<Item = &'a str> {
         let only = self.other.difference(&other.other);
         only.filter(move |(known, _)| *known == effect).map(|(_, text)| text.as_str())
     }

@@ -1,0 +1,302 @@
+//! `freehold contract`: what a version may do at a customer, what one asks for beyond another, and whose signature it has.
+
+mod told;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use freehold_contract::{TermsDiff, compare_terms};
+use freehold_protocol::api::{AppView, ContractView, InstallView, ReleaseView, TenantView};
+use freehold_protocol::contract::{SignedContract, Terms};
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::{AppName, Digest, Envelope, KeyId, ReleaseName, TenantName, Timestamp};
+use serde::Serialize;
+
+use crate::api::Api;
+use crate::app::VersionName;
+use crate::context::Context;
+use crate::error::{Doing, Error, Result};
+use crate::output::note;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ContractCommand {
+    Show(Show),
+    Diff(Diff),
+    Verify(Verify),
+}
+
+/// Show what a version of an app may do at a customer.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold contract show my-app
+  freehold contract show my-app --release 2026.11 -o my-app.contract.json
+
+A contract has two parts. Its terms are what a customer agrees to: each role with its policies, the hosts that are contacted,
+the actions with what they read, the vendor's own policies. The rest changes with every release and needs no consent: the
+artifact of each component and the steps of each action, by digest.
+
+The install stack's parameter `AcceptedContract` holds the digest of the terms that the customer agreed to. The runner does
+nothing for a release whose terms allow more; those that allow less need no new consent.")]
+pub(crate) struct Show {
+    app: AppName,
+    /// Number, digest or the beginning of a digest; the latest version when absent.
+    #[arg(long, value_name = "VERSION", conflicts_with = "release")]
+    version: Option<VersionName>,
+    /// The version of this release.
+    #[arg(long, value_name = "NAME")]
+    release: Option<ReleaseName>,
+    /// Write the contract under the tenant's signature to this file, for `freehold contract verify`.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Show what a version may do that another may not, or that a customer has not agreed to.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold contract diff globex            what the customer of globex agreed to, against the latest version
+  freehold contract diff my-app 3 4        version 4 against version 3
+
+`+` is what the second may do beyond the first, `-` what it may not do any more. What cannot be compared counts as `+`.
+
+Exit code 1 when there is a `+`: the customer has to agree again, by launching the template that `freehold install stack`
+writes.")]
+pub(crate) struct Diff {
+    /// An install, or an app when two versions follow.
+    #[arg(value_name = "INSTALL|APP")]
+    subject: String,
+    /// Number, digest or the beginning of a digest.
+    #[arg(value_name = "FROM", requires = "to")]
+    from: Option<VersionName>,
+    /// The same.
+    #[arg(value_name = "TO")]
+    to: Option<VersionName>,
+}
+
+/// Check the tenant's signature under a contract, without a network or an account.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  freehold contract verify my-app.contract.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
+
+A customer finds the tenant's root key as the output `TenantKey` of the own install stack, and the terms that were agreed to
+as the output `AcceptedContract`. Exit code 1 when the signature does not hold.")]
+pub(crate) struct Verify {
+    /// What `freehold contract show -o FILE` wrote.
+    file: PathBuf,
+    /// The tenant's root key, base64.
+    #[arg(long, value_name = "KEY")]
+    root_key: PublicKey,
+}
+
+/// A signature that holds.
+#[derive(Debug, Serialize)]
+struct Signature {
+    tenant: TenantName,
+    root_key: KeyId,
+    signed_at: Timestamp,
+}
+
+/// A contract as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    view: ContractView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<Signature>,
+}
+
+/// A verified file as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Verified {
+    terms: Digest,
+    verified: Signature,
+    #[serde(flatten)]
+    signed: SignedContract,
+}
+
+/// A comparison as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Compared {
+    app: AppName,
+    from: Side,
+    to: Side,
+    /// Whether the customer has to agree again.
+    wider: bool,
+    #[serde(flatten)]
+    diff: TermsDiff,
+}
+
+/// One side of a comparison.
+#[derive(Debug, Serialize)]
+struct Side {
+    /// What people read, such as `version 3`.
+    #[serde(skip)]
+    name: String,
+    terms: Digest,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<Digest>,
+    #[serde(skip)]
+    document: Terms,
+}
+
+impl ContractCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        match self {
+            Self::Show(args) => args.run(context).await,
+            Self::Diff(args) => args.run(context).await,
+            Self::Verify(args) => args.run(context),
+        }
+    }
+}
+
+impl Show {
+    async fn run(&self, context: &Context) -> Result<()> {
+        let api = context.api().await?;
+        let version = match (&self.release, &self.version) {
+            (Some(release), _) => {
+                let path = ["v1", "apps", self.app.as_str(), "releases", release.as_str()];
+                api.get::<ReleaseView>(&path).await?.contents.version
+            }
+            (None, Some(name)) => name.resolve(&api, &self.app).await?,
+            (None, None) => latest(&api, &self.app).await?,
+        };
+        let view = load(&api, &self.app, &version).await?;
+        let verified = match &view.signed {
+            Some(envelope) => Some(signature(&api, &view, envelope).await?),
+            None => None,
+        };
+        if let Some(path) = &self.output {
+            let envelope = view.signed.as_ref().ok_or_else(|| {
+                Error::conflict(format!(
+                    "the contract is not signed yet; run `freehold build {}` or deploy it",
+                    self.app
+                ))
+            })?;
+            std::fs::write(path, envelope.to_json().map_err(|e| Error::internal(e.to_string()))?)
+                .doing(format!("write `{}`", path.display()))?;
+            note(&format!("wrote {}", path.display()));
+        }
+        let shown = Shown { view, verified };
+        context.out.show(&shown, |shown| {
+            let signed = shown.verified.as_ref().map_or_else(
+                || format!("not yet; `freehold build {}` or a deploy has it signed", self.app),
+                Signature::words,
+            );
+            let head = format!("app {}, version {}", self.app, shown.view.number);
+            told::contract(
+                &head,
+                &shown.view.contract,
+                &shown.view.terms,
+                Some(&shown.view.hosts),
+                &signed,
+                context.out,
+            )
+        })
+    }
+}
+
+impl Signature {
+    fn of(signed: &SignedContract, root: &PublicKey) -> Self {
+        Self { tenant: signed.tenant.clone(), root_key: root.key_id(), signed_at: signed.signed_at }
+    }
+
+    fn words(&self) -> String {
+        format!("by {} with root key {} at {}", self.tenant, self.root_key, crate::output::time(self.signed_at))
+    }
+}
+
+/// Checks the signature of what the API answered against the tenant's key.
+async fn signature(api: &Api, view: &ContractView, envelope: &Envelope) -> Result<Signature> {
+    let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
+    let signed = open(envelope, &tenant.tenant_key)?;
+    if signed.tenant != tenant.tenant || signed.contract != view.contract {
+        return Err(Error::failed("what was signed is not the contract that is shown; do not use it"));
+    }
+    Ok(Signature::of(&signed, &tenant.tenant_key))
+}
+
+fn open(envelope: &Envelope, root: &PublicKey) -> Result<SignedContract> {
+    SignedContract::open(envelope, root)
+        .map_err(|error| Error::failed(format!("the signature of the contract does not hold: {error}")))
+}
+
+impl Verify {
+    fn run(&self, context: &Context) -> Result<()> {
+        let signed = open(&read(&self.file)?, &self.root_key)?;
+        let terms = digest(&signed.contract.terms)?;
+        let verified = Signature::of(&signed, &self.root_key);
+        context.out.show(&Verified { terms, verified, signed }, |all| {
+            let contract = &all.signed.contract;
+            let head = format!("app {}, version {}", contract.app, contract.version);
+            told::contract(&head, contract, &all.terms, None, &all.verified.words(), context.out)
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<Envelope> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).doing(format!("read `{shown}`"))?;
+    Envelope::parse(&bytes).map_err(|error| Error::invalid(format!("`{shown}` is no signed contract: {error}")))
+}
+
+impl Diff {
+    async fn run(&self, context: &Context) -> Result<()> {
+        let api = context.api().await?;
+        let (app, from, to) = match (&self.from, &self.to) {
+            (Some(from), Some(to)) => {
+                let app: AppName = self.subject.parse().map_err(|e| Error::invalid(format!("{e}")))?;
+                let from = of_version(&api, &app, &from.resolve(&api, &app).await?).await?;
+                let to = of_version(&api, &app, &to.resolve(&api, &app).await?).await?;
+                (app, from, to)
+            }
+            (None, _) | (_, None) => of_install(&api, &self.subject).await?,
+        };
+        let diff = compare_terms(&from.document, &to.document);
+        let compared = Compared { app, from, to, wider: !diff.widened.is_empty(), diff };
+        context.out.show(&compared, |all| {
+            let head = format!("app {}: {} -> {}", all.app, all.from.name, all.to.name);
+            told::diff(&head, &all.diff, all.from.terms == all.to.terms, context.out)
+        })?;
+        if compared.wider { Err(Error::failed("the customer has to agree to what is new")) } else { Ok(()) }
+    }
+}
+
+/// Returns what an install's customer agreed to, and what the latest version asks for.
+async fn of_install(api: &Api, name: &str) -> Result<(AppName, Side, Side)> {
+    let view: InstallView = api.get(&["v1", "installs", name]).await?;
+    let app = view.app.ok_or_else(|| Error::invalid(format!("install `{name}` runs no app")))?;
+    let accepted = view.accepted_contract.ok_or_else(|| {
+        Error::conflict(format!(
+            "install `{name}` has told of no consent: its runner has not said hello, or its stack is of before there were \
+             contracts; launch the template that `freehold install stack {name}` writes"
+        ))
+    })?;
+    let document: Terms = api.get(&["v1", "apps", app.as_str(), "terms", accepted.as_str()]).await?;
+    let from = Side { name: format!("what {name} agreed to"), terms: accepted, version: None, document };
+    let to = of_version(api, &app, &latest(api, &app).await?).await?;
+    Ok((app, from, to))
+}
+
+async fn of_version(api: &Api, app: &AppName, version: &Digest) -> Result<Side> {
+    let ContractView { number, terms, contract, .. } = load(api, app, version).await?;
+    Ok(Side { name: format!("version {number}"), terms, version: Some(contract.version), document: contract.terms })
+}
+
+async fn latest(api: &Api, app: &AppName) -> Result<Digest> {
+    Ok(api.get::<AppView>(&["v1", "apps", app.as_str()]).await?.latest)
+}
+
+async fn load(api: &Api, app: &AppName, version: &Digest) -> Result<ContractView> {
+    let view: ContractView = api.get(&["v1", "apps", app.as_str(), "versions", version.as_str(), "contract"]).await?;
+    let found = digest(&view.contract.terms)?;
+    if found != view.terms {
+        return Err(Error::internal(format!("the terms have the digest {found}, not {}; do not use them", view.terms)));
+    }
+    Ok(view)
+}
+
+fn digest(terms: &Terms) -> Result<Digest> {
+    terms.digest().map_err(|error| Error::internal(error.to_string()))
+}

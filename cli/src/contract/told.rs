@@ -1,0 +1,211 @@
+//! Contracts and their differences as text for people.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freehold_contract::{Permission, TermsDiff, action_words, permissions, why_wide};
+use freehold_protocol::Digest;
+use freehold_protocol::app_version::PolicyEngine;
+use freehold_protocol::contract::{Contract, RoleTerms};
+
+use crate::output::{Output, Table, clean, short};
+
+type Hosts = BTreeMap<String, BTreeSet<String>>;
+
+/// Returns a contract as text; `signed` says by whom.
+pub(super) fn contract(
+    head: &str,
+    contract: &Contract,
+    terms: &Digest,
+    hosts: Option<&Hosts>,
+    signed: &str,
+    out: Output,
+) -> String {
+    let title = |text: &str| if out.colours() { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() };
+    let mut parts = vec![format!(
+        "{}\n  version  {}\n  terms    {terms}\n  signed   {signed}",
+        title(&format!("contract of {head}")),
+        contract.version
+    )];
+    let said = &contract.terms;
+    let mut lines = vec![title("roles")];
+    lines.extend(said.roles.iter().flat_map(|one| role(one, out)));
+    lines.extend(said.policy_inputs.iter().map(|(name, value)| {
+        format!("  input `{}` stands in policies, and is {value} unless the vendor sets it", clean(name))
+    }));
+    parts.push(lines.join("\n"));
+    let mut lines = vec![title("hosts contacted")];
+    lines.extend(said.hosts.iter().map(|host| {
+        let places = hosts.and_then(|hosts| hosts.get(host));
+        let by = places.map(|places| format!("  by {}", places.iter().cloned().collect::<Vec<_>>().join(", ")));
+        format!("  {}{}", clean(host), clean(&by.unwrap_or_default()))
+    }));
+    parts.push(lines.join("\n"));
+    if !said.actions.is_empty() {
+        let mut table = Table::new(&["ACTION", "DOES", "STEPS"]);
+        for action in &said.actions {
+            let steps = contract.steps.get(&action.name).map(short).unwrap_or_default();
+            table.row([action.name.to_string(), clean(&action_words(action)), steps]);
+        }
+        parts.push(out.table(&table));
+    }
+    if !said.policies.is_empty() {
+        let mut table = Table::new(&["POLICY", "JUDGES", "ENGINE", "CONTENTS"]);
+        for policy in &said.policies {
+            let engine = match policy.engine {
+                PolicyEngine::Kyverno => "kyverno",
+                PolicyEngine::Opa => "opa",
+            };
+            table.row([clean(&policy.name), clean(&policy.kind), engine.to_owned(), short(&policy.contents)]);
+        }
+        parts.push(out.table(&table));
+    }
+    let mut table = Table::new(&["COMPONENT", "ARTIFACT"]);
+    for (component, artifact) in &contract.artifacts {
+        table.row([component.to_string(), artifact.to_string()]);
+    }
+    parts.push(out.table(&table));
+    parts.join("\n\n")
+}
+
+fn role(role: &RoleTerms, out: Output) -> Vec<String> {
+    let switch =
+        if role.on { "on unless the customer says otherwise" } else { "off until the customer says otherwise" };
+    let mut lines = vec![format!("  {}  {switch}", clean(&role.role))];
+    let stated = permissions(&role.policies);
+    if stated.is_empty() {
+        lines.push("      may do nothing of its own".to_owned());
+    }
+    for one in &stated {
+        let why = match one {
+            Permission::Managed { name } => why_wide(name),
+            Permission::Statement { .. }
+            | Permission::Other { .. }
+            | Permission::GcpPredefined { .. }
+            | Permission::Boundary
+            | Permission::SwitchedOn
+            | Permission::Undecided { .. } => None,
+        };
+        let text = clean(&one.stated());
+        lines.push(match why {
+            None => format!("      {text}"),
+            Some(why) if out.colours() => format!("\u{1b}[35m    ! {text}: {why}\u{1b}[0m"),
+            Some(why) => format!("    ! {text}: {why}"),
+        });
+    }
+    lines
+}
+
+/// Returns a difference as text; `same` says that the terms are the very same.
+pub(super) fn diff(head: &str, diff: &TermsDiff, same: bool, out: Output) -> String {
+    let line = |sign: char, colour: u8, text: String| {
+        let text = format!("  {sign} {}", clean(&text));
+        if out.colours() { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text }
+    };
+    let widened = diff.widened.iter().map(|clause| line('+', 32, clause.to_string()));
+    let lines: Vec<String> =
+        widened.chain(diff.narrowed.iter().map(|clause| line('-', 31, clause.to_string()))).collect();
+    let verdict = match (same, diff.widened.len()) {
+        (true, _) => "the same terms".to_owned(),
+        (false, 0) => "nothing is allowed beyond; no new consent is needed".to_owned(),
+        (false, 1) => "1 thing is allowed beyond; the customer has to agree to it".to_owned(),
+        (false, count) => format!("{count} things are allowed beyond; the customer has to agree to them"),
+    };
+    if lines.is_empty() {
+        format!("{head}\n\n{verdict}")
+    } else {
+        format!("{head}\n\n{}\n\n{verdict}", lines.join("\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freehold_contract::compare_terms;
+    use freehold_protocol::contract::Terms;
+    use serde_json::json;
+
+    use super::*;
+
+    fn terms(hosts: &[&str]) -> Terms {
+        let document = r#"{"Statement": [
+            {"Effect": "Allow", "Action": ["s3:GetObject", "s3:PutObject"], "Resource": "arn:aws:s3:::x/*"},
+            {"Effect": "Deny", "Action": "s3:*", "Resource": "*", "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
+        ]}"#;
+        serde_json::from_value(json!({
+            "format": 1, "app": "shop", "hosts": hosts,
+            "roles": [
+                { "role": "provision", "on": true, "policies": [{ "managed": "PowerUserAccess" }, { "inline": { "name": "own", "document": document } }] },
+                { "role": "break-glass", "on": false, "policies": [] },
+            ],
+            "actions": [{ "name": "dump", "role": "maintenance", "reads": [{ "to": "secret", "name": "tok\u{1b}en" }] }],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_contract_says_in_words_who_may_do_what() {
+        let terms = terms(&["*.amazonaws.com", "x.example"]);
+        let digest = terms.digest().unwrap();
+        let contract_of = Contract {
+            format: 1,
+            app: "shop".parse().unwrap(),
+            version: Digest::of(b"v"),
+            terms,
+            artifacts: [("web".parse().unwrap(), Digest::of(b"a"))].into(),
+            steps: [("dump".parse().unwrap(), Digest::of(b"s"))].into(),
+        };
+        let hosts = [("x.example".to_owned(), BTreeSet::from(["component `web` URL".to_owned()]))].into();
+
+        let text = contract("app shop, version 3", &contract_of, &digest, Some(&hosts), "not yet", Output::plain());
+
+        insta::assert_snapshot!(text.replace(digest.as_str(), "TERMS"), @r#"
+        contract of app shop, version 3
+          version  sha256:4c94485e0c21ae6c41ce1dfe7b6bfaceea5ab68e40a2476f50208e526f506080
+          terms    TERMS
+          signed   not yet
+
+        roles
+          provision  on unless the customer says otherwise
+              allows s3:GetObject, s3:PutObject on arn:aws:s3:::x/*
+            ! managed policy PowerUserAccess: allows everything but IAM, as far as the boundary does not deny it
+              denies s3:* on * when {"Bool":{"aws:SecureTransport":["false"]}}
+          break-glass  off until the customer says otherwise
+              may do nothing of its own
+
+        hosts contacted
+          *.amazonaws.com
+          x.example  by component `web` URL
+
+        ACTION  DOES                                          STEPS
+        dump    runs as `maintenance`, reads secret `tok?en`  043a718774c5
+
+        COMPONENT  ARTIFACT
+        web        sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb
+        "#);
+    }
+
+    #[test]
+    fn a_difference_ends_with_what_it_means_for_the_customer() {
+        let (narrow, wide) = (terms(&["a.example"]), terms(&["a.example", "b.example"]));
+        let told = |from: &Terms, to: &Terms| diff("head", &compare_terms(from, to), from == to, Output::plain());
+
+        insta::assert_snapshot!(told(&narrow, &wide), @r"
+        head
+
+          + host `b.example` is contacted
+
+        1 thing is allowed beyond; the customer has to agree to it
+        ");
+        insta::assert_snapshot!(told(&wide, &narrow), @r"
+        head
+
+          - host `b.example` is no longer contacted
+
+        nothing is allowed beyond; no new consent is needed
+        ");
+        insta::assert_snapshot!(told(&wide, &wide), @r"
+        head
+
+        the same terms
+        ");
+    }
+}

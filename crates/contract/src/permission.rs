@@ -1,0 +1,246 @@
+//! What a role's policies let it do, held against what others let it do.
+
+use std::collections::BTreeSet;
+
+use freehold_protocol::app_version::RolePolicy;
+use serde::{Deserialize, Serialize};
+
+use crate::statements::{Effect, Group, Statements};
+
+/// What decides how much a role may do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Powers<'a> {
+    /// Whether the install stack has it switched on unless the customer says otherwise.
+    pub on: bool,
+    pub policies: &'a [RolePolicy],
+    /// The JSON text of a permission boundary.
+    pub boundary: Option<&'a str>,
+}
+
+/// What one role may do more, and less, than another; both sorted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Gap {
+    pub widened: Vec<Permission>,
+    pub narrowed: Vec<Permission>,
+}
+
+/// Compares what a role may do now with what it could before; a role that is not there may do nothing.
+///
+/// Permissions are compared after normalising: what all inline policies of a role allow and deny together, pattern by
+/// pattern; managed policies by name. What cannot be decided counts as widened and says so.
+pub fn compare(before: Option<Powers<'_>>, after: Option<Powers<'_>>) -> Gap {
+    match (before, after) {
+        (Some(before), Some(after)) => kept(before, after),
+        // What a role that is not there denies, and its boundary, mean nothing.
+        (None, Some(after)) => {
+            let is = Granted::of(after.policies);
+            let mut widened = is.all_of_it();
+            widened.extend(undecided(&Statements::default(), &is.statements));
+            Gap { widened, narrowed: Vec::new() }
+        }
+        (Some(before), None) => Gap { widened: Vec::new(), narrowed: Granted::of(before.policies).all_of_it() },
+        (None, None) => Gap::default(),
+    }
+}
+
+/// Returns what a role may do, statement by statement, with what it may not.
+pub fn permissions(policies: &[RolePolicy]) -> Vec<Permission> {
+    let is = Granted::of(policies);
+    let nothing = Statements::default();
+    let mut all = is.all_of_it();
+    all.extend(statements(&is.statements, &nothing, Effect::Deny, false));
+    all.extend(undecided(&nothing, &is.statements));
+    all
+}
+
+/// Returns why an AWS managed policy is to be looked at twice, if that is known.
+pub fn why_wide(managed: &str) -> Option<&'static str> {
+    match managed {
+        "AdministratorAccess" => Some("allows everything that the boundary does not deny"),
+        "PowerUserAccess" => Some("allows everything but IAM, as far as the boundary does not deny it"),
+        "IAMFullAccess" => Some("allows all of IAM, as far as the boundary does not deny it"),
+        _ => None,
+    }
+}
+
+/// One thing that a role may do more, when it stands under `widened`, or less.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Permission {
+    /// Widened: an allowance that came, or a denial that went; narrowed: the other way round.
+    Statement {
+        effect: Effect,
+        actions: BTreeSet<String>,
+        resources: BTreeSet<String>,
+        /// JSON; empty for none.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        condition: String,
+        /// Whether the boundary says it, which limits the role and grants nothing.
+        boundary: bool,
+    },
+    /// A statement with `NotAction`, `NotResource` or the like, as JSON without its effect.
+    Other { effect: Effect, statement: String, boundary: bool },
+    /// An AWS managed policy.
+    Managed { name: String },
+    /// A predefined role of Google Cloud.
+    GcpPredefined { name: String },
+    /// Widened: the boundary went; narrowed: one came.
+    Boundary,
+    /// Widened: the install stack switches the role on by itself; narrowed: it does not any more.
+    SwitchedOn,
+    /// A text that is no policy document changed; only ever widened.
+    Undecided { holder: String },
+}
+
+impl Permission {
+    /// Returns what people read where a role is described by itself.
+    pub fn stated(&self) -> String {
+        match self {
+            Self::Undecided { holder } => {
+                format!("{holder} is no policy document before it is filled in; read its text")
+            }
+            Self::Statement { effect: Effect::Deny, .. } | Self::Other { effect: Effect::Deny, .. } => {
+                self.words(false)
+            }
+            Self::Statement { .. }
+            | Self::Other { .. }
+            | Self::Managed { .. }
+            | Self::GcpPredefined { .. }
+            | Self::Boundary
+            | Self::SwitchedOn => self.words(true),
+        }
+    }
+
+    /// Returns what people read under "widened" or "narrowed".
+    pub fn words(&self, widened: bool) -> String {
+        match self {
+            Self::Statement { effect, actions, resources, condition, boundary } => {
+                let list = |all: &BTreeSet<String>| all.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+                let when = if condition.is_empty() { String::new() } else { format!(" when {condition}") };
+                let verb = verb(*effect, widened, *boundary);
+                format!("{verb} {} on {}{when}", list(actions), list(resources))
+            }
+            Self::Other { effect, statement, boundary } => {
+                format!("{} {statement}", verb(*effect, widened, *boundary))
+            }
+            Self::Managed { name } => format!("managed policy {name}"),
+            Self::GcpPredefined { name } => format!("predefined role {name}"),
+            Self::Boundary if widened => "has no permission boundary any more".into(),
+            Self::Boundary => "has a permission boundary".into(),
+            Self::SwitchedOn if widened => "is switched on unless the customer says otherwise".into(),
+            Self::SwitchedOn => "is switched off until the customer says otherwise".into(),
+            Self::Undecided { holder } => {
+                format!("{holder} changed and cannot be compared; read it, it may grant more")
+            }
+        }
+    }
+}
+
+const fn verb(effect: Effect, widened: bool, boundary: bool) -> &'static str {
+    match (effect, widened, boundary) {
+        (Effect::Allow, true, false) => "allows",
+        (Effect::Allow, false, false) => "no longer allows",
+        (Effect::Deny, true, false) => "no longer denies",
+        (Effect::Deny, false, false) => "denies",
+        (Effect::Allow, true, true) => "its boundary lets through",
+        (Effect::Allow, false, true) => "its boundary no longer lets through",
+        (Effect::Deny, true, true) => "its boundary no longer denies",
+        (Effect::Deny, false, true) => "its boundary denies",
+    }
+}
+
+fn kept(before: Powers<'_>, after: Powers<'_>) -> Gap {
+    let (was, is) = (Granted::of(before.policies), Granted::of(after.policies));
+    let mut widened = is.more_than(&was);
+    let mut narrowed = was.more_than(&is);
+    both_ways(&was.statements, &is.statements, false, &mut widened, &mut narrowed);
+    match (before.boundary, after.boundary) {
+        (Some(before), Some(after)) => {
+            both_ways(&of_boundary(before), &of_boundary(after), true, &mut widened, &mut narrowed);
+        }
+        (Some(_), None) => widened.push(Permission::Boundary),
+        (None, Some(_)) => narrowed.push(Permission::Boundary),
+        (None, None) => {}
+    }
+    match (before.on, after.on) {
+        (false, true) => widened.push(Permission::SwitchedOn),
+        (true, false) => narrowed.push(Permission::SwitchedOn),
+        (true, true) | (false, false) => {}
+    }
+    widened.sort();
+    narrowed.sort();
+    Gap { widened, narrowed }
+}
+
+/// What the policies of a role grant.
+#[derive(Default)]
+struct Granted {
+    managed: BTreeSet<String>,
+    predefined: BTreeSet<String>,
+    statements: Statements,
+}
+
+impl Granted {
+    fn of(policies: &[RolePolicy]) -> Self {
+        let mut granted = Self::default();
+        for policy in policies {
+            match policy {
+                RolePolicy::Managed(name) => drop(granted.managed.insert(name.clone())),
+                RolePolicy::GcpPredefined(name) => drop(granted.predefined.insert(name.clone())),
+                RolePolicy::Inline { name, document } => {
+                    granted.statements.read(&format!("policy `{name}`"), document);
+                }
+            }
+        }
+        granted
+    }
+
+    fn all_of_it(&self) -> Vec<Permission> {
+        let nothing = Self::default();
+        let mut all = self.more_than(&nothing);
+        all.extend(statements(&self.statements, &nothing.statements, Effect::Allow, false));
+        all.sort();
+        all
+    }
+
+    fn more_than(&self, other: &Self) -> Vec<Permission> {
+        let managed = self.managed.difference(&other.managed).map(|name| Permission::Managed { name: name.clone() });
+        let predefined = self.predefined.difference(&other.predefined);
+        managed.chain(predefined.map(|name| Permission::GcpPredefined { name: name.clone() })).collect()
+    }
+}
+
+fn statements(these: &Statements, those: &Statements, effect: Effect, boundary: bool) -> Vec<Permission> {
+    let plain = these.beyond(those, effect).into_iter().map(|group| {
+        let Group { effect, condition, actions, resources } = group;
+        Permission::Statement { effect, actions, resources, condition, boundary }
+    });
+    let other = these.others_beyond(those, effect);
+    plain.chain(other.map(|text| Permission::Other { effect, statement: text.to_owned(), boundary })).collect()
+}
+
+/// Returns the texts that cannot be compared and that only one side has, each holder once.
+fn undecided(was: &Statements, is: &Statements) -> Vec<Permission> {
+    let holders: BTreeSet<&String> = was.unread.symmetric_difference(&is.unread).map(|(holder, _)| holder).collect();
+    holders.into_iter().map(|holder| Permission::Undecided { holder: holder.clone() }).collect()
+}
+
+fn both_ways(
+    was: &Statements,
+    is: &Statements,
+    boundary: bool,
+    widened: &mut Vec<Permission>,
+    narrowed: &mut Vec<Permission>,
+) {
+    widened.extend(statements(is, was, Effect::Allow, boundary));
+    widened.extend(statements(was, is, Effect::Deny, boundary));
+    widened.extend(undecided(was, is));
+    narrowed.extend(statements(was, is, Effect::Allow, boundary));
+    narrowed.extend(statements(is, was, Effect::Deny, boundary));
+}
+
+fn of_boundary(text: &str) -> Statements {
+    let mut statements = Statements::default();
+    statements.read("its boundary", text);
+    statements
+}

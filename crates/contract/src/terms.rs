@@ -1,0 +1,207 @@
+//! Two terms held against each other: what the second lets a release do that the first does not, and the other way round.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use freehold_protocol::app_version::Reference;
+use freehold_protocol::contract::{ActionTerms, FORMAT, PolicyTerms, RoleTerms, Terms};
+use serde::{Deserialize, Serialize};
+
+use crate::permission::{Powers, compare};
+
+/// How many clauses a sentence tells.
+const MOST_TOLD: usize = 8;
+/// How long one clause of a sentence is, in characters.
+const LONGEST_TOLD: usize = 300;
+
+/// What one terms say more and less than others. Nothing under `widened` means that whoever agreed to the first agreed to
+/// the second too.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TermsDiff {
+    pub widened: Vec<Clause>,
+    pub narrowed: Vec<Clause>,
+}
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Clause {
+    /// Such as ``role `provision` ``.
+    pub about: String,
+    /// Such as "allows s3:GetObject on *".
+    pub says: String,
+}
+
+impl fmt::Display for Clause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.about, self.says)
+    }
+}
+
+impl TermsDiff {
+    /// Whether neither says more than the other.
+    pub const fn is_empty(&self) -> bool {
+        self.widened.is_empty() && self.narrowed.is_empty()
+    }
+
+    /// Returns what is widened as part of a sentence that is not long, however much there is.
+    pub fn told(&self) -> String {
+        let short = |clause: &Clause| {
+            let text: String = clause.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            match text.char_indices().nth(LONGEST_TOLD) {
+                Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+                None => text,
+            }
+        };
+        let told: Vec<String> = self.widened.iter().take(MOST_TOLD).map(short).collect();
+        let left = self.widened.len().saturating_sub(MOST_TOLD);
+        let more = if left > 0 { format!("; and {left} more") } else { String::new() };
+        format!("{}{more}", told.join("; "))
+    }
+}
+
+/// Returns what `after` lets a release do that `before` does not, and what it does not any more.
+///
+/// Conservative: what cannot be decided counts as widened, so that a widening is never missed.
+pub fn compare_terms(before: &Terms, after: &Terms) -> TermsDiff {
+    let mut found = TermsDiff::default();
+    if before.format != FORMAT || after.format != FORMAT {
+        found.widen("the terms", format!("are of format {} and {}, expected {FORMAT}", before.format, after.format));
+    }
+    if before.app != after.app {
+        found.widen("the terms", format!("are of app `{}`, not `{}`", after.app, before.app));
+    }
+    found.roles(&before.roles, &after.roles);
+    for (name, value) in &after.policy_inputs {
+        if before.policy_inputs.get(name) != Some(value) {
+            found.widen(
+                &format!("input `{name}`"),
+                format!("stands in policies, and is {value} unless the vendor sets it"),
+            );
+        }
+    }
+    for host in after.hosts.difference(&before.hosts) {
+        found.widen(&format!("host `{host}`"), "is contacted".to_owned());
+    }
+    for host in before.hosts.difference(&after.hosts) {
+        found.narrow(&format!("host `{host}`"), "is no longer contacted".to_owned());
+    }
+    found.actions(&before.actions, &after.actions);
+    found.policies(&before.policies, &after.policies);
+    found
+}
+
+impl TermsDiff {
+    fn widen(&mut self, about: &str, says: String) {
+        self.widened.push(Clause { about: about.to_owned(), says });
+    }
+
+    fn narrow(&mut self, about: &str, says: String) {
+        self.narrowed.push(Clause { about: about.to_owned(), says });
+    }
+
+    fn roles(&mut self, before: &[RoleTerms], after: &[RoleTerms]) {
+        let named = |all: &[RoleTerms], name: &str| all.iter().position(|role| role.role == name);
+        for role in after {
+            let about = format!("role `{}`", role.role);
+            let known = named(before, &role.role).and_then(|at| before.get(at));
+            if known.is_none() {
+                self.widen(&about, "is new".to_owned());
+            }
+            let gap = compare(known.map(powers), Some(powers(role)));
+            gap.widened.iter().for_each(|one| self.widen(&about, one.words(true)));
+            gap.narrowed.iter().for_each(|one| self.narrow(&about, one.words(false)));
+        }
+        for role in before.iter().filter(|role| named(after, &role.role).is_none()) {
+            self.narrow(&format!("role `{}`", role.role), "is gone".to_owned());
+        }
+    }
+
+    fn actions(&mut self, before: &[ActionTerms], after: &[ActionTerms]) {
+        let by_name = |all: &'_ [ActionTerms]| -> BTreeMap<String, ActionTerms> {
+            all.iter().map(|action| (action.name.to_string(), action.clone())).collect()
+        };
+        let (was, is) = (by_name(before), by_name(after));
+        for (name, action) in &is {
+            let about = format!("action `{name}`");
+            match was.get(name) {
+                None => self.widen(&about, format!("is new: {}", action_words(action))),
+                Some(known) => self.action(&about, known, action),
+            }
+        }
+        for name in was.keys().filter(|name| !is.contains_key(*name)) {
+            self.narrow(&format!("action `{name}`"), "is gone".to_owned());
+        }
+    }
+
+    fn action(&mut self, about: &str, before: &ActionTerms, after: &ActionTerms) {
+        if before.role != after.role {
+            self.widen(about, format!("runs as `{}`, not as `{}`", after.role, before.role));
+        }
+        for one in after.reads.difference(&before.reads) {
+            self.widen(about, format!("reads {}", reference_words(one)));
+        }
+        for one in before.reads.difference(&after.reads) {
+            self.narrow(about, format!("no longer reads {}", reference_words(one)));
+        }
+        match (before.cluster, after.cluster) {
+            (false, true) => self.widen(about, "gets the way into a cluster".to_owned()),
+            (true, false) => self.narrow(about, "no longer gets the way into a cluster".to_owned()),
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    /// A policy restrains the vendor: one that went, or that says something else, may let more through.
+    fn policies(&mut self, before: &BTreeSet<PolicyTerms>, after: &BTreeSet<PolicyTerms>) {
+        let about = |policy: &PolicyTerms| format!("policy `{}` of {}", policy.name, policy.kind);
+        let same = |all: &BTreeSet<PolicyTerms>, one: &PolicyTerms| {
+            all.iter().any(|other| other.name == one.name && other.kind == one.kind)
+        };
+        for policy in before.difference(after) {
+            let says = if same(after, policy) {
+                "says something else, or judges other components; read it, it may let more through"
+            } else {
+                "is gone"
+            };
+            self.widen(&about(policy), says.to_owned());
+        }
+        for policy in after.difference(before).filter(|policy| !same(before, policy)) {
+            self.narrow(&about(policy), "is new".to_owned());
+        }
+    }
+}
+
+/// What the vendor's config calls a boundary is no part of terms: the install stack has its own.
+fn powers(role: &RoleTerms) -> Powers<'_> {
+    Powers { on: role.on, policies: &role.policies, boundary: None }
+}
+
+/// Returns what an action does, such as "runs as `maintenance`, reads input `domain`".
+pub fn action_words(action: &ActionTerms) -> String {
+    let mut words = vec![format!("runs as `{}`", action.role)];
+    if !action.reads.is_empty() {
+        words.push(format!("reads {}", action.reads.iter().map(reference_words).collect::<Vec<_>>().join(", ")));
+    }
+    if action.cluster {
+        words.push("gets the way into a cluster".to_owned());
+    }
+    words.join(", ")
+}
+
+/// Returns what is read, such as "input `domain`".
+pub fn reference_words(reference: &Reference) -> String {
+    let outputs = |of: &str, name: &str| match name {
+        "" => format!("all outputs of {of}"),
+        name => format!("output `{name}` of {of}"),
+    };
+    match reference {
+        Reference::Input(name) => format!("input `{name}`"),
+        Reference::Component(name) => format!("outputs of component `{name}`"),
+        Reference::Action(name) => format!("outputs of action `{name}`"),
+        Reference::Secret(name) => format!("secret `{name}`"),
+        Reference::Sandbox(name) => outputs("the sandbox", name),
+        Reference::InstallStack(name) => outputs("the install stack", name),
+    }
+}
+
+#[cfg(test)]
+mod tests;

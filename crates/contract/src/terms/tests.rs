@@ -1,0 +1,205 @@
+//! Terms against each other: what each kind of change is called, and that no widening is missed.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn terms(more: &Value) -> Terms {
+    let mut all = json!({ "format": 1, "app": "shop", "roles": [], "hosts": [], "actions": [] });
+    all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    serde_json::from_value(all).unwrap()
+}
+
+fn role(name: &str, on: bool, statements: &Value) -> Value {
+    let document = json!({ "Version": "2012-10-17", "Statement": statements }).to_string();
+    json!({ "role": name, "on": on, "policies": [{ "inline": { "name": "own", "document": document } }] })
+}
+
+fn told(before: &Terms, after: &Terms) -> String {
+    let diff = compare_terms(before, after);
+    let widened = diff.widened.iter().map(|clause| format!("+ {clause}\n"));
+    widened.chain(diff.narrowed.iter().map(|clause| format!("- {clause}\n"))).collect()
+}
+
+#[test]
+fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
+    let allow = |actions: &[&str]| json!([{ "Effect": "Allow", "Action": actions, "Resource": "*" }]);
+    let before = terms(&json!({
+        "roles": [role("provision", true, &allow(&["s3:GetObject"])), role("custom-support", false, &json!([]))],
+        "hosts": ["*.amazonaws.com"],
+        "actions": [{ "name": "check", "role": "maintenance" }],
+        "policies": [{ "name": "tags", "type": "terraform_module", "engine": "opa", "contents": format!("sha256:{}", "a".repeat(64)) }],
+    }));
+    let after = terms(&json!({
+        "roles": [
+            role("provision", true, &allow(&["s3:GetObject", "s3:PutObject"])),
+            role("custom-support", true, &json!([])),
+            role("break-glass", false, &json!([])),
+        ],
+        "hosts": ["*.amazonaws.com", "telemetry.example"],
+        "actions": [
+            { "name": "check", "role": "provision", "reads": [{ "to": "secret", "name": "token" }], "cluster": true },
+            { "name": "dump", "role": "maintenance", "reads": [{ "to": "input", "name": "domain" }] },
+        ],
+    }));
+
+    insta::assert_snapshot!(told(&before, &after), @r"
+    + role `provision` allows s3:PutObject on *
+    + role `custom-support` is switched on unless the customer says otherwise
+    + role `break-glass` is new
+    + host `telemetry.example` is contacted
+    + action `check` runs as `provision`, not as `maintenance`
+    + action `check` reads secret `token`
+    + action `check` gets the way into a cluster
+    + action `dump` is new: runs as `maintenance`, reads input `domain`
+    + policy `tags` of terraform_module is gone
+    ");
+    insta::assert_snapshot!(told(&after, &before), @r"
+    + action `check` runs as `maintenance`, not as `provision`
+    - role `provision` no longer allows s3:PutObject on *
+    - role `custom-support` is switched off until the customer says otherwise
+    - role `break-glass` is gone
+    - host `telemetry.example` is no longer contacted
+    - action `check` no longer reads secret `token`
+    - action `check` no longer gets the way into a cluster
+    - action `dump` is gone
+    - policy `tags` of terraform_module is new
+    ");
+}
+
+#[test]
+fn what_cannot_be_compared_counts_as_widened() {
+    let with = |value: Value| terms(&json!({ "policy_inputs": { "prefix": value } }));
+    let text = |text: &str| {
+        terms(
+            &json!({ "roles": [{ "role": "provision", "on": true, "policies": [{ "inline": { "name": "own", "document": text } }] }] }),
+        )
+    };
+    let of_another_app = Terms { app: "other".parse().unwrap(), ..terms(&json!({})) };
+    let of_another_format = Terms { format: 2, ..terms(&json!({})) };
+
+    for (before, after) in [
+        (with(json!("shop")), with(json!("*"))),
+        (terms(&json!({})), with(Value::Null)),
+        (text("{{ .a }}"), text("{{ .b }}")),
+        (terms(&json!({})), of_another_app),
+        (terms(&json!({})), of_another_format.clone()),
+        (of_another_format.clone(), of_another_format),
+    ] {
+        let diff = compare_terms(&before, &after);
+
+        assert_eq!(diff.widened.len(), 1, "{diff:?}");
+    }
+}
+
+#[test]
+fn a_long_difference_is_told_in_a_sentence_that_is_not() {
+    let hosts: Vec<String> = (0..50).map(|n| format!("{n:02}{}.example", "x".repeat(1000))).collect();
+
+    let told = compare_terms(&terms(&json!({})), &terms(&json!({ "hosts": hosts }))).told();
+
+    assert!(told.chars().count() < 8 * 310 && told.ends_with("; and 42 more"), "{told}");
+}
+
+/// Statements over actions and resources of two letters, so that they meet often.
+fn statement() -> impl Strategy<Value = Value> {
+    let pattern = "[ab*?]{1,3}";
+    let list = |pattern| prop::collection::vec(pattern, 1..3);
+    let condition = prop::option::of(prop::sample::select(vec!["one", "two"]));
+    (prop::bool::weighted(0.75), list(pattern), list(pattern), condition, prop::bool::weighted(0.1)).prop_map(
+        |(allows, actions, resources, condition, all_but)| {
+            let effect = if allows { "Allow" } else { "Deny" };
+            let action = if all_but { "NotAction" } else { "Action" };
+            let mut statement = json!({ "Effect": effect, action: actions, "Resource": resources });
+            if let Some(condition) = condition {
+                statement["Condition"] = json!({ "StringEquals": { "k": condition } });
+            }
+            statement
+        },
+    )
+}
+
+fn statements() -> impl Strategy<Value = Vec<Value>> {
+    prop::collection::vec(statement(), 0..4)
+}
+
+fn matches(pattern: &str, text: &str) -> bool {
+    match (pattern.chars().next(), text.chars().next()) {
+        (None, None) => true,
+        (Some('*'), _) => matches(&pattern[1..], text) || (!text.is_empty() && matches(pattern, &text[1..])),
+        (Some('?'), Some(_)) => matches(&pattern[1..], &text[1..]),
+        (Some(p), Some(t)) if p == t => matches(&pattern[1..], &text[1..]),
+        _ => false,
+    }
+}
+
+/// What IAM would say: an allowance and no denial, where a condition holds for the one value that there is.
+fn allowed(statements: &[Value], action: &str, resource: &str, value: &str) -> bool {
+    let any = |list: &Value, text: &str| list.as_array().unwrap().iter().any(|p| matches(p.as_str().unwrap(), text));
+    let holds = |effect: &str| {
+        statements.iter().filter(|one| one["Effect"] == effect).any(|one| {
+            let acts = match one.get("Action") {
+                Some(list) => any(list, action),
+                None => !any(&one["NotAction"], action),
+            };
+            let when = one.get("Condition").is_none_or(|condition| condition["StringEquals"]["k"] == value);
+            acts && any(&one["Resource"], resource) && when
+        })
+    };
+    holds("Allow") && !holds("Deny")
+}
+
+fn of(statements: &[Value]) -> Terms {
+    terms(&json!({ "roles": [role("provision", true, &json!(statements))] }))
+}
+
+fn is_narrower(before: &Terms, after: &Terms) -> bool {
+    compare_terms(before, after).widened.is_empty()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn nothing_is_allowed_anew_that_is_not_called_a_widening(
+        before in statements(), after in statements(), action in "[ab]{1,3}", resource in "[ab]{1,3}",
+        value in prop::sample::select(vec!["one", "two", "three"]),
+    ) {
+        let anew = allowed(&after, &action, &resource, value) && !allowed(&before, &action, &resource, value);
+
+        prop_assert!(!anew || !is_narrower(&of(&before), &of(&after)), "{before:?} {after:?}");
+    }
+
+    #[test]
+    fn a_statement_that_comes_or_goes_is_never_missed(
+        all in statements(), one in statement(), action in "[ab]{1,3}", resource in "[ab]{1,3}",
+    ) {
+        let with: Vec<Value> = all.iter().cloned().chain([one]).collect();
+
+        for (before, after) in [(&all, &with), (&with, &all)] {
+            let anew = allowed(after, &action, &resource, "one") && !allowed(before, &action, &resource, "one");
+            prop_assert!(!anew || !is_narrower(&of(before), &of(after)), "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn terms_are_no_wider_than_themselves_and_narrowing_goes_on(
+        a in statements(), b in statements(), c in statements(),
+    ) {
+        let (first, second, third) = (of(&a), of(&b), of(&c));
+
+        prop_assert!(compare_terms(&first, &first).is_empty());
+        if is_narrower(&first, &second) && is_narrower(&second, &third) {
+            prop_assert!(is_narrower(&first, &third), "{a:?} {b:?} {c:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_of_the_roles_narrows(all in statements(), left in 0usize..4) {
+        let fewer: Vec<Value> = all.iter().enumerate()
+            .filter(|(at, one)| *at != left || one["Effect"] == "Deny").map(|(_, one)| one.clone()).collect();
+
+        prop_assert!(is_narrower(&of(&all), &of(&fewer)), "{all:?}");
+    }
+}

@@ -1,0 +1,232 @@
+//! The contract of an app version: what it may do at a customer, and by digest what it does that with.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freehold_protocol::app_version::{Action, AppVersion, ComponentSpec, NamedRole, RolePolicy, SandboxTool};
+use freehold_protocol::contract::{ActionTerms, Contract, FORMAT, PolicyTerms, RoleTerms, Terms};
+use freehold_protocol::order::Mode;
+use freehold_protocol::{ActionName, ComponentName, Digest, canonical};
+use serde_json::Value;
+
+use crate::build::Build;
+use crate::diff;
+use crate::runs_as::{Doing, runs_as};
+
+/// The API endpoints of AWS: the runner itself and whatever works at a customer calls them.
+const AWS: &str = "*.amazonaws.com";
+/// Where `terraform` and `tofu` ask for providers; which of the two there is, is the runner's own matter.
+const REGISTRIES: [&str; 2] = ["registry.opentofu.org", "registry.terraform.io"];
+/// Modes and whether the install stack has them switched on unless the customer says otherwise.
+const MODES: [(Mode, bool); 3] = [(Mode::Provision, true), (Mode::Maintenance, true), (Mode::Deprovision, false)];
+
+/// Returns the terms of a version.
+pub fn terms(version: &AppVersion) -> Terms {
+    let mut policies: Vec<&RolePolicy> = version.roles.iter().flat_map(|role| &role.policies).collect();
+    policies.extend(version.named_roles.iter().flat_map(|role| &role.policies));
+    let mut actions: Vec<ActionTerms> = version.actions.iter().map(|action| action_terms(version, action)).collect();
+    actions.sort_by(|a, b| a.name.cmp(&b.name));
+    let policy_terms = version.policies.iter().map(|policy| PolicyTerms {
+        name: policy.name.clone(),
+        kind: policy.kind.clone(),
+        engine: policy.engine,
+        components: policy.components.clone(),
+        contents: Digest::of(policy.contents.as_bytes()),
+    });
+    Terms {
+        format: FORMAT,
+        app: version.app.clone(),
+        roles: roles(version),
+        policy_inputs: policy_inputs(version, &policies),
+        hosts: hosts(version).into_keys().collect(),
+        actions,
+        policies: policy_terms.collect(),
+    }
+}
+
+/// Returns the hosts that work at a customer contacts, each with what contacts it.
+pub fn hosts(version: &AppVersion) -> BTreeMap<String, BTreeSet<String>> {
+    let mut hosts = diff::hosts(version);
+    hosts.entry(AWS.to_owned()).or_default().insert("the runner".to_owned());
+    let modules = version.components.iter().filter_map(|component| match &component.spec {
+        ComponentSpec::TerraformModule { .. } => Some(format!("component `{}` providers", component.name)),
+        ComponentSpec::ContainerImage { .. }
+        | ComponentSpec::CloudformationStack { .. }
+        | ComponentSpec::HelmChart { .. }
+        | ComponentSpec::KubernetesManifest { .. }
+        | ComponentSpec::DockerBuild { .. }
+        | ComponentSpec::Job { .. }
+        | ComponentSpec::Pulumi { .. } => None,
+    });
+    let sandbox = version.sandbox.as_ref().and_then(|sandbox| match &sandbox.tool {
+        SandboxTool::Terraform { .. } => Some("sandbox providers".to_owned()),
+        SandboxTool::Pulumi { .. } => None,
+    });
+    for place in modules.chain(sandbox) {
+        for registry in REGISTRIES {
+            hosts.entry(registry.to_owned()).or_default().insert(place.clone());
+        }
+    }
+    hosts
+}
+
+/// Returns the contract of a version with the artifacts that its components have now.
+///
+/// # Errors
+/// As [`canonical::digest`].
+pub fn contract(
+    version: &AppVersion,
+    digest: &Digest,
+    builds: &BTreeMap<ComponentName, Build>,
+) -> Result<Contract, serde_json::Error> {
+    let artifacts = builds.iter().filter_map(|(name, build)| Some((name.clone(), build.usable()?.digest.clone())));
+    let steps = version.actions.iter().map(|action| Ok((action.name.clone(), steps(action)?)));
+    Ok(Contract {
+        format: FORMAT,
+        app: version.app.clone(),
+        version: digest.clone(),
+        terms: terms(version),
+        artifacts: artifacts.collect(),
+        steps: steps.collect::<Result<BTreeMap<ActionName, Digest>, serde_json::Error>>()?,
+    })
+}
+
+fn steps(action: &Action) -> Result<Digest, serde_json::Error> {
+    canonical::digest(&(&action.steps, &action.env_vars, &action.step_repos, &action.image))
+}
+
+/// Returns the roles as the install stack has them: a mode that the app says nothing of may do nothing, and is left out.
+fn roles(version: &AppVersion) -> Vec<RoleTerms> {
+    let modes = MODES.into_iter().filter_map(|(mode, on)| {
+        let role = version.roles.iter().find(|role| role.mode == mode)?;
+        Some(RoleTerms { role: mode.as_str().to_owned(), on, policies: role.policies.clone() })
+    });
+    let named = version.named_roles.iter().map(|role: &NamedRole| RoleTerms {
+        role: role.key().to_string(),
+        on: role.enabled && !role.break_glass,
+        policies: role.policies.clone(),
+    });
+    modes.chain(named).collect()
+}
+
+fn action_terms(version: &AppVersion, action: &Action) -> ActionTerms {
+    let role = match runs_as(version, Doing::Trigger(action), None, Mode::Maintenance) {
+        Ok(Some(as_what)) => as_what.role.map_or_else(|| as_what.mode.as_str().to_owned(), String::from),
+        Ok(None) => Mode::Maintenance.as_str().to_owned(),
+        // Such an action cannot be run; it is named by what the config says.
+        Err(_) => [&action.break_glass_role, &action.role]
+            .into_iter()
+            .find(|role| !role.is_empty())
+            .cloned()
+            .unwrap_or_default(),
+    };
+    ActionTerms {
+        name: action.name.clone(),
+        role,
+        reads: action.references.clone(),
+        cluster: action.enable_kube_config,
+    }
+}
+
+/// Returns the defaults of the inputs that policies name, null for none. What the customer answers is the customer's own.
+fn policy_inputs(version: &AppVersion, policies: &[&RolePolicy]) -> BTreeMap<String, Value> {
+    let named = |name: &str| {
+        policies.iter().any(|policy| match policy {
+            RolePolicy::Managed(text) | RolePolicy::GcpPredefined(text) => mentions(text, name),
+            RolePolicy::Inline { document, .. } => mentions(document, name),
+        })
+    };
+    let vendors = version.inputs.iter().filter(|input| !input.customer && !input.sensitive && named(&input.name));
+    vendors.map(|input| (input.name.clone(), input.default.clone().unwrap_or_default())).collect()
+}
+
+/// Whether a template may read the input called `name`: one that is named too many is one default too many to agree to.
+fn mentions(text: &str, name: &str) -> bool {
+    let reads_all = || ["range", "toJson", "toPrettyJson", "toYaml", "values"].iter().any(|word| text.contains(word));
+    text.contains("{{") && (text.contains(name) || reads_all())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn version(more: &Value) -> AppVersion {
+        let mut all = json!({ "format": 1, "app": "shop" });
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(all).unwrap()
+    }
+
+    fn shop() -> AppVersion {
+        version(&json!({
+            "inputs": [
+                { "name": "prefix", "type": "string", "default": "shop" },
+                { "name": "domain", "type": "string", "customer": true },
+                { "name": "size", "type": "number", "default": 3 },
+            ],
+            "components": [{
+                "name": "db", "deploy_timeout_secs": 600, "source": { "from": "version" },
+                "spec": { "kind": "terraform_module", "terraform_version": "1.11.3", "vars": { "url": "https://x.example/a" } },
+            }],
+            "actions": [
+                { "name": "restart", "timeout_secs": 60, "steps": [], "role": "support",
+                  "references": [{ "to": "input", "name": "domain" }] },
+                { "name": "check", "timeout_secs": 60, "steps": [{ "name": "say", "command": "true" }] },
+            ],
+            "roles": [{ "mode": "provision", "policies": [{ "inline": {
+                "name": "own", "document": r#"{"Statement": {"Effect": "Allow", "Action": "s3:*",
+                    "Resource": "arn:aws:s3:::{{ .nuon.inputs.inputs.prefix }}-{{ .nuon.inputs.inputs.domain }}"}}"#,
+            } }] }],
+            "named_roles": [
+                { "name": "{{ .nuon.install.id }}-support", "enabled": true, "policies": [{ "managed": "ReadOnlyAccess" }] },
+                { "name": "emergency", "enabled": true, "break_glass": true, "policies": [] },
+            ],
+            "operation_roles": [{ "principal": "action:restart", "operation": "trigger", "role": "custom-support" }],
+            "policies": [{ "name": "tags", "type": "terraform_module", "engine": "opa", "contents": "package tags" }],
+        }))
+    }
+
+    #[test]
+    fn terms_say_who_may_do_what_and_nothing_of_how() {
+        let mut version = shop();
+        version.actions[0].role = String::new();
+
+        let terms = serde_json::to_value(terms(&version)).unwrap();
+
+        let said = json!({
+            "hosts": terms["hosts"], "inputs": terms["policy_inputs"], "actions": terms["actions"],
+            "roles": terms["roles"].as_array().unwrap().iter().map(|role| json!([role["role"], role["on"]])).collect::<Vec<_>>(),
+        });
+        let expected = json!({
+            "hosts": ["*.amazonaws.com", "registry.opentofu.org", "registry.terraform.io", "x.example"],
+            "inputs": { "prefix": "shop" },
+            "actions": [
+                { "name": "check", "role": "maintenance" },
+                { "name": "restart", "role": "custom-support", "reads": [{ "to": "input", "name": "domain" }] },
+            ],
+            "roles": [["provision", true], ["custom-support", true], ["break-glass-emergency", false]],
+        });
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn other_steps_are_another_contract_of_the_same_terms() {
+        let (before, mut after) = (shop(), shop());
+        after.actions[1].steps[0].command = "false".into();
+        let digest = Digest::of(b"version");
+
+        let (was, is) = (contract(&before, &digest, &BTreeMap::new()), contract(&after, &digest, &BTreeMap::new()));
+
+        let (was, is) = (was.unwrap(), is.unwrap());
+        assert_eq!(was.terms, is.terms);
+        assert_ne!(was.steps, is.steps);
+    }
+
+    #[test]
+    fn a_policy_that_reads_whatever_there_is_names_every_default() {
+        let text = "{{ range $k, $v := .nuon.inputs.inputs }}{{ $v }}{{ end }}";
+
+        assert!(mentions(text, "size") && mentions("{{ .nuon.inputs.inputs.size }}", "size"));
+        assert!(!mentions("size", "size") && !mentions("{{ .nuon.install.id }}", "size"));
+    }
+}

@@ -1,0 +1,144 @@
+//! Whether the customer agreed to what an order belongs to. The runner decides it itself: what the control plane says of it
+//! is a digest and, at most, two documents that fit their digests.
+
+use freehold_contract::{TermsDiff, compare_terms};
+use freehold_protocol::Digest;
+use freehold_protocol::contract::{OrderTerms, TermsError};
+use freehold_protocol::order::Order;
+use freehold_protocol::report::{Block, Outcome};
+
+use crate::config::{Config, Role};
+
+/// Why an order is not followed.
+#[derive(Debug, thiserror::Error)]
+enum NotAccepted {
+    #[error("the order does not say which contract its release has")]
+    Unsaid,
+    #[error("the release has the contract `{asked}`, and nothing says how it differs")]
+    Unknown { asked: Digest },
+    #[error("the release has the contract `{asked}`, and the terms that the order brings along do not hold: {error}")]
+    Unproven { asked: Digest, error: TermsError },
+    #[error("the release has the contract `{asked}`, which allows more: {}", .diff.told())]
+    Widened { asked: Digest, diff: TermsDiff },
+}
+
+/// Returns the end of an attempt whose order belongs to a release that the customer has not agreed to. A config without a
+/// consent asks for none.
+pub fn refusal(config: &Config, order: &Order) -> Option<Outcome> {
+    let accepted = config.accepted_contract.as_ref().filter(|_| config.role == Role::Install)?;
+    let why = check(accepted, order.terms.as_deref()).err()?;
+    let install = &config.install;
+    let reason = format!(
+        "this install's customer agreed to the contract `{accepted}`. {why}. To see all of it: `freehold contract diff \
+         {install}`. To agree: launch the template that `freehold install stack {install}` writes, then give the runner \
+         the config of the launched stack"
+    );
+    Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason })
+}
+
+fn check(accepted: &Digest, terms: Option<&OrderTerms>) -> Result<(), NotAccepted> {
+    let terms = terms.ok_or(NotAccepted::Unsaid)?;
+    if terms.digest == *accepted {
+        return Ok(());
+    }
+    let asked = terms.digest.clone();
+    let Some(change) = &terms.change else { return Err(NotAccepted::Unknown { asked }) };
+    let opened = change.accepted.open(accepted).and_then(|was| Ok((was, change.asked.open(&asked)?)));
+    let (was, is) = match opened {
+        Ok(both) => both,
+        Err(error) => return Err(NotAccepted::Unproven { asked, error }),
+    };
+    let diff = compare_terms(&was, &is);
+    if diff.widened.is_empty() { Ok(()) } else { Err(NotAccepted::Widened { asked, diff }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use freehold_protocol::canonical;
+    use freehold_protocol::contract::{PackedTerms, TermsChange};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::{config, order};
+
+    fn terms(hosts: &[&str]) -> Value {
+        json!({ "format": 1, "app": "demo", "roles": [], "hosts": hosts, "actions": [] })
+    }
+
+    fn digest(terms: &Value) -> Digest {
+        canonical::digest(terms).unwrap()
+    }
+
+    fn packed(terms: &Value) -> PackedTerms {
+        PackedTerms::of(&canonical::to_vec(terms).unwrap()).unwrap()
+    }
+
+    /// What becomes of an order that asks for `asked` and brings `documents`, where `accepted` was agreed to.
+    fn refused(accepted: &Value, asked: &Value, documents: Option<(&Value, &Value)>) -> Option<String> {
+        let change =
+            documents.map(|(accepted, asked)| TermsChange { accepted: packed(accepted), asked: packed(asked) });
+        said(accepted, Some(OrderTerms { digest: digest(asked), change }))
+    }
+
+    fn said(accepted: &Value, terms: Option<OrderTerms>) -> Option<String> {
+        let config = Config { accepted_contract: Some(digest(accepted)), ..config("/state", Role::Install) };
+        let order = Order { terms: terms.map(Box::new), ..order(1, 7) };
+        match refusal(&config, &order)? {
+            Outcome::Blocked { block: Block::ContractNotAccepted, reason } => Some(reason),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_accepted_terms_and_narrower_ones_that_are_proven_are_followed() {
+        let (wide, narrow) = (terms(&["a.example", "b.example"]), terms(&["a.example"]));
+
+        assert_eq!(refused(&wide, &wide, None), None);
+        assert_eq!(refused(&wide, &narrow, Some((&wide, &narrow))), None);
+    }
+
+    #[test]
+    fn a_widening_is_refused_with_the_difference_and_the_way_out() {
+        let (narrow, wide) = (terms(&["a.example"]), terms(&["a.example", "b.example"]));
+
+        let reason = refused(&narrow, &wide, Some((&narrow, &wide))).unwrap();
+
+        let expected = format!(
+            "this install's customer agreed to the contract `{}`. the release has the contract `{}`, which allows more: \
+             host `b.example` is contacted. To see all of it: `freehold contract diff globex-prod`. To agree: launch the \
+             template that `freehold install stack globex-prod` writes, then give the runner the config of the launched stack",
+            digest(&narrow),
+            digest(&wide)
+        );
+        assert_eq!(reason, expected);
+    }
+
+    #[test]
+    fn what_the_order_does_not_prove_is_refused() {
+        let (narrow, wide) = (terms(&["a.example"]), terms(&["a.example", "b.example"]));
+        let mut strange = narrow.clone();
+        strange["tunnels"] = json!([]);
+
+        let cases = [
+            (said(&narrow, None), "does not say which contract"),
+            (refused(&narrow, &wide, None), "nothing says how it differs"),
+            // Documents of other terms than the digests name.
+            (refused(&narrow, &wide, Some((&wide, &wide))), "do not hold: terms have the digest"),
+            (refused(&narrow, &wide, Some((&narrow, &narrow))), "do not hold: terms have the digest"),
+            (refused(&narrow, &strange, Some((&narrow, &strange))), "unknown field `tunnels`"),
+        ];
+
+        for (reason, part) in cases {
+            assert!(reason.as_ref().is_some_and(|reason| reason.contains(part)), "{part}: {reason:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_asked_of_a_build_nor_where_no_consent_was_written_down() {
+        let order = order(1, 7);
+        let builds = Config { accepted_contract: Some(Digest::of(b"x")), ..config("/state", Role::Build) };
+
+        assert_eq!(refusal(&builds, &order), None);
+        assert_eq!(refusal(&config("/state", Role::Install), &order), None);
+    }
+}

@@ -1,0 +1,124 @@
+//! Contracts across two accounts: the runner follows no release beyond what the customer agreed to, says what is beyond, and
+//! goes on once the customer has launched the new template; a release that may do less needs nothing of anybody.
+
+use anyhow::{Context as _, ensure};
+use freehold_app::evidence;
+use freehold_aws::store::DynamoStore;
+use freehold_protocol::order::Order;
+use freehold_tests::harness::{Capability, Install, Needs, World, app};
+use serde_json::Value;
+
+const NEEDS: Needs = Needs { cloud: &[Capability::HttpApi, Capability::IamEnforced], programs: &["bwrap"] };
+
+/// An action that runs when the install is made, and whenever a person says so. What a killed runner still waited for may be
+/// handed to it: only so is such an order followed by the next one.
+const ACTION: &str = "name = \"say\"\ntimeout = \"1m\"\nidempotent = true\n\n[[triggers]]\ntype = \"manual\"\n\n\
+                      [[triggers]]\ntype = \"post-provision\"\n\n[[steps]]\nname = \"say\"\ncommand = \"echo said\"\n";
+
+const POLICY: &str = r#"{"Version": "2012-10-17", "Statement": [
+    {"Effect": "Allow", "Action": "sqs:PurgeQueue", "Resource": "arn:aws:sqs:*:*:{{ .nuon.install.id }}-*"}
+]}"#;
+
+const BEYOND: &str = "role `provision` allows sqs:PurgeQueue on arn:aws:sqs:*:*:{{ .nuon.install.id }}-*";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_beyond_the_consent_is_refused_by_the_runner_until_the_customer_agrees() -> anyhow::Result<()> {
+    let Some(world) = World::start("cloud_contract", NEEDS).await? else { return Ok(()) };
+    let directory = app::small(world.directory())?;
+    app::write(&directory, "actions/say.toml", ACTION)?;
+    let path = directory.display().to_string();
+    let role = std::fs::read_to_string(directory.join("permissions/provision.toml"))?;
+    world.vendor(&["app", "sync", &path]).await?;
+    let install = world.install("globex", "small").await?;
+    let config = std::fs::read_to_string(&install.config)?;
+    ensure!(config.contains("accepted_contract = \"sha256:"), "{config}");
+
+    // Launched, then the vendor asks for more.
+    let wider = format!("{role}\n[[policies]]\nname = \"purge\"\ncontents = \"./purge.json\"\n");
+    app::write(&directory, "permissions/purge.json", POLICY)?;
+    app::write(&directory, "permissions/provision.toml", &wider)?;
+    world.vendor(&["app", "sync", &path]).await?;
+    let mut runner = world.runner(&install).await?;
+    let failed = world.provisioned(&install).await;
+    ensure!(failed.is_err(), "the runner followed a release that nobody agreed to: {failed:?}");
+
+    the_runner_itself_said_what_is_beyond(&world).await?;
+    the_vendor_hears_it_before_anything_is_sent(&world).await?;
+    let said = world.agree(&install, &mut runner).await?;
+    ensure!(said.contains("\nagreed to the contract sha256:"), "{said}");
+    let run = world.vendor(&["action", "run", "globex", "say"]).await?;
+    assert_eq!(run["state"], "succeeded", "{run}");
+
+    // The permission goes: nobody has to agree to that.
+    app::write(&directory, "permissions/provision.toml", &role)?;
+    world.vendor(&["app", "sync", &path]).await?;
+    let said = world.say(&["contract", "diff", "globex"]).await?.ended_with(0)?;
+    ensure!(said.contains("no new consent is needed"), "{said}");
+    let narrower = world.vendor(&["action", "run", "globex", "say"]).await?;
+    assert_eq!(narrower["state"], "succeeded", "{narrower}");
+    the_order_proved_that_it_asks_for_less(&world, &narrower).await?;
+    the_customer_checks_the_signature_with_the_key_of_the_own_stack(&world, &install).await
+}
+
+async fn the_runner_itself_said_what_is_beyond(world: &World) -> anyhow::Result<()> {
+    let workflow = world.newest_workflow("globex").await?;
+    let node = &workflow["nodes"][0];
+
+    assert_eq!((&workflow["state"], &node["state"]), (&"failed".into(), &"blocked".into()), "{workflow}");
+    let reason = node["reason"].as_str().context("no reason")?;
+    for part in ["customer agreed to the contract `sha256:", BEYOND, "`freehold install stack globex`"] {
+        ensure!(reason.contains(part), "{part}: {reason}");
+    }
+    Ok(())
+}
+
+async fn the_vendor_hears_it_before_anything_is_sent(world: &World) -> anyhow::Result<()> {
+    let before = world.newest_workflow("globex").await?;
+
+    let action = world.say(&["action", "run", "globex", "say"]).await?.ended_with(4)?;
+    let deploy = world.say(&["deploy", "globex"]).await?.ended_with(4)?;
+    let diff = world.say(&["contract", "diff", "globex"]).await?.ended_with(1)?;
+
+    ensure!(action.contains(BEYOND) && deploy.contains(BEYOND), "{action}{deploy}");
+    ensure!(diff.contains(&format!("  + {BEYOND}\n")) && diff.contains("has to agree"), "{diff}");
+    assert_eq!(world.newest_workflow("globex").await?["workflow"], before["workflow"]);
+    Ok(())
+}
+
+async fn the_order_proved_that_it_asks_for_less(world: &World, run: &Value) -> anyhow::Result<()> {
+    let job = run["nodes"][0]["job"].as_str().context("no job")?.parse()?;
+    let store = DynamoStore::new(&world.administrator(world.tenant_account())?, format!("fh-{}", world.tenant()));
+
+    let kept = evidence::kept(&store, &evidence::order_key(&job, 1)).await?.context("no order was kept")?;
+    let order: Order = kept.signed().envelope().peek()?;
+
+    let terms = order.terms.context("an order without terms")?;
+    ensure!(terms.change.is_some(), "the runner cannot have known that this is less");
+    Ok(())
+}
+
+async fn the_customer_checks_the_signature_with_the_key_of_the_own_stack(
+    world: &World,
+    install: &Install,
+) -> anyhow::Result<()> {
+    let config = std::fs::read_to_string(&install.config)?;
+    let key = config.lines().find_map(|line| line.strip_prefix("tenant_key = ")).context("no key")?.trim_matches('"');
+    let deploy = world.vendor(&["deploy", "globex"]).await?;
+    assert_eq!(deploy["state"], "succeeded", "{deploy}");
+    let file = world.directory().join("small.contract.json").display().to_string();
+    let limit = std::time::Duration::from_secs(60);
+    freehold_tests::harness::wait::until("the contract is signed", limit, || async {
+        let said = world.say(&["contract", "show", "small", "-o", &file]).await?;
+        Ok((said.code == 0).then_some(()))
+    })
+    .await?;
+
+    let verify = ["contract", "verify", &file, "--root-key"];
+    let checked = world.command(&install.account, &[&verify[..], &[key]].concat()).await?.ended_with(0)?;
+    let other = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
+    let refused = world.command(&install.account, &[&verify[..], &[other]].concat()).await?.ended_with(1)?;
+
+    ensure!(checked.contains(&format!("signed   by {} with root key", world.tenant())), "{checked}");
+    ensure!(refused.contains("the signature of the contract does not hold"), "{refused}");
+    Ok(())
+}
