@@ -38,15 +38,24 @@ def broken(template):
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write(template)
         file.flush()
-        ran = subprocess.run(
-            [engine(), "validate", "--rules", RULES, "--data", file.name, "--structured", "--output-format", "json",
-             "--show-summary", "none"], capture_output=True, text=True, check=False)
+        [found] = broken_in(file.name).values()
+    return found
+
+
+def broken_in(place):
+    """Returns the same for each file of a folder, by its name, or for one file."""
+    ran = subprocess.run(
+        [engine(), "validate", "--rules", RULES, "--data", place, "--structured", "--output-format", "json", "--show-summary", "none"],
+        capture_output=True, text=True, check=False)
     if ran.returncode not in (0, BROKEN):
         raise RuntimeError(f"the engine failed: {ran.stderr.splitlines()[:2]}")
-    [report] = json.loads(ran.stdout)
-    found = {rule["Rule"]["name"]: sorted(set(_reasons(rule["Rule"]["checks"]))) for rule in report["not_compliant"]}
-    assert (ran.returncode == BROKEN) == bool(found), ran.stdout
+    found = {Path(report["name"]).name: _broken(report) for report in json.loads(ran.stdout)}
+    assert (ran.returncode == BROKEN) == any(found.values()), ran.stdout
     return found
+
+
+def _broken(report):
+    return {rule["Rule"]["name"]: sorted(set(_reasons(rule["Rule"]["checks"]))) for rule in report["not_compliant"]}
 
 
 def _reasons(checks):

@@ -12,10 +12,10 @@ RULES = {"no_code", "no_outside_principal", "no_wildcard_assume_role", "boundary
 ROOT = {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}
 ANY_ROLE = {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/fh-*"}
 
-# What an install stack with a runner on EC2, a network of its own and more modes adds; each keeps every rule.
+# Another machine, network and mode, written in other ways than ours are; each keeps every rule.
 MACHINES = """
   Network: {Type: AWS::EC2::VPC, Properties: {CidrBlock: 10.0.0.0/24}}
-  Subnet: {Type: AWS::EC2::Subnet, Properties: {VpcId: !Ref Network, CidrBlock: 10.0.0.0/25}}
+  MoreSubnet: {Type: AWS::EC2::Subnet, Properties: {VpcId: !Ref Network, CidrBlock: 10.0.0.0/25}}
   Outwards:
     Type: AWS::EC2::SecurityGroup
     Properties:
@@ -28,7 +28,7 @@ MACHINES = """
       ServiceName: !Sub com.amazonaws.${AWS::Region}.sqs
       VpcId: !Ref Network
       PolicyDocument: {Statement: [{Effect: Allow, Principal: "*", Action: "sqs:*", Resource: "*"}]}
-  Machine:
+  Box:
     Type: AWS::EC2::LaunchTemplate
     Properties:
       LaunchTemplateData:
@@ -40,8 +40,8 @@ MACHINES = """
     Properties:
       MinSize: "1"
       MaxSize: "1"
-      VPCZoneIdentifier: [!Ref Subnet]
-      LaunchTemplate: {LaunchTemplateId: !Ref Machine, Version: !GetAtt Machine.LatestVersionNumber}
+      VPCZoneIdentifier: [!Ref MoreSubnet]
+      LaunchTemplate: {LaunchTemplateId: !Ref Box, Version: !GetAtt Box.LatestVersionNumber}
   BreakGlassRole:
     Type: AWS::IAM::Role
     Properties:
@@ -104,6 +104,13 @@ class Guard(unittest.TestCase):
         change(template)
         self.finds(rule, of, template)
 
+    def loosened(self, change):
+        """Checks that a change for the worse of the boundary is found there; what it held may be found too."""
+        template = templates.install()
+        change(template)
+        rule, places, _ = self.found(template)
+        self.assertEqual((rule, "Boundary" in places), ("boundary", True), places)
+
     def test_there_are_nine_rules_each_with_reasons_and_fixes(self):
         text = guard.RULES.read_text()
 
@@ -132,7 +139,11 @@ class Guard(unittest.TestCase):
                 self.finds("no_code", "More", with_resources(f"  More: {{Type: '{type_}'}}"))
         include = {"Fn::Transform": {"Name": "AWS::Include", "Parameters": {"Location": "s3://b/more.yaml"}}}
         for change in (lambda t: t.update(Transform="AWS::Serverless-2016-10-31"), lambda t: t["Resources"].update(include),
-                       lambda t: t["Resources"]["Key"].update(include), lambda t: properties(t, "Key").update(include)):
+                       lambda t: t["Resources"]["Key"].update(include), lambda t: properties(t, "Key").update(include),
+                       lambda t: t.update(include), lambda t: t["Outputs"].update(include), lambda t: t["Mappings"]["BoundTo"].update(include),
+                       lambda t: properties(t, "Key")["KeyPolicy"].update(include), lambda t: properties(t, "Key").update(KeyPolicy=include),
+                       lambda t: properties(t, "Key")["KeyPolicy"]["Statement"][0].update(include),
+                       lambda t: properties(t, "Machine")["LaunchTemplateData"]["BlockDeviceMappings"][0]["Ebs"].update(include)):
             template = templates.install()
             change(template)
             self.assertIn("no_code", guard.broken(json.dumps(template)))
@@ -143,13 +154,15 @@ class Guard(unittest.TestCase):
                      {"AWS": {"Fn::If": ["DeprovisionEnabled", ROOT, "*"]}}, {"Federated": "accounts.google.com"},
                      {"Service": "ec2.example.com"}, {"Service": {"Fn::Sub": "*"}}]
 
-        def stranger(template, name, document):
-            properties(template, name)[document]["Statement"][0]["Principal"] = who
+        def trust(template, name):
+            return properties(template, name)["AssumeRolePolicyDocument"]["Statement"][0]
 
         for who in strangers:
             with self.subTest(who):
-                self.worse("no_outside_principal", "Key", lambda t: stranger(t, "Key", "KeyPolicy"))
-                self.worse("no_outside_principal", "RunnerRole", lambda t: stranger(t, "RunnerRole", "AssumeRolePolicyDocument"))
+                self.worse("no_outside_principal", "Key", lambda t: properties(t, "Key")["KeyPolicy"]["Statement"][0].update(Principal=who))
+                self.worse("no_outside_principal", "ProvisionRole", lambda t: trust(t, "ProvisionRole").update(Principal=who))
+                for side in (1, 2):
+                    self.worse("no_outside_principal", "RunnerRole", lambda t: trust(t, "RunnerRole")["Fn::If"][side].update(Principal=who))
 
     def test_own_principals_are_not_found(self):
         template = templates.install()
@@ -167,7 +180,9 @@ class Guard(unittest.TestCase):
         for statement in (open_, f"[{open_}]", f"!If [DeprovisionEnabled, {open_}, !Ref AWS::NoValue]",
                           f"[!If [DeprovisionEnabled, {open_}, !Ref AWS::NoValue]]", f"!If [DeprovisionEnabled, [{open_}], []]",
                           f"[!If [DeprovisionEnabled, !If [DeprovisionEnabled, {open_}, {open_}], !Ref AWS::NoValue]]",
-                          "{Effect: !Ref EnrolmentSecret, Principal: '*'}", "{NotPrincipal: {AWS: x}, Effect: Allow}"):
+                          "{Effect: !Ref EnrolmentSecret, Principal: '*'}", "{Effect: !If [RunnerEnabled, Deny, Allow], Principal: '*'}",
+                          "{Effect: !If [RunnerEnabled, !Ref EnrolmentSecret, Deny], Principal: {AWS: x}}",
+                          "!If [RunnerEnabled, {Effect: !If [Private, Deny, Allow], Principal: '*'}, !Ref AWS::NoValue]", "{NotPrincipal: {AWS: x}, Effect: Allow}"):
             with self.subTest(statement):
                 self.finds("no_outside_principal", "Open", with_resources(
                     f"  Open: {{Type: AWS::S3::BucketPolicy, Properties: {{PolicyDocument: {{Statement: {statement}}}}}}}"))
@@ -191,12 +206,13 @@ class Guard(unittest.TestCase):
 
     def test_a_parameter_that_takes_strangers_and_a_user_are_found(self):
         for pattern in (None, "^arn:aws:iam::[0-9]{12}:root$", "^(arn:aws:iam::999999999999:root)?$", f"arn:aws:iam::{ACCOUNT}:root",
-                        f"^(arn:aws:iam::{ACCOUNT}:root|arn:aws:iam::999999999999:root)$", f"^(.*|arn:aws:iam::{ACCOUNT}:root)$"):
-            template = templates.install()
-            template["Parameters"]["RunnerPrincipal"]["AllowedPattern"] = pattern
-            with self.subTest(pattern):
-                rule, _, _ = self.found(template)
-                self.assertEqual(rule, "no_outside_principal")
+                        f"^(arn:aws:iam::{ACCOUNT}:root|arn:aws:iam::999999999999:root)$", f"^(.*|arn:aws:iam::{ACCOUNT}:root)$",
+                        f"^(arn:aws:iam::{ACCOUNT}:root|.*)$", f"^arn:aws:iam::{ACCOUNT}:root|.*$", f"^(arn:aws:iam::{ACCOUNT}:(root))|.*$"):
+            for parameter, rule in (("RunnerPrincipal", "no_outside_principal"), ("PermissionsBoundaryArn", "boundary")):
+                template = templates.install()
+                template["Parameters"][parameter]["AllowedPattern"] = pattern
+                with self.subTest(pattern, parameter=parameter):
+                    self.assertEqual(self.found(template)[0], rule)
         self.worse("no_outside_principal", "EnrolmentSecret", lambda t: properties(t, "Key")["KeyPolicy"]["Statement"][0].update(
             Principal={"AWS": {"Ref": "EnrolmentSecret"}}))
         for type_ in ("AWS::IAM::User", "AWS::IAM::AccessKey"):
@@ -223,18 +239,40 @@ class Guard(unittest.TestCase):
         policy = {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": {"Statement": [
             {"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": "*"}]}}}
 
-        def listed(arns):
-            return lambda t: t["Resources"].update(More=policy) or properties(t, "ProvisionRole").update(ManagedPolicyArns=arns)
+        def listed(arn):
+            return lambda t: t["Resources"].update(More=policy) or properties(t, "ProvisionRole")["ManagedPolicyArns"].append(arn)
+
+        def chosen(template):
+            template["Resources"]["More"] = policy
+            boundary = properties(template, "ProvisionRole")["ManagedPolicyArns"][0]["Fn::If"][1]
+            properties(template, "ProvisionRole")["ManagedPolicyArns"] = {"Fn::If": ["OwnBoundary", [boundary, more], []]}
 
         more, nothing = {"Ref": "More"}, {"Ref": "AWS::NoValue"}
-        for arns in ([more], [{"Fn::If": ["DeprovisionEnabled", more, nothing]}], {"Fn::If": ["DeprovisionEnabled", [more], []]}):
-            with self.subTest(arns):
-                self.worse("no_wildcard_assume_role", "More", listed(arns))
+        for arn in (more, {"Fn::If": ["DeprovisionEnabled", more, nothing]}, {"Fn::If": ["OwnBoundary", nothing, more]}):
+            with self.subTest(arn):
+                self.worse("no_wildcard_assume_role", "More", listed(arn))
+        self.worse("no_wildcard_assume_role", "More", chosen)
         for key in ("Roles", "Users", "Groups"):
             attached = {**policy, "Properties": {**policy["Properties"], key: ["x"]}}
             with self.subTest(key):
                 self.worse("no_wildcard_assume_role", "More", lambda t: t["Resources"].update(More=attached))
         self.worse("no_wildcard_assume_role", "Boundary", lambda t: properties(t, "Boundary").update(Roles=[{"Ref": "RunnerRole"}]))
+
+    def test_a_boundary_that_is_attached_while_it_allows_is_found(self):
+        nothing, boundary = {"Ref": "AWS::NoValue"}, {"Ref": "Boundary"}
+        allow = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+
+        def first(template, said):
+            properties(template, "ProvisionRole")["ManagedPolicyArns"][0] = said
+
+        for said in (boundary, {"Fn::If": ["OwnBoundary", nothing, boundary]}, {"Fn::If": ["Private", boundary, nothing]}):
+            with self.subTest(said):
+                self.worse("no_wildcard_assume_role", "Boundary", lambda t: first(t, said))
+        for said in (allow, {"Fn::If": ["Private", allow, nothing]}, {"Fn::If": ["OwnBoundary", allow, nothing]},
+                     {"Effect": {"Fn::If": ["OwnBoundary", "Allow", "Deny"]}, "Action": "*", "Resource": "*"}):
+            with self.subTest(said):
+                self.worse("no_wildcard_assume_role", "Boundary",
+                           lambda t: properties(t, "Boundary")["PolicyDocument"]["Statement"].append(said))
 
     def test_a_mode_may_say_so_only_while_its_boundary_names_roles(self):
         def everything(template):
@@ -246,10 +284,20 @@ class Guard(unittest.TestCase):
             denials = properties(template, "Boundary")["PolicyDocument"]["Statement"]
             denials[:] = [s for s in denials if not ("NotResource" in s and "sts:AssumeRole" in s["Action"])]
 
+        def left_to_the_customers(template):
+            """Wide, and under the customer's own boundary alone when there is one."""
+            everything(template)
+            properties(template, "ProvisionRole")["ManagedPolicyArns"] = [{"Fn::If": ["OwnBoundary", {"Ref": "Limits"}, {"Ref": "AWS::NoValue"}]}]
+
         template = templates.install()
         everything(template)
         self.assertEqual(guard.broken(json.dumps(template)), {})
         self.worse("no_wildcard_assume_role", "ProvisionRole", loose)
+        template = templates.install()
+        left_to_the_customers(template)
+        broken = guard.broken(json.dumps(template))
+        self.assertEqual(set(broken), {"no_wildcard_assume_role", "boundary"})
+        self.assertNotIn("/Resources/MaintenanceRole", str(broken))
 
     def test_a_role_without_its_boundary_is_found(self):
         template = templates.install()
@@ -266,7 +314,7 @@ class Guard(unittest.TestCase):
     def test_a_boundary_that_cannot_be_read_or_holds_nothing_is_found(self):
         def denial(template, action):
             [found] = [s for s in properties(template, "Boundary")["PolicyDocument"]["Statement"]
-                       if s["Effect"] == "Deny" and action in templates.as_list(s.get("Action"))]
+                       if s.get("Effect") == "Deny" and action in templates.as_list(s.get("Action"))]
             return found
 
         def of(boundary):
@@ -275,20 +323,59 @@ class Guard(unittest.TestCase):
         self.worse("boundary", "MaintenanceRole", of("arn:aws:iam::aws:policy/ReadOnlyAccess"))
         self.worse("boundary", "MaintenanceRole", of({"Fn::If": ["DeprovisionEnabled", {"Ref": "Boundary"}, {"Ref": "AWS::NoValue"}]}))
         self.worse("boundary", "Base", of({"Ref": "Base"}))
+        own, parameter, nothing = {"Ref": "Boundary"}, {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}
+        for said in ({"Fn::If": ["OwnBoundary", nothing, own]}, {"Fn::If": ["OwnBoundary", "arn:aws:iam::aws:policy/X", own]},
+                     {"Fn::If": ["OwnBoundary", own, "arn:aws:iam::aws:policy/X"]}, nothing):
+            with self.subTest(said):
+                self.worse("boundary", "MaintenanceRole", of(said))
+        self.worse("boundary", "EnrolmentSecret", of({"Fn::If": ["OwnBoundary", {"Ref": "EnrolmentSecret"}, own]}))
+        self.worse("boundary", "ProvisionRole", lambda t: properties(t, "ProvisionRole").update(
+            ManagedPolicyArns=["arn:aws:iam::aws:policy/ReadOnlyAccess"], PermissionsBoundary=parameter))
+        template = templates.install()
+        template["Parameters"]["PermissionsBoundaryArn"]["AllowedPattern"] = "^(arn:aws[a-z-]*:iam::999999999999:policy/.+)?$"
+        self.assertEqual(self.found(template)[0], "boundary")
+
         keep = "iam:DeleteRolePermissionsBoundary"
         for change in (lambda s: s.update(Action="iam:DeleteUserPermissionsBoundary"), lambda s: s.update(Effect="Allow"),
                        lambda s: s.update(Resource="arn:aws:iam::1:role/a"), lambda s: s.update(Condition={"Bool": {"a": "b"}})):
-            self.worse("boundary", "Boundary", lambda t: change(denial(t, keep)))
+            self.loosened(lambda t: change(denial(t, keep)))
         for change in (lambda s: s.update(Action="iam:CreateRole"), lambda s: s.pop("Condition"),
                        lambda s: s.update(Condition={"StringNotEquals": {"aws:RequestedRegion": "x"}}),
                        lambda s: s.update(Resource="arn:aws:iam::1:role/a")):
-            self.worse("boundary", "Boundary", lambda t: change(denial(t, "iam:CreateRole")))
+            self.loosened(lambda t: change(denial(t, "iam:CreateRole")))
 
     def test_what_listens_is_found(self):
         self.finds("no_ingress", "Door", with_resources(
             "  Door: {Type: AWS::EC2::SecurityGroup, Properties: {SecurityGroupIngress: [{CidrIp: 0.0.0.0/0}]}}"))
-        self.finds("no_ingress", "Outwards", with_resources(MACHINES, PARAMETERS).replace("SecurityGroupEgress", "SecurityGroupIngress"))
+        self.finds("no_ingress", "Outwards", with_resources(MACHINES.replace("SecurityGroupEgress", "SecurityGroupIngress"), PARAMETERS))
         self.finds("no_ingress", "Hole", with_resources("  Hole: {Type: AWS::EC2::SecurityGroupIngress}"))
+
+    def test_an_endpoint_that_lets_in_more_than_the_runner_is_found(self):
+        runner = {"Ref": "SecurityGroup"}
+
+        def only(**rule):
+            return lambda t: properties(t, "EndpointSecurityGroup").update(SecurityGroupIngress=[rule])
+
+        tcp = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}
+        for rule in ({**tcp, "CidrIp": "10.0.0.0/8"}, {**tcp, "CidrIp": "10.0.0.0/8", "SourceSecurityGroupId": runner}, tcp,
+                     {**tcp, "SourceSecurityGroupId": {"Ref": "VpcId"}}, {**tcp, "SourceSecurityGroupId": "sg-1"},
+                     {**tcp, "SourceSecurityGroupId": runner, "ToPort": 444}, {**tcp, "SourceSecurityGroupId": runner, "FromPort": 442},
+                     {**tcp, "SourceSecurityGroupId": runner, "IpProtocol": "-1"}, {**tcp, "SourceSecurityGroupId": {"Ref": "Vpc"}},
+                     {**tcp, "SourceSecurityGroupId": {"Ref": "EndpointSecurityGroup"}}):
+            with self.subTest(rule):
+                self.worse("no_ingress", "EndpointSecurityGroup", only(**rule))
+
+    def test_a_group_that_lets_in_is_given_to_endpoints_only(self):
+        group = {"Ref": "EndpointSecurityGroup"}
+
+        def machine(template):
+            return properties(template, "Machine")["LaunchTemplateData"]
+
+        for change in (lambda t: machine(t)["NetworkInterfaces"][0].update(Groups=[group]),
+                       lambda t: machine(t)["NetworkInterfaces"][0].update(Groups=[{"Fn::If": ["Private", {"Ref": "SecurityGroup"}, group]}]),
+                       lambda t: machine(t)["NetworkInterfaces"][0].update(Groups=[{"Fn::GetAtt": ["EndpointSecurityGroup", "GroupId"]}]),
+                       lambda t: machine(t).update(SecurityGroupIds=[group]), lambda t: machine(t).update(SecurityGroupIds=group)):
+            self.worse("no_ingress", "EndpointSecurityGroup", change)
 
     def test_an_instance_whose_metadata_others_can_ask_is_found(self):
         good = "{HttpTokens: required, HttpPutResponseHopLimit: 1}"
@@ -298,8 +385,8 @@ class Guard(unittest.TestCase):
         for bad in ("{HttpTokens: optional, HttpPutResponseHopLimit: 1}", "{HttpTokens: required, HttpPutResponseHopLimit: 2}",
                     "{HttpTokens: required}", "{HttpPutResponseHopLimit: 1}", "{}"):
             with self.subTest(bad):
-                self.finds("instance_metadata", "Machine", machines.replace(good, bad))
-        self.finds("instance_metadata", "Machine", machines.replace(f"        MetadataOptions: {good}\n", ""))
+                self.finds("instance_metadata", "Box", machines.replace(good, bad))
+        self.finds("instance_metadata", "Box", machines.replace(f"        MetadataOptions: {good}\n", ""))
         self.finds("instance_metadata", "Box", with_resources("  Box: {Type: AWS::EC2::Instance, Properties: {ImageId: ami-1}}"))
 
     def test_what_is_not_encrypted_is_found(self):
@@ -309,9 +396,10 @@ class Guard(unittest.TestCase):
                          "{Type: AWS::SQS::Queue, Properties: {SqsManagedSseEnabled: false}}", "{Type: AWS::SecretsManager::Secret}"):
             with self.subTest(resource):
                 self.finds("encryption", "Plain", with_resources(f"  Plain: {resource}"))
-        machines = with_resources(MACHINES, PARAMETERS)
-        self.finds("encryption", "Machine", machines.replace("Encrypted: true", "Encrypted: false"))
-        self.finds("encryption", "Machine", machines.replace(", Encrypted: true", ""))
+        disk = "Ebs: {VolumeSize: 30, Encrypted: true}"
+        for worse in ("Ebs: {VolumeSize: 30, Encrypted: false}", "Ebs: {VolumeSize: 30}"):
+            self.finds("encryption", "Box", with_resources(MACHINES.replace(disk, worse), PARAMETERS))
+        self.worse("encryption", "Machine", lambda t: properties(t, "Machine")["LaunchTemplateData"]["BlockDeviceMappings"][0]["Ebs"].pop("Encrypted"))
 
     def test_a_bucket_that_can_be_made_public_is_found(self):
         for key in ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"):

@@ -3,6 +3,7 @@
 #![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod node;
+mod own_arns;
 mod policy;
 mod rules;
 

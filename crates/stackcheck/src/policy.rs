@@ -59,6 +59,29 @@ pub(crate) fn statements(node: &Node) -> Vec<Statement<'_>> {
     found
 }
 
+/// The properties that hold a policy.
+const POLICIES: [&str; 5] =
+    ["AssumeRolePolicyDocument", "KeyPolicy", "PolicyDocument", "RepositoryPolicyText", "ResourcePolicy"];
+
+/// Returns what is under `node` and cannot be read, with the property that it belongs to: a policy that is not written out, or
+/// a statement without an effect.
+pub(crate) fn unread(node: &Node) -> Vec<(&'static str, &Node)> {
+    let mut found = Vec::new();
+    node.walk(&mut |node| {
+        for key in POLICIES {
+            for policy in node.get(key).map(Node::each).unwrap_or_default() {
+                match policy.get("Statement") {
+                    Some(list) => found.extend(
+                        list.each().into_iter().filter(|one| one.get("Effect").is_none()).map(|one| (key, one)),
+                    ),
+                    None => found.push((key, policy)),
+                }
+            }
+        }
+    });
+    found
+}
+
 /// Returns whether an action is one of those that a pattern with `*` and `?` names; both whatever their case, as in IAM.
 pub(crate) fn matches(pattern: &str, action: &str) -> bool {
     let (pattern, action) = (pattern.to_ascii_lowercase(), action.to_ascii_lowercase());

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::node::{self, Node, Unreadable};
-use crate::policy::{Statement, statements};
+use crate::own_arns::account_of;
+use crate::policy::{Statement, statements, unread};
 
 /// Something that a security team should not accept as it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -73,6 +74,8 @@ const CODE: [&str; 5] = [
     "AWS::Lambda::Function",
     "AWS::Serverless::Function",
 ];
+/// Policies that say who may, by their property.
+const LETS_IN: [&str; 4] = ["AssumeRolePolicyDocument", "KeyPolicy", "RepositoryPolicyText", "ResourcePolicy"];
 const WRITABLE_BY_ALL: [&str; 4] =
     ["BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"];
 
@@ -105,15 +108,18 @@ struct Check<'t> {
 
 impl<'t> Check<'t> {
     fn all(&mut self) {
-        if let Some(transform) = self.root.get("Transform") {
-            self.found(transform, "", Rule::NoCode, "a transform changes the template before anybody reads it");
-        }
+        self.transforms();
         self.switches();
         for (name, resource) in self.resources.entries() {
             let kind = resource.get("Type").and_then(Node::text).unwrap_or_default();
             self.code(name, resource, kind);
-            self.principals(name, resource);
-            self.assumed(name, resource, kind);
+            self.volumes(name, resource);
+            // The policy of a VPC endpoint can only take away.
+            if kind != "AWS::EC2::VPCEndpoint" {
+                self.readable(name, resource);
+                self.principals(name, resource);
+                self.assumed(name, resource, kind);
+            }
             match kind {
                 "AWS::IAM::Role" => self.boundary(name, resource),
                 "AWS::IAM::User" | "AWS::IAM::AccessKey" => {
@@ -138,6 +144,24 @@ impl<'t> Check<'t> {
         self.findings.insert(Finding { line: at.line, of: of.to_owned(), rule, reason: reason.into() });
     }
 
+    /// Finds every transform, however deep it stands.
+    fn transforms(&mut self) {
+        let reason = "a transform changes the template before anybody reads it";
+        if let Some(transform) = self.root.get("Transform") {
+            self.found(transform, "", Rule::NoCode, reason);
+        }
+        for (name, part) in self.root.entries().iter().filter(|(name, _)| name != "Resources") {
+            for transform in transforms(name, part) {
+                self.found(transform, "", Rule::NoCode, reason);
+            }
+        }
+        for (name, resource) in self.resources.entries() {
+            for transform in transforms(name, resource) {
+                self.found(transform, name, Rule::NoCode, reason);
+            }
+        }
+    }
+
     fn switches(&mut self) {
         for (name, switch) in self.root.get("Parameters").map(Node::entries).unwrap_or_default() {
             let default = switch.get("Default");
@@ -151,6 +175,14 @@ impl<'t> Check<'t> {
         if CODE.contains(&kind) || kind.starts_with("Custom::") {
             let at = resource.get("Type").unwrap_or(resource);
             self.found(at, name, Rule::NoCode, format!("a `{kind}` runs or brings what this template does not show"));
+        }
+    }
+
+    /// Finds policies and statements that are not written out, such as one given as a text.
+    fn readable(&mut self, name: &str, resource: &Node) {
+        for (key, policy) in unread(resource) {
+            let rule = if LETS_IN.contains(&key) { Rule::NoOutsidePrincipal } else { Rule::NoWildcardAssumeRole };
+            self.found(policy, name, rule, format!("`{key}` has to be written out, to be read"));
         }
     }
 
@@ -211,17 +243,14 @@ impl<'t> Check<'t> {
     fn is_own_parameter(&self, said: &str) -> bool {
         let name = said.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
         let pattern = name.and_then(|name| self.root.at(&["Parameters", name, "AllowedPattern"])?.text());
-        pattern.is_some_and(|pattern| {
-            let own = self.accounts.iter().any(|account| pattern.contains(&format!(":iam::{account}:")));
-            own && pattern.matches(":iam::").count() == 1 && pattern.starts_with('^') && pattern.ends_with('$')
-        })
+        pattern.is_some_and(|pattern| account_of(pattern).is_some_and(|account| self.accounts.contains(account)))
     }
 
     fn assumed(&mut self, name: &str, resource: &'t Node, kind: &str) {
         if kind == "AWS::IAM::ManagedPolicy" && self.is_ceiling(name, resource) {
             return;
         }
-        let limited = kind == "AWS::IAM::Role" && self.ceilings_of(resource).into_iter().any(limits_assume_role);
+        let limited = kind == "AWS::IAM::Role" && self.is_held(resource, limits_assume_role);
         for statement in statements(resource).into_iter().filter(|statement| statement.allows()) {
             if !statement.is_about("sts:AssumeRole") || limited {
                 continue;
@@ -256,10 +285,23 @@ impl<'t> Check<'t> {
         !attached && !roles().any(lists) && roles().any(bounds)
     }
 
-    /// Returns the managed policies of the template that are the boundary of a role, in whatever case.
-    fn ceilings_of(&self, role: &Node) -> Vec<&'t Node> {
-        let said = role.at(&["Properties", "PermissionsBoundary"]).map(Node::each).unwrap_or_default();
-        said.into_iter().filter_map(|boundary| self.ceiling(boundary)).collect()
+    /// Returns whether a role has a boundary that does something in every case. What the customer's own does nobody knows
+    /// here: a policy of the template that the role lists has to do it then.
+    fn is_held(&self, role: &Node, does: impl Fn(&Node) -> bool + Copy) -> bool {
+        let boundary = role.at(&["Properties", "PermissionsBoundary"]);
+        let sides = boundary.map(Node::each).unwrap_or_default();
+        !sides.is_empty()
+            && !boundary.is_some_and(Node::may_be_nothing)
+            && sides.into_iter().all(|side| match self.ceiling(side) {
+                Some(policy) => does(policy),
+                None => self.is_own_parameter(&side.said()) && self.lists(role, does),
+            })
+    }
+
+    /// Returns whether a role lists a policy of the template that does something.
+    fn lists(&self, role: &Node, does: impl Fn(&Node) -> bool) -> bool {
+        let listed = role.at(&["Properties", "ManagedPolicyArns"]).map(Node::each).unwrap_or_default();
+        listed.into_iter().filter_map(|one| self.ceiling(one)).any(does)
     }
 
     fn ceiling(&self, boundary: &Node) -> Option<&'t Node> {
@@ -271,10 +313,11 @@ impl<'t> Check<'t> {
 
     fn boundary(&mut self, name: &str, role: &'t Node) {
         let boundary = role.at(&["Properties", "PermissionsBoundary"]);
+        let mut left_alone = boundary.is_none_or(Node::may_be_nothing);
         for one in boundary.map(Node::each).unwrap_or_default() {
             match self.ceiling(one) {
-                // One that the customer names is the customer's business.
-                None if self.is_own_parameter(&one.said()) => {}
+                // One that the customer names is the customer's business; ours is listed then.
+                None if self.is_own_parameter(&one.said()) => left_alone |= !self.lists(role, keeps_boundaries),
                 None => {
                     let reason = format!("the boundary `{}` is not in this template, to be read", one.said());
                     self.found(one, name, Rule::Boundary, reason);
@@ -287,11 +330,11 @@ impl<'t> Check<'t> {
             }
         }
         // One without is as mighty as its policies: they have to name every action, and none of IAM.
-        if boundary.is_none_or(Node::may_be_nothing) {
+        if left_alone {
             let wide = statements(role).into_iter().filter(|statement| statement.allows()).any(is_wide);
             let managed = role.at(&["Properties", "ManagedPolicyArns"]).is_some_and(|list| !list.each().is_empty());
             if wide || managed {
-                let reason = "it has no boundary, and its policies do not name all that it may do";
+                let reason = "no boundary of this template holds it, and its policies do not name all that it may do";
                 self.found(role, name, Rule::Boundary, reason);
             }
         }
@@ -358,6 +401,20 @@ impl<'t> Check<'t> {
         }
     }
 
+    /// Finds volumes that a machine gets without encryption.
+    fn volumes(&mut self, name: &str, resource: &Node) {
+        let mut volumes = Vec::new();
+        resource.walk(&mut |node| {
+            let mappings = node.get("BlockDeviceMappings").map(Node::each).unwrap_or_default();
+            volumes.extend(mappings.into_iter().filter_map(|mapping| mapping.get("Ebs")));
+        });
+        for volume in volumes.into_iter().flat_map(Node::each) {
+            if volume.get("Encrypted").and_then(Node::text) != Some("true") {
+                self.found(volume, name, Rule::Encryption, "this volume is not encrypted");
+            }
+        }
+    }
+
     fn encrypted(&mut self, name: &str, resource: &Node, kind: &str) {
         let says = |key: &str| resource.at(&["Properties", key]).map(Node::said);
         let is = match kind {
@@ -373,6 +430,13 @@ impl<'t> Check<'t> {
             self.found(resource, name, Rule::Encryption, format!("this `{kind}` is not encrypted"));
         }
     }
+}
+
+/// Returns the transforms in and below a value, and the value itself when its name says so.
+fn transforms<'n>(name: &str, value: &'n Node) -> Vec<&'n Node> {
+    let mut found: Vec<&Node> = (name == "Fn::Transform").then_some(value).into_iter().collect();
+    value.walk(&mut |node| found.extend(node.get("Fn::Transform")));
+    found
 }
 
 /// Returns whether a statement grants what it does not name.
