@@ -91,6 +91,12 @@ class Env:
         [(function, value)] = node.items()
         if function == "Fn::Not":
             return not self._truth(value[0])
+        if function == "Fn::And":
+            return all([self._truth(one) for one in value])
+        if function == "Fn::Or":
+            return any([self._truth(one) for one in value])
+        if function == "Condition":
+            return self.holds(value)
         if function == "Fn::Equals":
             left, right = (self._said(side) for side in value)
             return left == right

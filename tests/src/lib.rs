@@ -5,5 +5,6 @@ pub mod fast_sqs;
 pub mod harness;
 pub mod http;
 pub mod proxy;
+pub mod stacks;
 pub mod stage;
 pub mod tamper;

@@ -223,7 +223,11 @@ pub(crate) fn granted(
     for (at, policy) in policies.iter().enumerate() {
         match policy {
             RolePolicy::Managed(name) => {
-                managed.push_str(&format!("\n        - {}", quoted(&format!("arn:aws:iam::aws:policy/{name}"))));
+                let line = format!("\n        - {}", quoted(&format!("arn:aws:iam::aws:policy/{name}")));
+                // CloudFormation takes no role that lists one twice.
+                if !managed.contains(&line) {
+                    managed.push_str(&line);
+                }
             }
             RolePolicy::Inline { name, document } => inline.push(json!({
                 "PolicyName": policy_name(name, at),

@@ -117,6 +117,20 @@ async fn a_placeholder_in_a_vendors_policy_stays_a_text() {
 }
 
 #[tokio::test]
+async fn a_managed_policy_that_is_asked_for_twice_is_listed_once() {
+    let mut world = World::with_app().await;
+    world.create().await;
+    world.run().await;
+    let mut version = app::document();
+    version.roles[0].policies.extend(["JobFunction", "JobFunction"].map(|name| RolePolicy::Managed(name.into())));
+    world.sync(&version).await;
+
+    let template = world.render_stack().render(&globex(), None).await.unwrap().template;
+
+    assert_eq!(template.matches("policy/JobFunction\"").count(), 1);
+}
+
+#[tokio::test]
 async fn a_policy_that_is_no_json_is_refused_by_role() {
     for bad in ["{", "{{ .nuon.install.id }}", "{{ if }}"] {
         let why = unsynced(&with_policy(bad)).await;

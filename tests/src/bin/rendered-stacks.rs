@@ -1,0 +1,79 @@
+//! Writes the install stacks of real apps and of generated ones into a folder, and ends with an error when one is not the same
+//! bytes twice; or checks templates as `freehold install verify-template` does, one JSON document a line.
+
+use std::io::{BufRead, stdin};
+use std::path::PathBuf;
+use std::{fs, io};
+
+use anyhow::ensure;
+use clap::{Parser, Subcommand};
+use freehold_stackcheck::check;
+use freehold_tests::harness::cloud::skip;
+use freehold_tests::stacks::{Case, generated, real_apps, real_apps_are_here};
+
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Renders each app's stack twice, into `<out>/<app>.yaml`.
+    Render {
+        #[arg(long)]
+        out: PathBuf,
+        /// How many apps are made up.
+        #[arg(long, default_value_t = 10)]
+        generated: u64,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// How many of the real ones.
+        #[arg(long, default_value_t = usize::MAX)]
+        real: usize,
+    },
+    /// Prints, for each line of the input, what is wrong with the template in it; an empty line for nothing.
+    Check,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().what {
+        What::Render { out, generated, seed, real } => render(&out, generated, seed, real),
+        What::Check => stdin().lock().lines().try_for_each(|line| checked(&line?)),
+    }
+}
+
+fn render(out: &PathBuf, apps: u64, seed: u64, real: usize) -> anyhow::Result<()> {
+    fs::create_dir_all(out)?;
+    let mut cases: Vec<Case> = Vec::new();
+    if real_apps_are_here() {
+        cases.extend(real_apps()?.into_iter().take(real));
+    } else {
+        skip("stacks of real apps", "no real app configs beside the project")?;
+    }
+    for number in 0..apps {
+        cases.push(generated(seed, number)?);
+    }
+    let mut written = 0;
+    for case in &cases {
+        match case.rendered()? {
+            Ok(template) => {
+                fs::write(out.join(format!("{}.yaml", case.name)), template)?;
+                written += 1;
+            }
+            Err(refused) if case.name.starts_with("made-") => return Err(refused.into()),
+            Err(refused) => eprintln!("no stack for `{}`: {refused}", case.name),
+        }
+    }
+    ensure!(written > 0, "there is no template");
+    eprintln!("{written} templates, each rendered twice to the same bytes; seed {seed}");
+    Ok(())
+}
+
+fn checked(template: &str) -> anyhow::Result<()> {
+    let found = check(template).map_err(|unreadable| io::Error::other(unreadable.to_string()))?;
+    let said: Vec<String> =
+        found.iter().map(|one| format!("{}: {}: {}", one.rule.word(), one.of, one.reason)).collect();
+    println!("{}", said.join("; "));
+    Ok(())
+}
