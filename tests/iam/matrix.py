@@ -148,7 +148,7 @@ def changing(of, name, key, at, kind):
 
 MODES = {"provision", "maintenance", "deprovision", "bare-mode", "base-alone", "off-mode", "old-session"}
 # Whose decisions a statement can change: kinds of principals by who has the policy, kinds of resources by whose policy it is.
-HOLDERS = {**{f"{logical}Role": {kind} for kind, logical in world.ROLES.items()}, "RunnerRole": {"runner"}, "Base": MODES, "Limits": MODES, "Boundary": MODES}
+HOLDERS = {**{f"{logical}Role": {kind} for kind, logical in world.ROLES.items()}, "RunnerRole": {"runner"}, "LogDelivery": {f"{name}-machine" for name in templates.DEFINITIONS}, "Base": MODES, "Limits": MODES, "Boundary": MODES}
 OWNERS = {"BuildQueuePolicy": {"build-queue"}, "Repository": {"registry"}, "SigningKey": {"root-key"}, "Key": {"key"}}
 
 

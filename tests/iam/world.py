@@ -134,8 +134,10 @@ class World:
         resources = self.tenant_template["Resources"]
         for kind, logical in ROLES.items():
             properties = env.resolve(resources[f"{logical}Role"]["Properties"])
+            listed = resources[f"{logical}Role"]["Properties"].get("ManagedPolicyArns", [])
+            managed = [env.resolve(resources[one["Ref"]]["Properties"]["PolicyDocument"]) for one in listed if one.get("Ref") in resources]
             self._principal(f"{name}/{kind}", kind, account, properties["RoleName"], t, None,
-                            [policy["PolicyDocument"] for policy in properties["Policies"]])
+                            [policy["PolicyDocument"] for policy in properties["Policies"]] + managed)
             of = "function-role" if kind in templates.FUNCTIONS else "build-role" if kind == "build-runner" else "machine-role"
             self._resource(f"{name}/{kind}-role", of, f"arn:aws:iam::{account}:role/{properties['RoleName']}", account, t, None,
                            [("sts:AssumeRole", {}), ("sts:TagSession", {})], properties["AssumeRolePolicyDocument"])
@@ -220,7 +222,7 @@ class World:
                  "RunnerPrincipal": f"arn:aws:iam::{customer}:role/host" if i == 1 else ""}
         switches = ("EnableProvision", "EnableMaintenance", "EnableDeprovision")
         env = Env(template, customer, {**given, **dict.fromkeys(switches, "true")})
-        off = Env(template, customer, {**given, **dict.fromkeys(switches, "false")})
+        off = Env(template, customer, {**given, **dict.fromkeys(switches, "false"), "EnableRunner": "false"})
         resources = template["Resources"]
         boundary = env.resolve(resources["Boundary"]["Properties"]["PolicyDocument"])
         base, taken = (env.resolve(resources[name]["Properties"]["PolicyDocument"]) for name in ("Base", "Limits"))
@@ -236,8 +238,15 @@ class World:
                            properties["AssumeRolePolicyDocument"])
             self._resource(f"{install}/{kind}-role-to-change", "stack-role", env.attribute(logical, "Arn"), customer, t, i,
                            [("iam:PassRole", {}), ("iam:PutRolePolicy", {}), ("iam:SimulatePrincipalPolicy", {})])
+            left_open = {"Version": "2012-10-17", "Statement": [
+                {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{customer}:root"}, "Action": "sts:*"}]}
             if kind == "runner":
+                if i == 1:
+                    self._resource(f"{install}/off-runner-role", "off-mode-role", env.attribute(logical, "Arn"), customer, t, i,
+                                   [("sts:AssumeRole", {})], off.resolve(resources[logical]["Properties"]["AssumeRolePolicyDocument"]))
                 continue
+            self._resource(f"{install}/{kind}-role-left-open", "open-mode-role", env.attribute(logical, "Arn"), customer, t, i,
+                           [("sts:AssumeRole", {}), ("sts:TagSession", {})], left_open)
             self._principal(f"{install}/bare-{kind}", "bare-mode", customer, role, t, i, [base, taken], limits)
             # Switched off: with what the vendor wrote and what every mode has, but for what takes it away.
             nothing = off.resolve(resources["Limits"]["Properties"]["PolicyDocument"])
@@ -256,6 +265,12 @@ class World:
                        [("ec2:TerminateInstances", mark), ("ec2:ModifyInstanceAttribute", mark)])
         self._resource(f"{install}/group", "runner-group", f"arn:aws:autoscaling:{REGION}:{customer}:{group}/fh-{install}-runner", customer, t, i,
                        [("autoscaling:UpdateAutoScalingGroup", mark), ("autoscaling:CompleteLifecycleAction", mark)])
+        # As if the vendor's side let everything in: what is left is what the runner's own policy says.
+        everything = [(f"sqs:{action}", {}) for action in ("SendMessage", "ReceiveMessage", "PurgeQueue")]
+        for kind, arn in (("orders", orders), ("reports", reports)):
+            open_to_all = {"Version": "2012-10-17", "Statement": [
+                {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{customer}:root"}, "Action": "sqs:*", "Resource": arn}]}
+            self._resource(f"{install}/{kind}-left-open", f"open-{kind}", arn, tenant_account, t, i, everything, open_to_all)
         self._elsewhere(install, customer, t, i)
         limit = {"iam:PermissionsBoundary": env.reference("Boundary")}
         own = f"arn:aws:iam::{customer}:role/{install}-own"
@@ -270,7 +285,8 @@ class World:
         bucket = env.attribute("Bucket", "Arn")
         self._resource(f"{install}/audit", "audit", f"{bucket}/audit/1", customer, t, i, [("s3:PutObject", {}), ("s3:DeleteObject", {})])
         self._resource(f"{install}/bucket", "bucket", bucket, customer, t, i, [("s3:PutBucketPolicy", {})])
-        self._resource(f"{install}/audit-list", "audit-list", bucket, customer, t, i, [("s3:ListBucket", {"s3:prefix": "audit/x"})])
+        self._resource(f"{install}/audit-list", "audit-list", bucket, customer, t, i, [
+            ("s3:ListBucket", {"s3:prefix": "audit/x"}), ("s3:ListBucketVersions", {"s3:prefix": "audit/x"})])
         self._resource(f"{install}/state-list", "state-list", bucket, customer, t, i, [
             ("s3:ListBucket", {"s3:prefix": "terraform/x"}), ("s3:ListBucketVersions", {"s3:prefix": "terraform/x"})])
         self._resource(f"{install}/other-list", "other-list", bucket, customer, t, i, [("s3:ListBucket", {"s3:prefix": "x"})])
@@ -308,7 +324,7 @@ class World:
         self._resource(f"{of}/their-key", where, f"arn:aws:kms:{REGION}:{account}:key/theirs", account, t, i,
                        [("kms:Decrypt", {}), ("kms:Sign", {}), ("kms:GetPublicKey", {})], own)
         self._resource(f"{of}/their-buckets-state", where, "arn:aws:s3:::theirs-{}".format(account), account, t, i,
-                       [("s3:ListBucket", {"s3:prefix": "terraform/x"})])
+                       [("s3:ListBucket", {"s3:prefix": "terraform/x"}), ("s3:ListBucket", {"s3:prefix": "audit/x"})])
         trust = {"Version": "2012-10-17", "Statement": [
             {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Action": "sts:AssumeRole"}]}
         arn = f"arn:aws:iam::{account}:role/theirs"
@@ -373,6 +389,7 @@ ALLOWED = {
         **ROWS, "rows": {READ, WRITE, "dynamodb:DeleteTable"}, "tokens": {READ}, "grant-rows": {WRITE},
         **dict.fromkeys(("reports", "dispatch-queue", "grants-queue", "orders"), {SEND, RECEIVE, "sqs:PurgeQueue", SET, "sqs:DeleteQueue"}),
         "build-queue": {"sqs:PurgeQueue", SET, "sqs:DeleteQueue"}, "tokens-given-back": {WRITE},
+        **dict.fromkeys(("open-orders", "open-reports"), {SEND, RECEIVE, "sqs:PurgeQueue"}),
         "source-role": {"sts:AssumeRole", "sts:TagSession"}, "other-source": {"sts:AssumeRole"}, "registry": {PULL, "ecr:BatchDeleteImage", "ecr:DeleteRepository"},
         "root-key": {"kms:ScheduleKeyDeletion"}, "versions": {OBJECT, "s3:DeleteObject"}, "sources": {OBJECT, "s3:DeleteObject"},
         "machine": {"states:StartExecution", "states:DeleteStateMachine"}, "execution": {"states:DescribeExecution", "states:StopExecution"},
@@ -380,19 +397,21 @@ ALLOWED = {
         **{f"function-{name}": {"lambda:InvokeFunction", "lambda:UpdateFunctionCode"} for name in templates.FUNCTIONS},
         "build-enrolment": {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"}, "vendor-bucket": {"s3:ListBucket", "s3:DeleteBucket"},
         "vendor-elsewhere": ELSEWHERE, "vendor-role": {"sts:AssumeRole", "iam:PassRole", "iam:PutRolePolicy", SIMULATE}},
-    "runner": {"stack": {"cloudformation:DescribeStacks"}, "runner-group": {"autoscaling:CompleteLifecycleAction"}, "audit-list": {"s3:ListBucket"}, "orders": {RECEIVE}, "reports": {SEND}, "mode-role": {"sts:AssumeRole"}, "audit": {"s3:PutObject"}, "plans": {"s3:PutObject"},
+    "runner": {"open-orders": {RECEIVE}, "open-reports": {SEND}, "open-mode-role": {"sts:AssumeRole"}, "stack": {"cloudformation:DescribeStacks"}, "runner-group": {"autoscaling:CompleteLifecycleAction"}, "audit-list": {"s3:ListBucket"}, "orders": {RECEIVE}, "reports": {SEND}, "mode-role": {"sts:AssumeRole"}, "audit": {"s3:PutObject"}, "plans": {"s3:PutObject"},
                "repository": {PUSH, PULL}, "key": {"kms:Decrypt"}, "secret": {"secretsmanager:GetSecretValue"}},
     "bare-mode": MODE, "base-alone": MODE, "off-mode": {}, "old-session": {},
-    "mighty-runner": {"mode-role": {"sts:AssumeRole"}, "their-role": {"sts:AssumeRole"}},
-    "host": {"runner-role-elsewhere": {"sts:AssumeRole"}, "their-role": {"sts:AssumeRole"}}, "host-of-nothing": {"their-role": {"sts:AssumeRole"}},
+    "mighty-runner": {"open-mode-role": {"sts:AssumeRole", "sts:TagSession"}, "mode-role": {"sts:AssumeRole"}, "their-role": {"sts:AssumeRole"}},
+    "host": {"open-mode-role": {"sts:AssumeRole", "sts:TagSession"}, "runner-role-elsewhere": {"sts:AssumeRole"}, "their-role": {"sts:AssumeRole"}}, "host-of-nothing": {"open-mode-role": {"sts:AssumeRole", "sts:TagSession"}, "their-role": {"sts:AssumeRole"}},
     # A vendor's policies may say everything: what is left is what the boundary leaves.
     **dict.fromkeys(("provision", "maintenance", "deprovision"), {
         **MODE, "plans": {"s3:PutObject", "s3:DeleteObject"}, "state-list": {"s3:ListBucket", "s3:ListBucketVersions"},
-        **dict.fromkeys(("audit-list", "other-list"), {"s3:ListBucket"}), "elsewhere": ELSEWHERE, "their-role": {SIMULATE},
+        "audit-list": {"s3:ListBucket", "s3:ListBucketVersions"}, "other-list": {"s3:ListBucket"}, "elsewhere": ELSEWHERE, "their-role": {SIMULATE},
+        **dict.fromkeys(("open-orders", "open-reports"), {SEND, RECEIVE, "sqs:PurgeQueue"}), "open-mode-role": {"sts:TagSession"},
         "own-role": {"iam:CreateRole", "iam:PassRole"}, "stack": {"cloudformation:DescribeStacks"}}),
     # The account is the customer's: what is in it is theirs. The runner's role and its modes are not taken by them.
     **dict.fromkeys(("admin", "other", "former-runner"), {
-        **dict.fromkeys(("audit-list", "other-list"), {"s3:ListBucket"}), "state-list": {"s3:ListBucket", "s3:ListBucketVersions"},
+        "audit-list": {"s3:ListBucket", "s3:ListBucketVersions"}, "other-list": {"s3:ListBucket"}, "state-list": {"s3:ListBucket", "s3:ListBucketVersions"},
+        **dict.fromkeys(("open-orders", "open-reports"), {SEND, RECEIVE, "sqs:PurgeQueue"}), "open-mode-role": {"sts:AssumeRole", "sts:TagSession"},
         "audit": {"s3:PutObject", "s3:DeleteObject"}, "state": {OBJECT, "s3:PutObject", "s3:PutObjectTagging"}, "bucket": {"s3:PutBucketPolicy"},
         "plans": {"s3:PutObject", "s3:DeleteObject"}, "repository": {PUSH, PULL, "ecr:DeleteRepository"},
         "key": {"kms:Decrypt", "kms:PutKeyPolicy"}, "secret": {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"},
@@ -408,6 +427,9 @@ for _name in templates.FUNCTIONS:
     ALLOWED[_name] = {**ALLOWED[_name], f"log-of-{_name}": {"logs:PutLogEvents"}}
 for _name in ("api", "sweep"):
     ALLOWED[_name]["machine"] = {"states:StartExecution"}
+for _name in ("dispatch-job", "grant-artifact"):
+    ALLOWED[_name]["open-orders"] = {SEND}
+ALLOWED["build-runner"]["open-reports"], ALLOWED["accept-report"]["open-reports"] = {SEND}, {RECEIVE}
 ALLOWED["sweep"]["execution"] = {"states:DescribeExecution"}
 ALLOWED["api"]["vendor-bucket"] = {"s3:ListBucket"}
 ALLOWED["build-runner"]["build-enrolment"] = {"secretsmanager:GetSecretValue"}
