@@ -45,22 +45,11 @@ impl CreateInstalls {
         check_given(&version.document, &request.inputs)?;
         crate::render_stack::check(&version.document)?;
         let now = self.clock.now();
+        let serves = Serves::App { app: request.app.clone(), version: None };
+        let (account, region) = (request.account.clone(), request.region.clone());
         let fresh = Install {
-            id: id.clone(),
-            serves: Serves::App { app: request.app.clone(), version: None },
-            account: request.account.clone(),
-            region: request.region.clone(),
-            created_at: now,
-            enrolment_key: request.enrolment_key.clone(),
             inputs: merged(&BTreeMap::new(), &request.inputs),
-            answers: BTreeMap::new(),
-            accepted_contract: None,
-            orders_queue_url: None,
-            runner: None,
-            retired: BTreeSet::new(),
-            live: None,
-            next_serial: 1,
-            disabled: None,
+            ..Install::new(id.clone(), serves, account, region, now, request.enrolment_key.clone())
         };
         let (install, serial) = fresh.begin(&workflow_id, true)?;
         let new = NewWorkflow {

@@ -1,6 +1,6 @@
 //! Fills the install stack's template: the same install and app version give the same bytes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freehold_domain::deployable::undeployable;
@@ -173,23 +173,8 @@ fn example(version: &AppVersion) -> Result<(Place, Install), IdError> {
     };
     let given = version.inputs.iter().filter(|input| !input.customer && input.default.is_none());
     let inputs = given.map(|input| (input.name.clone(), Value::from("example"))).collect();
-    let install = Install {
-        id,
-        account,
-        region,
-        serves: Serves::App { app: version.app.clone(), version: None },
-        created_at: Timestamp::default(),
-        enrolment_key: key,
-        inputs,
-        answers: BTreeMap::new(),
-        accepted_contract: None,
-        orders_queue_url: None,
-        runner: None,
-        retired: BTreeSet::new(),
-        live: None,
-        next_serial: 1,
-        disabled: None,
-    };
+    let serves = Serves::App { app: version.app.clone(), version: None };
+    let install = Install { inputs, ..Install::new(id, serves, account, region, Timestamp::default(), key) };
     Ok((place, install))
 }
 

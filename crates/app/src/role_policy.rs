@@ -84,7 +84,6 @@ fn referring(value: Value, version: &AppVersion) -> Result<Value, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
 
     use freehold_domain::install::Serves;
     use freehold_protocol::Timestamp;
@@ -105,23 +104,10 @@ mod tests {
     }
 
     fn install() -> Install {
-        Install {
-            id: "globex".parse().unwrap(),
-            account: "222222222222".parse().unwrap(),
-            region: "eu-west-1".to_owned(),
-            serves: Serves::App { app: "demo".parse().unwrap(), version: None },
-            created_at: Timestamp::default(),
-            enrolment_key: ed25519_dalek::SigningKey::from_bytes(&[1; 32]).verifying_key().into(),
-            inputs: BTreeMap::new(),
-            answers: BTreeMap::new(),
-            accepted_contract: None,
-            orders_queue_url: None,
-            runner: None,
-            retired: BTreeSet::new(),
-            live: None,
-            next_serial: 1,
-            disabled: None,
-        }
+        let serves = Serves::App { app: "demo".parse().unwrap(), version: None };
+        let (id, account) = ("globex".parse().unwrap(), "222222222222".parse().unwrap());
+        let key = ed25519_dalek::SigningKey::from_bytes(&[1; 32]).verifying_key().into();
+        Install::new(id, serves, account, "eu-west-1".to_owned(), Timestamp::default(), key)
     }
 
     fn rendered(text: &str) -> Result<Value, String> {

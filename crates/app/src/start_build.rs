@@ -1,6 +1,6 @@
 //! Starts the builds that an app version has no artifact for; registers the runner that makes them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
@@ -52,23 +52,11 @@ impl StartBuilds {
             let known: Option<Stored<Install>> = load(&*self.store, &install_key(&id)).await?;
             let mut install = match &known {
                 Some(known) => known.value.clone(),
-                None => Install {
-                    id: id.clone(),
-                    serves: Serves::Builds,
-                    account: self.account.clone(),
-                    region: self.region.clone(),
-                    created_at: self.clock.now(),
-                    enrolment_key: request.enrolment_key.clone(),
-                    inputs: BTreeMap::new(),
-                    answers: BTreeMap::new(),
-                    accepted_contract: None,
-                    orders_queue_url: None,
-                    runner: None,
-                    retired: BTreeSet::new(),
-                    live: None,
-                    next_serial: 1,
-                    disabled: None,
-                },
+                None => {
+                    let (account, region) = (self.account.clone(), self.region.clone());
+                    let key = request.enrolment_key.clone();
+                    Install::new(id.clone(), Serves::Builds, account, region, self.clock.now(), key)
+                }
             };
             install.enrolment_key = request.enrolment_key.clone();
             install.orders_queue_url = Some(self.build_queue_url.clone());

@@ -110,6 +110,34 @@ pub enum HelloStep {
 }
 
 impl Install {
+    /// Returns an install of which nothing is known yet but what it is for, where it is, and whose secret enrols its runner.
+    pub fn new(
+        id: InstallId,
+        serves: Serves,
+        account: AccountId,
+        region: String,
+        created_at: Timestamp,
+        enrolment_key: PublicKey,
+    ) -> Self {
+        Self {
+            id,
+            serves,
+            account,
+            region,
+            created_at,
+            enrolment_key,
+            inputs: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            accepted_contract: None,
+            orders_queue_url: None,
+            runner: None,
+            retired: BTreeSet::new(),
+            live: None,
+            next_serial: 1,
+            disabled: None,
+        }
+    }
+
     /// Returns the version that it is at, once it is at one.
     pub const fn version(&self) -> Option<&Digest> {
         match &self.serves {
@@ -222,23 +250,9 @@ mod tests {
     use super::*;
 
     fn install() -> Install {
-        Install {
-            id: "globex".parse().unwrap(),
-            serves: Serves::App { app: "demo".parse().unwrap(), version: None },
-            account: "222222222222".parse().unwrap(),
-            region: "eu-west-1".into(),
-            created_at: Timestamp::default(),
-            enrolment_key: key(9),
-            inputs: BTreeMap::new(),
-            answers: BTreeMap::new(),
-            accepted_contract: None,
-            orders_queue_url: None,
-            runner: None,
-            retired: BTreeSet::new(),
-            live: None,
-            next_serial: 1,
-            disabled: None,
-        }
+        let serves = Serves::App { app: "demo".parse().unwrap(), version: None };
+        let (id, account) = ("globex".parse().unwrap(), "222222222222".parse().unwrap());
+        Install::new(id, serves, account, "eu-west-1".into(), Timestamp::default(), key(9))
     }
 
     fn key(seed: u8) -> PublicKey {

@@ -3,8 +3,6 @@
 mod generated;
 mod real;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use anyhow::ensure;
 use freehold_app::AppError;
 use freehold_app::render_stack::{Place, RunnerProgram, template};
@@ -45,23 +43,9 @@ impl Case {
 }
 
 fn install(version: &AppVersion) -> anyhow::Result<Install> {
-    Ok(Install {
-        id: "globex".parse()?,
-        account: "222222222222".parse()?,
-        region: "eu-west-1".to_owned(),
-        serves: Serves::App { app: version.app.clone(), version: None },
-        created_at: Timestamp::from_millis(0),
-        enrolment_key: key(),
-        inputs: BTreeMap::new(),
-        answers: BTreeMap::new(),
-        orders_queue_url: None,
-        runner: None,
-        retired: BTreeSet::new(),
-        live: None,
-        next_serial: 1,
-        disabled: None,
-        accepted_contract: None,
-    })
+    let serves = Serves::App { app: version.app.clone(), version: None };
+    let (id, account) = ("globex".parse()?, "222222222222".parse()?);
+    Ok(Install::new(id, serves, account, "eu-west-1".to_owned(), Timestamp::from_millis(0), key()))
 }
 
 fn place(region: &str, runner: Option<RunnerProgram>) -> anyhow::Result<Place> {
