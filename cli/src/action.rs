@@ -1,7 +1,7 @@
 //! `freehold action`: runs an action of an install.
 
 use clap::{Args, Subcommand};
-use freehold_protocol::api::{RunAction, WorkflowStarted};
+use freehold_protocol::api::{RunActionRequest, WorkflowStarted};
 use freehold_protocol::{ActionName, InstallId};
 
 use crate::api::follow;
@@ -34,7 +34,7 @@ impl ActionCommand {
         let Self::Run(args) = self;
         let api = context.api().await?;
         let path = ["v1", "installs", args.install.as_str(), "actions", args.action.as_str(), "runs"];
-        let started: WorkflowStarted = api.post(&path, &RunAction { role: args.role }).await?;
+        let started: WorkflowStarted = api.post(&path, &RunActionRequest { role: args.role }).await?;
         let subject = format!("action `{}` of `{}`", args.action, args.install);
         follow(&api, context.out, &started.workflow, &subject, !args.no_wait).await
     }

@@ -5,9 +5,7 @@ use clap_complete::Shell;
 
 use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
-use crate::{
-    action, app, artifact, build, contract, deploy, doctor, install, job, lineage, registry, release, tenant, workflow,
-};
+use crate::{action, app, artifact, build, contract, deploy, doctor, install, job, lineage, release, tenant, workflow};
 
 const EXAMPLES: &str = "\
 From nothing to a running install:
@@ -64,9 +62,6 @@ enum Command {
     /// What builds have made.
     #[command(subcommand)]
     Artifact(artifact::ArtifactCommand),
-    /// Where artifacts are kept.
-    #[command(subcommand)]
-    Registry(registry::RegistryCommand),
     Lineage(Box<lineage::LineageArgs>),
     Doctor(doctor::Doctor),
     /// Print a shell completion script.
@@ -107,7 +102,6 @@ impl Cli {
             Command::Release(command) => command.run(&context).await,
             Command::Contract(command) => command.run(&context).await,
             Command::Artifact(command) => command.run(&context).await,
-            Command::Registry(command) => command.run(&context).await,
             Command::Lineage(command) => command.run(&context).await,
             Command::Doctor(command) => command.run(&context).await,
             Command::Completions { shell } => {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use freehold_protocol::AppName;
-use freehold_protocol::api::{BuildStarted, BuildView, StartBuild};
+use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView};
 use serde::Serialize;
 
 use crate::api::{Api, has_ended, patiently, verdict, watch};
@@ -50,7 +50,7 @@ impl Build {
         };
         let path = ["v1", "apps", self.app.as_str(), "builds"];
         let progress = Progress::start();
-        let request = StartBuild { version };
+        let request = BuildComponentsRequest { version };
         let mut started: BuildStarted = patiently(&progress, async || api.post(&path, &request).await).await?;
         for one in &started.left_out {
             progress.say(&format!("left out: component `{}` {}, which is not built here yet", one.component, one.why));

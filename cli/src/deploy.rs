@@ -1,7 +1,7 @@
 //! `freehold deploy`: brings an install to a version and its inputs.
 
 use clap::Args;
-use freehold_protocol::api::{InstallView, StartDeploy, WorkflowStarted};
+use freehold_protocol::api::{DeployComponentsRequest, InstallView, WorkflowStarted};
 use freehold_protocol::{ComponentName, InstallId, ReleaseName};
 
 use crate::api::{Api, follow};
@@ -56,7 +56,7 @@ impl Deploy {
             Some(name) => Some(name.resolve(&api, &self.app(&api).await?).await?),
         };
         let (components, release, role) = (self.components.clone(), self.release.clone(), self.role.clone());
-        let body = StartDeploy { version, release, inputs, components, all: self.all, role };
+        let body = DeployComponentsRequest { version, release, inputs, components, all: self.all, role };
         let path = ["v1", "installs", self.install.as_str(), "deploys"];
         let started: WorkflowStarted = api.post(&path, &body).await?;
         let subject = format!("deploy of `{}`", self.install);

@@ -19,7 +19,6 @@ mod job;
 mod lineage;
 mod output;
 mod progress;
-mod registry;
 mod release;
 mod runner_config;
 mod secret;

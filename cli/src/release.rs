@@ -1,7 +1,7 @@
 //! `freehold release`: a version and its artifacts, fixed under a name.
 
 use clap::{Args, Subcommand};
-use freehold_protocol::api::{CreateRelease, ReleaseView};
+use freehold_protocol::api::{CreateReleaseRequest, ReleaseView};
 use freehold_protocol::{AppName, ReleaseName};
 
 use crate::app::VersionName;
@@ -51,7 +51,7 @@ impl ReleaseCommand {
                     Some(name) => Some(name.resolve(&api, &args.app).await?),
                     None => None,
                 };
-                let request = CreateRelease { name: args.name, version };
+                let request = CreateReleaseRequest { name: args.name, version };
                 let view: ReleaseView = api.post(&["v1", "apps", args.app.as_str(), "releases"], &request).await?;
                 context.out.show(&view, |view| {
                     format!("{}\n\nnext: freehold deploy INSTALL --release {}", render(view, context.out), view.name)

@@ -14,7 +14,7 @@ const FUNCTIONS: [&str; 9] = [
     "grant-artifact",
     "finish-workflow",
     "sweep",
-    "tend-registry",
+    "prune-artifacts",
 ];
 
 /// A local cloud that ends with this test's process.

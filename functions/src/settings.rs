@@ -7,7 +7,7 @@ use freehold_app::versions::Versions;
 use freehold_aws::config::{SdkConfig, SystemClock, sdk_config};
 use freehold_aws::objects::S3Objects;
 use freehold_aws::queue::SqsOutbox;
-use freehold_aws::registry::{EcrCare, EcrRegistry};
+use freehold_aws::registry::{EcrRegistry, EcrRemover};
 use freehold_aws::signer::KmsSigner;
 use freehold_aws::store::DynamoStore;
 use freehold_aws::workflow::{SfnCallbacks, SfnMachines};
@@ -94,8 +94,8 @@ impl Settings {
     ///
     /// # Errors
     /// When the repository is not set.
-    pub fn registry_care(&self) -> Result<Arc<EcrCare>, Error> {
-        Ok(Arc::new(EcrCare::new(&self.sdk, variable("FREEHOLD_REPOSITORY")?)))
+    pub fn artifact_remover(&self) -> Result<Arc<EcrRemover>, Error> {
+        Ok(Arc::new(EcrRemover::new(&self.sdk, variable("FREEHOLD_REPOSITORY")?)))
     }
 
     /// Returns the tenant's account.

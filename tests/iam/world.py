@@ -377,7 +377,7 @@ ALLOWED = {
                        "registry": {PULL}, "root-key": {"kms:Sign"}},
     "finish-workflow": {**ROWS, "dispatch-queue": {SEND}},
     "sweep": {**ROWS, "tokens": {READ}, "tokens-given-back": {WRITE}, "dispatch-queue": {SEND}, "grants-queue": {SEND}},
-    "tend-registry": {"rows": {READ}, "app-rows": {WRITE}, "registry": {"ecr:BatchDeleteImage"}, "versions": {OBJECT}},
+    "prune-artifacts": {"rows": {READ}, "app-rows": {WRITE}, "registry": {"ecr:BatchDeleteImage"}, "versions": {OBJECT}},
     "build-runner": {"build-queue": {RECEIVE}, "reports": {SEND}, "registry": {PUSH, PULL}, "sources": {OBJECT}, "source-role": {"sts:AssumeRole"}},
     "service-lambda": {"function-role": {"sts:AssumeRole"}}, "service-ec2": {"build-role": {"sts:AssumeRole"}, "runner-role": {"sts:AssumeRole"}},
     "service-states": {"machine-role": {"sts:AssumeRole"}}, "service-states-for-others": {},

@@ -16,11 +16,11 @@ INSTALL, ACCOUNT = "globex-prod", "222222222222"
 FUNCTIONS = {
     "api": "Api", "register-install": "RegisterInstall", "plan-workflow": "PlanWorkflow", "dispatch-job": "DispatchJob",
     "accept-report": "AcceptReport", "grant-artifact": "GrantArtifact", "finish-workflow": "FinishWorkflow", "sweep": "Sweep",
-    "tend-registry": "TendRegistry",
+    "prune-artifacts": "PruneArtifacts",
 }
 DEFINITIONS = {
     "provision-install": "ProvisionInstall", "deploy-components": "DeployComponents",
-    "build-component": "BuildComponent", "run-action": "RunAction",
+    "build-components": "BuildComponents", "run-action": "RunAction",
 }
 QUEUES = f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}"
 QUEUE_URLS = f"http://localhost:4566/{TENANT_ACCOUNT}"

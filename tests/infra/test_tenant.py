@@ -42,7 +42,7 @@ ALLOWED = {
     "GrantArtifact": {f"dynamodb:{action} Table.Arn" for action in ("ConditionCheckItem", "GetItem", "PutItem", "UpdateItem")}
     | consume("GrantsQueue") | SIGN | ORDERS
     | {f"ecr:{action} Repository.Arn" for action in ("BatchCheckLayerAvailability", "BatchGetImage", "GetDownloadUrlForLayer")},
-    "TendRegistry": {f"dynamodb:{action} Table.Arn" for action in
+    "PruneArtifacts": {f"dynamodb:{action} Table.Arn" for action in
                      ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "ConditionCheckItem")}
     | VERSIONS | {"ecr:BatchDeleteImage Repository.Arn"},
     "Sweep": TABLE | send("DispatchQueue", "GrantsQueue") | START | LOOK | RESUME,
@@ -217,7 +217,7 @@ class Tenant(unittest.TestCase):
             self.assertEqual(who(action, "token#wf_1"), {"accept-report", "sweep", "plan-workflow"}, action)
             self.assertEqual(who(action, "grant#gr_1"), {"grant-artifact"}, action)
             for pk in ("job#job_1", "install#prod", "workflow#wf_1", "open"):
-                self.assertEqual(who(action, pk), everyone - {"grant-artifact", "tend-registry"}, pk)
+                self.assertEqual(who(action, pk), everyone - {"grant-artifact", "prune-artifacts"}, pk)
             self.assertEqual(who(action, "app#shop"), everyone - {"grant-artifact"}, action)
         self.assertEqual(who("GetItem", "grant#gr_1"), {"grant-artifact"})
         for pk in ("job#job_1", "workflow#wf_1", "install#prod", "app#shop"):

@@ -21,10 +21,10 @@ const VENDOR_ROLES: [&str; 14] = [
     "grant-artifact",
     "finish-workflow",
     "sweep",
-    "tend-registry",
+    "prune-artifacts",
     "machine-provision-install",
     "machine-deploy-components",
-    "machine-build-component",
+    "machine-build-components",
     "machine-run-action",
     "build-runner",
 ];

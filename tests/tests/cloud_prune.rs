@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, ensure};
 use freehold_app::ports::{Committed, Expect, Key, Store as _, Write};
 use freehold_aws::store::DynamoStore;
-use freehold_domain::retention::{WAIT_SECS, YOUNG_SECS};
+use freehold_domain::prune_artifacts::{WAIT_SECS, YOUNG_SECS};
 use freehold_tests::harness::{Capability, Needs, World, app};
 use serde_json::Value;
 
@@ -14,10 +14,10 @@ const NEEDS: Needs = Needs {
     programs: &[],
 };
 
-/// Runs `tend-registry` now; its schedule does that once a day.
-async fn tend(world: &World) -> anyhow::Result<()> {
+/// Runs `prune-artifacts` now; its schedule does that once a day.
+async fn prune(world: &World) -> anyhow::Result<()> {
     let lambda = aws_sdk_lambda::Client::new(&world.administrator(world.tenant_account())?);
-    let answer = lambda.invoke().function_name(format!("fh-{}-tend-registry", world.tenant())).send().await?;
+    let answer = lambda.invoke().function_name(format!("fh-{}-prune-artifacts", world.tenant())).send().await?;
     let said = answer.payload().map(|payload| String::from_utf8_lossy(payload.as_ref()).into_owned());
     ensure!(answer.function_error().is_none(), "{said:?}");
     Ok(())
@@ -49,7 +49,7 @@ async fn held(world: &World) -> anyhow::Result<BTreeSet<String>> {
 
 /// The artifacts of `storage` in a state.
 async fn storages(world: &World, state: &str) -> anyhow::Result<Vec<String>> {
-    let all = world.vendor(&["registry", "gc", "--dry-run", "--app", "demo"]).await?;
+    let all = world.vendor(&["artifact", "prune", "--dry-run", "--app", "demo"]).await?;
     let all = all[0]["artifacts"].as_array().context("artifacts")?;
     let found = all.iter().filter(|one| one["component"] == "storage" && one["state"] == state);
     Ok(found.filter_map(|one| one["artifact"].as_str().map(str::to_owned)).collect())
@@ -67,17 +67,17 @@ async fn what_nobody_uses_is_removed_after_a_day_and_built_again_when_it_is_need
     age(&world, YOUNG_SECS).await?;
     let before = held(&world).await?;
 
-    tend(&world).await?;
-    let (unused, retired) = (storages(&world, "unused").await?, held(&world).await?);
+    prune(&world).await?;
+    let (unused, marked) = (storages(&world, "unused").await?, held(&world).await?);
     age(&world, WAIT_SECS).await?;
-    tend(&world).await?;
+    prune(&world).await?;
     let (removed, after) = (storages(&world, "removed").await?, held(&world).await?);
     app::edit(&directory, "templates/storage.yaml", "# changed\nDescription:", "Description:")?;
     world.sync_and_build(&directory, "demo").await?;
     let again = held(&world).await?;
 
     assert_eq!((&unused, &removed, first.len()), (&first, &first, 1));
-    assert_eq!(retired, before);
+    assert_eq!(marked, before);
     let gone: Vec<&String> = before.difference(&after).collect();
     assert!(gone.contains(&&first[0]) && after.is_subset(&before), "{gone:?}");
     assert_eq!(gone.len(), 2, "the artifact and its statement: {gone:?}");

@@ -1,7 +1,7 @@
 //! `freehold app sync`: read, resolve branches, upload what is new, make the version.
 
 use freehold_appconfig::Loaded;
-use freehold_protocol::api::{AppView, PutSource, PutVersion, SourceUpload, VersionView};
+use freehold_protocol::api::{AppView, SourceUpload, SyncAppRequest, UploadSourceRequest, VersionView};
 use freehold_protocol::app_version::check_size;
 use freehold_protocol::limits::MAX_TABLE_VERSION_BYTES;
 use freehold_protocol::{AppName, Digest, canonical};
@@ -39,7 +39,7 @@ impl Sync {
         }
         let uploaded = upload(&api, &app, &loaded, &progress).await?;
         progress.now("making the version");
-        let body = PutVersion { document: loaded.version };
+        let body = SyncAppRequest { document: loaded.version };
         let view: VersionView = api.post(&["v1", "apps", app.as_str(), "versions"], &body).await?;
         drop(progress);
         if view.version != digest {
@@ -90,7 +90,7 @@ async fn upload(api: &Api, app: &AppName, loaded: &Loaded, progress: &Progress) 
         }
         let size = source.archive.len() as u64;
         progress.now(format!("uploading the source of {} ({})", source.owner, size_of(size)));
-        let ask = PutSource { digest: source.digest.clone(), size };
+        let ask = UploadSourceRequest { digest: source.digest.clone(), size };
         let part: String = source.digest.hex().chars().take(16).collect();
         let path = ["v1", "apps", app.as_str(), "sources"];
         let place: SourceUpload = api.post_part(&path, &ask, &part).await?;

@@ -1,6 +1,6 @@
-//! `freehold registry`: what the tenant registry keeps, why, and what goes.
+//! `freehold artifact prune`: shows what keeps each artifact, and marks those that nothing keeps.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use freehold_protocol::AppName;
 use freehold_protocol::api::{AppView, ArtifactView, ArtifactsView};
 use serde_json::json;
@@ -9,23 +9,18 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, bytes, time};
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum RegistryCommand {
-    Gc(Gc),
-}
-
-/// Retire artifacts that nothing keeps, or say what keeps each of them.
+/// Mark artifacts that nothing keeps, or say what keeps each of them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  freehold registry gc --dry-run
-  freehold registry gc --app my-app
+  freehold artifact prune --dry-run
+  freehold artifact prune --app my-app
 
 An artifact is kept while an install runs it or is at its version, a release names it, a workflow that has not ended
 may ask for it, it is of the newest version of its app, or it was built in the last 30 days. One that nothing keeps is
-retired: nothing new begins with it. A day later the function `tend-registry`, which also does all of this by itself
+marked: nothing new begins with it. A day later the function `prune-artifacts`, which also does all of this by itself
 once a day, removes it. Until then `freehold build` takes it back into use; afterwards it builds it again.")]
-pub(crate) struct Gc {
+pub(crate) struct Prune {
     /// One app only.
     #[arg(long, value_name = "APP")]
     app: Option<AppName>,
@@ -34,9 +29,9 @@ pub(crate) struct Gc {
     dry_run: bool,
 }
 
-impl RegistryCommand {
+impl Prune {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
-        let Self::Gc(Gc { app, dry_run }) = self;
+        let Self { app, dry_run } = self;
         let api = context.api().await?;
         let apps = match app {
             Some(app) => vec![app],
@@ -47,7 +42,7 @@ impl RegistryCommand {
             all.push(if dry_run {
                 api.get(&["v1", "apps", app.as_str(), "artifacts"]).await?
             } else {
-                api.post(&["v1", "apps", app.as_str(), "artifacts", "gc"], &json!({})).await?
+                api.post(&["v1", "apps", app.as_str(), "artifacts", "prune"], &json!({})).await?
             });
         }
         context.out.show(&all, |all| render(all, dry_run, context.out))
@@ -69,20 +64,20 @@ fn render(all: &[ArtifactsView], dry_run: bool, out: Output) -> String {
         }
     }
     let artifacts = || all.iter().flat_map(|view| &view.artifacts);
-    let going = artifacts().filter(|one| one.state == "unused" || one.next == "retire");
+    let going = artifacts().filter(|one| one.state == "unused" || one.next == "mark");
     let (count, size) = going.fold((0_u32, 0), |(count, size), one| (count + 1, size + one.size));
     let last = match (count, dry_run) {
         (0, _) => "nothing goes".to_owned(),
-        (_, true) => format!("{count} would go, {} at most; retire them with `freehold registry gc`", bytes(size)),
-        (_, false) => format!("{count} go a day after they were retired, {} at most", bytes(size)),
+        (_, true) => format!("{count} would go, {} at most; mark them with `freehold artifact prune`", bytes(size)),
+        (_, false) => format!("{count} go a day after they were marked, {} at most", bytes(size)),
     };
     format!("{}\n\n{last}", out.table(&table))
 }
 
 fn why(one: &ArtifactView) -> String {
     match one.next.as_str() {
-        "retire" => "nothing keeps it".to_owned(),
-        "remove" => "nothing keeps it; goes with the next run of `tend-registry`".to_owned(),
+        "mark" => "nothing keeps it".to_owned(),
+        "remove" => "nothing keeps it; goes with the next run of `prune-artifacts`".to_owned(),
         _ if one.state == "removed" => "nothing kept it".to_owned(),
         _ => match (one.kept_by.is_empty(), one.removable_at) {
             (true, Some(at)) => format!("nothing keeps it; goes after {}", time(at)),

@@ -1,16 +1,11 @@
-//! `freehold artifact`: takes an artifact back.
+//! `freehold artifact revoke`: takes an artifact back.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use freehold_protocol::Digest;
-use freehold_protocol::api::{Because, Revoked};
+use freehold_protocol::api::{ReasonRequest, Revoked};
 
 use crate::context::Context;
 use crate::error::Result;
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ArtifactCommand {
-    Revoke(Revoke),
-}
 
 /// Take an artifact back: no install gets it any more, and no release can be made of it.
 #[derive(Debug, Args)]
@@ -27,12 +22,12 @@ pub(crate) struct Revoke {
     reason: String,
 }
 
-impl ArtifactCommand {
+impl Revoke {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
-        let Self::Revoke(Revoke { artifact, reason }) = self;
+        let Self { artifact, reason } = self;
         let api = context.api().await?;
         let path = ["v1", "artifacts", artifact.as_str(), "revoke"];
-        let answer: Revoked = api.post(&path, &Because { reason }).await?;
+        let answer: Revoked = api.post(&path, &ReasonRequest { reason }).await?;
         context.out.show(&answer, |answer| {
             let builds: Vec<&str> = answer.builds.iter().map(|build| build.as_str()).collect();
             format!(

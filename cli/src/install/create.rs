@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use freehold_protocol::api::{CreateInstall, InstallCreated, TenantView};
+use freehold_protocol::api::{CreateInstallRequest, InstallCreated, TenantView};
 use freehold_protocol::envelope::enrolment_key;
 
 use super::Create;
@@ -21,7 +21,7 @@ impl Create {
         let path = self.secret_file.clone().unwrap_or_else(|| PathBuf::from(format!("{}.enrolment", self.install)));
         // On disk before anything is sent: a secret that is lost after the key was registered cannot be made again.
         let secret = crate::secret::read_or_create(&path)?;
-        let body = CreateInstall {
+        let body = CreateInstallRequest {
             install: self.install.clone(),
             app: self.app.clone(),
             account: self.account.clone(),

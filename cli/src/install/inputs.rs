@@ -1,6 +1,6 @@
 //! `freehold install inputs`: shows and changes the inputs of an install.
 
-use freehold_protocol::api::{InputView, InstallInputs, SetInputs};
+use freehold_protocol::api::{InputView, InstallInputs, SetInputsRequest};
 
 use super::Inputs;
 use crate::context::Context;
@@ -16,7 +16,7 @@ impl Inputs {
         let answer: InstallInputs = if self.inputs.is_empty() {
             api.get(&path).await?
         } else {
-            api.post(&path, &SetInputs { inputs: by_name(&self.inputs)? }).await?
+            api.post(&path, &SetInputsRequest { inputs: by_name(&self.inputs)? }).await?
         };
         let changed = !self.inputs.is_empty();
         context.out.show(&answer, |answer| {

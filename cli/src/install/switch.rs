@@ -1,6 +1,6 @@
 //! `freehold install disable` and `enable`.
 
-use freehold_protocol::api::{Because, InstallView};
+use freehold_protocol::api::{InstallView, ReasonRequest};
 use serde_json::json;
 
 use super::{Disable, Enable};
@@ -10,7 +10,7 @@ use crate::error::Result;
 impl Disable {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let path = ["v1", "installs", self.install.as_str(), "disable"];
-        let body = Because { reason: self.reason.clone() };
+        let body = ReasonRequest { reason: self.reason.clone() };
         let view: InstallView = context.api().await?.post(&path, &body).await?;
         context.out.show(&view, |view| {
             let why = view.disabled.as_deref().unwrap_or_default();

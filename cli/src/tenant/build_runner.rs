@@ -6,7 +6,7 @@ use aws_config::SdkConfig;
 use aws_sdk_secretsmanager::Client;
 use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
 use aws_sdk_secretsmanager::types::Tag;
-use freehold_protocol::api::{EnrolBuildRunner, TenantView};
+use freehold_protocol::api::{EnrolBuildRunnerRequest, TenantView};
 use freehold_protocol::envelope::enrolment_key;
 use freehold_protocol::{InstallId, TenantName};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ impl BuildRunner {
         }
         let (arn, secret) = stored_secret(&config, &tenant).await?;
         let key = enrolment_key(&tenant, &install, &secret).verifying_key().into();
-        let _: Value = api.post(&["v1", "build-runner"], &EnrolBuildRunner { enrolment_key: key }).await?;
+        let _: Value = api.post(&["v1", "build-runner"], &EnrolBuildRunnerRequest { enrolment_key: key }).await?;
         let enrolment = match &self.secret_file {
             None => Enrolment::Arn(arn.clone()),
             Some(path) => {

@@ -177,7 +177,7 @@ mod tests {
         assert!(
             message.contains(
                 "register-install, plan-workflow, dispatch-job, accept-report, grant-artifact, finish-workflow, \
-                 tend-registry;"
+                 prune-artifacts;"
             ),
             "{message}"
         );

@@ -22,7 +22,7 @@ pub(super) const FUNCTIONS: [Function; 9] = [
     Function { name: "grant-artifact", parameter: "GrantArtifactCode" },
     Function { name: "finish-workflow", parameter: "FinishWorkflowCode" },
     Function { name: "sweep", parameter: "SweepCode" },
-    Function { name: "tend-registry", parameter: "TendRegistryCode" },
+    Function { name: "prune-artifacts", parameter: "PruneArtifactsCode" },
 ];
 
 /// A state machine's definition and the stack parameter that names it.
@@ -43,8 +43,8 @@ pub(super) const MACHINES: [Machine; 4] = [
         definition: include_str!("../../../statemachines/deploy-components.asl.json"),
     },
     Machine {
-        parameter: "BuildComponentDefinition",
-        definition: include_str!("../../../statemachines/build-component.asl.json"),
+        parameter: "BuildComponentsDefinition",
+        definition: include_str!("../../../statemachines/build-components.asl.json"),
     },
     Machine {
         parameter: "RunActionDefinition",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::{BUILD_INSTALL, Install, Serves};
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
-use freehold_protocol::api::{BuildStarted, BuildView, EnrolBuildRunner, LeftOut, StartBuild};
+use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView, EnrolBuildRunnerRequest, LeftOut};
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{AccountId, AppName, ComponentName, InstallId, WorkflowId};
 
@@ -22,7 +22,7 @@ const BUILDS_PER_COMMIT: usize = 90;
 
 /// What starting builds needs.
 #[derive(Clone)]
-pub struct StartBuilds {
+pub struct BuildComponents {
     pub account: AccountId,
     pub region: String,
     /// The URL of the build runner's orders queue, which the tenant stack makes.
@@ -41,12 +41,12 @@ pub fn build_install() -> Result<InstallId, AppError> {
     BUILD_INSTALL.parse().map_err(|_| AppError::internal("the build install's name is no install name"))
 }
 
-impl StartBuilds {
+impl BuildComponents {
     /// Registers the tenant's own build runner by the public half of its enrolment key.
     ///
     /// # Errors
     /// The store's.
-    pub async fn enrol(&self, request: &EnrolBuildRunner) -> Result<(), AppError> {
+    pub async fn enrol(&self, request: &EnrolBuildRunnerRequest) -> Result<(), AppError> {
         let id = build_install()?;
         loop {
             let known: Option<Stored<Install>> = load(&*self.store, &install_key(&id)).await?;
@@ -75,7 +75,12 @@ impl StartBuilds {
     ///
     /// # Errors
     /// NotFound for an unknown app or version, Conflict without a build runner, or the ports'.
-    pub async fn start(&self, app: &AppName, request: &StartBuild, cause: &str) -> Result<BuildStarted, AppError> {
+    pub async fn start(
+        &self,
+        app: &AppName,
+        request: &BuildComponentsRequest,
+        cause: &str,
+    ) -> Result<BuildStarted, AppError> {
         let version = self.versions.load(app, request.version.as_ref()).await?;
         let id = build_install()?;
         let install: Option<Stored<Install>> = load(&*self.store, &install_key(&id)).await?;
@@ -100,7 +105,7 @@ impl StartBuilds {
             });
             if building.as_ref() == Some(&workflow) {
                 // The request came before: make sure that the execution was started.
-                self.machines.start(WorkflowKind::BuildComponent, &workflow, &id).await?;
+                self.machines.start(WorkflowKind::BuildComponents, &workflow, &id).await?;
             }
             return Ok(answer(&version, building, &builds));
         }
@@ -116,7 +121,7 @@ impl StartBuilds {
         }
         let new = NewWorkflow {
             id: workflow.clone(),
-            kind: WorkflowKind::BuildComponent,
+            kind: WorkflowKind::BuildComponents,
             mode: freehold_protocol::order::Mode::Maintenance,
             request: Request::Build {
                 app: app.clone(),

@@ -7,7 +7,7 @@ use freehold_domain::inputs::{check_given, merged};
 use freehold_domain::install::{Install, InstallError, Serves, check_name};
 use freehold_domain::plan::check_deployable;
 use freehold_domain::workflow::{Request, WorkflowKind};
-use freehold_protocol::api::CreateInstall;
+use freehold_protocol::api::CreateInstallRequest;
 use freehold_protocol::order::Mode;
 use freehold_protocol::{InstallId, WorkflowId};
 
@@ -19,19 +19,19 @@ use crate::versions::Versions;
 
 /// What creating needs.
 #[derive(Clone)]
-pub struct CreateInstalls {
+pub struct CreateInstall {
     pub store: Arc<dyn Store>,
     pub versions: Versions,
     pub machines: Arc<dyn Machines>,
     pub clock: Arc<dyn Clock>,
 }
 
-impl CreateInstalls {
+impl CreateInstall {
     /// Creates the install. The same request again answers the same workflow; another one for the name is refused.
     ///
     /// # Errors
     /// Invalid inputs, NotFound for an unknown app, Conflict for a taken or colliding name, or the store's.
-    pub async fn create(&self, request: &CreateInstall) -> Result<(Install, WorkflowId), AppError> {
+    pub async fn create(&self, request: &CreateInstallRequest) -> Result<(Install, WorkflowId), AppError> {
         check_region(&request.region)?;
         let id = &request.install;
         let workflow_id = WorkflowId::derive(id.as_str(), "provision");
@@ -79,7 +79,7 @@ impl CreateInstalls {
     async fn existing(
         &self,
         install: Install,
-        request: &CreateInstall,
+        request: &CreateInstallRequest,
         workflow: WorkflowId,
     ) -> Result<(Install, WorkflowId), AppError> {
         let same = install.app() == Some(&request.app)

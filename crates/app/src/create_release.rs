@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use freehold_domain::build::Build;
 use freehold_domain::plan::check_deployable;
-use freehold_protocol::api::{CreateRelease, ReleaseView};
+use freehold_protocol::api::{CreateReleaseRequest, ReleaseView};
 use freehold_protocol::release::Release;
 use freehold_protocol::{AppName, ComponentName, Digest, ReleaseName, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -39,19 +39,19 @@ impl Record for ReleaseRecord {
 
 /// What creating needs.
 #[derive(Clone)]
-pub struct CreateReleases {
+pub struct CreateRelease {
     pub store: Arc<dyn Store>,
     pub versions: Versions,
     pub clock: Arc<dyn Clock>,
 }
 
-impl CreateReleases {
+impl CreateRelease {
     /// Creates the release. The same contents under the same name again answer the release that is there.
     ///
     /// # Errors
     /// NotFound for an unknown app or version, Conflict for components without an artifact or a name that stands for
     /// other contents, or the ports'.
-    pub async fn create(&self, app: &AppName, request: &CreateRelease) -> Result<ReleaseView, AppError> {
+    pub async fn create(&self, app: &AppName, request: &CreateReleaseRequest) -> Result<ReleaseView, AppError> {
         let version = self.versions.load(app, request.version.as_ref()).await?;
         check_deployable(&version.document)?;
         let mut artifacts = BTreeMap::new();

@@ -5,6 +5,7 @@
 
 pub mod accept_report;
 pub mod advance;
+pub mod build_components;
 pub mod cancel;
 pub mod context;
 pub mod contract;
@@ -21,6 +22,7 @@ pub mod messages;
 mod named_roles;
 pub mod plan_workflow;
 pub mod ports;
+pub mod prune_artifacts;
 pub mod read;
 pub mod records;
 pub mod register_install;
@@ -32,12 +34,10 @@ pub mod show_inputs;
 pub mod show_version;
 pub mod stack_inputs;
 mod stack_text;
-pub mod start_build;
 pub mod start_workflow;
 pub mod sweep;
 pub mod switches;
 pub mod sync_app;
-pub mod tend_registry;
 pub mod versions;
 
 pub use error::{AppError, Kind};

@@ -192,7 +192,7 @@ pub trait Registry: Send + Sync {
 
 /// The tenant registry, for removing.
 #[async_trait]
-pub trait RegistryCare: Send + Sync {
+pub trait ArtifactRemover: Send + Sync {
     /// Removes manifests and their tags, in this order; those that are not there count as removed.
     async fn remove(&self, manifests: &[Digest]) -> Result<(), PortError>;
 }

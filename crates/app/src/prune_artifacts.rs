@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
-use freehold_domain::retention::{self, Kept, Step, Uses, WAIT_SECS};
+use freehold_domain::prune_artifacts::{self, Kept, Step, Uses, WAIT_SECS};
 use freehold_domain::workflow::{Request, Target};
 use freehold_protocol::api::{ArtifactView, ArtifactsView};
 use freehold_protocol::order::Artifact;
@@ -13,7 +13,7 @@ use freehold_protocol::{AppName, Digest, InstallId, Timestamp, WorkflowId};
 use crate::AppError;
 use crate::create_release::ReleaseRecord;
 use crate::plan_workflow::source_builds;
-use crate::ports::{Clock, Committed, Expect, RegistryCare, Store};
+use crate::ports::{ArtifactRemover, Clock, Committed, Expect, Store};
 use crate::records::{
     self, AppRecord, DeployedRecord, InstallEntry, OpenWorkflow, Stored, app_pk, install_pk, load_all, put,
 };
@@ -21,7 +21,7 @@ use crate::versions::Versions;
 
 /// What judging needs: the table alone.
 #[derive(Clone)]
-pub struct Retention {
+pub struct UnusedArtifacts {
     pub store: Arc<dyn Store>,
     pub versions: Versions,
     pub clock: Arc<dyn Clock>,
@@ -29,23 +29,23 @@ pub struct Retention {
 
 /// What tending needs.
 #[derive(Clone)]
-pub struct TendRegistry {
-    pub retention: Retention,
-    pub registry: Arc<dyn RegistryCare>,
+pub struct PruneArtifacts {
+    pub unused: UnusedArtifacts,
+    pub registry: Arc<dyn ArtifactRemover>,
 }
 
 /// What tending did, in artifacts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tended {
+pub struct Pruned {
     pub kept: u32,
-    pub retired: u32,
+    pub marked: u32,
     pub restored: u32,
     pub removed: u32,
     /// Those that could not be handled; the next time tries again.
     pub failed: u32,
 }
 
-impl Retention {
+impl UnusedArtifacts {
     /// Returns every artifact of an app with what keeps it.
     ///
     /// # Errors
@@ -59,34 +59,34 @@ impl Retention {
         Ok(ArtifactsView { app: app.clone(), artifacts })
     }
 
-    /// Retires what nothing keeps and restores what something does, and returns every artifact as it is then.
+    /// Marks what nothing keeps and restores what something does, and returns every artifact as it is then.
     ///
     /// # Errors
     /// As [`Self::show`].
     pub async fn mark(&self, app: &AppName) -> Result<ArtifactsView, AppError> {
         records::app(&*self.store, app).await?;
-        self.mark_app(app, &mut Tended::default()).await?;
+        self.mark_app(app, &mut Pruned::default()).await?;
         self.show(app).await
     }
 
     /// Does what needs the table alone, and returns the builds whose artifacts are to be removed.
-    async fn mark_app(&self, app: &AppName, tended: &mut Tended) -> Result<Vec<Stored<Build>>, AppError> {
+    async fn mark_app(&self, app: &AppName, pruned: &mut Pruned) -> Result<Vec<Stored<Build>>, AppError> {
         let now = self.clock.now();
         // Before the uses: a build that comes later is none that this judges.
         let builds = records::load_all_stored::<Build>(&*self.store, &app_pk(app), "build#").await?;
         let uses = self.uses(app).await?;
         let mut due = Vec::new();
         for stored in builds {
-            match retention::step(&stored.value, &uses, now) {
-                Step::Nothing => tended.kept += u32::from(matches!(stored.value.state, BuildState::Built { .. })),
+            match prune_artifacts::step(&stored.value, &uses, now) {
+                Step::Nothing => pruned.kept += u32::from(matches!(stored.value.state, BuildState::Built { .. })),
                 Step::Remove | Step::GoOn => due.push(stored),
-                Step::Retire => {
+                Step::Mark => {
                     let build = Build { unused_since: Some(now), ..stored.value };
-                    tended.retired += u32::from(self.write(&build, stored.rev).await?);
+                    pruned.marked += u32::from(self.write(&build, stored.rev).await?);
                 }
                 Step::Restore => {
                     let build = Build { unused_since: None, ..stored.value };
-                    tended.restored += u32::from(self.write(&build, stored.rev).await?);
+                    pruned.restored += u32::from(self.write(&build, stored.rev).await?);
                 }
             }
         }
@@ -172,36 +172,36 @@ impl Retention {
     }
 }
 
-impl TendRegistry {
+impl PruneArtifacts {
     /// Looks at every artifact of the tenant. One that cannot be removed does not keep the others.
     ///
     /// # Errors
     /// The store's, when what is used cannot be told: nothing is removed then.
-    pub async fn tend(&self) -> Result<Tended, AppError> {
-        let mut tended = Tended::default();
-        let apps: Vec<AppRecord> = load_all(&*self.retention.store, "apps", "").await?;
+    pub async fn prune(&self) -> Result<Pruned, AppError> {
+        let mut pruned = Pruned::default();
+        let apps: Vec<AppRecord> = load_all(&*self.unused.store, "apps", "").await?;
         let mut due = Vec::new();
         for app in &apps {
-            due.extend(self.retention.mark_app(&app.app, &mut tended).await?);
+            due.extend(self.unused.mark_app(&app.app, &mut pruned).await?);
         }
         let mut begun = Vec::new();
         for stored in due {
             begun.extend(self.begin(stored).await?);
         }
         if begun.is_empty() {
-            return Ok(tended);
+            return Ok(pruned);
         }
         let held = self.held(&apps).await?;
         for (build, artifact, rev) in begun {
             match self.remove(&build, artifact, rev, &held).await {
-                Ok(()) => tended.removed += 1,
+                Ok(()) => pruned.removed += 1,
                 Err(error) => {
                     tracing::warn!("Could not remove the artifact of build `{}`: {error}", build.id);
-                    tended.failed += 1;
+                    pruned.failed += 1;
                 }
             }
         }
-        Ok(tended)
+        Ok(pruned)
     }
 
     /// Takes the artifact out of everybody's hands first, so that nothing can begin with it while it goes.
@@ -210,8 +210,8 @@ impl TendRegistry {
         match &build.state {
             BuildState::Built { artifact, .. } => {
                 let artifact = artifact.clone();
-                let begun = removed(&build, &artifact, self.retention.clock.now(), false);
-                Ok(self.retention.write(&begun, rev).await?.then_some((begun, artifact, rev + 1)))
+                let begun = removed(&build, &artifact, self.unused.clock.now(), false);
+                Ok(self.unused.write(&begun, rev).await?.then_some((begun, artifact, rev + 1)))
             }
             BuildState::Removed { artifact, .. } => {
                 let artifact = artifact.clone();
@@ -230,9 +230,9 @@ impl TendRegistry {
     ) -> Result<(), AppError> {
         let own: Vec<Digest> = manifests(&artifact).filter(|digest| !held.contains(digest)).collect();
         self.registry.remove(&own).await?;
-        let done = removed(build, &artifact, self.retention.clock.now(), true);
+        let done = removed(build, &artifact, self.unused.clock.now(), true);
         // Whoever wrote it in between has seen that it was not done, and left it.
-        self.retention.write(&done, rev).await?;
+        self.unused.write(&done, rev).await?;
         tracing::info!("Removed artifact `{}` of build `{}`: {} manifests", artifact.digest, build.id, own.len());
         Ok(())
     }
@@ -241,7 +241,7 @@ impl TendRegistry {
     async fn held(&self, apps: &[AppRecord]) -> Result<BTreeSet<Digest>, AppError> {
         let mut held = BTreeSet::new();
         for app in apps {
-            let builds: Vec<Build> = load_all(&*self.retention.store, &app_pk(&app.app), "build#").await?;
+            let builds: Vec<Build> = load_all(&*self.unused.store, &app_pk(&app.app), "build#").await?;
             for build in builds {
                 if let BuildState::Built { artifact, .. } = &build.state {
                     held.extend(manifests(artifact));
@@ -272,9 +272,9 @@ fn artifact_view(build: &Build, uses: &Uses, now: Timestamp) -> Option<ArtifactV
         BuildState::Building { .. } | BuildState::Failed { .. } => return None,
     };
     let kept_by: Vec<String> = uses.of(build, now).iter().map(ToString::to_string).collect();
-    let next = match retention::step(build, uses, now) {
+    let next = match prune_artifacts::step(build, uses, now) {
         Step::Nothing => "",
-        Step::Retire => "retire",
+        Step::Mark => "mark",
         Step::Restore => "restore",
         Step::Remove | Step::GoOn => "remove",
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use freehold_domain::inputs::{check_given, known_inputs, merged};
 use freehold_domain::install::InstallError;
 use freehold_protocol::InstallId;
-use freehold_protocol::api::{InstallInputs, SetInputs as Request};
+use freehold_protocol::api::{InstallInputs, SetInputsRequest};
 
 use crate::ports::{Committed, Expect, Store};
 use crate::records::{self, put};
@@ -28,7 +28,7 @@ impl SetInputs {
     ///
     /// # Errors
     /// Invalid values with every mistake at once, Conflict while a workflow works on the install, or the ports'.
-    pub async fn set(&self, id: &InstallId, request: &Request) -> Result<InstallInputs, AppError> {
+    pub async fn set(&self, id: &InstallId, request: &SetInputsRequest) -> Result<InstallInputs, AppError> {
         for _ in 0..TRIES {
             let stored = records::install(&*self.store, id).await?;
             let mut install = stored.value;

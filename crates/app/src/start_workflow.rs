@@ -6,7 +6,7 @@ use freehold_domain::inputs::{known_inputs, merged, resolve_inputs};
 use freehold_domain::install::Install;
 use freehold_domain::plan::check_deployable;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind, WorkflowState};
-use freehold_protocol::api::{RunAction, StartDeploy};
+use freehold_protocol::api::{DeployComponentsRequest, RunActionRequest};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{ActionName, AppName, InstallId, Timestamp, WorkflowId};
 
@@ -43,7 +43,7 @@ impl StartWorkflow {
     pub async fn deploy(
         &self,
         install: &InstallId,
-        request: &StartDeploy,
+        request: &DeployComponentsRequest,
         cause: &str,
     ) -> Result<WorkflowId, AppError> {
         let id = WorkflowId::derive(install.as_str(), cause);
@@ -77,7 +77,7 @@ impl StartWorkflow {
     }
 
     /// Returns the version that a deploy asks for; that of a release only while the builds are the release's.
-    async fn version(&self, app: &AppName, request: &StartDeploy) -> Result<Version, AppError> {
+    async fn version(&self, app: &AppName, request: &DeployComponentsRequest) -> Result<Version, AppError> {
         let Some(name) = &request.release else {
             return self.versions.load(app, request.version.as_ref()).await;
         };
@@ -98,7 +98,7 @@ impl StartWorkflow {
         &self,
         install: &InstallId,
         action: &ActionName,
-        request: &RunAction,
+        request: &RunActionRequest,
         cause: &str,
     ) -> Result<WorkflowId, AppError> {
         let id = WorkflowId::derive(install.as_str(), cause);
@@ -217,7 +217,10 @@ pub fn workflow_writes(workflow: &Workflow) -> Result<Vec<Write>, AppError> {
     Ok(vec![put(workflow, Expect::Absent)?, put(&open, Expect::Any)?, put(&entry, Expect::Any)?])
 }
 
-fn check_scope(version: &freehold_protocol::app_version::AppVersion, request: &StartDeploy) -> Result<(), AppError> {
+fn check_scope(
+    version: &freehold_protocol::app_version::AppVersion,
+    request: &DeployComponentsRequest,
+) -> Result<(), AppError> {
     for name in &request.components {
         if version.component(name).is_none() {
             let known = version.components.iter().map(|component| component.name.as_str());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use freehold_domain::build::Build;
 use freehold_domain::install::Install;
-use freehold_protocol::api::{Because, Revoked};
+use freehold_protocol::api::{ReasonRequest, Revoked};
 use freehold_protocol::{Digest, InstallId};
 
 use crate::AppError;
@@ -28,7 +28,7 @@ impl Switches {
     ///
     /// # Errors
     /// Invalid for an unusable reason, NotFound, or the store's.
-    pub async fn disable(&self, id: &InstallId, because: &Because) -> Result<(), AppError> {
+    pub async fn disable(&self, id: &InstallId, because: &ReasonRequest) -> Result<(), AppError> {
         self.set(id, Some(reason(because)?)).await
     }
 
@@ -62,7 +62,7 @@ impl Switches {
     ///
     /// # Errors
     /// Invalid for an unusable reason, NotFound for an artifact that no build made, or the store's.
-    pub async fn revoke(&self, artifact: &Digest, because: &Because) -> Result<Revoked, AppError> {
+    pub async fn revoke(&self, artifact: &Digest, because: &ReasonRequest) -> Result<Revoked, AppError> {
         let reason = reason(because)?;
         let made: Vec<MadeBy> = load_all(&*self.store, &artifact_pk(artifact), "build#").await?;
         if made.is_empty() {
@@ -94,7 +94,7 @@ impl Switches {
     }
 }
 
-fn reason(because: &Because) -> Result<String, AppError> {
+fn reason(because: &ReasonRequest) -> Result<String, AppError> {
     let reason = because.reason.trim();
     let usable = (1..=LONGEST_REASON).contains(&reason.chars().count()) && !reason.chars().any(char::is_control);
     if usable {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use freehold_protocol::api::{PutSource, SourceUpload, VersionView};
+use freehold_protocol::api::{SourceUpload, UploadSourceRequest, VersionView};
 use freehold_protocol::app_version::{AppVersion, check_size};
 use freehold_protocol::{AppName, ComponentName, Digest, canonical};
 
@@ -29,7 +29,7 @@ impl SyncApp {
     ///
     /// # Errors
     /// Invalid for one that is too large.
-    pub async fn put_source(&self, source: &PutSource) -> Result<SourceUpload, AppError> {
+    pub async fn put_source(&self, source: &UploadSourceRequest) -> Result<SourceUpload, AppError> {
         if source.size > MAX_SOURCE_BYTES {
             return Err(AppError::invalid(format!(
                 "source `{}` has {} bytes, more than the {MAX_SOURCE_BYTES} that are taken; leave out what the build \

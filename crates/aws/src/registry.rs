@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_ecr::Client;
 use aws_sdk_ecr::types::{ImageFailureCode, ImageIdentifier};
-use freehold_app::ports::{PortError, Registry, RegistryCare};
+use freehold_app::ports::{ArtifactRemover, PortError, Registry};
 use freehold_protocol::Digest;
 use freehold_protocol::order::Descriptor;
 
@@ -62,12 +62,12 @@ impl Registry for EcrRegistry {
 
 /// The same repository for removing, which one function alone may.
 #[derive(Debug, Clone)]
-pub struct EcrCare {
+pub struct EcrRemover {
     client: Client,
     repository: String,
 }
 
-impl EcrCare {
+impl EcrRemover {
     /// Returns the registry behind `repository`.
     pub fn new(config: &SdkConfig, repository: impl Into<String>) -> Self {
         Self { client: Client::new(config), repository: repository.into() }
@@ -97,7 +97,7 @@ impl EcrCare {
 }
 
 #[async_trait]
-impl RegistryCare for EcrCare {
+impl ArtifactRemover for EcrRemover {
     // One by one: an index has to be gone before what it names can go.
     async fn remove(&self, manifests: &[Digest]) -> Result<(), PortError> {
         for manifest in manifests {

@@ -16,7 +16,7 @@ pub struct Build {
     pub source_digest: Digest,
     pub created_at: Timestamp,
     pub state: BuildState,
-    /// Since when nothing keeps its artifact in the registry ([`crate::retention`]): nothing new begins with it.
+    /// Since when nothing keeps its artifact in the registry ([`crate::prune_artifacts`]): nothing new begins with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_since: Option<Timestamp>,
     /// Why the vendor took its artifact back: it is granted to nobody any more. What has it keeps it.

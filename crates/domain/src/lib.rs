@@ -14,7 +14,7 @@ pub mod install;
 pub mod job;
 pub mod plan;
 pub mod preflight;
-pub mod retention;
+pub mod prune_artifacts;
 pub mod runs_as;
 pub mod workflow;
 

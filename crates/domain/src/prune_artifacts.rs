@@ -74,7 +74,7 @@ impl Uses {
 pub enum Step {
     Nothing,
     /// Nobody uses it: nothing new may begin with it.
-    Retire,
+    Mark,
     /// Somebody came to use it after all.
     Restore,
     /// Nobody has used it for [`WAIT_SECS`].
@@ -84,7 +84,7 @@ pub enum Step {
 }
 
 /// Returns the next step for a build. An artifact that something keeps is never removed, and one that nothing keeps is
-/// retired at least [`WAIT_SECS`] before: a workflow or release that took it up just before is seen by then.
+/// marked at least [`WAIT_SECS`] before: a workflow or release that took it up just before is seen by then.
 pub fn step(build: &Build, uses: &Uses, now: Timestamp) -> Step {
     match &build.state {
         BuildState::Building { .. } | BuildState::Failed { .. } | BuildState::Removed { done: true, .. } => {
@@ -92,7 +92,7 @@ pub fn step(build: &Build, uses: &Uses, now: Timestamp) -> Step {
         }
         BuildState::Removed { done: false, .. } => Step::GoOn,
         BuildState::Built { .. } => match (uses.of(build, now).is_empty(), build.unused_since) {
-            (true, None) => Step::Retire,
+            (true, None) => Step::Mark,
             (true, Some(since)) if now.since(since) / 1000 >= WAIT_SECS => Step::Remove,
             (false, Some(_)) => Step::Restore,
             (true, Some(_)) | (false, None) => Step::Nothing,
@@ -157,7 +157,7 @@ mod tests {
             step(&build(Some(old)), &nobody, old.plus_secs(WAIT_SECS)),
         ];
 
-        assert_eq!(steps, [Step::Nothing, Step::Retire, Step::Nothing, Step::Remove]);
+        assert_eq!(steps, [Step::Nothing, Step::Mark, Step::Nothing, Step::Remove]);
     }
 
     #[test]
@@ -186,17 +186,17 @@ mod tests {
             ),
             by_build: bool,
             age in 0..100_u64,
-            retired in prop::option::of(0..100_u64),
+            marked in prop::option::of(0..100_u64),
         ) {
             let now = BUILT_AT.plus_secs(age * 24 * 3600);
-            let since = retired.map(|days| BUILT_AT.plus_secs(days.min(age) * 24 * 3600));
+            let since = marked.map(|days| BUILT_AT.plus_secs(days.min(age) * 24 * 3600));
             let young = age < 30;
 
             let found = step(&build(since), &uses(&kept, by_build), now);
 
             let free = kept.is_empty() && !young;
-            prop_assert_eq!(matches!(found, Step::Retire | Step::Remove), free && retired.is_none_or(|days| days < age));
-            prop_assert_eq!(found == Step::Restore, !free && retired.is_some());
+            prop_assert_eq!(matches!(found, Step::Mark | Step::Remove), free && marked.is_none_or(|days| days < age));
+            prop_assert_eq!(found == Step::Restore, !free && marked.is_some());
         }
     }
 }

@@ -72,7 +72,7 @@ pub enum Request {
 pub enum WorkflowKind {
     ProvisionInstall,
     DeployComponents,
-    BuildComponent,
+    BuildComponents,
     RunAction,
 }
 
@@ -82,7 +82,7 @@ impl WorkflowKind {
         match self {
             Self::ProvisionInstall => "provision-install",
             Self::DeployComponents => "deploy-components",
-            Self::BuildComponent => "build-component",
+            Self::BuildComponents => "build-components",
             Self::RunAction => "run-action",
         }
     }
@@ -91,7 +91,7 @@ impl WorkflowKind {
     pub const fn is_exclusive(self) -> bool {
         match self {
             Self::ProvisionInstall | Self::DeployComponents => true,
-            Self::BuildComponent | Self::RunAction => false,
+            Self::BuildComponents | Self::RunAction => false,
         }
     }
 }

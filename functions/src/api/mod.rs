@@ -10,18 +10,18 @@ use std::sync::Arc;
 use aws_lambda_events::encodings::Body;
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use freehold_app::AppError;
+use freehold_app::build_components::BuildComponents;
 use freehold_app::cancel::Cancel;
-use freehold_app::create_install::CreateInstalls;
-use freehold_app::create_release::CreateReleases;
+use freehold_app::create_install::CreateInstall;
+use freehold_app::create_release::CreateRelease;
 use freehold_app::lineage::ShowLineage;
 use freehold_app::ports::{RootKey, Store};
+use freehold_app::prune_artifacts::UnusedArtifacts;
 use freehold_app::render_stack::{RenderStack, RunnerProgram};
 use freehold_app::set_inputs::SetInputs;
-use freehold_app::start_build::StartBuilds;
 use freehold_app::start_workflow::StartWorkflow;
 use freehold_app::switches::Switches;
 use freehold_app::sync_app::SyncApp;
-use freehold_app::tend_registry::Retention;
 use freehold_app::versions::Versions;
 use freehold_protocol::api::{ErrorBody, ErrorDetail, IDEMPOTENCY_KEY};
 use freehold_protocol::limits::{MAX_REQUEST_BYTES, MAX_VERSION_REQUEST_BYTES};
@@ -46,16 +46,16 @@ pub struct Api {
     versions: Versions,
     root: Arc<dyn RootKey>,
     sync: SyncApp,
-    builds: StartBuilds,
-    installs: CreateInstalls,
+    builds: BuildComponents,
+    installs: CreateInstall,
     inputs: SetInputs,
     workflows: StartWorkflow,
     stacks: RenderStack,
     cancel: Cancel,
     lineage: ShowLineage,
-    releases: CreateReleases,
+    releases: CreateRelease,
     switches: Switches,
-    retention: Retention,
+    unused: UnusedArtifacts,
 }
 
 impl std::fmt::Debug for Api {
@@ -111,7 +111,7 @@ impl Api {
             tenant: settings.tenant.clone(),
             routes: Routes::new()?,
             sync: SyncApp { versions: versions.clone(), clock: Arc::clone(&clock) },
-            builds: StartBuilds {
+            builds: BuildComponents {
                 account: account.clone(),
                 region: region.clone(),
                 build_queue_url: variable("FREEHOLD_BUILD_QUEUE_URL")?,
@@ -120,7 +120,7 @@ impl Api {
                 machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },
-            installs: CreateInstalls {
+            installs: CreateInstall {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 machines: machines.clone(),
@@ -143,13 +143,17 @@ impl Api {
                 versions: versions.clone(),
                 root: root.clone(),
             },
-            releases: CreateReleases {
+            releases: CreateRelease {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 clock: Arc::clone(&clock),
             },
             switches: Switches { store: Arc::clone(&store) },
-            retention: Retention { store: Arc::clone(&store), versions: versions.clone(), clock: Arc::clone(&clock) },
+            unused: UnusedArtifacts {
+                store: Arc::clone(&store),
+                versions: versions.clone(),
+                clock: Arc::clone(&clock),
+            },
             cancel: Cancel { store: Arc::clone(&store), clock },
             lineage: ShowLineage { tenant: settings.tenant.clone(), store: Arc::clone(&store), root: root.clone() },
             account,
@@ -194,7 +198,7 @@ fn to_json<T: Serialize>(answer: &T) -> Result<String, AppError> {
 
 /// Returns how long a request's body may be, in bytes.
 const fn longest_body(operation: Operation) -> usize {
-    if matches!(operation, Operation::PutVersion) { MAX_VERSION_REQUEST_BYTES } else { MAX_REQUEST_BYTES }
+    if matches!(operation, Operation::SyncApp) { MAX_VERSION_REQUEST_BYTES } else { MAX_REQUEST_BYTES }
 }
 
 fn body_of(request: ApiGatewayV2httpRequest, most: usize) -> Result<String, AppError> {

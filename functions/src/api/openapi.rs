@@ -1,11 +1,11 @@
 //! The OpenAPI 3.1 document, made from the table of routes and the API types.
 
 use freehold_protocol::api::{
-    AppView, ArtifactsView, Because, BuildStarted, BuildView, ContractView, CreateInstall, CreateRelease,
-    EnrolBuildRunner, ErrorBody, IDEMPOTENCY_KEY, InputsSchema, InstallCreated, InstallInputs, InstallStack,
-    InstallView, JobView, LineagePage, LogPage, Page, PutSource, PutVersion, ReleaseView, Revoked, RunAction,
-    SetInputs, SourceUpload, StartBuild, StartDeploy, TenantView, VersionDocument, VersionView, WorkflowStarted,
-    WorkflowView,
+    AppView, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, ContractView, CreateInstallRequest,
+    CreateReleaseRequest, DeployComponentsRequest, EnrolBuildRunnerRequest, ErrorBody, IDEMPOTENCY_KEY, InputsSchema,
+    InstallCreated, InstallInputs, InstallStack, InstallView, JobView, LineagePage, LogPage, Page, ReasonRequest,
+    ReleaseView, Revoked, RunActionRequest, SetInputsRequest, SourceUpload, SyncAppRequest, TenantView,
+    UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use schemars::generate::SchemaSettings;
@@ -102,26 +102,26 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
     let g = generator;
     match operation {
         Operation::ShowTenant => (None, schema::<TenantView>(g)),
-        Operation::EnrolBuildRunner => (Some(schema::<EnrolBuildRunner>(g)), schema::<TenantView>(g)),
+        Operation::EnrolBuildRunner => (Some(schema::<EnrolBuildRunnerRequest>(g)), schema::<TenantView>(g)),
         Operation::ListApps => (None, schema::<Page<AppView>>(g)),
         Operation::ShowApp => (None, schema::<AppView>(g)),
-        Operation::PutSource => (Some(schema::<PutSource>(g)), schema::<SourceUpload>(g)),
-        Operation::PutVersion => (Some(schema::<PutVersion>(g)), schema::<VersionView>(g)),
+        Operation::UploadSource => (Some(schema::<UploadSourceRequest>(g)), schema::<SourceUpload>(g)),
+        Operation::SyncApp => (Some(schema::<SyncAppRequest>(g)), schema::<VersionView>(g)),
         Operation::ListVersions => (None, schema::<Page<VersionView>>(g)),
         Operation::ShowVersion => (None, schema::<VersionDocument>(g)),
         Operation::ShowInputsSchema => (None, schema::<InputsSchema>(g)),
         Operation::ShowContract => (None, schema::<ContractView>(g)),
         Operation::ShowTerms => (None, schema::<Terms>(g)),
-        Operation::StartBuild => (Some(schema::<StartBuild>(g)), schema::<BuildStarted>(g)),
+        Operation::BuildComponents => (Some(schema::<BuildComponentsRequest>(g)), schema::<BuildStarted>(g)),
         Operation::ListBuilds => (None, schema::<Page<BuildView>>(g)),
-        Operation::CreateInstall => (Some(schema::<CreateInstall>(g)), schema::<InstallCreated>(g)),
+        Operation::CreateInstall => (Some(schema::<CreateInstallRequest>(g)), schema::<InstallCreated>(g)),
         Operation::ListInstalls => (None, schema::<Page<InstallView>>(g)),
         Operation::ShowInstall => (None, schema::<InstallView>(g)),
         Operation::ShowInputs => (None, schema::<InstallInputs>(g)),
-        Operation::SetInputs => (Some(schema::<SetInputs>(g)), schema::<InstallInputs>(g)),
+        Operation::SetInputs => (Some(schema::<SetInputsRequest>(g)), schema::<InstallInputs>(g)),
         Operation::RenderStack | Operation::RenderStackOfVersion => (None, schema::<InstallStack>(g)),
-        Operation::StartDeploy => (Some(schema::<StartDeploy>(g)), schema::<WorkflowStarted>(g)),
-        Operation::RunAction => (Some(schema::<RunAction>(g)), schema::<WorkflowStarted>(g)),
+        Operation::DeployComponents => (Some(schema::<DeployComponentsRequest>(g)), schema::<WorkflowStarted>(g)),
+        Operation::RunAction => (Some(schema::<RunActionRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::ListWorkflows => (None, schema::<Page<WorkflowView>>(g)),
         Operation::ShowWorkflow => (None, schema::<WorkflowView>(g)),
         Operation::CancelWorkflow => (None, schema::<WorkflowView>(g)),
@@ -129,12 +129,12 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::CancelJob => (None, schema::<JobView>(g)),
         Operation::ListLogs => (None, schema::<LogPage>(g)),
         Operation::ShowLineage => (None, schema::<LineagePage>(g)),
-        Operation::RevokeArtifact => (Some(schema::<Because>(g)), schema::<Revoked>(g)),
-        Operation::CreateRelease => (Some(schema::<CreateRelease>(g)), schema::<ReleaseView>(g)),
+        Operation::RevokeArtifact => (Some(schema::<ReasonRequest>(g)), schema::<Revoked>(g)),
+        Operation::CreateRelease => (Some(schema::<CreateReleaseRequest>(g)), schema::<ReleaseView>(g)),
         Operation::ListReleases => (None, schema::<Page<ReleaseView>>(g)),
         Operation::ShowRelease => (None, schema::<ReleaseView>(g)),
-        Operation::DisableInstall => (Some(schema::<Because>(g)), schema::<InstallView>(g)),
+        Operation::DisableInstall => (Some(schema::<ReasonRequest>(g)), schema::<InstallView>(g)),
         Operation::EnableInstall => (None, schema::<InstallView>(g)),
-        Operation::ListArtifacts | Operation::RetireArtifacts => (None, schema::<ArtifactsView>(g)),
+        Operation::ListArtifacts | Operation::PruneArtifacts => (None, schema::<ArtifactsView>(g)),
     }
 }

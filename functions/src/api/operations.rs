@@ -3,11 +3,12 @@
 use freehold_app::AppError;
 use freehold_app::create_release::{self, ReleaseRecord};
 use freehold_app::records::{self, AppRecord, VersionRecord, app_pk};
-use freehold_app::{contract, read, show_inputs, show_version, start_build, sync_app};
+use freehold_app::{build_components, contract, read, show_inputs, show_version, sync_app};
 use freehold_domain::build::Build;
 use freehold_protocol::api::{
-    Because, CreateInstall, CreateRelease, EnrolBuildRunner, InstallCreated, Page, PutSource, PutVersion, RunAction,
-    SetInputs, StartBuild, StartDeploy, TenantView, WorkflowStarted,
+    BuildComponentsRequest, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest,
+    EnrolBuildRunnerRequest, InstallCreated, Page, ReasonRequest, RunActionRequest, SetInputsRequest, SyncAppRequest,
+    TenantView, UploadSourceRequest, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
 
@@ -24,7 +25,7 @@ impl Api {
         match operation {
             Operation::ShowTenant => self.show_tenant().await,
             Operation::EnrolBuildRunner => {
-                self.builds.enrol(&call.json::<EnrolBuildRunner>()?).await?;
+                self.builds.enrol(&call.json::<EnrolBuildRunnerRequest>()?).await?;
                 self.show_tenant().await
             }
             Operation::ListApps => {
@@ -32,9 +33,9 @@ impl Api {
                 to_json(&map(page, sync_app::app_view))
             }
             Operation::ShowApp => to_json(&sync_app::app_view(records::app(store, &call.id("app")?).await?.value)),
-            Operation::PutSource => to_json(&self.sync.put_source(&call.json::<PutSource>()?).await?),
-            Operation::PutVersion => {
-                let request: PutVersion = call.json()?;
+            Operation::UploadSource => to_json(&self.sync.put_source(&call.json::<UploadSourceRequest>()?).await?),
+            Operation::SyncApp => {
+                let request: SyncAppRequest = call.json()?;
                 to_json(&self.sync.put_version(&call.id("app")?, &request.document).await?)
             }
             Operation::ListVersions => {
@@ -55,17 +56,17 @@ impl Api {
                 to_json(&contract::show(&self.versions, &app, &version).await?)
             }
             Operation::ShowTerms => to_json(&contract::terms(store, &call.id("app")?, &call.id("terms")?).await?),
-            Operation::StartBuild => {
-                let request: StartBuild = call.json()?;
+            Operation::BuildComponents => {
+                let request: BuildComponentsRequest = call.json()?;
                 to_json(&self.builds.start(&call.id("app")?, &request, &call.cause).await?)
             }
             Operation::ListBuilds => {
                 let pk = app_pk(&call.id("app")?);
                 let page: Page<Build> = read::page(store, &pk, "build#", call.after.as_deref()).await?;
-                to_json(&map(page, |build| start_build::view(&build)))
+                to_json(&map(page, |build| build_components::view(&build)))
             }
             Operation::CreateInstall => {
-                let (install, workflow) = self.installs.create(&call.json::<CreateInstall>()?).await?;
+                let (install, workflow) = self.installs.create(&call.json::<CreateInstallRequest>()?).await?;
                 let install = read::install(&self.versions, &install.id).await?;
                 to_json(&InstallCreated { install, workflow })
             }
@@ -75,19 +76,21 @@ impl Api {
                 let install = records::install(store, &call.id("install")?).await?.value;
                 to_json(&show_inputs::show(&self.versions, &install).await?)
             }
-            Operation::SetInputs => to_json(&self.inputs.set(&call.id("install")?, &call.json::<SetInputs>()?).await?),
+            Operation::SetInputs => {
+                to_json(&self.inputs.set(&call.id("install")?, &call.json::<SetInputsRequest>()?).await?)
+            }
             Operation::RenderStack => to_json(&self.stacks.render(&call.id("install")?, None).await?),
             Operation::RenderStackOfVersion => {
                 let (install, version): (InstallId, Digest) = (call.id("install")?, call.id("version")?);
                 to_json(&self.stacks.render(&install, Some(&version)).await?)
             }
-            Operation::StartDeploy => {
-                let request: StartDeploy = call.json()?;
+            Operation::DeployComponents => {
+                let request: DeployComponentsRequest = call.json()?;
                 let workflow = self.workflows.deploy(&call.id("install")?, &request, &call.cause).await?;
                 to_json(&WorkflowStarted { workflow })
             }
             Operation::RunAction => {
-                let (install, request): (InstallId, RunAction) = (call.id("install")?, call.json()?);
+                let (install, request): (InstallId, RunActionRequest) = (call.id("install")?, call.json()?);
                 let workflow = self.workflows.action(&install, &call.id("action")?, &request, &call.cause).await?;
                 to_json(&WorkflowStarted { workflow })
             }
@@ -109,10 +112,10 @@ impl Api {
                 to_json(&self.lineage.show(&call.id("artifact")?, after).await?)
             }
             Operation::RevokeArtifact => {
-                to_json(&self.switches.revoke(&call.id("artifact")?, &call.json::<Because>()?).await?)
+                to_json(&self.switches.revoke(&call.id("artifact")?, &call.json::<ReasonRequest>()?).await?)
             }
             Operation::CreateRelease => {
-                to_json(&self.releases.create(&call.id("app")?, &call.json::<CreateRelease>()?).await?)
+                to_json(&self.releases.create(&call.id("app")?, &call.json::<CreateReleaseRequest>()?).await?)
             }
             Operation::ListReleases => {
                 let pk = app_pk(&call.id("app")?);
@@ -125,7 +128,7 @@ impl Api {
             }
             Operation::DisableInstall => {
                 let install: InstallId = call.id("install")?;
-                self.switches.disable(&install, &call.json::<Because>()?).await?;
+                self.switches.disable(&install, &call.json::<ReasonRequest>()?).await?;
                 to_json(&read::install(&self.versions, &install).await?)
             }
             Operation::EnableInstall => {
@@ -133,8 +136,8 @@ impl Api {
                 self.switches.enable(&install).await?;
                 to_json(&read::install(&self.versions, &install).await?)
             }
-            Operation::ListArtifacts => to_json(&self.retention.show(&call.id("app")?).await?),
-            Operation::RetireArtifacts => to_json(&self.retention.mark(&call.id("app")?).await?),
+            Operation::ListArtifacts => to_json(&self.unused.show(&call.id("app")?).await?),
+            Operation::PruneArtifacts => to_json(&self.unused.mark(&call.id("app")?).await?),
             Operation::ListLogs => {
                 let job: JobId = call.id("job")?;
                 to_json(&read::logs(store, &job, call.after.as_deref().filter(|after| !after.is_empty())).await?)

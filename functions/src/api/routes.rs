@@ -11,14 +11,14 @@ pub enum Operation {
     EnrolBuildRunner,
     ListApps,
     ShowApp,
-    PutSource,
-    PutVersion,
+    UploadSource,
+    SyncApp,
     ListVersions,
     ShowVersion,
     ShowInputsSchema,
     ShowContract,
     ShowTerms,
-    StartBuild,
+    BuildComponents,
     ListBuilds,
     CreateInstall,
     ListInstalls,
@@ -27,7 +27,7 @@ pub enum Operation {
     SetInputs,
     RenderStack,
     RenderStackOfVersion,
-    StartDeploy,
+    DeployComponents,
     RunAction,
     ListWorkflows,
     ShowWorkflow,
@@ -43,7 +43,7 @@ pub enum Operation {
     DisableInstall,
     EnableInstall,
     ListArtifacts,
-    RetireArtifacts,
+    PruneArtifacts,
 }
 
 /// One line of the table.
@@ -65,8 +65,8 @@ pub const ROUTES: [Route; 37] = [
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
     route(Operation::ShowApp, "GET", "/v1/apps/{app}", "An app and its latest version"),
-    route(Operation::PutSource, "POST", "/v1/apps/{app}/sources", "Where to put a packed source directory"),
-    route(Operation::PutVersion, "POST", "/v1/apps/{app}/versions", "Syncs an app version"),
+    route(Operation::UploadSource, "POST", "/v1/apps/{app}/sources", "Where to put a packed source directory"),
+    route(Operation::SyncApp, "POST", "/v1/apps/{app}/versions", "Syncs an app version"),
     route(Operation::ListVersions, "GET", "/v1/apps/{app}/versions", "Versions of an app"),
     route(Operation::ShowVersion, "GET", "/v1/apps/{app}/versions/{version}", "A version with its document"),
     route(
@@ -82,7 +82,7 @@ pub const ROUTES: [Route; 37] = [
         "What a version may do at a customer, and the tenant's signature under it",
     ),
     route(Operation::ShowTerms, "GET", "/v1/apps/{app}/terms/{terms}", "What a customer agreed to, by digest"),
-    route(Operation::StartBuild, "POST", "/v1/apps/{app}/builds", "Builds what a version has no artifact for"),
+    route(Operation::BuildComponents, "POST", "/v1/apps/{app}/builds", "Builds what a version has no artifact for"),
     route(Operation::ListBuilds, "GET", "/v1/apps/{app}/builds", "Builds of an app"),
     route(Operation::CreateInstall, "POST", "/v1/installs", "Creates an install and starts its provisioning"),
     route(Operation::ListInstalls, "GET", "/v1/installs", "Installs"),
@@ -96,7 +96,7 @@ pub const ROUTES: [Route; 37] = [
         "/v1/installs/{install}/stacks/{version}",
         "The template with what another version asks for",
     ),
-    route(Operation::StartDeploy, "POST", "/v1/installs/{install}/deploys", "Deploys what a change touches"),
+    route(Operation::DeployComponents, "POST", "/v1/installs/{install}/deploys", "Deploys what a change touches"),
     route(Operation::RunAction, "POST", "/v1/installs/{install}/actions/{action}/runs", "Runs an action"),
     route(Operation::ListWorkflows, "GET", "/v1/installs/{install}/workflows", "Workflows, newest first"),
     route(Operation::ShowWorkflow, "GET", "/v1/workflows/{workflow}", "A workflow and its nodes"),
@@ -112,7 +112,7 @@ pub const ROUTES: [Route; 37] = [
     route(Operation::DisableInstall, "POST", "/v1/installs/{install}/disable", "Sends an install nothing any more"),
     route(Operation::EnableInstall, "POST", "/v1/installs/{install}/enable", "Lets a disabled install work again"),
     route(Operation::ListArtifacts, "GET", "/v1/apps/{app}/artifacts", "What the registry keeps of an app, and why"),
-    route(Operation::RetireArtifacts, "POST", "/v1/apps/{app}/artifacts/gc", "Retires artifacts that nothing keeps"),
+    route(Operation::PruneArtifacts, "POST", "/v1/apps/{app}/artifacts/prune", "Marks artifacts that nothing keeps"),
 ];
 
 /// Finds operations.

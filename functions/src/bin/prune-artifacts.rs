@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freehold_app::tend_registry::{Retention, TendRegistry};
+use freehold_app::prune_artifacts::{PruneArtifacts, UnusedArtifacts};
 use freehold_functions::settings::Settings;
 use freehold_functions::{diagnostic, init_logs, log_failure};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
@@ -14,21 +14,21 @@ async fn main() -> Result<(), Error> {
     let settings = Settings::read()?;
     let store = settings.store()?;
     let versions = settings.versions(&store)?;
-    let retention = Retention { store: Arc::clone(&store), versions, clock: settings.clock() };
-    let tend = TendRegistry { retention, registry: settings.registry_care()? };
-    let tend = &tend;
+    let unused = UnusedArtifacts { store: Arc::clone(&store), versions, clock: settings.clock() };
+    let prune = PruneArtifacts { unused, registry: settings.artifact_remover()? };
+    let prune = &prune;
     lambda_runtime::run(service_fn(|_: LambdaEvent<Value>| async move {
-        let tended = tend.tend().await.map_err(|error| {
-            log_failure("tending the registry failed", &error);
+        let pruned = prune.prune().await.map_err(|error| {
+            log_failure("pruning the registry failed", &error);
             diagnostic(&error)
         })?;
         tracing::info!(
-            kept = tended.kept,
-            retired = tended.retired,
-            restored = tended.restored,
-            removed = tended.removed,
-            failed = tended.failed,
-            "Tended the registry"
+            kept = pruned.kept,
+            marked = pruned.marked,
+            restored = pruned.restored,
+            removed = pruned.removed,
+            failed = pruned.failed,
+            "Pruned the registry"
         );
         Ok::<_, lambda_runtime::Diagnostic>(())
     }))

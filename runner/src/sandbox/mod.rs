@@ -58,7 +58,7 @@ pub enum Interrupt {
 pub enum Ended {
     /// By itself; 128 and the signal's number when a signal ended it.
     Code { code: i32, last_words: String },
-    /// Because the attempt had to stop.
+    /// ReasonRequest the attempt had to stop.
     Stopped(StopReason),
 }
 

@@ -133,7 +133,7 @@ const FUNCTIONS: [&str; 9] = [
     "grant-artifact",
     "finish-workflow",
     "sweep",
-    "tend-registry",
+    "prune-artifacts",
 ];
 
 async fn then(stage: &Stage, words: &[String]) -> anyhow::Result<()> {

@@ -19,7 +19,7 @@ const FUNCTIONS: [&str; 9] = [
     "plan-workflow",
     "register-install",
     "sweep",
-    "tend-registry",
+    "prune-artifacts",
 ];
 
 /// Where the programs are.

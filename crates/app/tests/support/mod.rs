@@ -11,9 +11,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use freehold_app::accept_report::AcceptReport;
+use freehold_app::build_components::BuildComponents;
 use freehold_app::cancel::Cancel;
-use freehold_app::create_install::CreateInstalls;
-use freehold_app::create_release::CreateReleases;
+use freehold_app::create_install::CreateInstall;
+use freehold_app::create_release::CreateRelease;
 use freehold_app::dispatch_job::DispatchJob;
 use freehold_app::finish_workflow::FinishWorkflow;
 use freehold_app::grant_artifact::GrantArtifact;
@@ -23,7 +24,6 @@ use freehold_app::plan_workflow::PlanWorkflow;
 use freehold_app::ports::Clock;
 use freehold_app::register_install::RegisterInstall;
 use freehold_app::render_stack::RenderStack;
-use freehold_app::start_build::StartBuilds;
 use freehold_app::start_workflow::StartWorkflow;
 use freehold_app::sweep::Sweep;
 use freehold_app::switches::Switches;
@@ -31,7 +31,10 @@ use freehold_app::sync_app::SyncApp;
 use freehold_app::versions::Versions;
 use freehold_app::{AppError, records};
 use freehold_domain::{Job, Workflow};
-use freehold_protocol::api::{BuildStarted, CreateInstall, EnrolBuildRunner, RunAction, StartBuild, StartDeploy};
+use freehold_protocol::api::{
+    BuildComponentsRequest, BuildStarted, CreateInstallRequest, DeployComponentsRequest, EnrolBuildRunnerRequest,
+    RunActionRequest,
+};
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{InstallId, JobId, TenantName, Timestamp, WorkflowId};
 use serde_json::{Value, json};
@@ -134,9 +137,9 @@ impl World {
         SyncApp { versions: self.versions(), clock: memory.clone() }
     }
 
-    pub(crate) fn start_builds(&self) -> StartBuilds {
+    pub(crate) fn build_components(&self) -> BuildComponents {
         let memory = &self.memory;
-        StartBuilds {
+        BuildComponents {
             account: "111111111111".parse().unwrap(),
             region: "eu-west-1".into(),
             build_queue_url: queue_url("build"),
@@ -147,9 +150,9 @@ impl World {
         }
     }
 
-    pub(crate) fn create_installs(&self) -> CreateInstalls {
+    pub(crate) fn create_install(&self) -> CreateInstall {
         let memory = &self.memory;
-        CreateInstalls {
+        CreateInstall {
             store: memory.clone(),
             versions: self.versions(),
             machines: memory.clone(),
@@ -232,8 +235,8 @@ impl World {
         }
     }
 
-    pub(crate) fn create_releases(&self) -> CreateReleases {
-        CreateReleases { store: self.memory.clone(), versions: self.versions(), clock: self.memory.clone() }
+    pub(crate) fn create_release(&self) -> CreateRelease {
+        CreateRelease { store: self.memory.clone(), versions: self.versions(), clock: self.memory.clone() }
     }
 
     pub(crate) fn switches(&self) -> Switches {
@@ -266,8 +269,8 @@ impl World {
     }
 
     pub(crate) async fn enrol(&mut self) {
-        let request = EnrolBuildRunner { enrolment_key: Runner::enrolment(&self.tenant, "build") };
-        client(async || self.start_builds().enrol(&request).await).await.unwrap();
+        let request = EnrolBuildRunnerRequest { enrolment_key: Runner::enrolment(&self.tenant, "build") };
+        client(async || self.build_components().enrol(&request).await).await.unwrap();
         let mut runner = Runner::new(&self.tenant, "build", queue_url("build"), 10);
         runner.slots = 4;
         self.runners.entry("build".into()).or_insert(runner);
@@ -275,12 +278,14 @@ impl World {
 
     pub(crate) async fn build(&self, cause: &str) -> BuildStarted {
         let app = "demo".parse().unwrap();
-        client(async || self.start_builds().start(&app, &StartBuild::default(), cause).await).await.unwrap()
+        client(async || self.build_components().start(&app, &BuildComponentsRequest::default(), cause).await)
+            .await
+            .unwrap()
     }
 
     /// Returns the request that creates `name`.
-    pub(crate) fn creation(&self, name: &str) -> CreateInstall {
-        CreateInstall {
+    pub(crate) fn creation(&self, name: &str) -> CreateInstallRequest {
+        CreateInstallRequest {
             install: name.parse().unwrap(),
             app: "demo".parse().unwrap(),
             account: "222222222222".parse().unwrap(),
@@ -293,20 +298,21 @@ impl World {
     /// Creates `globex`.
     pub(crate) async fn create(&mut self) -> WorkflowId {
         let request = self.creation("globex");
-        let (_, workflow) = client(async || self.create_installs().create(&request).await).await.unwrap();
+        let (_, workflow) = client(async || self.create_install().create(&request).await).await.unwrap();
         let runner = Runner::new(&self.tenant, "globex", queue_url("globex"), 20);
         self.runners.entry("globex".into()).or_insert(runner);
         workflow
     }
 
-    pub(crate) async fn deploy(&self, request: &StartDeploy, cause: &str) -> Result<WorkflowId, AppError> {
+    pub(crate) async fn deploy(&self, request: &DeployComponentsRequest, cause: &str) -> Result<WorkflowId, AppError> {
         let install = globex();
         client(async || self.start_workflow().deploy(&install, request, cause).await).await
     }
 
     pub(crate) async fn action(&self, action: &str, cause: &str) -> Result<WorkflowId, AppError> {
         let (install, action) = (globex(), action.parse().unwrap());
-        client(async || self.start_workflow().action(&install, &action, &RunAction::default(), cause).await).await
+        client(async || self.start_workflow().action(&install, &action, &RunActionRequest::default(), cause).await)
+            .await
     }
 
     /// The runner of `install` announces itself.
@@ -345,8 +351,8 @@ pub(crate) fn globex() -> InstallId {
 }
 
 /// Returns a deploy with one changed input.
-pub(crate) fn with_input(name: &str, value: impl Into<Value>) -> StartDeploy {
-    StartDeploy { inputs: [(name.to_owned(), value.into())].into(), ..StartDeploy::default() }
+pub(crate) fn with_input(name: &str, value: impl Into<Value>) -> DeployComponentsRequest {
+    DeployComponentsRequest { inputs: [(name.to_owned(), value.into())].into(), ..DeployComponentsRequest::default() }
 }
 
 /// Asks as a client does: again after a transient error.

@@ -66,7 +66,7 @@ impl Machine {
     fn new(kind: WorkflowKind) -> Self {
         let at = match kind {
             WorkflowKind::ProvisionInstall => At::Register,
-            WorkflowKind::DeployComponents | WorkflowKind::BuildComponent | WorkflowKind::RunAction => At::Plan,
+            WorkflowKind::DeployComponents | WorkflowKind::BuildComponents | WorkflowKind::RunAction => At::Plan,
         };
         Self { at, tries: 0, tokens: 0 }
     }

@@ -49,7 +49,7 @@ fn success() -> Outcome {
 async fn a_report_that_cannot_be_believed_is_invalid_and_changes_nothing() {
     let (mut world, _, job) = deploying(Behaviour::Hangs).await;
     world.runners.insert("initech".into(), Runner::new(&world.tenant, "initech", queue_url("initech"), 30));
-    world.create_installs().create(&world.creation("initech")).await.unwrap();
+    world.create_install().create(&world.creation("initech")).await.unwrap();
     let hello = world.runners["initech"].hello(world.now());
     accept(&world, &hello).await.unwrap();
     let now = world.now();

@@ -2,7 +2,7 @@
 
 use freehold_app::Kind;
 use freehold_app::memory::Fault;
-use freehold_protocol::api::{BuildStarted, StartBuild};
+use freehold_protocol::api::{BuildComponentsRequest, BuildStarted};
 use freehold_protocol::app_version::{AppVersion, Component};
 use freehold_protocol::order::{Order, Recipe, Source, Work};
 use freehold_protocol::report::Outcome;
@@ -115,7 +115,7 @@ async fn the_same_request_again_starts_an_execution_that_was_not_started() {
     let mut world = unbuilt().await;
     let app = "demo".parse().unwrap();
     world.memory.faults.set(|what| (what == "start").then_some(Fault::Before));
-    world.start_builds().start(&app, &StartBuild::default(), "build-1").await.unwrap_err();
+    world.build_components().start(&app, &BuildComponentsRequest::default(), "build-1").await.unwrap_err();
     world.memory.faults.set(|_| None);
 
     let again = world.build("build-1").await;
@@ -129,10 +129,10 @@ async fn without_a_runner_that_announced_itself_nothing_is_built() {
     let mut world = World::new();
     world.sync(&app::document()).await;
     let app = "demo".parse().unwrap();
-    let none = world.start_builds().start(&app, &StartBuild::default(), "build-1").await.unwrap_err();
+    let none = world.build_components().start(&app, &BuildComponentsRequest::default(), "build-1").await.unwrap_err();
     world.enrol().await;
 
-    let silent = world.start_builds().start(&app, &StartBuild::default(), "build-1").await.unwrap_err();
+    let silent = world.build_components().start(&app, &BuildComponentsRequest::default(), "build-1").await.unwrap_err();
 
     assert_eq!((none.kind, silent.kind), (Kind::Conflict, Kind::Conflict));
     // A client waits for a runner that was registered, and for no other.
@@ -177,7 +177,7 @@ async fn a_request_that_died_between_two_commits_is_taken_up_by_itself_or_the_ne
             (what == "commit" && commits == 2).then_some(Fault::Before)
         });
         let app = "demo".parse().unwrap();
-        world.start_builds().start(&app, &StartBuild::default(), "build-1").await.unwrap_err();
+        world.build_components().start(&app, &BuildComponentsRequest::default(), "build-1").await.unwrap_err();
         world.memory.faults.set(|_| None);
         assert!(world.open().is_empty());
 

@@ -6,7 +6,7 @@ use freehold_app::seal_contract::contract_key;
 use freehold_app::{Kind, contract, records};
 use freehold_contract::compare_terms;
 use freehold_domain::install::Install;
-use freehold_protocol::api::{ContractView, StartDeploy};
+use freehold_protocol::api::{ContractView, DeployComponentsRequest};
 use freehold_protocol::app_version::{AppVersion, RolePolicy};
 use freehold_protocol::contract::{OrderTerms, SignedContract};
 use freehold_protocol::order::Order;
@@ -128,7 +128,7 @@ async fn the_same_terms_and_narrower_ones_are_deployed_without_a_new_consent() {
 async fn a_deploy_and_an_action_that_the_runner_would_refuse_are_refused_at_once_with_the_difference() {
     let world = agreed_then(&wider()).await;
 
-    let deploy = world.deploy(&StartDeploy::default(), "deploy-1").await.unwrap_err();
+    let deploy = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap_err();
     let action = world.action("check", "run-1").await.unwrap_err();
 
     for error in [deploy, action] {
@@ -184,7 +184,7 @@ async fn terms_that_nobody_knows_here_are_said_and_travel_in_no_order() {
     world.hello("globex");
     world.settle().await;
 
-    let error = world.deploy(&StartDeploy::default(), "deploy-1").await.unwrap_err();
+    let error = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap_err();
     let terms = contract::for_order(&*world.memory, &install(&world).await, &app::document()).await.unwrap();
 
     assert!(error.message.contains("which are of no version that was synced here"), "{error}");

@@ -2,29 +2,29 @@
 
 use std::sync::{Arc, Mutex};
 
-use freehold_app::create_install::CreateInstalls;
+use freehold_app::create_install::CreateInstall;
 use freehold_app::{AppError, Kind};
 use freehold_protocol::AccountId;
-use freehold_protocol::api::CreateInstall;
+use freehold_protocol::api::CreateInstallRequest;
 use serde_json::json;
 
 use crate::support::World;
 use crate::support::doubles::{Meanwhile, Racing};
 
-async fn create(world: &World, request: &CreateInstall) -> Result<(), AppError> {
-    world.create_installs().create(request).await.map(|_| ())
+async fn create(world: &World, request: &CreateInstallRequest) -> Result<(), AppError> {
+    world.create_install().create(request).await.map(|_| ())
 }
 
 /// Creates `second`, while `first` is created right before the commit.
 async fn race(world: &World, first: &str, second: &str) -> Result<(), AppError> {
-    let (installs, request) = (world.create_installs(), world.creation(first));
+    let (installs, request) = (world.create_install(), world.creation(first));
     let memory = Arc::clone(&world.memory);
     let meanwhile: Meanwhile = Box::pin(async move {
         memory.advance_secs(1);
         installs.create(&request).await.unwrap();
     });
     let store = Racing { memory: Arc::clone(&world.memory), meanwhile: Mutex::new(Some(meanwhile)) };
-    let racing = CreateInstalls { store: Arc::new(store), ..world.create_installs() };
+    let racing = CreateInstall { store: Arc::new(store), ..world.create_install() };
     racing.create(&world.creation(second)).await.map(|_| ())
 }
 
@@ -42,7 +42,7 @@ async fn a_name_is_given_once() {
     create(&world, &world.creation("globex")).await.unwrap();
     let before = world.memory.rows();
 
-    let other = CreateInstall { account: "333333333333".parse().unwrap(), ..world.creation("globex") };
+    let other = CreateInstallRequest { account: "333333333333".parse().unwrap(), ..world.creation("globex") };
     let error = create(&world, &other).await.unwrap_err();
     create(&world, &world.creation("globex")).await.unwrap();
 
@@ -108,13 +108,17 @@ async fn a_request_that_makes_no_sense_is_refused_by_name() {
     let mut wrong_type = good.clone();
     wrong_type.inputs.insert("days".into(), json!("many"));
     let cases = [
-        (CreateInstall { app: "demos".parse().unwrap(), ..good.clone() }, Kind::NotFound, "app `demos` does not exist"),
-        (CreateInstall { inputs: [].into(), ..good.clone() }, Kind::Invalid, "input `greeting` is required"),
+        (
+            CreateInstallRequest { app: "demos".parse().unwrap(), ..good.clone() },
+            Kind::NotFound,
+            "app `demos` does not exist",
+        ),
+        (CreateInstallRequest { inputs: [].into(), ..good.clone() }, Kind::Invalid, "input `greeting` is required"),
         (unknown_input, Kind::Invalid, "did you mean `greeting`?"),
         (wrong_type, Kind::Invalid, "input `days` must be a number, found a text of 4 characters"),
-        (CreateInstall { region: "Ireland".into(), ..good.clone() }, Kind::Invalid, "is not an AWS region"),
-        (CreateInstall { region: "eu-west".into(), ..good.clone() }, Kind::Invalid, "is not an AWS region"),
-        (CreateInstall { region: String::new(), ..good }, Kind::Invalid, "is not an AWS region"),
+        (CreateInstallRequest { region: "Ireland".into(), ..good.clone() }, Kind::Invalid, "is not an AWS region"),
+        (CreateInstallRequest { region: "eu-west".into(), ..good.clone() }, Kind::Invalid, "is not an AWS region"),
+        (CreateInstallRequest { region: String::new(), ..good }, Kind::Invalid, "is not an AWS region"),
     ];
     let before = world.memory.rows();
 

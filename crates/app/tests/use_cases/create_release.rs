@@ -3,7 +3,7 @@
 use freehold_app::create_release::release_key;
 use freehold_app::ports::{Expect, Store as _, Write};
 use freehold_app::{AppError, Kind, read};
-use freehold_protocol::api::{CreateRelease, ReleaseView, StartDeploy};
+use freehold_protocol::api::{CreateReleaseRequest, DeployComponentsRequest, ReleaseView};
 use freehold_protocol::{AppName, Digest, InstallId};
 use serde_json::Value;
 
@@ -15,11 +15,11 @@ fn demo() -> AppName {
 }
 
 async fn release(world: &World, name: &str, version: Option<Digest>) -> Result<ReleaseView, AppError> {
-    world.create_releases().create(&demo(), &CreateRelease { name: name.parse().unwrap(), version }).await
+    world.create_release().create(&demo(), &CreateReleaseRequest { name: name.parse().unwrap(), version }).await
 }
 
-fn of_release(name: &str) -> StartDeploy {
-    StartDeploy { release: Some(name.parse().unwrap()), ..StartDeploy::default() }
+fn of_release(name: &str) -> DeployComponentsRequest {
+    DeployComponentsRequest { release: Some(name.parse().unwrap()), ..DeployComponentsRequest::default() }
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn two_installs_on_one_release_have_equal_digests() {
     world.settle().await;
     // The second install is provisioned with the newer version first.
     let request = world.creation("initech");
-    world.create_installs().create(&request).await.unwrap();
+    world.create_install().create(&request).await.unwrap();
     world.run().await;
     let runner = crate::support::runner::Runner::new(
         &world.tenant,
@@ -107,7 +107,7 @@ async fn a_deploy_says_which_release_it_brings() {
     let mut world = World::with_install().await;
     release(&world, "one", None).await.unwrap();
 
-    let workflow = world.deploy(&StartDeploy { all: true, ..of_release("one") }, "deploy-1").await.unwrap();
+    let workflow = world.deploy(&DeployComponentsRequest { all: true, ..of_release("one") }, "deploy-1").await.unwrap();
     world.settle().await;
 
     let view = read::workflow_view(&world.workflow(&workflow).await);
@@ -147,7 +147,7 @@ async fn a_release_that_is_not_there_or_comes_with_a_version_is_refused() {
     let made = release(&world, "one", None).await.unwrap();
 
     let unknown = world.deploy(&of_release("two"), "deploy-1").await.unwrap_err();
-    let both = StartDeploy { version: Some(made.contents.version), ..of_release("one") };
+    let both = DeployComponentsRequest { version: Some(made.contents.version), ..of_release("one") };
     let both = world.deploy(&both, "deploy-2").await.unwrap_err();
 
     assert_eq!((unknown.kind, both.kind), (Kind::NotFound, Kind::Invalid));

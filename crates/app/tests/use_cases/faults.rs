@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use freehold_app::memory::Fault;
-use freehold_protocol::api::StartDeploy;
+use freehold_protocol::api::DeployComponentsRequest;
 use proptest::prelude::*;
 
 use crate::support::state::effects;
@@ -76,7 +76,7 @@ impl Part {
                 world.sync(&app::with_source("storage", "example/storage:2")).await;
                 world.build("build-2").await;
                 rescue.rest(world).await;
-                world.deploy(&StartDeploy::default(), "deploy-2").await.unwrap();
+                world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
             }
         }
         rescue.rest(world).await;

@@ -4,7 +4,7 @@ use freehold_app::Kind;
 use freehold_app::evidence;
 use freehold_app::ports::{Store as _, Write};
 use freehold_app::read;
-use freehold_protocol::api::EnrolBuildRunner;
+use freehold_protocol::api::EnrolBuildRunnerRequest;
 use freehold_protocol::lineage::{Lineage, LinkName, Used};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{Digest, EnvelopeError};
@@ -76,7 +76,7 @@ async fn what_happened_under_a_runner_that_was_replaced_stays_proven() {
     world.runners.insert("globex".into(), next);
     // The build runner is registered anew, under another enrolment key.
     let enrolment_key = Runner::enrolment(&world.tenant, "other");
-    world.start_builds().enrol(&EnrolBuildRunner { enrolment_key }).await.unwrap();
+    world.build_components().enrol(&EnrolBuildRunnerRequest { enrolment_key }).await.unwrap();
     world.hello("globex");
     world.settle().await;
     world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();

@@ -4,6 +4,7 @@
 mod support;
 
 mod accept_report;
+mod build_components;
 mod cancel;
 mod contract;
 mod create_install;
@@ -14,15 +15,14 @@ mod finish_workflow;
 mod grant_artifact;
 mod lineage;
 mod plan_workflow;
+mod prune_artifacts;
 mod register_install;
 mod render_stack;
 mod set_inputs;
 mod show_version;
-mod start_build;
 mod start_workflow;
 mod sweep;
 mod switches;
 mod sync_app;
-mod tend_registry;
 mod versions;
 mod whole_path;

@@ -2,7 +2,7 @@
 
 use freehold_app::plan_workflow::Next;
 use freehold_app::{Kind, read, records};
-use freehold_protocol::api::StartDeploy;
+use freehold_protocol::api::DeployComponentsRequest;
 
 use crate::support::runner::Behaviour;
 use crate::support::walk::At;
@@ -65,7 +65,7 @@ async fn a_component_without_artifact_fails_the_deploy_by_name() {
     let mut world = World::with_install().await;
     world.sync(&app::with_source("storage", "example/storage:2")).await;
 
-    let workflow = world.deploy(&StartDeploy::default(), "deploy-1").await.unwrap();
+    let workflow = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
     world.settle().await;
 
     let view = read::workflow_view(&world.workflow(&workflow).await);
@@ -85,7 +85,10 @@ async fn an_input_that_a_version_dropped_keeps_no_install_from_deploying() {
     }
     world.sync(&version).await;
 
-    let workflow = world.deploy(&StartDeploy { all: true, ..StartDeploy::default() }, "deploy-2").await.unwrap();
+    let workflow = world
+        .deploy(&DeployComponentsRequest { all: true, ..DeployComponentsRequest::default() }, "deploy-2")
+        .await
+        .unwrap();
     world.settle().await;
     let refused = world.deploy(&with_input("days", 9), "deploy-3").await.unwrap_err();
     let action = world.action("check", "run-1").await.unwrap();

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use freehold_app::ports::{PortError, RegistryCare};
-use freehold_app::tend_registry::{Retention, TendRegistry, Tended};
-use freehold_domain::retention::{WAIT_SECS, YOUNG_SECS};
-use freehold_protocol::api::{ArtifactView, Because, CreateRelease, StartBuild, StartDeploy};
+use freehold_app::ports::{ArtifactRemover, PortError};
+use freehold_app::prune_artifacts::{PruneArtifacts, Pruned, UnusedArtifacts};
+use freehold_domain::prune_artifacts::{WAIT_SECS, YOUNG_SECS};
+use freehold_protocol::api::{
+    ArtifactView, BuildComponentsRequest, CreateReleaseRequest, DeployComponentsRequest, ReasonRequest,
+};
 use freehold_protocol::{AppName, Digest};
 
 use crate::support::{World, app};
@@ -19,7 +21,7 @@ struct Removals {
 }
 
 #[async_trait]
-impl RegistryCare for Removals {
+impl ArtifactRemover for Removals {
     async fn remove(&self, manifests: &[Digest]) -> Result<(), PortError> {
         if *self.fails.lock().unwrap() {
             return Err(PortError::Failed { what: "registry".into(), reason: "down".into() });
@@ -33,16 +35,16 @@ fn demo() -> AppName {
     "demo".parse().unwrap()
 }
 
-fn retention(world: &World) -> Retention {
-    Retention { store: world.memory.clone(), versions: world.versions(), clock: world.memory.clone() }
+fn unused(world: &World) -> UnusedArtifacts {
+    UnusedArtifacts { store: world.memory.clone(), versions: world.versions(), clock: world.memory.clone() }
 }
 
-async fn tend(world: &World, removals: &Arc<Removals>) -> Tended {
-    TendRegistry { retention: retention(world), registry: removals.clone() }.tend().await.unwrap()
+async fn prune(world: &World, removals: &Arc<Removals>) -> Pruned {
+    PruneArtifacts { unused: unused(world), registry: removals.clone() }.prune().await.unwrap()
 }
 
 async fn storages(world: &World) -> Vec<ArtifactView> {
-    let all = retention(world).show(&demo()).await.unwrap().artifacts;
+    let all = unused(world).show(&demo()).await.unwrap().artifacts;
     all.into_iter().filter(|one| one.component.as_str() == "storage").collect()
 }
 
@@ -68,21 +70,21 @@ async fn what_an_install_runs_stays_until_it_runs_another() {
     world.memory.advance_secs(YOUNG_SECS);
     let removals = Arc::new(Removals::default());
 
-    let before = tend(&world, &removals).await;
+    let before = prune(&world, &removals).await;
     let (old, new) = old_and_new(&world).await;
-    world.deploy(&StartDeploy::default(), "deploy-2").await.unwrap();
+    world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
     world.settle().await;
-    let retired = tend(&world, &removals).await;
+    let marked = prune(&world, &removals).await;
     world.memory.advance_secs(WAIT_SECS - 60);
-    let early = tend(&world, &removals).await;
+    let early = prune(&world, &removals).await;
     world.memory.advance_secs(60);
-    let removed = tend(&world, &removals).await;
-    let again = tend(&world, &removals).await;
+    let removed = prune(&world, &removals).await;
+    let again = prune(&world, &removals).await;
 
-    assert_eq!(before, Tended { kept: 4, ..Tended::default() });
+    assert_eq!(before, Pruned { kept: 4, ..Pruned::default() });
     assert_eq!(old.kept_by, ["install `globex` runs it", "install `globex` is at its version"]);
     assert_eq!(new.kept_by, ["newest version"]);
-    assert_eq!((retired.retired, early.removed, removed.removed, again.removed), (1, 0, 1, 0));
+    assert_eq!((marked.marked, early.removed, removed.removed, again.removed), (1, 0, 1, 0));
     let gone = removals.removed.lock().unwrap().clone();
     assert_eq!(gone.len(), 2, "the manifest and its statement: {gone:?}");
     assert_eq!(gone[0], old.artifact);
@@ -94,16 +96,16 @@ async fn what_an_install_runs_stays_until_it_runs_another() {
 async fn a_release_keeps_what_nobody_runs() {
     let mut world = World::with_app().await;
     let old = app::document().digest().unwrap();
-    let request = |name: &str| CreateRelease { name: name.parse().unwrap(), version: Some(old.clone()) };
-    world.create_releases().create(&demo(), &request("one")).await.unwrap();
+    let request = |name: &str| CreateReleaseRequest { name: name.parse().unwrap(), version: Some(old.clone()) };
+    world.create_release().create(&demo(), &request("one")).await.unwrap();
     two_versions(&mut world).await;
     world.memory.advance_secs(YOUNG_SECS);
     let removals = Arc::new(Removals::default());
 
-    let tended = tend(&world, &removals).await;
+    let pruned = prune(&world, &removals).await;
     let (kept, _) = old_and_new(&world).await;
 
-    assert_eq!(tended, Tended { kept: 4, ..Tended::default() });
+    assert_eq!(pruned, Pruned { kept: 4, ..Pruned::default() });
     assert_eq!(kept.kept_by, ["release `one`"]);
 }
 
@@ -113,13 +115,13 @@ async fn what_is_retired_serves_nothing_new_until_it_is_built_again() {
     let old = app::document().digest().unwrap();
     two_versions(&mut world).await;
     world.memory.advance_secs(YOUNG_SECS);
-    let view = retention(&world).mark(&demo()).await.unwrap();
-    let request = CreateRelease { name: "late".parse().unwrap(), version: Some(old) };
+    let view = unused(&world).mark(&demo()).await.unwrap();
+    let request = CreateReleaseRequest { name: "late".parse().unwrap(), version: Some(old) };
 
-    let refused = world.create_releases().create(&demo(), &request).await.unwrap_err();
+    let refused = world.create_release().create(&demo(), &request).await.unwrap_err();
     world.sync(&app::document()).await;
     let built = world.build("build-3").await;
-    let taken = world.create_releases().create(&demo(), &request).await;
+    let taken = world.create_release().create(&demo(), &request).await;
 
     assert_eq!(view.artifacts.iter().filter(|one| one.state == "unused").count(), 1);
     assert!(refused.message.contains("not built: `storage`"), "{refused}");
@@ -127,9 +129,9 @@ async fn what_is_retired_serves_nothing_new_until_it_is_built_again() {
     assert!(taken.is_ok());
     let removals = Arc::new(Removals::default());
     world.memory.advance_secs(WAIT_SECS);
-    tend(&world, &removals).await;
+    prune(&world, &removals).await;
     world.memory.advance_secs(WAIT_SECS);
-    tend(&world, &removals).await;
+    prune(&world, &removals).await;
     assert!(!removals.removed.lock().unwrap().iter().any(|gone| storages_of(&view.artifacts).contains(&gone)));
 }
 
@@ -144,15 +146,16 @@ async fn a_removal_that_fails_is_gone_on_with_and_until_then_nothing_is_built_in
     two_versions(&mut world).await;
     world.memory.advance_secs(YOUNG_SECS);
     let removals = Arc::new(Removals::default());
-    tend(&world, &removals).await;
+    prune(&world, &removals).await;
     world.memory.advance_secs(WAIT_SECS);
     *removals.fails.lock().unwrap() = true;
 
-    let failed = tend(&world, &removals).await;
+    let failed = prune(&world, &removals).await;
     world.sync(&app::document()).await;
-    let refused = world.start_builds().start(&demo(), &StartBuild::default(), "build-3").await.unwrap_err();
+    let refused =
+        world.build_components().start(&demo(), &BuildComponentsRequest::default(), "build-3").await.unwrap_err();
     *removals.fails.lock().unwrap() = false;
-    let removed = tend(&world, &removals).await;
+    let removed = prune(&world, &removals).await;
     let built = world.build("build-4").await;
     world.settle().await;
     let (late, rebuilt) = old_and_new(&world).await;
@@ -172,18 +175,18 @@ async fn what_was_taken_back_stays_so_when_it_is_built_again_after_its_removal()
         world.memory.advance_secs(YOUNG_SECS);
         old_and_new(&world).await
     };
-    let because = Because { reason: "CVE-2026-1".into() };
+    let because = ReasonRequest { reason: "CVE-2026-1".into() };
     world.switches().revoke(&old.artifact, &because).await.unwrap();
     let removals = Arc::new(Removals::default());
-    tend(&world, &removals).await;
+    prune(&world, &removals).await;
     world.memory.advance_secs(WAIT_SECS);
-    tend(&world, &removals).await;
+    prune(&world, &removals).await;
 
     world.sync(&app::document()).await;
     let built = world.build("build-3").await;
     world.settle().await;
-    let request = CreateRelease { name: "late".parse().unwrap(), version: None };
-    let refused = world.create_releases().create(&demo(), &request).await.unwrap_err();
+    let request = CreateReleaseRequest { name: "late".parse().unwrap(), version: None };
+    let refused = world.create_release().create(&demo(), &request).await.unwrap_err();
 
     assert!(built.workflow.is_some());
     assert!(refused.message.contains("`storage` was revoked: CVE-2026-1"), "{refused}");
@@ -193,7 +196,7 @@ async fn what_was_taken_back_stays_so_when_it_is_built_again_after_its_removal()
 async fn an_app_that_is_not_there_is_named() {
     let world = World::with_app().await;
 
-    let error = retention(&world).show(&"other".parse().unwrap()).await.unwrap_err();
+    let error = unused(&world).show(&"other".parse().unwrap()).await.unwrap_err();
 
     assert_eq!(error.message, "app `other` does not exist; sync it with `freehold app sync DIR`");
 }

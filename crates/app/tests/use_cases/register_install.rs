@@ -28,7 +28,7 @@ async fn an_install_gets_its_queue_and_may_report() {
 async fn of_two_that_register_at_once_neither_loses_its_permission() {
     let mut world = World::with_app().await;
     let workflow = world.create().await;
-    let (installs, register) = (world.create_installs(), world.register_install());
+    let (installs, register) = (world.create_install(), world.register_install());
     let request = world.creation("initech");
     *world.queues.meanwhile.lock().unwrap() = Some(Box::pin(async move {
         installs.create(&request).await.unwrap();

@@ -3,7 +3,7 @@
 use freehold_app::set_inputs::SetInputs;
 use freehold_app::{Kind, read, show_inputs};
 use freehold_domain::workflow::{Workflow, WorkflowState};
-use freehold_protocol::api::{AnsweredBy, CreateInstall, InputView, SetInputs as Request, StartDeploy};
+use freehold_protocol::api::{AnsweredBy, CreateInstallRequest, DeployComponentsRequest, InputView, SetInputsRequest};
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Order;
 use freehold_protocol::{Envelope, Payload as _, WorkflowId};
@@ -58,8 +58,8 @@ fn set_inputs(world: &World) -> SetInputs {
     SetInputs { store: world.memory.clone(), versions: world.versions() }
 }
 
-fn request(inputs: Value) -> Request {
-    Request { inputs: serde_json::from_value(inputs).unwrap() }
+fn request(inputs: Value) -> SetInputsRequest {
+    SetInputsRequest { inputs: serde_json::from_value(inputs).unwrap() }
 }
 
 async fn provisioning(world: &World) -> Workflow {
@@ -90,7 +90,7 @@ async fn a_customers_answer_comes_with_the_hello_and_is_planned_with() {
     let provisioned = provisioning(&world).await;
 
     tell(&mut world, &[("InputZone", "4")]).await;
-    let deploy = world.deploy(&StartDeploy::default(), "deploy-1").await.unwrap();
+    let deploy = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
     world.settle().await;
 
     assert!(matches!(provisioned.state, WorkflowState::Succeeded { .. }), "{provisioned:?}");
@@ -108,10 +108,10 @@ async fn an_answer_that_is_lacking_or_does_not_fit_stops_the_plan_and_is_said() 
         let mut world = answered(answers).await;
         let provisioned = provisioning(&world).await;
 
-        let refused = world.deploy(&StartDeploy::default(), "deploy-1").await.unwrap_err();
+        let refused = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap_err();
         let view = read::install(&world.versions(), &globex()).await.unwrap();
         tell(&mut world, &[("InputZone", "3")]).await;
-        let deploy = world.deploy(&StartDeploy::default(), "deploy-2").await.unwrap();
+        let deploy = world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
         world.settle().await;
 
         let WorkflowState::Failed { reason, .. } = &provisioned.state else { panic!("{provisioned:?}") };
@@ -152,14 +152,14 @@ async fn the_runner_is_told_which_inputs_are_sensitive_and_never_gets_a_customer
 #[tokio::test]
 async fn a_vendor_cannot_answer_for_the_customer() {
     let world = waiting().await;
-    let mut creation = CreateInstall { install: "initech".parse().unwrap(), ..world.creation("initech") };
+    let mut creation = CreateInstallRequest { install: "initech".parse().unwrap(), ..world.creation("initech") };
     creation.inputs.extend([
         ("zone".to_owned(), json!(1)),
         ("dayz".to_owned(), json!(1)),
         ("days".to_owned(), json!("x")),
     ]);
 
-    let created = world.create_installs().create(&creation).await.unwrap_err();
+    let created = world.create_install().create(&creation).await.unwrap_err();
     let changed = set_inputs(&world).set(&globex(), &request(json!({ "token": "x" }))).await.unwrap_err();
     let deployed = world.deploy(&with_input("zone", 1), "deploy-1").await.unwrap_err();
 
@@ -184,7 +184,7 @@ async fn changed_inputs_are_stored_once_and_used_by_the_next_deploy() {
     let rows = world.memory.rows();
     let second = set_inputs(&world).set(&globex(), &change).await.unwrap();
     let after = world.memory.rows();
-    let deploy = world.deploy(&StartDeploy::default(), "deploy-1").await.unwrap();
+    let deploy = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
     world.settle().await;
 
     assert_eq!((&first, rows), (&second, after));

@@ -1,7 +1,7 @@
 //! Starting deploys and actions: what is refused, and by which words.
 
 use freehold_app::Kind;
-use freehold_protocol::api::StartDeploy;
+use freehold_protocol::api::DeployComponentsRequest;
 
 use crate::support::runner::Behaviour;
 use crate::support::{World, app, with_input};
@@ -37,12 +37,16 @@ async fn a_key_that_was_used_for_another_request_is_refused() {
 #[tokio::test]
 async fn a_deploy_of_what_does_not_exist_is_refused_by_name() {
     let world = World::with_install().await;
-    let only = |name: &str| StartDeploy { components: vec![name.parse().unwrap()], ..StartDeploy::default() };
+    let only = |name: &str| DeployComponentsRequest {
+        components: vec![name.parse().unwrap()],
+        ..DeployComponentsRequest::default()
+    };
     let before = world.memory.rows();
 
     let typo = world.deploy(&only("storag"), "1").await.unwrap_err();
     let version = freehold_protocol::Digest::of(b"x");
-    let unknown = world.deploy(&StartDeploy { version: Some(version), ..Default::default() }, "2").await.unwrap_err();
+    let unknown =
+        world.deploy(&DeployComponentsRequest { version: Some(version), ..Default::default() }, "2").await.unwrap_err();
     let action = world.action("chek", "3").await.unwrap_err();
 
     assert_eq!(typo.message, "app `demo` has no component `storag`; did you mean `storage`?");
@@ -65,7 +69,8 @@ async fn without_a_runner_nothing_is_started() {
 #[tokio::test]
 async fn chosen_components_take_those_that_depend_on_them_along() {
     let mut world = World::with_install().await;
-    let request = StartDeploy { components: vec!["storage".parse().unwrap()], ..StartDeploy::default() };
+    let request =
+        DeployComponentsRequest { components: vec!["storage".parse().unwrap()], ..DeployComponentsRequest::default() };
 
     let workflow = world.deploy(&request, "deploy-1").await.unwrap();
     world.settle().await;
@@ -81,9 +86,13 @@ async fn a_version_that_cannot_be_deployed_here_yet_is_refused_by_what_is_in_the
         serde_json::from_value(serde_json::json!({ "kind": "helm_chart", "chart_name": "info", "namespace": "info" }))
             .unwrap();
     world.sync(&document).await;
-    let old = StartDeploy { version: Some(app::document().digest().unwrap()), all: true, ..StartDeploy::default() };
+    let old = DeployComponentsRequest {
+        version: Some(app::document().digest().unwrap()),
+        all: true,
+        ..DeployComponentsRequest::default()
+    };
 
-    let error = world.deploy(&StartDeploy::default(), "deploy-1").await.unwrap_err();
+    let error = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap_err();
     let workflow = world.deploy(&old, "deploy-2").await.unwrap();
     world.settle().await;
 

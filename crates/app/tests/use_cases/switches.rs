@@ -2,12 +2,12 @@
 
 use freehold_app::{AppError, Kind, read};
 use freehold_protocol::Digest;
-use freehold_protocol::api::{Because, CreateRelease, InstallView};
+use freehold_protocol::api::{CreateReleaseRequest, InstallView, ReasonRequest};
 
 use crate::support::{World, globex, with_input};
 
-fn because(reason: &str) -> Because {
-    Because { reason: reason.into() }
+fn because(reason: &str) -> ReasonRequest {
+    ReasonRequest { reason: reason.into() }
 }
 
 async fn shown(world: &World) -> InstallView {
@@ -73,8 +73,8 @@ async fn a_revoked_artifact_is_told_in_its_lineage_and_makes_no_release() {
     assert_eq!(lineage.builds[0].revoked.as_deref(), Some("CVE-2026-1"));
     // What was proven stays proven.
     assert!(lineage.verify(&world.keys.public()).iter().all(|link| link.finding.is_ok()));
-    let request = CreateRelease { name: "one".parse().unwrap(), version: None };
-    let error = world.create_releases().create(&"demo".parse().unwrap(), &request).await.unwrap_err();
+    let request = CreateReleaseRequest { name: "one".parse().unwrap(), version: None };
+    let error = world.create_release().create(&"demo".parse().unwrap(), &request).await.unwrap_err();
     assert!(error.message.contains("was revoked: CVE-2026-1"), "{error}");
 }
 

@@ -2,7 +2,7 @@
 
 use freehold_app::Kind;
 use freehold_protocol::Digest;
-use freehold_protocol::api::PutSource;
+use freehold_protocol::api::UploadSourceRequest;
 use freehold_protocol::app_version::Component;
 use freehold_protocol::limits::MAX_APP_VERSION_BYTES;
 
@@ -88,8 +88,9 @@ async fn a_source_has_a_place_unless_it_is_too_large() {
     let world = World::new();
     let digest = Digest::of(b"source");
 
-    let place = world.sync_app().put_source(&PutSource { digest: digest.clone(), size: 10 }).await.unwrap();
-    let large = world.sync_app().put_source(&PutSource { digest: digest.clone(), size: 1 << 40 }).await.unwrap_err();
+    let place = world.sync_app().put_source(&UploadSourceRequest { digest: digest.clone(), size: 10 }).await.unwrap();
+    let large =
+        world.sync_app().put_source(&UploadSourceRequest { digest: digest.clone(), size: 1 << 40 }).await.unwrap_err();
 
     assert!(place.url.contains(digest.hex()));
     assert_eq!(large.kind, Kind::Invalid);

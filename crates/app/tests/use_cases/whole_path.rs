@@ -3,7 +3,7 @@
 use freehold_app::read;
 use freehold_app::records::{self, DeployedRecord};
 use freehold_domain::workflow::WorkflowState;
-use freehold_protocol::api::StartDeploy;
+use freehold_protocol::api::DeployComponentsRequest;
 use freehold_protocol::report::Outcome;
 use serde_json::json;
 
@@ -68,7 +68,7 @@ async fn a_preflight_that_fails_stops_all_and_the_next_deploy_begins_with_anothe
     let stopped = world.workflow(&workflow).await;
     let first = world.runners["globex"].started.clone();
     world.runner("globex").behaviours.clear();
-    let deploy = world.deploy(&StartDeploy::default(), "deploy-1").await.unwrap();
+    let deploy = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
     world.settle().await;
 
     let WorkflowState::Failed { reason, .. } = &stopped.state else { panic!("{stopped:?}") };
@@ -104,7 +104,7 @@ async fn a_deploy_of_nothing_new_succeeds_without_a_job() {
     let mut world = World::with_install().await;
     let orders = world.memory.orders.lock().unwrap().len();
 
-    let workflow = world.deploy(&StartDeploy::default(), "deploy-1").await.unwrap();
+    let workflow = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
     world.settle().await;
 
     assert!(matches!(world.workflow(&workflow).await.state, WorkflowState::Succeeded { .. }));

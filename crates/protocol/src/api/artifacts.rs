@@ -17,7 +17,7 @@ pub struct LineagePage {
 }
 
 /// `GET /v1/apps/{app}/artifacts`: what the tenant registry keeps of an app, and why.
-/// `POST /v1/apps/{app}/artifacts/gc`: the same, after what nothing keeps was retired.
+/// `POST /v1/apps/{app}/artifacts/prune`: the same, after what nothing keeps was marked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArtifactsView {
@@ -41,7 +41,7 @@ pub struct ArtifactView {
     pub state: String,
     /// What keeps it, in words; empty when nothing does.
     pub kept_by: Vec<String>,
-    /// What comes next: `retire`, `restore`, `remove`, or nothing.
+    /// What comes next: `mark`, `restore`, `remove`, or nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub next: String,
     /// From when on it may be removed.
@@ -53,7 +53,7 @@ pub struct ArtifactView {
 /// `POST /v1/installs/{install}/disable`: no workflow starts there and nothing is granted; what runs there goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Because {
+pub struct ReasonRequest {
     /// Shown to whoever is refused; 1 to 500 characters.
     pub reason: String,
 }
@@ -71,7 +71,7 @@ pub struct Revoked {
 /// `POST /v1/apps/{app}/releases`: the same contents under the same name again change nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CreateRelease {
+pub struct CreateReleaseRequest {
     pub name: ReleaseName,
     /// The version; the latest one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,10 +14,13 @@ use crate::app_version::{AppVersion, InputKind};
 use crate::envelope::PublicKey;
 use crate::{AccountId, AppName, BuildId, ComponentName, Digest, InstallId, JobId, Timestamp, WorkflowId};
 
-pub use artifacts::{ArtifactView, ArtifactsView, Because, CreateRelease, LineagePage, ReleaseView, Revoked};
+pub use artifacts::{
+    ArtifactView, ArtifactsView, CreateReleaseRequest, LineagePage, ReasonRequest, ReleaseView, Revoked,
+};
 pub use contracts::ContractView;
 pub use workflows::{
-    HistoryView, JobView, LogChunk, LogPage, NodeView, RunAction, StartDeploy, WorkflowStarted, WorkflowView,
+    DeployComponentsRequest, HistoryView, JobView, LogChunk, LogPage, NodeView, RunActionRequest, WorkflowStarted,
+    WorkflowView,
 };
 
 /// The header that makes a POST repeatable: 1 to 128 visible ASCII characters, one value for one intent.
@@ -93,7 +96,7 @@ pub struct TenantView {
 /// `POST /v1/apps/{app}/sources`: asks where to put a packed source directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PutSource {
+pub struct UploadSourceRequest {
     /// SHA-256 of the packed bytes.
     pub digest: Digest,
     /// In bytes, at most 512 MiB.
@@ -111,7 +114,7 @@ pub struct SourceUpload {
 /// `POST /v1/apps/{app}/versions`: syncs an app version. The same document again answers the same version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PutVersion {
+pub struct SyncAppRequest {
     pub document: AppVersion,
 }
 
@@ -168,7 +171,7 @@ pub struct AppView {
 /// `POST /v1/apps/{app}/builds`: builds what the version has no artifact for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct StartBuild {
+pub struct BuildComponentsRequest {
     /// The version; the latest one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
@@ -221,7 +224,7 @@ pub struct BuildView {
 /// `POST /v1/installs`. The enrolment secret stays with the caller; only the public key that it stands for is sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CreateInstall {
+pub struct CreateInstallRequest {
     pub install: InstallId,
     pub app: AppName,
     pub account: AccountId,
@@ -235,7 +238,7 @@ pub struct CreateInstall {
 /// replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct EnrolBuildRunner {
+pub struct EnrolBuildRunnerRequest {
     pub enrolment_key: PublicKey,
 }
 
@@ -289,7 +292,7 @@ pub struct InputsSchema {
 /// `POST /v1/installs/{install}/inputs`: changes the vendor's inputs; the others stay. Nothing is deployed by it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SetInputs {
+pub struct SetInputsRequest {
     /// By name; null takes a value away, which leaves the default.
     pub inputs: BTreeMap<String, Value>,
 }

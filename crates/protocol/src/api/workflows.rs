@@ -11,7 +11,7 @@ use crate::{ComponentName, Digest, InstallId, JobId, ReleaseName, RoleKey, Times
 /// `POST /v1/installs/{install}/deploys`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct StartDeploy {
+pub struct DeployComponentsRequest {
     /// The version; the latest one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
@@ -35,7 +35,7 @@ pub struct StartDeploy {
 /// `POST /v1/installs/{install}/actions/{action}/runs`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RunAction {
+pub struct RunActionRequest {
     /// The role to run under instead of what the app says: a name of the app's, a role key or a mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
@@ -54,7 +54,7 @@ pub struct WorkflowStarted {
 pub struct WorkflowView {
     pub workflow: WorkflowId,
     pub install: InstallId,
-    /// `provision-install`, `deploy-components`, `build-component` or `run-action`.
+    /// `provision-install`, `deploy-components`, `build-components` or `run-action`.
     pub kind: String,
     /// `pending`, `running`, `succeeded`, `failed` or `cancelled`.
     pub state: String,

@@ -1,0 +1,24 @@
+//! `freehold artifact`: prune artifacts that nothing keeps, and revoke one.
+
+mod prune;
+mod revoke;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::error::Result;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ArtifactCommand {
+    Prune(prune::Prune),
+    Revoke(revoke::Revoke),
+}
+
+impl ArtifactCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        match self {
+            Self::Prune(prune) => prune.run(context).await,
+            Self::Revoke(revoke) => revoke.run(context).await,
+        }
+    }
+}
