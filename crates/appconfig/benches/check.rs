@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use freehold_appconfig::{Severity, check};
+use freehold_appconfig::Severity;
+use freehold_appconfig::check;
 
 /// How many components the generated app has.
 const COMPONENTS: usize = 1_000;

@@ -3,44 +3,12 @@
 
 #![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
-mod actions;
-mod addresses;
-mod archive;
-mod branch;
 mod build;
-mod components;
-mod cron;
-mod cycles;
-mod diagnostic;
-mod document;
-mod excerpt;
-mod files;
-mod index;
-mod input_sources;
-mod input_values;
-mod inputs;
-mod installs;
-mod json;
+mod check;
 mod kinds;
-mod links;
-mod metadata;
-mod names;
-mod operation_roles;
-mod policies;
-mod policy_document;
-mod references;
-mod roles;
-mod runbooks;
-mod sandbox;
+mod read;
+mod report;
 mod schema;
-mod secrets;
-mod shape;
-mod sources;
-mod spec;
-mod stack;
-mod syntax;
-mod tree;
-mod validate;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -49,10 +17,10 @@ use freehold_protocol::Digest;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Source;
 
-use crate::tree::Tree;
+use crate::read::tree::Tree;
 
-pub use addresses::{GitAddress, git_address};
-pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity};
+pub use read::addresses::{GitAddress, git_address};
+pub use report::diagnostic::{Diagnostic, Diagnostics, Related, Severity};
 pub use schema::{SchemaKind, UnknownSchema, reference, schema, schema_kinds, schemas, taplo_config};
 
 /// The texts behind addresses that a config names (`https://...`, `git::...//path?ref=...`), by address.
@@ -108,7 +76,7 @@ impl Loaded {
     /// When `commit` is not 40 hex digits, or nothing needs the branch.
     pub fn resolve(&mut self, url: &str, branch: &str, commit: &str) -> Result<(), NotACommit> {
         let wanted = |git: &UnresolvedGit| git.url == url && git.branch == branch;
-        if !sources::is_commit(commit) || !self.unresolved.iter().any(wanted) {
+        if !build::sources::is_commit(commit) || !self.unresolved.iter().any(wanted) {
             let commit = commit.chars().take(80).collect();
             return Err(NotACommit { url: url.to_owned(), branch: branch.to_owned(), commit });
         }
@@ -146,7 +114,7 @@ pub fn load(dir: &Path) -> Result<Loaded, Diagnostics> {
 /// # Errors
 /// As [`load`].
 pub fn load_with(dir: &Path, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
-    finished(build::read(Tree::disk(dir), build::Purpose::Sync, fetched))
+    finished(build::app::read(Tree::disk(dir), build::app::Purpose::Sync, fetched))
 }
 
 /// Reads the app config of `app` from memory, for a sync: the bytes of its files by their paths, which are relative and
@@ -155,7 +123,7 @@ pub fn load_with(dir: &Path, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
 /// # Errors
 /// As [`load`].
 pub fn load_files(app: &str, files: &BTreeMap<String, Vec<u8>>, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
-    finished(build::read(Tree::memory(app, files), build::Purpose::Sync, fetched))
+    finished(build::app::read(Tree::memory(app, files), build::app::Purpose::Sync, fetched))
 }
 
 fn finished((built, diagnostics): (Option<Loaded>, Diagnostics)) -> Result<Loaded, Diagnostics> {
@@ -167,10 +135,10 @@ fn finished((built, diagnostics): (Option<Loaded>, Diagnostics)) -> Result<Loade
 
 /// Reads the app config in `dir` and says all that is wrong with it.
 pub fn check(dir: &Path) -> Diagnostics {
-    build::read(Tree::disk(dir), build::Purpose::Check, &Fetched::new()).1
+    build::app::read(Tree::disk(dir), build::app::Purpose::Check, &Fetched::new()).1
 }
 
 /// Reads the app config of `app` from memory, as [`load_files`] does, and says all that is wrong with it.
 pub fn check_files(app: &str, files: &BTreeMap<String, Vec<u8>>) -> Diagnostics {
-    build::read(Tree::memory(app, files), build::Purpose::Check, &Fetched::new()).1
+    build::app::read(Tree::memory(app, files), build::app::Purpose::Check, &Fetched::new()).1
 }

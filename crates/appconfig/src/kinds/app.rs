@@ -1,7 +1,7 @@
 //! Keys of what an app says of itself: metadata, inputs, secrets, its installs and its branches.
 
-use crate::spec::Holds::{Any, File, Flag, Table, Tables, Template, Text, Texts, Whole, Word};
-use crate::spec::{Key, may, must};
+use crate::kinds::spec::Holds::{Any, File, Flag, Table, Tables, Template, Text, Texts, Whole, Word};
+use crate::kinds::spec::{Key, may, must};
 
 use super::components::REPO;
 

@@ -1,9 +1,9 @@
 //! Keys of components of every kind.
 
-use crate::spec::Holds::{
+use crate::kinds::spec::Holds::{
     Any, Duration, File, Flag, Scalars, Table, Tables, Template, TemplateFile, Text, Texts, Values, Whole, Word,
 };
-use crate::spec::{Key, may, must};
+use crate::kinds::spec::{Key, may, must};
 
 use super::MAX_COMPONENT_SECS;
 

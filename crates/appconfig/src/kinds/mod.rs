@@ -5,10 +5,11 @@ mod app;
 mod components;
 mod permissions;
 mod settings;
+pub(crate) mod spec;
 
 pub(crate) use components::{COMPONENT_TYPES, component_keys};
 
-use crate::spec::Key;
+use crate::kinds::spec::Key;
 
 /// The longest build or deploy of a component, in seconds.
 pub(crate) const MAX_COMPONENT_SECS: u32 = 60 * 60;

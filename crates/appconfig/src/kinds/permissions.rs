@@ -1,7 +1,7 @@
 //! Keys of roles, of which operation takes which, and of the policies that judge what is done.
 
-use crate::spec::Holds::{File, Flag, Table, Tables, Template, TemplateFile, Text, Texts, Word};
-use crate::spec::{Key, may, must};
+use crate::kinds::spec::Holds::{File, Flag, Table, Tables, Template, TemplateFile, Text, Texts, Word};
+use crate::kinds::spec::{Key, may, must};
 
 const POLICY_NAME: Key = may("name", Template).doc("The policy's name in the role; needed with `contents`");
 const MANAGED: Key =

@@ -1,7 +1,7 @@
 //! Keys of where an app lives: sandbox, runner, stack.
 
-use crate::spec::Holds::{Any, Flag, Scalars, Table, Tables, Template, Text, Values, Whole, Word};
-use crate::spec::{Key, may, must};
+use crate::kinds::spec::Holds::{Any, Flag, Scalars, Table, Tables, Template, Text, Values, Whole, Word};
+use crate::kinds::spec::{Key, may, must};
 
 use super::components::{REPO, VAR_FILE};
 

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::rule::Rule;
 use super::{Shape, about, rules, schema_kinds, sentence};
+use crate::kinds::spec::{Holds, Key};
 use crate::kinds::{Kind, component_keys};
-use crate::spec::{Holds, Key};
 
 /// Component types that a runner can deploy.
 pub(super) const DEPLOYED: [&str; 4] = ["terraform_module", "cloudformation_stack", "container_image", "docker_build"];

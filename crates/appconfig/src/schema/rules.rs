@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::rule::{Case, How, Rule};
-use crate::actions::{COMPONENT_TRIGGERS, TRIGGERS};
+use crate::build::actions::{COMPONENT_TRIGGERS, TRIGGERS};
 
 /// Where rules hold: names of kinds or types, and of the keys from there on, with dots.
 type At = &'static [&'static str];

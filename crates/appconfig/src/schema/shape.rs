@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{OLD_IMAGE, pattern, rules, sentence};
+use crate::kinds::spec::{Holds, Key};
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
-use crate::spec::{Holds, Key};
 
 /// Returns the schema of a table with `keys`; `path` leads to it, for the rules.
 ///
@@ -62,7 +62,7 @@ fn held(path: &str, holds: &Holds) -> Value {
 }
 
 /// Returns the schema of a file of `kind`, called `name`: of one thing, or in the form of another kind, as
-/// [`crate::shape`] reads it.
+/// [`crate::read::shape`] reads it.
 pub(super) fn file(kind: Kind, name: &str) -> Value {
     let own = table(name, kind.keys());
     let cases = forms(kind);

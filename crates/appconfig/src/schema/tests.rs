@@ -10,15 +10,15 @@ use serde_json::{Map, Value, json};
 
 use super::{SchemaKind, Shape, pattern, reference, rules, schema, schema_kinds, shape};
 use crate::Fetched;
-use crate::addresses::Addresses;
-use crate::build::{App, Purpose};
-use crate::diagnostic::Severity;
-use crate::document;
-use crate::files::Files;
+use crate::build::app::{App, Purpose};
+use crate::check::validate::validate;
+use crate::kinds::spec::{Holds, Key, seconds};
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
-use crate::spec::{Holds, Key, seconds};
-use crate::tree::Tree;
-use crate::validate::validate;
+use crate::read::addresses::Addresses;
+use crate::read::document;
+use crate::read::files::Files;
+use crate::read::tree::Tree;
+use crate::report::diagnostic::Severity;
 
 #[test]
 fn every_rule_is_about_keys_that_are_there() {

@@ -2,7 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use freehold_appconfig::{Diagnostics, Fetched, Loaded, check, load, load_with};
+use freehold_appconfig::Diagnostics;
+use freehold_appconfig::Fetched;
+use freehold_appconfig::Loaded;
+use freehold_appconfig::check;
+use freehold_appconfig::load;
+use freehold_appconfig::load_with;
 use tempfile::TempDir;
 
 const METADATA: &str = "version = \"v2\"\n";

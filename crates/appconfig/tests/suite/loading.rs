@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use freehold_appconfig::{check, load};
+use freehold_appconfig::check;
+use freehold_appconfig::load;
 use freehold_protocol::app_version::{ComponentSpec, Reference, RolePolicy, Trigger};
 use freehold_protocol::order::{Mode, Source};
 use proptest::prelude::*;

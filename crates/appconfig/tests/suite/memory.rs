@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use freehold_appconfig::{Fetched, check, check_files, load, load_files};
+use freehold_appconfig::Fetched;
+use freehold_appconfig::check;
+use freehold_appconfig::check_files;
+use freehold_appconfig::load;
+use freehold_appconfig::load_files;
 
 use crate::config::{Config, good};
 

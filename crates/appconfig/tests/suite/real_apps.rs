@@ -2,7 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use freehold_appconfig::{Diagnostic, Diagnostics, Fetched, Loaded, Severity, check, load_with};
+use freehold_appconfig::Diagnostic;
+use freehold_appconfig::Diagnostics;
+use freehold_appconfig::Fetched;
+use freehold_appconfig::Loaded;
+use freehold_appconfig::Severity;
+use freehold_appconfig::check;
+use freehold_appconfig::load_with;
 use tempfile::TempDir;
 
 /// Returns the directories of real apps; they are no part of the project, and where they are absent the test says so

@@ -4,7 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use freehold_appconfig::{SchemaKind, Severity, check, reference, schema_kinds, schemas, taplo_config};
+use freehold_appconfig::SchemaKind;
+use freehold_appconfig::Severity;
+use freehold_appconfig::check;
+use freehold_appconfig::reference;
+use freehold_appconfig::schema_kinds;
+use freehold_appconfig::schemas;
+use freehold_appconfig::taplo_config;
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 use toml_edit::{Document, Item, TableLike};

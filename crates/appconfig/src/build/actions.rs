@@ -1,0 +1,235 @@
+//! The actions of an app: `actions/`.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::ComponentName;
+use freehold_protocol::app_version::{Action, StepRepo, Trigger};
+use freehold_protocol::order::ActionStep;
+use freehold_template::nearest;
+
+use crate::build::app::App;
+use crate::build::components::not_a_schedule;
+use crate::build::sources::Sources;
+use crate::check::links::{Index, needed_by_action, references};
+use crate::check::validate::Checked;
+use crate::kinds::Kind;
+use crate::kinds::spec::seconds;
+use crate::read::document::{Entry, Node};
+use crate::read::files::Files;
+use crate::report::diagnostic::Draft;
+
+/// How long a run may take when the action does not say, in seconds.
+pub(crate) const DEFAULT_SECS: u32 = 5 * 60;
+
+/// Every trigger that is about the whole install.
+pub(crate) const TRIGGERS: [&str; 23] = [
+    "manual",
+    "cron",
+    "pre-provision",
+    "post-provision",
+    "post-provision-sandbox",
+    "pre-reprovision",
+    "post-reprovision",
+    "pre-deprovision",
+    "post-deprovision",
+    "pre-deploy-all-components",
+    "post-deploy-all-components",
+    "pre-teardown-all-components",
+    "post-teardown-all-components",
+    "pre-deprovision-sandbox",
+    "post-deprovision-sandbox",
+    "pre-reprovision-sandbox",
+    "post-reprovision-sandbox",
+    "pre-update-inputs",
+    "post-update-inputs",
+    "pre-secrets-sync",
+    "post-secrets-sync",
+    "role-enabled",
+    "role-disabled",
+];
+
+/// Every trigger that is about one component.
+pub(crate) const COMPONENT_TRIGGERS: [&str; 10] = [
+    "pre-deploy-component",
+    "post-deploy-component",
+    "pre-component-deploy",
+    "post-component-deploy",
+    "pre-teardown-component",
+    "post-teardown-component",
+    "pre-enable-component",
+    "post-enable-component",
+    "pre-disable-component",
+    "post-disable-component",
+];
+
+/// Returns the app's actions, sorted by name.
+pub(crate) fn build(app: &App, index: &Index, sources: &mut Sources) -> Vec<Action> {
+    let mut reader = Reader { files: &app.files, index, sources };
+    let mut actions: Vec<Action> = app.of(Kind::Action).filter_map(|checked| reader.action(checked)).collect();
+    actions.sort_by(|a, b| a.name.cmp(&b.name));
+    actions.dedup_by(|a, b| a.name == b.name);
+    actions
+}
+
+struct Reader<'a> {
+    files: &'a Files,
+    index: &'a Index,
+    sources: &'a mut Sources,
+}
+
+impl Reader<'_> {
+    fn action(&mut self, checked: &Checked) -> Option<Action> {
+        let root = &checked.root;
+        let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
+        let triggers = root.tables("triggers").iter().filter_map(|node| self.trigger(checked, node)).collect();
+        let nodes = root.tables("steps");
+        let steps = nodes.iter().map(|node| self.step(checked, node)).collect();
+        let step_repos = nodes.iter().zip(0..).filter_map(|(node, at)| self.repo(checked, node, at)).collect();
+        if let Some(entry) = root.entry("image") {
+            let draft = Draft::warning(checked.key_place(entry), "steps cannot run in an image yet");
+            self.sources.drafts.push(draft.help("they run on the runner's machine; use programs that are there"));
+        }
+        match root.text("name")?.parse() {
+            Ok(name) => Some(Action {
+                name,
+                description: text("description"),
+                timeout_secs: root.text("timeout").and_then(seconds).unwrap_or(DEFAULT_SECS),
+                idempotent: root.flag("idempotent"),
+                triggers,
+                references: references(checked, self.index),
+                dependencies: needed_by_action(checked, self.index),
+                env_vars: scalars(root.get("env_vars")),
+                steps,
+                step_repos,
+                role: text("role"),
+                break_glass_role: text("break_glass_role"),
+                enable_kube_config: [root].into_iter().chain(nodes).any(|node| node.flag("enable_kube_config")),
+                image: root.get("image").map(Node::to_json),
+                labels: scalars(root.get("labels")),
+                inputs: root.get("inputs").map(Node::to_json),
+                kubernetes_context: text("kubernetes_context"),
+            }),
+            Err(error) => {
+                self.sources.drafts.push(Draft::error(checked.place_of(root, "name"), format!("{error}")));
+                None
+            }
+        }
+    }
+
+    fn trigger(&mut self, checked: &Checked, node: &Node) -> Option<Trigger> {
+        let word = node.text("type")?;
+        if word != "cron"
+            && let Some(entry) = node.entry("cron_schedule")
+        {
+            let draft = Draft::warning(checked.key_place(entry), format!("a schedule has no effect on `{word}`"));
+            self.sources.drafts.push(draft.help("set `type = \"cron\"`, or remove `cron_schedule`"));
+        }
+        match word {
+            "manual" => Some(Trigger::Manual),
+            "post-provision" => Some(Trigger::PostProvision),
+            "post-deploy-all-components" => Some(Trigger::PostDeployAllComponents),
+            "post-deploy-component" | "post-component-deploy" => {
+                Some(Trigger::PostDeployComponent { component: self.component(checked, node, word)? })
+            }
+            "cron" => self.schedule(checked, node),
+            word if COMPONENT_TRIGGERS.contains(&word) => {
+                let component = Some(self.component(checked, node, word)?);
+                self.starts_nothing(checked, node, word);
+                Some(Trigger::Event { event: word.to_owned(), component })
+            }
+            word if TRIGGERS.contains(&word) => {
+                self.starts_nothing(checked, node, word);
+                Some(Trigger::Event { event: word.to_owned(), component: None })
+            }
+            word => {
+                let all = TRIGGERS.into_iter().chain(COMPONENT_TRIGGERS);
+                let draft = Draft::error(checked.place_of(node, "type"), format!("there is no trigger `{word}`"));
+                self.sources.drafts.push(match nearest(word, all.clone()) {
+                    near @ Some(_) => draft.meant(near),
+                    None => draft.help(format!("triggers are: {}", all.collect::<Vec<_>>().join(", "))),
+                });
+                None
+            }
+        }
+    }
+
+    fn starts_nothing(&mut self, checked: &Checked, node: &Node, word: &str) {
+        let draft = Draft::warning(checked.place_of(node, "type"), format!("trigger `{word}` starts nothing yet"));
+        self.sources.drafts.push(draft.help("run the action by hand, or use a `post-deploy-...` trigger"));
+    }
+
+    /// Returns the component that an event is about; one that does not exist is said elsewhere.
+    fn component(&mut self, checked: &Checked, node: &Node, word: &str) -> Option<ComponentName> {
+        let Some(name) = node.text("component_name") else {
+            if node.get("component_name").is_none() {
+                let message = format!("trigger `{word}` names no component");
+                self.sources.error(checked.place_of(node, "type"), message, "add `component_name = \"...\"`");
+            }
+            return None;
+        };
+        self.index.component(name)?.parse().ok()
+    }
+
+    fn schedule(&mut self, checked: &Checked, node: &Node) -> Option<Trigger> {
+        let Some(value) = node.get("cron_schedule") else {
+            let help = "add `cron_schedule = \"0 * * * *\"`: every hour";
+            self.sources.error(checked.place_of(node, "type"), "trigger `cron` has no schedule", help);
+            return None;
+        };
+        if let Some(draft) = not_a_schedule(checked, value) {
+            self.sources.drafts.push(draft);
+            return None;
+        }
+        self.starts_nothing(checked, node, "cron");
+        Some(Trigger::Cron { schedule: value.as_text()?.to_owned() })
+    }
+
+    fn step(&mut self, checked: &Checked, node: &Node) -> ActionStep {
+        let name = node.text("name").unwrap_or_default();
+        let content = |key: &str| node.get(key).and_then(|value| checked.content(value)).unwrap_or_default().to_owned();
+        let given = |key: &str| node.text(key).is_some_and(|text| !text.is_empty());
+        match (given("command"), given("inline_contents")) {
+            (false, false) => {
+                let help = "add `command = \"...\"` or `inline_contents = \"...\"`";
+                self.sources.error(checked.place(node), format!("step `{name}` does nothing"), help);
+            }
+            (true, true) => {
+                let place = checked.place_of(node, "inline_contents");
+                let help = "keep either `command` or `inline_contents`";
+                self.sources.error(place, format!("step `{name}` has two texts to run"), help);
+            }
+            (true, false) | (false, true) => {}
+        }
+        ActionStep {
+            name: name.to_owned(),
+            command: content("command"),
+            inline_contents: content("inline_contents"),
+            env_vars: scalars(node.get("env_vars")),
+        }
+    }
+
+    /// Returns the repository that a step runs in, if it names one.
+    fn repo(&mut self, checked: &Checked, node: &Node, step: u32) -> Option<StepRepo> {
+        let keys = ["public_repo", "connected_repo"];
+        let given: Vec<&Entry> = keys.iter().filter_map(|key| node.entry(key)).collect();
+        let entry = given.first()?;
+        let action = checked.root.text("name").unwrap_or_default();
+        let owner = format!("step `{}` of action `{action}`", node.text("name").unwrap_or_default());
+        if given.len() > 1 {
+            self.sources.one_of(checked, node, &keys, &owner, "repository");
+            return None;
+        }
+        let source = self.sources.repo(self.files, checked, entry, &owner)?;
+        let draft = Draft::warning(checked.key_place(entry), "steps cannot run in a repository yet");
+        self.sources
+            .drafts
+            .push(draft.help("put the script beside the config and name it: `inline_contents = \"./scripts/...\"`"));
+        Some(StepRepo { step, source })
+    }
+}
+
+/// Returns a table of scalars as texts.
+pub(crate) fn scalars(node: Option<&Node>) -> BTreeMap<String, String> {
+    let entries = node.map(Node::entries).unwrap_or_default();
+    entries.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.to_scalar_text()?))).collect()
+}

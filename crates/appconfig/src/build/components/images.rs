@@ -1,0 +1,150 @@
+//! Images that components copy: where they are, and who must have signed them.
+
+use freehold_protocol::app_version::{ComponentSpec, Verification};
+use freehold_protocol::order::Source;
+use freehold_protocol::pem;
+use serde_json::Value;
+
+use super::{Builder, Subject};
+use crate::check::validate::Checked;
+use crate::read::document::{Entry, Node};
+use crate::read::tree::join;
+use crate::report::diagnostic::Draft;
+
+/// The places that an image can come from.
+const PLACES: [&str; 5] = ["public", "aws_ecr", "gcp_gar", "azure_acr", "oci_layout"];
+
+impl Builder<'_> {
+    pub(super) fn image(&mut self, subject: Subject<'_>) -> Option<(Source, ComponentSpec)> {
+        let Subject { checked, .. } = subject;
+        let verification = checked.root.get("verification").map(|node| self.verification(checked, node));
+        let entry = self.sources.one_of(checked, &checked.root, &PLACES, &subject.owner(), "image")?;
+        if let ("oci_layout", Some(Verification { require_signature: true, .. })) = (entry.key.as_str(), &verification)
+        {
+            let place = checked.root.get("verification").map(|node| checked.place_of(node, "require_signature"));
+            self.sources.error(
+                place.unwrap_or_else(|| checked.key_place(entry)),
+                "the signatures of an image on disk cannot be checked: they are in its registry",
+                "name the image where it was signed, with `public` or `aws_ecr`, or leave out `require_signature`",
+            );
+        }
+        let source = match entry.key.as_str() {
+            "oci_layout" => self.layout(subject, entry)?,
+            "aws_ecr" => {
+                let text = |key: &str| entry.value.text(key).unwrap_or_default().to_owned();
+                let reference = self.reference(checked, entry)?;
+                Source::EcrImage { reference, region: text("region"), role_arn: text("iam_role_arn") }
+            }
+            _ => Source::Image { reference: self.reference(checked, entry)? },
+        };
+        Some((source, ComponentSpec::ContainerImage { verification }))
+    }
+
+    fn layout(&mut self, subject: Subject<'_>, entry: &Entry) -> Option<Source> {
+        let Subject { checked, .. } = subject;
+        let node = entry.value.get("path")?;
+        let word = node.as_text()?;
+        let path = self.files.named(checked.file, word);
+        if path.is_some_and(|path| self.files.tree().is_file(&join(&path, "index.json"))) {
+            return self.sources.directory(self.files, checked, node, word, &subject.owner());
+        }
+        // A layout is often made just before a sync, so a config without it can still be checked.
+        let message = format!("`{word}` is not an OCI image layout: there is no `index.json` in it");
+        let draft = Draft::new(self.sources.unsupported, checked.place(node), message);
+        self.sources.drafts.push(draft.help("make one, as with `skopeo copy docker://IMAGE oci:DIRECTORY`"));
+        None
+    }
+
+    /// Returns `host/name:tag` or `host/name@digest`.
+    fn reference(&mut self, checked: &Checked, entry: &Entry) -> Option<String> {
+        let url = entry.value.text("image_url")?;
+        let tag = entry.value.text("tag")?;
+        if url.contains("{{") || tag.contains("{{") {
+            self.sources.error(
+                checked.place(&entry.value),
+                "an image is copied at build time, when no install is known",
+                "write the image and its tag without templates",
+            );
+            return None;
+        }
+        Some(if url.contains('@') { url.to_owned() } else { format!("{url}:{tag}") })
+    }
+
+    fn verification(&mut self, checked: &Checked, node: &Node) -> Verification {
+        let require_signature = node.flag("require_signature");
+        let authorities = node.tables("authorities");
+        if require_signature && authorities.is_empty() {
+            let place = checked.place_of(node, "require_signature");
+            let help = "add `[[verification.authorities]]` with a `public_key`, or `issuer` and `subject`";
+            self.sources.error(place, "nobody is named who may have signed the image", help);
+        }
+        for authority in authorities {
+            self.authority(checked, authority);
+        }
+        if let (true, Some(keyless)) = (require_signature, authorities.iter().find(|node| is_keyless(node))) {
+            self.not_checked(checked, keyless, authorities.iter().all(is_keyless));
+        }
+        let authorities = authorities.iter().map(|node| with_key_text(checked, node)).collect();
+        Verification { require_signature, authorities }
+    }
+
+    /// Says that a build does not look for keyless signatures, `all` of the ones that are asked for or some.
+    fn not_checked(&mut self, checked: &Checked, node: &Node, all: bool) {
+        let message = if all {
+            "builds do not check keyless signatures, so every build of this image is refused"
+        } else {
+            "builds do not check keyless signatures, so the image needs one by a `public_key`"
+        };
+        let draft = Draft::warning(checked.place_of(node, "issuer"), message);
+        self.sources.drafts.push(draft.help("sign it with `cosign sign --key` and name that key as `public_key`"));
+    }
+
+    /// Says what an authority lacks: it is a key, or an identity that an issuer vouches for.
+    fn authority(&mut self, checked: &Checked, node: &Node) {
+        let has = |key: &str| node.get(key).is_some();
+        let identity = ["issuer", "subject", "subject_regexp"].into_iter().find_map(|key| node.entry(key));
+        if let Some((key, text)) = node.get("public_key").and_then(|key| Some((key, checked.content(key)?)))
+            && !checked.is_unfetched(key)
+            && let Err(wrong) = pem::public_key(text)
+        {
+            let help = "give the text of `cosign.pub`, as `cosign public-key --key cosign.key` writes it";
+            self.sources.error(checked.place(key), wrong.to_string(), help);
+        }
+        let said = match (is_keyless(node), identity, node.entry("public_key")) {
+            (true, _, Some(entry)) | (false, Some(entry), _) => {
+                let message = format!("`{}` does not belong to this kind of signature", entry.key);
+                Some((checked.key_place(entry), message))
+            }
+            (false, None, None) => Some((checked.place(node), "the authority has no `public_key`".to_owned())),
+            (true, _, None) if !has("issuer") => {
+                Some((checked.place(node), "the authority has neither `issuer` nor `public_key`".to_owned()))
+            }
+            (true, _, None) if has("subject") == has("subject_regexp") => {
+                let message = "the authority needs one of `subject` and `subject_regexp`".to_owned();
+                Some((checked.place(node), message))
+            }
+            (true, _, None) | (false, None, Some(_)) => None,
+        };
+        if let Some((place, message)) = said {
+            let help = "give either `public_key`, or `issuer` with `subject` or `subject_regexp`";
+            self.sources.error(place, message, help);
+        }
+    }
+}
+
+/// By its own word or, without one, by what it has.
+fn is_keyless(authority: &Node) -> bool {
+    match authority.text("type") {
+        Some(word) => word == "sigstore_keyless",
+        None => authority.get("public_key").is_none(),
+    }
+}
+
+/// Returns an authority as the config says it, with the key's text where it names a file.
+fn with_key_text(checked: &Checked, node: &Node) -> Value {
+    let mut value = node.to_json();
+    if let (Some(key), Some(slot)) = (node.get("public_key"), value.get_mut("public_key")) {
+        *slot = Value::from(checked.content(key).unwrap_or_default());
+    }
+    value
+}

@@ -1,0 +1,119 @@
+//! The components of an app: `components/`.
+
+mod images;
+mod settings;
+mod specs;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freehold_protocol::ComponentName;
+use freehold_protocol::app_version::{Component, ComponentSpec};
+use freehold_protocol::order::Source;
+
+use crate::build::app::App;
+use crate::build::sources::Sources;
+use crate::check::links::{Edge, Index, references};
+use crate::check::validate::Checked;
+use crate::kinds::spec::seconds;
+use crate::kinds::{Kind, MAX_COMPONENT_SECS};
+use crate::read::files::{Files, Place};
+use crate::report::diagnostic::Draft;
+
+pub(crate) use settings::{not_a_schedule, whole};
+
+/// Builds every component without a mistake; says which of them cannot be deployed yet.
+pub(crate) fn build(app: &App, index: &Index, edges: &[Edge], sources: &mut Sources) -> Vec<Component> {
+    let mut needs: BTreeMap<&str, BTreeSet<ComponentName>> = BTreeMap::new();
+    for edge in edges {
+        needs.entry(&edge.from).or_default().extend(edge.to.parse().ok());
+    }
+    let mut builder = Builder { files: &app.files, index, needs, sources, waiting: BTreeMap::new() };
+    let mut built: Vec<Component> = app.of(Kind::Component).filter_map(|checked| builder.component(checked)).collect();
+    builder.say_what_waits();
+    built.sort_by(|a, b| a.name.cmp(&b.name));
+    built.dedup_by(|a, b| a.name == b.name);
+    built
+}
+
+struct Builder<'a> {
+    files: &'a Files,
+    index: &'a Index,
+    needs: BTreeMap<&'a str, BTreeSet<ComponentName>>,
+    sources: &'a mut Sources,
+    /// Kinds that cannot be deployed yet: how many components are of each, the first one's name, and where its type is.
+    waiting: BTreeMap<&'static str, (usize, ComponentName, Place)>,
+}
+
+/// One component while it is built.
+#[derive(Debug, Clone, Copy)]
+struct Subject<'a> {
+    checked: &'a Checked,
+    name: &'a ComponentName,
+}
+
+impl Subject<'_> {
+    /// Returns how messages and sources name it.
+    fn owner(self) -> String {
+        format!("component `{}`", self.name)
+    }
+}
+
+impl Builder<'_> {
+    fn name(&mut self, checked: &Checked) -> Option<ComponentName> {
+        match checked.root.text("name")?.parse() {
+            Ok(name) => Some(name),
+            Err(error) => {
+                self.sources.drafts.push(Draft::error(checked.place_of(&checked.root, "name"), format!("{error}")));
+                None
+            }
+        }
+    }
+
+    fn component(&mut self, checked: &Checked) -> Option<Component> {
+        let root = &checked.root;
+        let name = self.name(checked)?;
+        let settings = settings::settings(checked, &mut self.sources.drafts);
+        let (source, spec) = self.made_of(Subject { checked, name: &name })?;
+        if !spec.is_deployable() {
+            let first = || (0, name.clone(), checked.place_of(root, "type"));
+            self.waiting.entry(spec.kind()).or_insert_with(first).0 += 1;
+        }
+        Some(Component {
+            var_name: root.text("var_name").filter(|word| *word != name.as_str()).unwrap_or_default().to_owned(),
+            dependencies: self.needs.get(name.as_str()).cloned().unwrap_or_default(),
+            references: references(checked, self.index),
+            deploy_timeout_secs: root.text("deploy_timeout").and_then(seconds).unwrap_or(MAX_COMPONENT_SECS),
+            build_timeout_secs: root.text("build_timeout").and_then(seconds),
+            source,
+            spec,
+            settings,
+            name,
+        })
+    }
+
+    fn made_of(&mut self, subject: Subject<'_>) -> Option<(Source, ComponentSpec)> {
+        match subject.checked.root.text("type")? {
+            "container_image" | "external_image" => self.image(subject),
+            "terraform_module" => self.terraform(subject),
+            "cloudformation_stack" => self.stack(subject),
+            "helm_chart" => self.helm(subject),
+            "kubernetes_manifest" => self.manifest(subject),
+            "docker_build" => self.docker(subject),
+            "job" => Some((Source::Version, specs::job(subject.checked))),
+            "pulumi" => self.pulumi(subject),
+            _ => None,
+        }
+    }
+
+    /// Says, once for each kind, what the app cannot be installed with.
+    fn say_what_waits(&mut self) {
+        for (kind, (count, name, place)) in std::mem::take(&mut self.waiting) {
+            let message = match count {
+                1 => format!("component `{name}` is a `{kind}`, which cannot be deployed yet"),
+                _ => format!("{count} components are of type `{kind}`, which cannot be deployed yet"),
+            };
+            let draft = Draft::warning(place, message);
+            self.sources.drafts.push(draft.help("the app can be checked and synced; it cannot be installed with them"));
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What components of every kind say of their operation.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::app_version::{ComponentHealth, ComponentSettings};
+
+use crate::build::actions::scalars;
+use crate::check::cron;
+use crate::check::validate::Checked;
+use crate::kinds::spec::seconds;
+use crate::read::document::{Data, Node};
+use crate::report::diagnostic::Draft;
+
+/// How long a component must stay healthy when its config does not say, in seconds.
+const STABILIZATION_SECS: u32 = 3 * 60;
+
+/// Reads the settings of one component.
+pub(super) fn settings(checked: &Checked, drafts: &mut Vec<Draft>) -> ComponentSettings {
+    let root = &checked.root;
+    let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
+    let schedule = root.get("drift_schedule").filter(|node| node.as_text() != Some(""));
+    drafts.extend(schedule.and_then(|node| not_a_schedule(checked, node)));
+    ComponentSettings {
+        labels: scalars(root.get("labels")),
+        operation_roles: operation_roles(checked, root.tables("operation_roles"), drafts),
+        kubernetes_context: text("kubernetes_context"),
+        toggle: toggle(checked, drafts),
+        max_auto_retries: whole(root.get("max_auto_retries")),
+        skip_noops: root.flag("skip_noops"),
+        auto_approve_on_policies_passing: root.flag("auto_approve_on_policies_passing"),
+        drift_schedule: text("drift_schedule"),
+        health: root.get("health").map(|node| health(checked, node, drafts)),
+    }
+}
+
+/// Returns a whole number; what does not fit is as large as can be.
+pub(crate) fn whole(node: Option<&Node>) -> Option<u32> {
+    match node?.data {
+        Data::Whole(number) if number >= 0 => Some(u32::try_from(number).unwrap_or(u32::MAX)),
+        _ => None,
+    }
+}
+
+/// Says why a value is no schedule of five fields; nothing for a template, which is known at run time only.
+pub(crate) fn not_a_schedule(checked: &Checked, node: &Node) -> Option<Draft> {
+    let text = node.as_text().filter(|text| !text.contains("{{"))?;
+    let found = cron::check(text).err()?;
+    let mut place = checked.place(node);
+    // A string of one line without escapes has one quote before it; of any other, the whole is marked.
+    if place.span.len() == text.len() + 2 {
+        let start = place.span.start + 1 + found.offset;
+        place.span = start..start + found.length.max(1);
+    }
+    let draft = Draft::error(place, found.message);
+    Some(draft.help("write minute, hour, day of the month, month and day of the week, such as `*/15 8-18 * * mon-fri`"))
+}
+
+/// Returns the roles of operations, each operation once.
+fn operation_roles(checked: &Checked, nodes: &[Node], drafts: &mut Vec<Draft>) -> BTreeMap<String, String> {
+    let mut roles = BTreeMap::new();
+    for node in nodes {
+        let (Some(operation), Some(role)) = (node.text("operation"), node.text("role")) else { continue };
+        if roles.insert(operation.to_owned(), role.to_owned()).is_some() {
+            let place = checked.place_of(node, "operation");
+            let draft = Draft::error(place, format!("operation `{operation}` has two roles"));
+            drafts.push(draft.help("keep one of them"));
+        }
+    }
+    roles
+}
+
+fn toggle(checked: &Checked, drafts: &mut Vec<Draft>) -> Option<bool> {
+    let root = &checked.root;
+    let default = root.entry("default_enabled");
+    if root.flag("toggleable") {
+        return Some(default.is_none() || root.flag("default_enabled"));
+    }
+    if let Some(entry) = default {
+        let draft = Draft::warning(checked.key_place(entry), "every install has a component that is not `toggleable`");
+        drafts.push(draft.help("add `toggleable = true`, or remove `default_enabled`"));
+    }
+    None
+}
+
+fn health(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> ComponentHealth {
+    let probes = node.tables("probes");
+    for probe in probes {
+        drafts.extend(useless_probe(checked, probe));
+    }
+    let checks = node.get("required_checks").map(Node::items).unwrap_or_default();
+    ComponentHealth {
+        disabled: matches!(node.get("enabled"), Some(Node { data: Data::Flag(false), .. })),
+        block_deploy: node.flag("block_deploy"),
+        stabilization_window_secs: node.text("stabilization_window").and_then(seconds).unwrap_or(STABILIZATION_SECS),
+        required_checks: checks.iter().filter_map(Node::as_text).map(str::to_owned).collect(),
+        probes: probes.iter().map(Node::to_json).collect(),
+    }
+}
+
+/// Says that a probe does not name what to ask.
+fn useless_probe(checked: &Checked, node: &Node) -> Option<Draft> {
+    let (kind, key, example) = match node.text("type")? {
+        "http" => ("http", "url", "url = \"https://...\""),
+        "tcp" => ("tcp", "url", "url = \"host:port\""),
+        "exec" => ("exec", "command", "command = [\"...\"]"),
+        _ => return None,
+    };
+    let silent = match node.get(key).map(|value| &value.data) {
+        Some(Data::Text(text)) => text.trim().is_empty(),
+        Some(Data::List(items)) => items.is_empty(),
+        Some(_) => false,
+        None => true,
+    };
+    let draft = || Draft::error(checked.place(node), format!("a probe of type `{kind}` needs `{key}`"));
+    silent.then(|| draft().help(format!("add `{example}`")))
+}

@@ -1,0 +1,230 @@
+//! What is special to each kind of component, and where its source is.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::app_version::{ComponentSpec, Kustomize};
+use freehold_protocol::order::Source;
+use serde_json::Value;
+
+use super::{Builder, Subject};
+use crate::build::actions::scalars;
+use crate::check::validate::Checked;
+use crate::read::addresses::naming;
+use crate::read::archive;
+use crate::read::document::{Entry, Node};
+use crate::read::tree::join;
+
+/// The name of a stack whose component gives none; a template.
+const STACK_NAME: &str = "{{ .nuon.install.id }}-";
+/// The namespace of a release whose component gives none; a template.
+const NAMESPACE: &str = "{{ .nuon.install.id }}";
+
+const REPOS: [&str; 2] = ["public_repo", "connected_repo"];
+
+impl Builder<'_> {
+    /// Returns the directory or repository that a component names; `what` is such as "module".
+    fn code(&mut self, subject: Subject<'_>, keys: &[&str], what: &str) -> Option<Source> {
+        let Subject { checked, .. } = subject;
+        let entry = self.sources.one_of(checked, &checked.root, keys, &subject.owner(), what)?;
+        self.source(subject, entry)
+    }
+
+    fn source(&mut self, subject: Subject<'_>, entry: &Entry) -> Option<Source> {
+        let Subject { checked, .. } = subject;
+        let owner = subject.owner();
+        match entry.key.as_str() {
+            "source" => self.sources.directory(self.files, checked, &entry.value, entry.value.as_text()?, &owner),
+            "helm_repo" => {
+                let text = |key: &str| entry.value.text(key).unwrap_or_default().to_owned();
+                Some(Source::Chart { repo_url: text("repo_url"), chart: text("chart"), version: text("version") })
+            }
+            _ => self.sources.repo(self.files, checked, entry, &owner),
+        }
+    }
+
+    pub(super) fn terraform(&mut self, subject: Subject<'_>) -> Option<(Source, ComponentSpec)> {
+        let source = self.code(subject, &["source", "public_repo", "connected_repo"], "module")?;
+        let Subject { checked, .. } = subject;
+        let spec = ComponentSpec::TerraformModule {
+            terraform_version: text(checked, "terraform_version"),
+            vars: values(checked.root.get("vars")),
+            env_vars: scalars(checked.root.get("env_vars")),
+            var_files: contents(checked, "var_file", &["contents"]),
+        };
+        Some((source, spec))
+    }
+
+    pub(super) fn helm(&mut self, subject: Subject<'_>) -> Option<(Source, ComponentSpec)> {
+        let Subject { checked, .. } = subject;
+        for node in checked.root.tables("values_file") {
+            self.values_file(checked, node);
+        }
+        let source = self.code(subject, &["public_repo", "connected_repo", "helm_repo", "source"], "chart")?;
+        let spec = ComponentSpec::HelmChart {
+            chart_name: text(checked, "chart_name"),
+            namespace: checked.root.text("namespace").unwrap_or(NAMESPACE).to_owned(),
+            storage_driver: text(checked, "storage_driver"),
+            take_ownership: checked.root.flag("take_ownership"),
+            values: values(checked.root.get("values")),
+            values_files: contents(checked, "values_file", &["contents", "path", "source"]),
+        };
+        Some((source, spec))
+    }
+
+    fn values_file(&mut self, checked: &Checked, node: &Node) {
+        let keys = ["contents", "path", "source"];
+        let entry = self.sources.one_of_at(checked, node, checked.place(node), &keys, "a `values_file`", "text");
+        let Some(entry) = entry.filter(|entry| entry.key != "contents") else { return };
+        if let Some(word) = entry.value.as_text().filter(|word| naming(word).is_none()) {
+            let message = format!("`{word}` is read as a text, not as a path");
+            self.sources.error(checked.place(&entry.value), message, &format!("write `./{word}`"));
+        }
+    }
+
+    pub(super) fn manifest(&mut self, subject: Subject<'_>) -> Option<(Source, ComponentSpec)> {
+        let Subject { checked, .. } = subject;
+        let root = &checked.root;
+        let namespace = text(checked, "namespace");
+        let entry = self.sources.one_of(checked, root, &["manifest", "kustomize"], &subject.owner(), "manifest")?;
+        if entry.key == "kustomize" {
+            let (source, place) = self.kustomization(subject, &entry.value)?;
+            let options = entry.value.entries().iter().filter(|entry| !REPOS.contains(&entry.key.as_str()));
+            let options = options.filter(|entry| entry.key != "directory" && entry.key != place.key);
+            let options = options.map(|entry| (entry.key.clone(), entry.value.to_json())).collect();
+            let kustomize = Some(Kustomize { options });
+            return Some((source, ComponentSpec::KubernetesManifest { namespace, manifest: String::new(), kustomize }));
+        }
+        for entry in REPOS.iter().filter_map(|key| root.entry(key)) {
+            let message = format!("`{}` holds nothing that `manifest` needs", entry.key);
+            let help = "add `[kustomize]` instead of `manifest`, or remove the repository";
+            self.sources.error(checked.key_place(entry), message, help);
+        }
+        let manifest = checked.content(&entry.value).unwrap_or_default().to_owned();
+        Some((Source::Version, ComponentSpec::KubernetesManifest { namespace, manifest, kustomize: None }))
+    }
+
+    /// Returns where a kustomization is, and what says so: a repository, named beside or inside of `[kustomize]`, or a
+    /// directory. `path` is the directory itself only when nothing else is named.
+    fn kustomization<'n>(&mut self, subject: Subject<'n>, node: &'n Node) -> Option<(Source, &'n Entry)> {
+        let Subject { checked, .. } = subject;
+        let inside = [REPOS.as_slice(), &["directory"]].concat();
+        let entry = if inside.iter().any(|key| node.entry(key).is_some()) {
+            self.sources.one_of(checked, node, &inside, "the kustomization", "directory")?
+        } else if REPOS.iter().any(|key| checked.root.entry(key).is_some()) {
+            self.sources.one_of(checked, &checked.root, &REPOS, &subject.owner(), "kustomization")?
+        } else {
+            let keys = ["path", "directory", "public_repo", "connected_repo"];
+            self.sources.one_of_at(checked, node, checked.place(node), &keys, "the kustomization", "directory")?
+        };
+        let source = match entry.key.as_str() {
+            "directory" | "path" => {
+                self.sources.directory(self.files, checked, &entry.value, entry.value.as_text()?, &subject.owner())?
+            }
+            _ => self.source(subject, entry)?,
+        };
+        Some((source, entry))
+    }
+
+    pub(super) fn docker(&mut self, subject: Subject<'_>) -> Option<(Source, ComponentSpec)> {
+        let source = self.code(subject, &["source", "public_repo", "connected_repo"], "build's files")?;
+        let Subject { checked, .. } = subject;
+        for key in ["env_vars", "build_args"] {
+            self.without_templates(checked, key);
+        }
+        let spec = ComponentSpec::DockerBuild {
+            dockerfile: text(checked, "dockerfile"),
+            env_vars: scalars(checked.root.get("env_vars")),
+            build_args: scalars(checked.root.get("build_args")),
+            target: text(checked, "target"),
+        };
+        Some((source, spec))
+    }
+
+    /// Says which value under `key` is a template.
+    fn without_templates(&mut self, checked: &Checked, key: &str) {
+        let entries = checked.root.get(key).map(Node::entries).unwrap_or_default();
+        for entry in entries.iter().filter(|entry| entry.value.as_text().is_some_and(|text| text.contains("{{"))) {
+            self.sources.error(
+                checked.place(&entry.value),
+                format!("an image is built when no install is known, so `{}` cannot be a template", entry.key),
+                "write the value itself, or set it where the image is run",
+            );
+        }
+    }
+
+    pub(super) fn pulumi(&mut self, subject: Subject<'_>) -> Option<(Source, ComponentSpec)> {
+        let source = self.code(subject, &["public_repo", "connected_repo", "source"], "program")?;
+        let Subject { checked, .. } = subject;
+        let spec = ComponentSpec::Pulumi {
+            runtime: text(checked, "runtime"),
+            pulumi_version: text(checked, "pulumi_version"),
+            config: values(checked.root.get("config")),
+            env_vars: scalars(checked.root.get("env_vars")),
+        };
+        Some((source, spec))
+    }
+
+    pub(super) fn stack(&mut self, subject: Subject<'_>) -> Option<(Source, ComponentSpec)> {
+        let Subject { checked, name } = subject;
+        let owner = subject.owner();
+        let entry = self.sources.one_of(checked, &checked.root, &["template", "source"], &owner, "template")?;
+        let word = entry.value.as_text()?;
+        let place = checked.place(&entry.value);
+        let path = self.sources.inside(self.files, checked, &entry.value, word)?;
+        let tree = self.files.tree();
+        let found = if tree.is_dir(&path) {
+            let names = ["template.yaml", "template.yml", "template.json"];
+            names.map(|name| join(&path, name)).into_iter().find(|path| tree.is_file(path))
+        } else {
+            Some(path)
+        };
+        let Some(path) = found else {
+            let help = "name the template `template.yaml` or `template.json`";
+            self.sources.error(place, format!("`{word}` holds no template"), help);
+            return None;
+        };
+        let name_inside = if path.ends_with(".json") { "template.json" } else { "template.yaml" };
+        let packed = archive::file(tree, &path, name_inside);
+        let source = self.sources.packed(checked, &entry.value, &owner, &self.files.locate(&path), packed)?;
+        let root = &checked.root;
+        let mut capabilities = texts(root.get("capabilities"));
+        capabilities.sort();
+        capabilities.dedup();
+        let spec = ComponentSpec::CloudformationStack {
+            stack_name: root.text("stack_name").map_or_else(|| format!("{STACK_NAME}{name}"), str::to_owned),
+            parameters: scalars(root.get("parameters")),
+            capabilities,
+        };
+        Some((source, spec))
+    }
+}
+
+pub(super) fn job(checked: &Checked) -> ComponentSpec {
+    let root = &checked.root;
+    ComponentSpec::Job {
+        image_url: text(checked, "image_url"),
+        tag: text(checked, "tag"),
+        cmd: texts(root.get("cmd")),
+        args: texts(root.get("args")),
+        env_vars: scalars(root.get("env_vars")),
+    }
+}
+
+fn text(checked: &Checked, key: &str) -> String {
+    checked.root.text(key).unwrap_or_default().to_owned()
+}
+
+fn texts(node: Option<&Node>) -> Vec<String> {
+    node.map(Node::items).unwrap_or_default().iter().filter_map(Node::as_text).map(str::to_owned).collect()
+}
+
+fn values(node: Option<&Node>) -> BTreeMap<String, Value> {
+    let entries = node.map(Node::entries).unwrap_or_default();
+    entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
+}
+
+/// Returns the texts that tables under `key` hold, in order; each under the first of `names` that it has.
+fn contents(checked: &Checked, key: &str, names: &[&str]) -> Vec<String> {
+    let nodes = checked.root.tables(key).iter().filter_map(|node| names.iter().find_map(|name| node.get(name)));
+    nodes.filter_map(|node| checked.content(node)).map(str::to_owned).collect()
+}

@@ -1,0 +1,146 @@
+//! More files of inputs that a file of inputs names under `source` or `sources`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::build::app::{App, read_file};
+use crate::check::validate::Checked;
+use crate::kinds::Kind;
+use crate::read::addresses::{Naming, naming};
+use crate::read::document::Node;
+use crate::read::files::{Place, normal};
+use crate::read::tree::join;
+use crate::report::diagnostic::Draft;
+
+/// How many files one pattern may stand for.
+const MAX_FILES: usize = 500;
+
+/// Reads every file of inputs that another one names, and those that they name.
+pub(crate) fn read(app: &mut App) {
+    let mut seen = BTreeSet::new();
+    let mut next = 0;
+    while let Some(checked) = app.checked.get(next) {
+        next += 1;
+        if checked.kind != Kind::Inputs {
+            continue;
+        }
+        let listed = list(checked);
+        for (word, place) in listed {
+            for path in found(app, &word, place) {
+                let known = app.checked.iter().any(|one| app.files.path(one.file) == path);
+                if !known && seen.insert(path.clone()) {
+                    read_file(app, &path, Some(Kind::Inputs));
+                }
+            }
+        }
+    }
+}
+
+fn list(checked: &Checked) -> Vec<(String, Place)> {
+    let one = checked.root.get("source");
+    let more = checked.root.get("sources").map(Node::items).unwrap_or_default();
+    let nodes = one.into_iter().chain(more);
+    nodes.filter_map(|node| Some((node.as_text()?.to_owned(), checked.place(node)))).collect()
+}
+
+/// Returns the files that `word` stands for, by path or address; says when there are none.
+fn found(app: &mut App, word: &str, place: Place) -> Vec<String> {
+    match naming(word) {
+        Some(Naming::Remote) => fetched(app, word),
+        Some(Naming::FileAddress(path)) => paths(app, path, place),
+        Some(Naming::Malformed) => {
+            let draft = Draft::error(place, format!("`{word}` is no address of a file in a repository"));
+            app.drafts.push(draft.expected("`git::https://host/repository//path?ref=name`"));
+            Vec::new()
+        }
+        Some(Naming::Path(_)) | None => paths(app, word, place),
+    }
+}
+
+/// Returns the address if its text was fetched; notes otherwise that it is needed.
+fn fetched(app: &mut App, address: &str) -> Vec<String> {
+    let App { files, fetched, addresses, broken, .. } = app;
+    let Some(text) = fetched.get(address) else {
+        addresses.missing.insert(address.to_owned());
+        // Nobody knows what it defines, as if the file could not be parsed.
+        broken.push(Kind::Inputs);
+        return Vec::new();
+    };
+    addresses.files.entry(address.to_owned()).or_insert_with(|| files.add(address.to_owned(), text.clone()));
+    vec![address.to_owned()]
+}
+
+fn paths(app: &mut App, word: &str, place: Place) -> Vec<String> {
+    let folder = app.files.path(place.file).rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+    let candidates: Vec<String> =
+        [folder.as_str(), ""].iter().filter_map(|folder| normal(&format!("./{folder}/{word}"))).collect();
+    let Some(first) = candidates.first().filter(|_| !Path::new(word).is_absolute()) else {
+        let draft = Draft::error(place, format!("`{word}` is outside of the app's directory"));
+        app.drafts.push(draft.help("move the file into the app's directory"));
+        return Vec::new();
+    };
+    let paths = candidates.iter().map(|path| expand(app, path)).find(|paths| !paths.is_empty()).unwrap_or_default();
+    if paths.is_empty() {
+        let (message, help) = if first.contains('*') {
+            (format!("`{word}` stands for no file"), "create one, or correct the pattern")
+        } else {
+            (format!("`{word}` cannot be read: it does not exist"), "create the file, or correct the path")
+        };
+        app.drafts.push(Draft::error(place, message).help(help));
+    }
+    paths
+}
+
+/// Returns the files of `path`, in which `*` stands for any part of a name.
+fn expand(app: &App, path: &str) -> Vec<String> {
+    let tree = app.files.tree();
+    let mut found = vec![String::new()];
+    for part in path.split('/') {
+        let mut deeper = Vec::new();
+        for at in &found {
+            if part.contains('*') {
+                let names = tree.entries(at).unwrap_or_default().into_iter().map(|(name, _)| name);
+                deeper.extend(names.filter(|name| matches(part, name)).map(|name| join(at, &name)));
+            } else if tree.exists(&join(at, part)) {
+                deeper.push(join(at, part));
+            }
+        }
+        deeper.truncate(MAX_FILES);
+        found = deeper;
+    }
+    found.retain(|path| tree.is_file(path));
+    found
+}
+
+/// Whether `name` is `pattern` with something, or nothing, for each `*`.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some(at) = rest.find(part) else { return false };
+        rest = rest.get(at + part.len()..).unwrap_or_default();
+    }
+    rest.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_part_of_a_name() {
+        let yes = [("a.toml", "a.toml"), ("*.toml", "x.toml"), ("*", "x"), ("a*b*c", "a-b-c"), ("a*b*c", "abcbc")];
+        let no = [("a.toml", "b.toml"), ("*.toml", "x.tom"), ("a*b", "a"), ("aa*aa", "aaa"), ("a*b*c", "acb")];
+
+        for (pattern, name) in yes {
+            assert!(matches(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in no {
+            assert!(!matches(pattern, name), "{pattern} {name}");
+        }
+    }
+}

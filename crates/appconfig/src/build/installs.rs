@@ -1,0 +1,102 @@
+//! Installs that a vendor keeps beside the app: `installs/`. They are checked, and no part of an app version.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::app_version::Input;
+
+use crate::build::app::App;
+use crate::check::index::Thing;
+use crate::check::input_values::misfit;
+use crate::check::links::Index;
+use crate::check::names;
+use crate::check::validate::Checked;
+use crate::kinds::Kind;
+use crate::read::document::{Data, Entry, Node};
+use crate::read::files::Place;
+use crate::report::diagnostic::Draft;
+
+/// Checks what the files say of the app's inputs and components.
+pub(crate) fn check(app: &mut App, index: &Index, inputs: &[Input]) {
+    let mut drafts = Vec::new();
+    let mut seen: BTreeMap<&str, Place> = BTreeMap::new();
+    for checked in app.of(Kind::Install) {
+        let root = &checked.root;
+        if let Some(name) = root.text("name") {
+            let place = checked.place_of(root, "name");
+            if let Some(first) = seen.get(name) {
+                drafts.push(names::twice(&app.files, &format!("install `{name}`"), first, place));
+            } else {
+                seen.insert(name, place);
+            }
+        }
+        match root.get("inputs").map(|value| (&value.data, value)) {
+            Some((Data::Table(_) | Data::List(_), value)) => {
+                value.items().iter().for_each(|item| answers(app, checked, item, index, inputs, &mut drafts));
+            }
+            Some((_, value)) => {
+                let draft = Draft::error(checked.place(value), format!("`inputs` is {}", value.kind()));
+                drafts.push(draft.expected("a table of strings, or a list of them"));
+            }
+            None => {}
+        }
+        toggles(app, checked, index, &mut drafts);
+    }
+    app.drafts.extend(drafts);
+}
+
+fn answers(app: &App, checked: &Checked, table: &Node, index: &Index, inputs: &[Input], drafts: &mut Vec<Draft>) {
+    if !matches!(table.data, Data::Table(_)) {
+        let draft = Draft::error(checked.place(table), format!("`inputs` holds {}", table.kind()));
+        drafts.push(draft.expected("a table of strings"));
+    }
+    for entry in table.entries() {
+        match inputs.iter().find(|input| input.name == entry.key) {
+            Some(input) => drafts.extend(answer(app, checked, entry, input)),
+            None => drafts.extend(index.unknown(checked.key_place(entry), Thing::Input, &entry.key)),
+        }
+    }
+}
+
+/// Says what is wrong with the answer to one input.
+fn answer(app: &App, checked: &Checked, entry: &Entry, input: &Input) -> Option<Draft> {
+    let (name, value) = (&entry.key, &entry.value);
+    let Some(text) = value.as_text() else {
+        let draft = Draft::error(checked.place(value), format!("input `{name}` is {}", value.kind()));
+        return Some(draft.expected("a string, whatever the input's type"));
+    };
+    if input.sensitive {
+        let draft = Draft::warning(
+            checked.key_place(entry),
+            format!("input `{name}` is sensitive, so it is not read from a file"),
+        );
+        return Some(draft.help("remove it here, and give it when the install is made"));
+    }
+    let wrong = misfit(input.kind, text)?;
+    let place = wrong.offset.map_or(checked.place(value), |at| checked.place_in(&app.files, value, at));
+    Some(Draft::error(place, format!("the value of input `{name}` {}", wrong.message)).expected(wrong.expected))
+}
+
+fn toggles(app: &App, checked: &Checked, index: &Index, drafts: &mut Vec<Draft>) {
+    let Some(value) = checked.root.get("component_toggles") else { return };
+    if !matches!(value.data, Data::Table(_)) {
+        let draft = Draft::error(checked.place(value), format!("`component_toggles` is {}", value.kind()));
+        drafts.push(draft.expected("a table of `true` and `false` by component"));
+    }
+    for entry in value.entries() {
+        let Some(name) = index.component(&entry.key) else {
+            drafts.extend(index.unknown(checked.key_place(entry), Thing::Component, &entry.key));
+            continue;
+        };
+        if !matches!(entry.value.data, Data::Flag(_)) {
+            let draft = Draft::error(checked.place(&entry.value), format!("`{name}` is {}", entry.value.kind()));
+            drafts.push(draft.expected("`true` or `false`"));
+        }
+        let owner = app.of(Kind::Component).find(|one| one.root.text("name") == Some(name));
+        if let Some(owner) = owner.filter(|owner| !owner.root.flag("toggleable")) {
+            let message = format!("component `{name}` is not toggleable: every install has it");
+            let draft = Draft::error(checked.key_place(entry), message);
+            let draft = draft.related(owner.place_of(&owner.root, "name"), "the component");
+            drafts.push(draft.help("add `toggleable = true` to the component, or remove this line"));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What an app says of itself: `metadata.toml`.
+
+use freehold_protocol::app_version::KubernetesContext;
+
+use crate::build::app::App;
+use crate::check::links::Index;
+use crate::check::validate::Checked;
+use crate::kinds::Kind;
+use crate::read::document::Node;
+use crate::report::diagnostic::Draft;
+
+/// What goes into the app version.
+#[derive(Debug, Default)]
+pub(crate) struct Metadata {
+    pub(crate) display_name: String,
+    pub(crate) description: String,
+    pub(crate) readme: String,
+    /// Sorted by name.
+    pub(crate) kubernetes_contexts: Vec<KubernetesContext>,
+}
+
+/// Reads the metadata; says which Kubernetes contexts are none.
+pub(crate) fn build(app: &mut App, index: &Index) -> Metadata {
+    let mut drafts = Vec::new();
+    let metadata = app.of(Kind::Metadata).next().map(|checked| {
+        let root = &checked.root;
+        let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
+        Metadata {
+            display_name: text("display_name"),
+            description: text("description"),
+            readme: root.get("readme").and_then(|node| checked.content(node)).unwrap_or_default().to_owned(),
+            kubernetes_contexts: contexts(app, checked, index, &mut drafts),
+        }
+    });
+    app.drafts.extend(drafts);
+    metadata.unwrap_or_default()
+}
+
+/// Returns the clusters of components that are there; [`crate::check::links`] says which are not.
+fn contexts(app: &App, checked: &Checked, index: &Index, drafts: &mut Vec<Draft>) -> Vec<KubernetesContext> {
+    let mut found = Vec::new();
+    for node in checked.root.tables("kubernetes_context") {
+        let (Some(name), Some(word)) = (node.text("name"), node.text("component")) else { continue };
+        let Some(component) = index.component(word) else { continue };
+        drafts.extend(no_cluster(app, checked, node, component));
+        found.extend(component.parse().ok().map(|component| KubernetesContext { name: name.to_owned(), component }));
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found.dedup_by(|a, b| a.name == b.name);
+    found
+}
+
+/// Says that a component of this kind has no outputs that describe a cluster.
+fn no_cluster(app: &App, checked: &Checked, node: &Node, component: &str) -> Option<Draft> {
+    let owner = app.of(Kind::Component).find(|one| one.root.text("name") == Some(component))?;
+    let kind = owner.root.text("type")?;
+    if ["terraform_module", "pulumi", "cloudformation_stack"].contains(&kind) {
+        return None;
+    }
+    let message = format!("component `{component}` is a `{kind}`, which makes no cluster");
+    let draft = Draft::error(checked.place_of(node, "component"), message);
+    let draft = draft.related(owner.place_of(&owner.root, "type"), "its kind");
+    Some(draft.expected("a component of type `terraform_module`, `pulumi` or `cloudformation_stack`"))
+}

@@ -1,0 +1,203 @@
+//! The roles that an app asks for: `permissions.toml`, `permissions/`, `break_glass.toml` and `break_glass/`.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::app_version::{ModeRole, NamedRole, RolePolicy};
+use freehold_protocol::order::Mode;
+
+use crate::Severity;
+use crate::build::app::App;
+use crate::check::names;
+use crate::check::policy_document;
+use crate::check::validate::Checked;
+use crate::kinds::Kind;
+use crate::read::document::{Data, Node};
+use crate::read::files::{Files, Place};
+use crate::read::json;
+use crate::report::diagnostic::Draft;
+
+/// The roles of an app.
+#[derive(Debug, Default)]
+pub(crate) struct Roles {
+    /// One for each mode that has one, sorted by mode.
+    pub(crate) modes: Vec<ModeRole>,
+    /// Sorted by name.
+    pub(crate) named: Vec<NamedRole>,
+}
+
+/// When a role is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Mode(Mode),
+    Custom,
+    BreakGlass,
+}
+
+/// Returns the app's roles; says which are given twice.
+pub(crate) fn build(app: &mut App) -> Roles {
+    let mut modes: BTreeMap<Mode, (ModeRole, Place)> = BTreeMap::new();
+    let mut named: BTreeMap<String, NamedRole> = BTreeMap::new();
+    let mut seen: BTreeMap<String, Place> = BTreeMap::new();
+    let mut reader = Reader { files: &app.files, drafts: Vec::new(), unsupported: app.purpose.unsupported() };
+    for checked in &app.checked {
+        for (purpose, node) in roles_in(checked) {
+            let (policies, boundary) = reader.content(checked, node);
+            let (Some(purpose), Some(name)) = (purpose, node.text("name")) else { continue };
+            let place = checked.place_of(node, "name");
+            if let Use::Mode(mode) = purpose
+                && let Some((_, first)) = modes.get(&mode)
+            {
+                let message = format!("mode `{}` has two roles, in {} and here", mode.as_str(), app.files.short(first));
+                let draft = Draft::error(place, message).related(first.clone(), "first defined here");
+                reader.drafts.push(draft.help("merge their policies into one role"));
+                continue;
+            }
+            let plain: String = name.split_whitespace().collect();
+            if let Some(first) = seen.get(&plain) {
+                reader.drafts.push(names::twice(&app.files, &format!("role `{name}`"), first, place));
+                continue;
+            }
+            seen.insert(plain, place.clone());
+            let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
+            let (name, description) = (name.to_owned(), text("description"));
+            match purpose {
+                Use::Mode(mode) => {
+                    modes.insert(mode, (ModeRole { mode, name, description, policies, boundary }, place));
+                }
+                Use::Custom | Use::BreakGlass => {
+                    let break_glass = purpose == Use::BreakGlass;
+                    let enabled = node.get("enabled_in_stack").map(|value| matches!(value.data, Data::Flag(true)));
+                    let role = NamedRole {
+                        name: name.clone(),
+                        display_name: text("display_name"),
+                        description,
+                        break_glass,
+                        enabled: enabled.unwrap_or(!break_glass),
+                        policies,
+                        boundary,
+                    };
+                    named.insert(name, role);
+                }
+            }
+        }
+    }
+    let drafts = reader.drafts;
+    app.drafts.extend(drafts);
+    Roles { modes: modes.into_values().map(|(role, _)| role).collect(), named: named.into_values().collect() }
+}
+
+/// Returns the roles of a file with what they are used for; nothing for a type that is none.
+fn roles_in(checked: &Checked) -> Vec<(Option<Use>, &Node)> {
+    let root = &checked.root;
+    match checked.kind {
+        Kind::Role => vec![(by_type(root), root)],
+        Kind::Permissions => {
+            let named = [
+                ("provision_role", Mode::Provision),
+                ("maintenance_role", Mode::Maintenance),
+                ("deprovision_role", Mode::Deprovision),
+            ];
+            let named = named.into_iter().filter_map(|(key, mode)| Some((Some(Use::Mode(mode)), root.get(key)?)));
+            let custom = root.tables("custom_roles").iter().map(|node| (Some(Use::Custom), node));
+            named.chain(custom).chain(root.tables("roles").iter().map(|node| (by_type(node), node))).collect()
+        }
+        Kind::BreakGlass => root.tables("role").iter().map(|node| (Some(Use::BreakGlass), node)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn by_type(node: &Node) -> Option<Use> {
+    match node.text("type") {
+        Some("provision") => Some(Use::Mode(Mode::Provision)),
+        Some("maintenance") => Some(Use::Mode(Mode::Maintenance)),
+        Some("deprovision") => Some(Use::Mode(Mode::Deprovision)),
+        Some("custom") => Some(Use::Custom),
+        Some(_) | None => None,
+    }
+}
+
+/// Ways in which a policy says what it grants.
+const GRANTS: [&str; 3] = ["managed_policy_name", "contents", "gcp_predefined_role"];
+/// Ways that the format has for other clouds.
+const OTHER_GRANTS: [&str; 3] = ["gcp_permissions", "azure_actions", "azure_built_in_roles"];
+
+struct Reader<'a> {
+    files: &'a Files,
+    drafts: Vec<Draft>,
+    unsupported: Severity,
+}
+
+impl Reader<'_> {
+    /// Returns the policies and the boundary of a role.
+    fn content(&mut self, checked: &Checked, node: &Node) -> (Vec<RolePolicy>, Option<String>) {
+        let policies = node.tables("policies").iter().filter_map(|policy| self.policy(checked, policy)).collect();
+        (policies, self.boundary(checked, node))
+    }
+
+    fn boundary(&mut self, checked: &Checked, node: &Node) -> Option<String> {
+        let value = node.get("permissions_boundary")?;
+        let text = checked.content(value)?;
+        if policy_document::is_empty(text) {
+            return None;
+        }
+        if text.starts_with("arn:") {
+            let message = "a permissions boundary cannot be named by its ARN yet";
+            let draft = Draft::new(self.unsupported, checked.place(value), message);
+            self.drafts.push(draft.help("write the boundary's policy document, or `./path` of a file that holds it"));
+            return None;
+        }
+        self.document(checked, value)
+    }
+
+    fn policy(&mut self, checked: &Checked, node: &Node) -> Option<RolePolicy> {
+        let text = |key: &str| node.text(key).filter(|text| !text.is_empty());
+        let given: Vec<&str> = GRANTS.into_iter().filter(|key| text(key).is_some()).collect();
+        if given.len() != 1 {
+            self.unclear(checked, node, &given);
+            return None;
+        }
+        if let Some(name) = text("managed_policy_name") {
+            // The ARN of a managed policy of AWS holds nothing beside its partition and its name.
+            let name = name.split_once(":iam::aws:policy/").map_or(name, |(_, name)| name);
+            return Some(RolePolicy::Managed(name.to_owned()));
+        }
+        if let Some(name) = text("gcp_predefined_role") {
+            return Some(RolePolicy::GcpPredefined(name.to_owned()));
+        }
+        let document = self.document(checked, node.get("contents")?)?;
+        let Some(name) = text("name") else {
+            let draft = Draft::error(checked.place(node), "a policy with `contents` has no name");
+            self.drafts.push(draft.help("add `name = \"...\"`"));
+            return None;
+        };
+        Some(RolePolicy::Inline { name: name.to_owned(), document })
+    }
+
+    /// Says that a policy grants nothing, or in two ways.
+    fn unclear(&mut self, checked: &Checked, node: &Node, given: &[&str]) {
+        let place = checked.place(node);
+        let other = OTHER_GRANTS.into_iter().find_map(|key| node.entry(key));
+        let draft = match (given, other) {
+            ([], Some(entry)) => Draft::warning(checked.key_place(entry), format!("`{}` has no effect yet", entry.key)),
+            ([], None) => Draft::warning(place, "the policy grants nothing"),
+            (keys, _) => Draft::error(place, format!("the policy has both `{}`", keys.join("` and `"))),
+        };
+        self.drafts.push(draft.expected("either `managed_policy_name` or `name` and `contents`"));
+    }
+
+    /// Returns the text of a JSON document; says where it is not JSON, or no policy.
+    fn document(&mut self, checked: &Checked, node: &Node) -> Option<String> {
+        let text = checked.content(node).filter(|text| !text.is_empty())?;
+        if let Err(error) = json::check(text) {
+            let place = checked.place_in(self.files, node, error.offset);
+            self.drafts.push(Draft::error(place, format!("the policy document is not JSON: {}", error.message)));
+            return None;
+        }
+        for flaw in policy_document::flaws(text) {
+            let mut place = checked.place_in(self.files, node, flaw.range.start);
+            place.span.end = checked.place_in(self.files, node, flaw.range.end).span.start;
+            self.drafts.push(Draft::new(flaw.severity, place, flaw.message).help(flaw.help));
+        }
+        Some(text.to_owned())
+    }
+}

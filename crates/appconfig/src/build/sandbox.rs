@@ -1,0 +1,87 @@
+//! The module that an app lives on: `sandbox.toml`.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::app_version::{Sandbox, SandboxTool};
+use serde_json::Value;
+
+use crate::build::actions::scalars;
+use crate::build::app::App;
+use crate::build::components::{not_a_schedule, whole};
+use crate::build::sources::Sources;
+use crate::check::links::{Index, references};
+use crate::check::operation_roles;
+use crate::check::validate::Checked;
+use crate::kinds::Kind;
+use crate::read::document::Node;
+use crate::report::diagnostic::Draft;
+
+/// Keys that only one of the tools has.
+const TERRAFORM: [&str; 3] = ["terraform_version", "vars", "var_file"];
+const PULUMI: [&str; 3] = ["runtime", "pulumi_version", "pulumi_config"];
+
+/// Returns the app's sandbox, if it has one.
+pub(crate) fn build(app: &mut App, index: &Index, sources: &mut Sources) -> Option<Sandbox> {
+    let mut drafts = Vec::new();
+    let sandbox = app.of(Kind::Sandbox).next().and_then(|checked| {
+        let root = &checked.root;
+        let tool = tool(checked, &mut drafts);
+        let entry = sources.one_of(checked, root, &["public_repo", "connected_repo"], "the sandbox", "module");
+        let source = entry.and_then(|entry| sources.repo(&app.files, checked, entry, "the sandbox"));
+        let schedule = root.get("drift_schedule").filter(|node| node.as_text() != Some(""));
+        drafts.extend(schedule.and_then(|node| not_a_schedule(checked, node)));
+        let operation_roles =
+            operation_roles::of_entity(checked, root, "a sandbox", operation_roles::SANDBOX, &mut drafts);
+        let tool = tool?;
+        let vars = match tool {
+            SandboxTool::Terraform { .. } => root.get("vars"),
+            SandboxTool::Pulumi { .. } => root.get("pulumi_config"),
+        };
+        let files = root.tables("var_file").iter().filter_map(|file| file.get("contents"));
+        Some(Sandbox {
+            tool,
+            source: source?,
+            vars: values(vars),
+            env_vars: scalars(root.get("env_vars")),
+            var_files: files.filter_map(|node| checked.content(node)).map(str::to_owned).collect(),
+            references: references(checked, index),
+            drift_schedule: root.text("drift_schedule").unwrap_or_default().to_owned(),
+            operation_roles,
+            max_auto_retries: whole(root.get("max_auto_retries")),
+            skip_noops: root.flag("skip_noops"),
+            auto_approve_on_policies_passing: root.flag("auto_approve_on_policies_passing"),
+        })
+    });
+    app.drafts.extend(drafts);
+    sandbox
+}
+
+fn tool(checked: &Checked, drafts: &mut Vec<Draft>) -> Option<SandboxTool> {
+    let root = &checked.root;
+    let text = |key: &str| root.text(key).filter(|text| !text.is_empty()).map(str::to_owned);
+    let (word, must, others) = match root.text("type") {
+        None | Some("terraform") => ("terraform", "terraform_version", PULUMI),
+        Some("pulumi") => ("pulumi", "runtime", TERRAFORM),
+        Some(_) => return None,
+    };
+    for entry in others.iter().filter_map(|key| root.entry(key)) {
+        let message = format!("`{}` has no effect in a sandbox of type `{word}`", entry.key);
+        let draft = Draft::warning(checked.key_place(entry), message);
+        drafts.push(draft.help("remove it, or set `type`"));
+    }
+    if text(must).is_none() {
+        let message = format!("key `{must}` is missing: a sandbox of type `{word}` needs it");
+        let example = if must == "runtime" { "runtime = \"go\"" } else { "terraform_version = \"1.11.3\"" };
+        drafts.push(Draft::error(checked.place_of(root, "type"), message).help(format!("add `{example}`")));
+        return None;
+    }
+    Some(match word {
+        "pulumi" => SandboxTool::Pulumi { runtime: text(must)?, version: text("pulumi_version").unwrap_or_default() },
+        _ => SandboxTool::Terraform { version: text(must)? },
+    })
+}
+
+fn values(node: Option<&Node>) -> BTreeMap<String, Value> {
+    let entries = node.map(Node::entries).unwrap_or_default();
+    entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
+}

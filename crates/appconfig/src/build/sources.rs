@@ -1,0 +1,194 @@
+//! Where the inputs of builds come from: directories beside the config, git repositories, images, chart repositories.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use freehold_protocol::order::Source;
+
+use crate::LocalSource;
+use crate::Severity;
+use crate::UnresolvedGit;
+use crate::build::app::App;
+use crate::check::validate::Checked;
+use crate::read::archive::{self, Archive};
+use crate::read::document::{Entry, Node};
+use crate::read::files::{Files, Place, normal, reason};
+use crate::report::diagnostic::Draft;
+
+/// Every source that an app was found to have, while the app is read.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    /// How bad something is that the format has and that cannot be done yet.
+    pub(crate) unsupported: Severity,
+    pub(crate) drafts: Vec<Draft>,
+    local: Vec<LocalSource>,
+    unresolved: BTreeSet<UnresolvedGit>,
+}
+
+impl Sources {
+    pub(crate) const fn new(unsupported: Severity) -> Self {
+        Self { unsupported, drafts: Vec::new(), local: Vec::new(), unresolved: BTreeSet::new() }
+    }
+
+    /// Hands over what was found: mistakes to `app`, sources to the caller, each once and sorted.
+    pub(crate) fn finish(self, app: &mut App) -> (Vec<LocalSource>, Vec<UnresolvedGit>) {
+        app.drafts.extend(self.drafts);
+        let mut local = self.local;
+        local.sort_by(|a, b| (&a.owner, &a.digest).cmp(&(&b.owner, &b.digest)));
+        (local, self.unresolved.into_iter().collect())
+    }
+
+    pub(crate) fn error(&mut self, place: Place, message: impl Into<String>, help: &str) {
+        self.drafts.push(Draft::error(place, message).help(help));
+    }
+
+    /// Returns the one of `keys` that `node` has; says when it has none or more. `owner` is such as
+    /// ``component `web` ``, `what` such as "image".
+    pub(crate) fn one_of<'n>(
+        &mut self,
+        checked: &Checked,
+        node: &'n Node,
+        keys: &[&str],
+        owner: &str,
+        what: &str,
+    ) -> Option<&'n Entry> {
+        self.one_of_at(checked, node, checked.place_of(node, "type"), keys, owner, what)
+    }
+
+    /// As [`Self::one_of`]; `place` is marked when `node` has none of them.
+    pub(crate) fn one_of_at<'n>(
+        &mut self,
+        checked: &Checked,
+        node: &'n Node,
+        place: Place,
+        keys: &[&str],
+        owner: &str,
+        what: &str,
+    ) -> Option<&'n Entry> {
+        let given: Vec<&Entry> = keys.iter().filter_map(|key| node.entry(key)).collect();
+        let choice = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+        match given.as_slice() {
+            [one] => return Some(one),
+            [] => {
+                let message = format!("{owner} does not say where its {what} comes from");
+                self.error(place, message, &format!("add one of {choice}"));
+            }
+            [first, second, ..] => {
+                let draft = Draft::error(checked.key_place(second), format!("the {what} comes from two places"));
+                let draft = draft.related(checked.key_place(first), "the other one");
+                self.drafts.push(draft.help(format!("keep one of {choice}")));
+            }
+        }
+        None
+    }
+
+    /// Returns the source behind a `public_repo` or `connected_repo` table.
+    pub(crate) fn repo(&mut self, files: &Files, checked: &Checked, entry: &Entry, owner: &str) -> Option<Source> {
+        let repo = entry.value.get("repo")?;
+        let word = repo.as_text()?;
+        let directory = entry.value.text("directory").unwrap_or_default();
+        if word == "." || word.starts_with("./") || word.starts_with("../") {
+            return self.directory(files, checked, repo, &format!("{word}/{directory}"), owner);
+        }
+        let Some(url) = git_url(word) else {
+            let draft = Draft::error(checked.place(repo), format!("`{word}` is not a repository"));
+            self.drafts.push(draft.expected("`owner/name`, an `https://` or `ssh://` address, or `./path`"));
+            return None;
+        };
+        let Some(directory) = normal(directory) else {
+            let place = checked.place_of(&entry.value, "directory");
+            self.error(place, format!("`{directory}` leaves the repository"), "name a directory inside of it");
+            return None;
+        };
+        let branch = entry.value.text("branch").unwrap_or("HEAD").to_owned();
+        Some(self.git(url, branch, directory))
+    }
+
+    /// Returns a git source; one that names no commit is to be resolved.
+    pub(crate) fn git(&mut self, url: String, branch: String, directory: String) -> Source {
+        if is_commit(&branch) {
+            return Source::Git { url, commit: branch, directory, branch: String::new() };
+        }
+        self.unresolved.insert(UnresolvedGit { url: url.clone(), branch: branch.clone() });
+        Source::Git { url, commit: String::new(), directory, branch }
+    }
+
+    /// Packs the directory that `word` names.
+    pub(crate) fn directory(
+        &mut self,
+        files: &Files,
+        checked: &Checked,
+        node: &Node,
+        word: &str,
+        owner: &str,
+    ) -> Option<Source> {
+        let path = self.inside(files, checked, node, word)?;
+        if let Some(folder) = files.absent_folder(checked.file, word) {
+            let named = format!("the source `{word}`");
+            self.drafts.push(Draft::absent(self.unsupported, checked.place(node), &named, folder));
+            return None;
+        }
+        let packed = archive::directory(files.tree(), &path);
+        self.packed(checked, node, owner, &files.locate(&path), packed)
+    }
+
+    /// Returns the path, relative to the app's directory, that `word` names.
+    pub(crate) fn inside(&mut self, files: &Files, checked: &Checked, node: &Node, word: &str) -> Option<String> {
+        let path = files.named(checked.file, word);
+        if path.is_none() {
+            let message = format!("`{word}` is outside of the app's directory");
+            self.error(checked.place(node), message, "move it into the app's directory");
+        }
+        path
+    }
+
+    /// Takes a packed directory or file as the source of `owner`.
+    pub(crate) fn packed(
+        &mut self,
+        checked: &Checked,
+        node: &Node,
+        owner: &str,
+        path: &Path,
+        packed: std::io::Result<Archive>,
+    ) -> Option<Source> {
+        match packed {
+            Ok(Archive { digest, bytes }) => {
+                self.local.push(LocalSource {
+                    owner: owner.to_owned(),
+                    path: path.to_owned(),
+                    digest: digest.clone(),
+                    archive: bytes,
+                });
+                Some(Source::Directory { digest })
+            }
+            Err(error) => {
+                let word = node.as_text().unwrap_or_default();
+                let message = format!("the source `{word}` cannot be read: {}", reason(&error));
+                let help = "create it, or correct the path: beside this file, or from the app's directory";
+                self.error(checked.place(node), message, help);
+                None
+            }
+        }
+    }
+}
+
+/// Whether `text` is a git commit.
+pub(crate) fn is_commit(text: &str) -> bool {
+    text.len() == 40 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Returns the address of a repository that a config names; `owner/name` is one on GitHub, as in the public format.
+fn git_url(repo: &str) -> Option<String> {
+    if ["https://", "ssh://", "http://", "file://"].iter().any(|scheme| repo.starts_with(scheme))
+        || repo.starts_with("git@")
+    {
+        return Some(repo.to_owned());
+    }
+    let (owner, name) = repo.split_once('/')?;
+    let plain = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('-')
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+    };
+    (plain(owner) && plain(name)).then(|| format!("https://github.com/{owner}/{name}"))
+}

@@ -1,0 +1,107 @@
+//! Where an app's installs live: `runner.toml` and `stack.toml`.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::app_version::{NestedStack, Platform, RunnerSettings, StackSettings};
+
+use crate::build::actions::scalars;
+use crate::build::app::App;
+use crate::build::components::whole;
+use crate::check::names;
+use crate::check::validate::Checked;
+use crate::kinds::Kind;
+use crate::read::document::Node;
+use crate::read::files::Place;
+use crate::report::diagnostic::Draft;
+
+/// Returns what the config says of the runner.
+pub(crate) fn runner(app: &App) -> Option<RunnerSettings> {
+    let root = &app.of(Kind::Runner).next()?.root;
+    let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
+    Some(RunnerSettings {
+        runner_type: root.text("runner_type")?.to_owned(),
+        env_vars: scalars(root.get("env_vars")),
+        helm_driver: text("helm_driver"),
+        instance_type: text("instance_type"),
+        init_script_url: text("init_script_url"),
+    })
+}
+
+/// Returns what the config says of the install stack; says what in it cannot be known when the stack is made.
+pub(crate) fn build(app: &mut App) -> Option<StackSettings> {
+    let mut drafts = Vec::new();
+    let stack = app.of(Kind::Stack).next().and_then(|checked| {
+        let root = &checked.root;
+        let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
+        drafts.extend(checked.uses.iter().filter(|reading| !reading.guarded).filter_map(|reading| {
+            let what = too_late(&reading.path)?;
+            let message = format!("{what} are not known when the install stack is made");
+            let draft = Draft::error(reading.place.clone(), message);
+            Some(draft.help("use the install's id, name or inputs"))
+        }));
+        Some(StackSettings {
+            platform: platform(root.text("type")?)?,
+            name: text("name"),
+            description: text("description"),
+            vpc_nested_template_url: text("vpc_nested_template_url"),
+            runner_nested_template_url: text("runner_nested_template_url"),
+            custom_nested_stacks: nested(app, checked, &mut drafts),
+            deployment_scope: text("deployment_scope"),
+        })
+    });
+    app.drafts.extend(drafts);
+    stack
+}
+
+fn platform(word: &str) -> Option<Platform> {
+    [Platform::AwsCloudformation, Platform::AzureBicep, Platform::GcpTerraform]
+        .into_iter()
+        .find(|one| one.as_str() == word)
+}
+
+/// Returns what a path reads that comes after the install stack.
+fn too_late(path: &[String]) -> Option<&'static str> {
+    let words: Vec<&str> = path.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["nuon" | "freehold", "sandbox", ..] | ["nuon" | "freehold", "install", "sandbox", ..] => {
+            Some("the sandbox's outputs")
+        }
+        ["nuon" | "freehold", "components", ..] => Some("outputs of components"),
+        ["nuon" | "freehold", "actions", ..] => Some("outputs of actions"),
+        ["nuon" | "freehold", "install_stack", ..] => Some("the install stack's own outputs"),
+        _ => None,
+    }
+}
+
+fn nested(app: &App, checked: &Checked, drafts: &mut Vec<Draft>) -> Vec<NestedStack> {
+    let mut seen: BTreeMap<&str, Place> = BTreeMap::new();
+    let mut turns: BTreeMap<u32, (&str, Place)> = BTreeMap::new();
+    let mut found = Vec::new();
+    for node in checked.root.tables("custom_nested_stacks") {
+        let (Some(name), Some(template_url)) = (node.text("name"), node.text("template_url")) else { continue };
+        let place = checked.place_of(node, "name");
+        if let Some(first) = seen.get(name) {
+            drafts.push(names::twice(&app.files, &format!("nested stack `{name}`"), first, place));
+            continue;
+        }
+        seen.insert(name, place);
+        let index = whole(node.get("index")).unwrap_or_default();
+        let place = checked.place_of(node, "index");
+        if let Some((other, first)) = turns.get(&index) {
+            let message = format!("nested stacks `{other}` and `{name}` both have index {index}");
+            let draft = Draft::error(place, message).related(first.clone(), "the other one");
+            drafts.push(draft.help("give each its own `index`; lower goes first"));
+        } else {
+            turns.insert(index, (name, place));
+        }
+        let parameters = node.get("parameters").map(Node::entries).unwrap_or_default();
+        found.push(NestedStack {
+            name: name.to_owned(),
+            template_url: template_url.to_owned(),
+            index,
+            parameters: parameters.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect(),
+        });
+    }
+    found.sort_by(|a, b| (a.index, &a.name).cmp(&(b.index, &b.name)));
+    found
+}

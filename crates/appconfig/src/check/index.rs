@@ -1,0 +1,286 @@
+//! Every name that the files of an app give to something, and where.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freehold_template::nearest;
+
+use crate::build::app::App;
+use crate::check::validate::Checked;
+use crate::kinds::Kind;
+use crate::read::document::Node;
+use crate::read::files::Place;
+use crate::report::diagnostic::Draft;
+
+/// What has a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Thing {
+    Input,
+    InputGroup,
+    Secret,
+    Action,
+    Component,
+    KubernetesContext,
+    Role,
+    BreakGlassRole,
+}
+
+impl Thing {
+    /// Returns what messages call it.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::InputGroup => "input group",
+            Self::Secret => "secret",
+            Self::Action => "action",
+            Self::Component => "component",
+            Self::KubernetesContext => "kubernetes context",
+            Self::Role => "role",
+            Self::BreakGlassRole => "break-glass role",
+        }
+    }
+}
+
+/// Names and where they are given.
+type Names = BTreeMap<String, Place>;
+
+/// Every name that something else may refer to, and where it is given.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    pub(crate) inputs: Names,
+    pub(crate) groups: Names,
+    pub(crate) secrets: Names,
+    pub(crate) actions: Names,
+    pub(crate) components: Names,
+    pub(crate) runbooks: Names,
+    /// Clusters, as `metadata.toml` names them.
+    pub(crate) contexts: Names,
+    /// The component behind each cluster.
+    context_components: BTreeMap<String, String>,
+    /// Other names of components in templates: whose they are, and where they are given.
+    var_names: BTreeMap<String, (String, Place)>,
+    /// Types of components.
+    types: BTreeMap<String, String>,
+    /// Without spaces: roles of modes, custom roles and those of break-glass.
+    roles: BTreeSet<String>,
+    break_glass_roles: BTreeSet<String>,
+    /// Of what a file could not be parsed, so that a missing name there is not worth a second mistake.
+    unsure: BTreeSet<Thing>,
+}
+
+impl Index {
+    /// Returns the name of the component that `word` names, by its name or its `var_name`.
+    pub(crate) fn component(&self, word: &str) -> Option<&str> {
+        let by_name = self.components.get_key_value(word).map(|(name, _)| name);
+        by_name.or_else(|| self.var_names.get(word).map(|(name, _)| name)).map(String::as_str)
+    }
+
+    /// Returns the `type` of the component `name`.
+    pub(crate) fn type_of(&self, name: &str) -> Option<&str> {
+        self.types.get(name).map(String::as_str)
+    }
+
+    /// Returns the component that makes the cluster `context`.
+    pub(crate) fn component_of_context(&self, context: &str) -> Option<&str> {
+        self.component(self.context_components.get(context)?)
+    }
+
+    /// Says that nothing is called `name`, at `place`; nothing when it exists, or when a file that may name it could not
+    /// be parsed.
+    pub(crate) fn unknown(&self, place: Place, thing: Thing, name: &str) -> Option<Draft> {
+        let known = match thing {
+            Thing::Component => self.component(name).is_some(),
+            Thing::Role => self.roles.contains(&plain(name)),
+            Thing::BreakGlassRole => self.break_glass_roles.contains(&plain(name)),
+            Thing::Input => self.inputs.contains_key(name),
+            Thing::InputGroup => self.groups.contains_key(name),
+            Thing::Secret => self.secrets.contains_key(name),
+            Thing::Action => self.actions.contains_key(name),
+            Thing::KubernetesContext => self.contexts.contains_key(name),
+        };
+        if known || self.unsure.contains(&thing) {
+            return None;
+        }
+        let what = thing.words();
+        let draft = Draft::error(place, format!("there is no {what} `{name}`"));
+        Some(match nearest(name, self.words(thing)) {
+            near @ Some(_) => draft.meant(near),
+            None => draft.help(format!("define the {what}, or remove what refers to it")),
+        })
+    }
+
+    /// Returns the names of all things of one kind.
+    fn words(&self, thing: Thing) -> Vec<&str> {
+        let names = match thing {
+            Thing::Component => {
+                return self.components.keys().chain(self.var_names.keys()).map(String::as_str).collect();
+            }
+            Thing::Role => return self.roles.iter().map(String::as_str).collect(),
+            Thing::BreakGlassRole => return self.break_glass_roles.iter().map(String::as_str).collect(),
+            Thing::Input => &self.inputs,
+            Thing::InputGroup => &self.groups,
+            Thing::Secret => &self.secrets,
+            Thing::Action => &self.actions,
+            Thing::KubernetesContext => &self.contexts,
+        };
+        names.keys().map(String::as_str).collect()
+    }
+}
+
+/// Returns a role's name as roles are compared: without spaces, which templates may have or not.
+fn plain(name: &str) -> String {
+    name.split_whitespace().collect()
+}
+
+/// Collects all names; says which are given twice.
+pub(crate) fn index(app: &mut App) -> Index {
+    let unsure = app.broken.iter().flat_map(|kind| named_by(*kind)).copied().collect();
+    let mut collector = Collector { app, index: Index { unsure, ..Index::default() }, drafts: Vec::new() };
+    for checked in &app.checked {
+        collector.file(checked);
+    }
+    for checked in app.of(Kind::Component) {
+        collector.var_name(checked);
+    }
+    let Collector { index, drafts, .. } = collector;
+    app.drafts.extend(drafts);
+    index
+}
+
+/// Returns what the files of `kind` give names to.
+const fn named_by(kind: Kind) -> &'static [Thing] {
+    match kind {
+        Kind::Component => &[Thing::Component],
+        Kind::Action => &[Thing::Action],
+        Kind::Inputs | Kind::Input => &[Thing::Input, Thing::InputGroup],
+        Kind::InputGroup => &[Thing::InputGroup],
+        Kind::Secrets | Kind::Secret => &[Thing::Secret],
+        Kind::Metadata => &[Thing::KubernetesContext],
+        Kind::Permissions | Kind::Role => &[Thing::Role],
+        Kind::BreakGlass => &[Thing::Role, Thing::BreakGlassRole],
+        Kind::OperationRoles
+        | Kind::Sandbox
+        | Kind::Runner
+        | Kind::Stack
+        | Kind::Policies
+        | Kind::Installer
+        | Kind::Branch
+        | Kind::Triggers
+        | Kind::Install
+        | Kind::Runbook => &[],
+    }
+}
+
+struct Collector<'a> {
+    app: &'a App,
+    index: Index,
+    drafts: Vec<Draft>,
+}
+
+impl Collector<'_> {
+    fn file(&mut self, checked: &Checked) {
+        let root = &checked.root;
+        match checked.kind {
+            Kind::Component => {
+                if let (true, Some(name), Some(word)) = (
+                    self.take(checked, |index| &mut index.components, "component", root),
+                    root.text("name"),
+                    root.text("type"),
+                ) {
+                    self.index.types.insert(name.to_owned(), word.to_owned());
+                }
+            }
+            Kind::Action => drop(self.take(checked, |index| &mut index.actions, "action", root)),
+            Kind::Runbook => drop(self.take(checked, |index| &mut index.runbooks, "runbook", root)),
+            Kind::InputGroup => drop(self.take(checked, |index| &mut index.groups, "input group", root)),
+            Kind::Input if root.entry("name").is_some() => {
+                self.take(checked, |index| &mut index.inputs, "input", root);
+            }
+            Kind::Inputs | Kind::Input => {
+                self.each(checked, "group", |index| &mut index.groups, "input group");
+                self.each(checked, "input", |index| &mut index.inputs, "input");
+            }
+            Kind::Secret if root.entry("name").is_some() => {
+                self.take(checked, |index| &mut index.secrets, "secret", root);
+            }
+            Kind::Secrets | Kind::Secret => self.each(checked, "secret", |index| &mut index.secrets, "secret"),
+            Kind::Metadata => self.contexts(checked),
+            Kind::Permissions | Kind::Role | Kind::BreakGlass => self.roles(checked),
+            Kind::OperationRoles
+            | Kind::Sandbox
+            | Kind::Runner
+            | Kind::Stack
+            | Kind::Policies
+            | Kind::Installer
+            | Kind::Branch
+            | Kind::Triggers
+            | Kind::Install => {}
+        }
+    }
+
+    fn each(&mut self, checked: &Checked, key: &str, names: fn(&mut Index) -> &mut Names, what: &str) {
+        for node in checked.root.tables(key) {
+            self.take(checked, names, what, node);
+        }
+    }
+
+    /// Takes the name of `node`; returns whether it is the first thing of that name.
+    fn take(&mut self, checked: &Checked, names: fn(&mut Index) -> &mut Names, what: &str, node: &Node) -> bool {
+        let Some(name) = node.text("name") else { return false };
+        let place = checked.place_of(node, "name");
+        let names = names(&mut self.index);
+        if let Some(first) = names.get(name) {
+            let message = format!("{what} `{name}` is defined twice, in {} and here", self.app.files.short(first));
+            let draft = Draft::error(place, message).related(first.clone(), "first defined here");
+            self.drafts.push(draft.help("rename one of them, or remove it"));
+            return false;
+        }
+        names.insert(name.to_owned(), place);
+        true
+    }
+
+    fn contexts(&mut self, checked: &Checked) {
+        for node in checked.root.tables("kubernetes_context") {
+            self.take(checked, |index| &mut index.contexts, "kubernetes context", node);
+            if let (Some(name), Some(component)) = (node.text("name"), node.text("component")) {
+                self.index.context_components.insert(name.to_owned(), component.to_owned());
+            }
+        }
+    }
+
+    fn roles(&mut self, checked: &Checked) {
+        let root = &checked.root;
+        let listed = ["roles", "custom_roles", "role"].into_iter().flat_map(|key| root.tables(key));
+        let single =
+            ["provision_role", "maintenance_role", "deprovision_role"].into_iter().filter_map(|key| root.get(key));
+        for name in listed.chain(single).chain([root]).filter_map(|node| node.text("name")) {
+            if checked.kind == Kind::BreakGlass {
+                self.index.break_glass_roles.insert(plain(name));
+            }
+            self.index.roles.insert(plain(name));
+        }
+    }
+
+    /// Takes the other name of a component; two things that templates call the same are a mistake.
+    fn var_name(&mut self, checked: &Checked) {
+        let root = &checked.root;
+        let (Some(name), Some(word)) = (root.text("name"), root.text("var_name")) else { return };
+        if name == word {
+            return;
+        }
+        let place = checked.place_of(root, "var_name");
+        let first = match (self.index.components.get(word), self.index.var_names.get(word)) {
+            (Some(other), _) => Some((word.to_owned(), other.clone())),
+            (None, Some((other, place))) => Some((other.clone(), place.clone())),
+            (None, None) => None,
+        };
+        if let Some((other, first)) = first {
+            let draft = Draft::error(place, format!("templates already call component `{other}` `{word}`"));
+            let draft = draft.related(first, "taken here");
+            self.drafts.push(draft.help("give it another `var_name`, or none"));
+        } else if let Err(error) = word.parse::<freehold_protocol::ComponentName>() {
+            self.drafts.push(Draft::error(place, format!("{error}")));
+        } else {
+            self.index.var_names.insert(word.to_owned(), (name.to_owned(), place));
+        }
+    }
+}

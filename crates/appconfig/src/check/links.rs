@@ -1,0 +1,178 @@
+//! What the files of an app say about each other: who refers to whom, and to what there is not.
+
+use std::collections::BTreeSet;
+
+use freehold_protocol::ComponentName;
+
+use crate::build::app::App;
+use crate::check::index::Thing;
+use crate::check::references::{Target, misreference, target};
+use crate::check::validate::Checked;
+use crate::kinds::Kind;
+use crate::read::document::{Data, Node};
+use crate::read::files::Place;
+use crate::report::diagnostic::Draft;
+
+pub(crate) use crate::check::index::{Index, index};
+pub(crate) use crate::check::references::references;
+
+/// One component's need of another, and where it is said.
+#[derive(Debug)]
+pub(crate) struct Edge {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) place: Place,
+}
+
+/// Checks what files say about each other; returns the components' needs.
+pub(crate) fn check(app: &mut App, index: &Index) -> Vec<Edge> {
+    let mut edges = Vec::new();
+    let mut drafts = Vec::new();
+    for checked in &app.checked {
+        for reading in &checked.uses {
+            drafts.extend(misreference(reading, index));
+        }
+        let mut names = Names { checked, index, drafts: &mut drafts };
+        names.file();
+        if checked.kind == Kind::Component
+            && let Some(from) = checked.root.text("name")
+        {
+            edges.extend(needs(checked, index).map(|(to, place)| Edge {
+                from: from.to_owned(),
+                to: to.to_owned(),
+                place,
+            }));
+        }
+    }
+    app.drafts.extend(drafts);
+    edges
+}
+
+/// Returns the components that a component needs: those that its templates read, those that it declares, and the one
+/// that makes its cluster.
+fn needs<'a>(checked: &'a Checked, index: &'a Index) -> impl Iterator<Item = (&'a str, Place)> {
+    let read = checked.uses.iter().filter_map(|reading| match target(&reading.path)? {
+        Target::Component(word, _) => Some((index.component(word)?, reading.place.clone())),
+        Target::Input(_) | Target::Action(..) | Target::Secret(_) | Target::Sandbox(_) | Target::InstallStack(_) => {
+            None
+        }
+    });
+    let root = &checked.root;
+    let declared = list(root, "dependencies")
+        .iter()
+        .filter_map(|node| Some((index.component(node.as_text()?)?, checked.place(node))));
+    let cluster = root.get("kubernetes_context").and_then(|node| {
+        let maker = index.component_of_context(node.as_text()?)?;
+        (root.text("name") != Some(maker)).then(|| (maker, checked.place(node)))
+    });
+    read.chain(declared).chain(cluster)
+}
+
+/// Returns the components that must be there before an action runs: those that it declares, and those that its
+/// templates cannot do without.
+pub(crate) fn needed_by_action(checked: &Checked, index: &Index) -> BTreeSet<ComponentName> {
+    let read =
+        checked.uses.iter().filter(|reading| !reading.guarded).filter_map(|reading| match target(&reading.path)? {
+            Target::Component(word, _) => Some(word),
+            Target::Input(_)
+            | Target::Action(..)
+            | Target::Secret(_)
+            | Target::Sandbox(_)
+            | Target::InstallStack(_) => None,
+        });
+    let declared = list(&checked.root, "dependencies").iter().filter_map(Node::as_text);
+    read.chain(declared).filter_map(|word| index.component(word)?.parse().ok()).collect()
+}
+
+/// The names that one file gives outside of templates.
+struct Names<'a> {
+    checked: &'a Checked,
+    index: &'a Index,
+    drafts: &'a mut Vec<Draft>,
+}
+
+impl Names<'_> {
+    fn file(&mut self) {
+        let root = &self.checked.root;
+        match self.checked.kind {
+            Kind::Component => {
+                self.each(list(root, "dependencies"), Thing::Component);
+                self.context(root);
+                for node in root.tables("operation_roles") {
+                    self.role(node.get("role"), Thing::Role);
+                }
+            }
+            Kind::Action => {
+                self.each(list(root, "dependencies"), Thing::Component);
+                self.each(
+                    root.tables("triggers").iter().filter_map(|trigger| trigger.get("component_name")),
+                    Thing::Component,
+                );
+                self.context(root);
+                self.role(root.get("role"), Thing::Role);
+                self.role(root.get("break_glass_role"), Thing::BreakGlassRole);
+            }
+            Kind::Runbook => {
+                let steps = root.tables("steps");
+                self.each(steps.iter().filter_map(|step| step.get("component_name")), Thing::Component);
+                self.each(steps.iter().filter_map(|step| step.get("action_name")), Thing::Action);
+                steps.iter().for_each(|step| self.role(step.get("role"), Thing::Role));
+            }
+            Kind::Metadata => {
+                let contexts = root.tables("kubernetes_context");
+                self.each(contexts.iter().filter_map(|context| context.get("component")), Thing::Component);
+            }
+            Kind::Policies => {
+                let components = root.tables("policy").iter().flat_map(|policy| list(policy, "components"));
+                self.each(components.filter(|node| node.as_text() != Some("*")), Thing::Component);
+            }
+            Kind::Inputs | Kind::Input => {
+                let one = (self.checked.kind == Kind::Input).then_some(root);
+                self.each(
+                    root.tables("input").iter().chain(one).filter_map(|input| input.get("group")),
+                    Thing::InputGroup,
+                );
+            }
+            Kind::InputGroup
+            | Kind::Secrets
+            | Kind::Secret
+            | Kind::Permissions
+            | Kind::Role
+            | Kind::BreakGlass
+            | Kind::OperationRoles
+            | Kind::Sandbox
+            | Kind::Runner
+            | Kind::Stack
+            | Kind::Installer
+            | Kind::Branch
+            | Kind::Triggers
+            | Kind::Install => {}
+        }
+    }
+
+    fn each<'n>(&mut self, nodes: impl IntoIterator<Item = &'n Node>, thing: Thing) {
+        for node in nodes {
+            let Some(name) = node.as_text() else { continue };
+            self.drafts.extend(self.index.unknown(self.checked.place(node), thing, name));
+        }
+    }
+
+    /// Checks the cluster that a component or action names; without any in `metadata.toml`, names are free.
+    fn context(&mut self, root: &Node) {
+        if !self.index.contexts.is_empty() {
+            self.each(root.get("kubernetes_context"), Thing::KubernetesContext);
+        }
+    }
+
+    /// Checks a role's name; what a template makes of one is known at run time only.
+    fn role(&mut self, node: Option<&Node>, thing: Thing) {
+        self.each(node.filter(|node| node.as_text().is_some_and(|name| !name.contains("{{"))), thing);
+    }
+}
+
+fn list<'a>(node: &'a Node, key: &str) -> &'a [Node] {
+    match node.get(key).map(|value| &value.data) {
+        Some(Data::List(items)) => items,
+        _ => &[],
+    }
+}

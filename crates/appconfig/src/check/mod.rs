@@ -1,0 +1,13 @@
+//! The rules: names, references, cycles, and the syntax of texts that a config holds.
+
+pub(crate) mod cron;
+pub(crate) mod cycles;
+pub(crate) mod index;
+pub(crate) mod input_values;
+pub(crate) mod links;
+pub(crate) mod names;
+pub(crate) mod operation_roles;
+pub(crate) mod policy_document;
+pub(crate) mod references;
+pub(crate) mod syntax;
+pub(crate) mod validate;

@@ -1,0 +1,22 @@
+//! Mistakes about names: one that nothing has, and one that two things have.
+
+use freehold_template::nearest;
+
+use crate::read::files::{Files, Place};
+use crate::report::diagnostic::Draft;
+
+/// Says that there is no `what` called `name`, and what may have been meant.
+pub(crate) fn unknown<'a>(place: Place, what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Draft {
+    let draft = Draft::error(place, format!("there is no {what} `{name}`"));
+    match nearest(name, known) {
+        Some(near) => draft.meant(Some(near)),
+        None => draft.help(format!("define the {what}, or remove what refers to it")),
+    }
+}
+
+/// Says that `what`, such as ``role `x` ``, is defined at both places.
+pub(crate) fn twice(files: &Files, what: &str, first: &Place, second: Place) -> Draft {
+    let message = format!("{what} is defined twice, in {} and here", files.short(first));
+    let draft = Draft::error(second, message).related(first.clone(), "first defined here");
+    draft.help("rename one of them, or remove it")
+}

@@ -1,0 +1,175 @@
+//! The shape of an IAM policy document: what AWS would refuse, or take and ignore, is said before an install.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use freehold_template::nearest;
+use serde_json::value::RawValue;
+
+use crate::read::json;
+use crate::report::diagnostic::Severity;
+
+/// Keys of a document and of a statement (IAM JSON policy elements reference).
+const DOCUMENT: [&str; 3] = ["Version", "Id", "Statement"];
+const STATEMENT: [&str; 9] =
+    ["Sid", "Effect", "Principal", "NotPrincipal", "Action", "NotAction", "Resource", "NotResource", "Condition"];
+
+/// Something wrong in a document.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Flaw {
+    pub(crate) severity: Severity,
+    /// Bytes of the text.
+    pub(crate) range: Range<usize>,
+    pub(crate) message: String,
+    pub(crate) help: String,
+}
+
+type Fields<'a> = BTreeMap<String, &'a RawValue>;
+
+/// Returns what is wrong with `text`; nothing for a text that is no JSON, which is judged elsewhere.
+pub(crate) fn flaws(text: &str) -> Vec<Flaw> {
+    let plain = json::without_actions(text);
+    let mut reader = Reader { text, plain: &plain, flaws: Vec::new() };
+    if let Ok(root) = serde_json::from_str::<&RawValue>(&plain) {
+        reader.document(root);
+    }
+    reader.flaws
+}
+
+/// Whether `text` says nothing at all, as `{}` does.
+pub(crate) fn is_empty(text: &str) -> bool {
+    text.trim().is_empty() || serde_json::from_str::<serde_json::Map<_, _>>(text).is_ok_and(|map| map.is_empty())
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    plain: &'a str,
+    flaws: Vec<Flaw>,
+}
+
+impl<'a> Reader<'a> {
+    fn document(&mut self, root: &'a RawValue) {
+        let Ok(fields) = serde_json::from_str::<Fields>(root.get()) else {
+            self.error(
+                root,
+                "the policy document is no object",
+                "write `{ \"Version\": \"2012-10-17\", \"Statement\": [...] }`",
+            );
+            return;
+        };
+        self.unknown(&fields, &DOCUMENT);
+        let Some(statements) = fields.get("Statement") else {
+            if !fields.keys().any(|key| meant(key, &DOCUMENT) == Some("Statement")) {
+                self.warning(
+                    root,
+                    "the policy document has no `Statement`, so it grants nothing",
+                    "add `\"Statement\": [...]`",
+                );
+            }
+            return;
+        };
+        if let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(statements.get()) {
+            list.into_iter().for_each(|statement| self.statement(statement));
+        } else {
+            self.statement(statements);
+        }
+    }
+
+    fn statement(&mut self, raw: &'a RawValue) {
+        let Ok(fields) = serde_json::from_str::<Fields>(raw.get()) else {
+            self.error(
+                raw,
+                "a statement is no object",
+                "write `{ \"Effect\": \"Allow\", \"Action\": [...], \"Resource\": [...] }`",
+            );
+            return;
+        };
+        self.unknown(&fields, &STATEMENT);
+        match fields.get("Effect") {
+            None => self.error(
+                raw,
+                "the statement has no `Effect`",
+                "add `\"Effect\": \"Allow\"` or `\"Effect\": \"Deny\"`",
+            ),
+            Some(effect) if self.templated(effect) || ["\"Allow\"", "\"Deny\""].contains(&effect.get()) => {}
+            Some(effect) => {
+                let message = format!("the statement's `Effect` is `{}`", effect.get().trim_matches('"'));
+                self.error(effect, &message, "write `\"Allow\"` or `\"Deny\"`");
+            }
+        }
+        for (key, negated) in [("Action", "NotAction"), ("Resource", "NotResource")] {
+            match (fields.get(key), fields.get(negated)) {
+                (Some(_), None) | (None, Some(_)) => {}
+                (None, None) => {
+                    let message = format!("the statement has neither `{key}` nor `{negated}`");
+                    self.error(raw, &message, &format!("add `\"{key}\": [...]`"));
+                }
+                (Some(_), Some(second)) => {
+                    let message = format!("the statement has both `{key}` and `{negated}`");
+                    self.error(second, &message, "keep one of them");
+                }
+            }
+        }
+        for key in ["Principal", "NotPrincipal"] {
+            if let Some(principal) = fields.get(key) {
+                let message = format!("a role's policy has no `{key}`: it is about the role itself");
+                self.error(principal, &message, &format!("remove `{key}`"));
+            }
+        }
+        for action in ["Action", "NotAction"].into_iter().filter_map(|key| fields.get(key)) {
+            self.actions(action);
+        }
+    }
+
+    fn actions(&mut self, raw: &'a RawValue) {
+        let items = serde_json::from_str::<Vec<&RawValue>>(raw.get()).unwrap_or_else(|_| vec![raw]);
+        for item in items {
+            let word = item.get().trim_matches('"');
+            let fits = word == "*" || word.contains(':') || self.templated(item);
+            if !item.get().starts_with('"') {
+                self.error(item, "an action is no string", "write `\"service:Action\"`");
+            } else if !fits {
+                let message = format!("`{word}` is no action");
+                self.error(item, &message, "write the service before it, as in `\"s3:GetObject\"`");
+            }
+        }
+    }
+
+    fn unknown(&mut self, fields: &BTreeMap<String, &'a RawValue>, known: &[&'static str]) {
+        for (key, value) in fields.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
+            let message = format!("there is no key `{key}` in a policy document");
+            let help = match meant(key, known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known keys here: {}", known.join(", ")),
+            };
+            self.warning(value, &message, &help);
+        }
+    }
+
+    fn templated(&self, raw: &RawValue) -> bool {
+        self.text.get(self.range(raw)).is_some_and(|text| text.contains("{{"))
+    }
+
+    /// Returns where `raw`, which borrows from the whole text, is in it.
+    fn range(&self, raw: &RawValue) -> Range<usize> {
+        let start = (raw.get().as_ptr().addr()).saturating_sub(self.plain.as_ptr().addr());
+        start..start + raw.get().len()
+    }
+
+    fn error(&mut self, raw: &RawValue, message: &str, help: &str) {
+        self.flaw(Severity::Error, raw, message, help);
+    }
+
+    fn warning(&mut self, raw: &RawValue, message: &str, help: &str) {
+        self.flaw(Severity::Warning, raw, message, help);
+    }
+
+    fn flaw(&mut self, severity: Severity, raw: &RawValue, message: &str, help: &str) {
+        let range = self.range(raw);
+        self.flaws.push(Flaw { severity, range, message: message.to_owned(), help: help.to_owned() });
+    }
+}
+
+fn meant(key: &str, known: &[&'static str]) -> Option<&'static str> {
+    nearest(key, known.iter().copied()).and_then(|near| known.iter().copied().find(|word| *word == near))
+}

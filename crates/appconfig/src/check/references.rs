@@ -1,0 +1,166 @@
+//! What the paths that templates read are about, and which of them lead nowhere.
+
+use std::collections::BTreeSet;
+
+use freehold_protocol::app_version::Reference;
+use freehold_template::nearest;
+
+use crate::check::index::{Index, Thing};
+use crate::check::validate::{Checked, Reading};
+use crate::read::files::Place;
+use crate::report::diagnostic::Draft;
+
+/// Keys below `.nuon`.
+const TREE: [&str; 12] = [
+    "org",
+    "app",
+    "install",
+    "inputs",
+    "install_stack",
+    "sandbox",
+    "components",
+    "actions",
+    "secrets",
+    "runner",
+    "domain",
+    "cloud_account",
+];
+
+/// What the runner reports of an image that it copied, and what of those is a table.
+const IMAGE_OUTPUTS: [&str; 4] = ["reference", "repository", "digest", "image"];
+const IMAGE_TABLE: [&str; 3] = ["repository", "tag", "digest"];
+
+/// What a path is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target<'a> {
+    Input(&'a str),
+    /// The name that the template uses, and the keys behind it.
+    Component(&'a str, &'a [String]),
+    Action(&'a str, &'a [String]),
+    Secret(&'a str),
+    /// One output, or all of them: "".
+    Sandbox(&'a str),
+    InstallStack(&'a str),
+}
+
+/// Returns what `path` is about.
+pub(crate) fn target(path: &[String]) -> Option<Target<'_>> {
+    let words: [&str; 5] = std::array::from_fn(|at| path.get(at).map_or("", String::as_str));
+    let rest = |at: usize| path.get(at..).unwrap_or_default();
+    // The elements of a list or map are all of them.
+    let output = |at: usize| path.get(at).map(String::as_str).filter(|word| *word != "*").unwrap_or_default();
+    let found = match words {
+        ["nuon", "inputs", "inputs", name, _] | ["nuon", "install", "inputs", name, _] => (name, Target::Input(name)),
+        ["nuon", "components", name, ..] => (name, Target::Component(name, rest(3))),
+        ["nuon", "actions", "workflows", name, _] => (name, Target::Action(name, rest(4))),
+        ["nuon", "secrets", name, ..] => (name, Target::Secret(name)),
+        ["nuon", "sandbox", "outputs" | "", ..] => return Some(Target::Sandbox(output(3))),
+        ["nuon", "install", "sandbox", "outputs" | "", _] => return Some(Target::Sandbox(output(4))),
+        ["nuon", "install_stack", "outputs" | "", ..] => return Some(Target::InstallStack(output(3))),
+        _ => return None,
+    };
+    (!matches!(found.0, "" | "*")).then_some(found.1)
+}
+
+/// Says why what a template reads is nothing that the tree will have.
+pub(crate) fn misreference(reading: &Reading, index: &Index) -> Option<Draft> {
+    if reading.guarded {
+        return None;
+    }
+    let place = reading.place.clone();
+    if let Some(draft) = outside(reading, &place) {
+        return Some(draft);
+    }
+    match target(&reading.path) {
+        Some(Target::Input(name)) => index.unknown(place, Thing::Input, name),
+        Some(Target::Secret(name)) => index.unknown(place, Thing::Secret, name),
+        Some(Target::Action(name, rest)) => index
+            .unknown(place.clone(), Thing::Action, name)
+            .or_else(|| without_outputs(place, "actions.workflows", name, rest)),
+        Some(Target::Component(name, rest)) => index
+            .unknown(place.clone(), Thing::Component, name)
+            .or_else(|| without_outputs(place.clone(), "components", name, rest))
+            .or_else(|| unknown_output(place, name, rest, index)),
+        Some(Target::Sandbox(_) | Target::InstallStack(_)) => None,
+        None => short_input(reading, index),
+    }
+}
+
+/// Says that a path is not below `.nuon`, or not below one of its keys.
+fn outside(reading: &Reading, place: &Place) -> Option<Draft> {
+    let shown = format!(".{}", reading.path.join("."));
+    let first = reading.path.first()?;
+    if first != "nuon" {
+        let message = format!("`{shown}` is not in the tree; everything is below `.nuon`");
+        let draft = Draft::error(place.clone(), message);
+        return Some(match first.as_str() {
+            "install" | "inputs" | "components" | "sandbox" => draft.help(format!("write `.nuon{shown}`")),
+            _ => draft.meant(nearest(first, ["nuon"])),
+        });
+    }
+    let second = reading.path.get(1).filter(|second| !TREE.contains(&second.as_str()) && *second != "*")?;
+    // Only a warning: the text may be one that nothing renders, such as a role's name.
+    let draft = Draft::warning(place.clone(), format!("`.nuon.{second}` does not exist"));
+    Some(match nearest(second, TREE) {
+        Some(near) => draft.help(format!("did you mean `.nuon.{near}`?")),
+        None => draft.help(format!("below `.nuon` are: {}", TREE.join(", "))),
+    })
+}
+
+/// Says that something other than outputs is read of a component or action.
+fn without_outputs(place: Place, folder: &str, name: &str, rest: &[String]) -> Option<Draft> {
+    let word = rest.first().filter(|word| !matches!(word.as_str(), "outputs" | "*"))?;
+    let draft = Draft::warning(place, format!("`.nuon.{folder}.{name}.{word}` does not exist"));
+    Some(draft.help(format!("what it made is below `.nuon.{folder}.{name}.outputs`")))
+}
+
+/// Says that a copied image has no such output.
+fn unknown_output(place: Place, word: &str, rest: &[String], index: &Index) -> Option<Draft> {
+    let name = index.component(word)?;
+    if !matches!(index.type_of(name), Some("container_image" | "external_image")) {
+        return None;
+    }
+    let (output, known): (&str, &[&str]) = match rest {
+        [_, image, key, ..] if image == "image" => (key, &IMAGE_TABLE),
+        [_, output, ..] => (output, &IMAGE_OUTPUTS),
+        [] | [_] => return None,
+    };
+    if known.contains(&output) || output == "*" {
+        return None;
+    }
+    let draft = Draft::warning(place, format!("image `{name}` has no output `{output}`"));
+    Some(match nearest(output, known.iter().copied()) {
+        near @ Some(_) => draft.meant(near),
+        None => draft.help(format!("its outputs here are: {}", known.join(", "))),
+    })
+}
+
+/// Says that an input is read one step too high.
+fn short_input(reading: &Reading, index: &Index) -> Option<Draft> {
+    let [nuon, inputs, name, ..] = reading.path.as_slice() else { return None };
+    if nuon != "nuon" || inputs != "inputs" || name == "inputs" || name == "*" {
+        return None;
+    }
+    let draft = Draft::warning(reading.place.clone(), format!("`.nuon.inputs.{name}` does not exist"));
+    Some(match index.inputs.contains_key(name) {
+        true => draft.help(format!("write `.nuon.inputs.inputs.{name}`")),
+        false => draft.help("inputs are below `.nuon.inputs.inputs`"),
+    })
+}
+
+/// Returns what the templates of `checked` refer to, under the names that the app version uses.
+pub(crate) fn references(checked: &Checked, index: &Index) -> BTreeSet<Reference> {
+    checked.uses.iter().filter_map(|reading| reference(target(&reading.path)?, index)).collect()
+}
+
+fn reference(target: Target<'_>, index: &Index) -> Option<Reference> {
+    match target {
+        Target::Input(name) => index.inputs.contains_key(name).then(|| Reference::Input(name.to_owned())),
+        Target::Component(word, _) => index.component(word)?.parse().ok().map(Reference::Component),
+        Target::Action(name, _) if index.actions.contains_key(name) => name.parse().ok().map(Reference::Action),
+        Target::Action(..) => None,
+        Target::Secret(name) => index.secrets.contains_key(name).then(|| Reference::Secret(name.to_owned())),
+        Target::Sandbox(output) => Some(Reference::Sandbox(output.to_owned())),
+        Target::InstallStack(output) => Some(Reference::InstallStack(output.to_owned())),
+    }
+}

@@ -1,0 +1,341 @@
+//! Holds one file against the table of its kind: unknown, missing and mistyped keys, files that values name, and
+//! templates.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use freehold_template::{Template, nearest};
+
+use crate::build::app::App;
+use crate::kinds::spec::{Holds, Key, seconds};
+use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
+use crate::read::addresses::{Naming, naming};
+use crate::read::document::{Data, Entry, Node, Offsets, offset_in_file};
+use crate::read::files::{Files, Place};
+use crate::report::diagnostic::Draft;
+
+/// One file that is TOML, with what was found in it.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(crate) file: usize,
+    pub(crate) kind: Kind,
+    pub(crate) root: Node,
+    /// The paths that its templates, and those in files it names, read.
+    pub(crate) uses: Vec<Reading>,
+    /// Texts of values that name a file or an address, by where the value starts.
+    contents: BTreeMap<usize, Content>,
+}
+
+/// What became of a value that names a text.
+#[derive(Debug)]
+enum Content {
+    /// It cannot be read; that was said.
+    Unreadable,
+    /// Nobody has fetched it yet.
+    Unfetched,
+    Text {
+        file: usize,
+        text: String,
+    },
+}
+
+/// One path that a template reads.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub(crate) place: Place,
+    pub(crate) path: Vec<String>,
+    pub(crate) guarded: bool,
+}
+
+impl Checked {
+    pub(crate) fn place(&self, node: &Node) -> Place {
+        Place { file: self.file, span: node.span.clone() }
+    }
+
+    pub(crate) fn key_place(&self, entry: &Entry) -> Place {
+        Place { file: self.file, span: entry.key_span.clone() }
+    }
+
+    /// Returns the place of the value under `key` of `node`, or of `node` itself.
+    pub(crate) fn place_of(&self, node: &Node, key: &str) -> Place {
+        self.place(node.get(key).unwrap_or(node))
+    }
+
+    /// Returns the text of a value that is a text or names a file or address; an empty one for an address that nobody
+    /// has fetched yet.
+    pub(crate) fn content<'a>(&'a self, node: &'a Node) -> Option<&'a str> {
+        match self.contents.get(&node.span.start) {
+            Some(Content::Text { text, .. }) => Some(text),
+            Some(Content::Unfetched) => Some(""),
+            Some(Content::Unreadable) => None,
+            None => node.as_text(),
+        }
+    }
+
+    /// Returns whether the value names an address that nobody has fetched yet.
+    pub(crate) fn is_unfetched(&self, node: &Node) -> bool {
+        matches!(self.contents.get(&node.span.start), Some(Content::Unfetched))
+    }
+
+    /// Returns the place of byte `offset` of [`Self::content`], one character long.
+    pub(crate) fn place_in(&self, files: &Files, node: &Node, offset: usize) -> Place {
+        let (file, at) = match self.contents.get(&node.span.start) {
+            Some(Content::Text { file, .. }) => (*file, offset),
+            Some(Content::Unreadable | Content::Unfetched) | None => {
+                (self.file, offset_in_file(files.text(self.file), &node.span, offset))
+            }
+        };
+        Place { file, span: at..at + 1 }
+    }
+}
+
+/// Checks `root`, the tree of `file`.
+pub(crate) fn validate(app: &mut App, file: usize, kind: Kind, root: Node) -> Checked {
+    let mut validator = Validator { app, file, uses: Vec::new(), contents: BTreeMap::new() };
+    if !kind.is_open() {
+        let special = match kind {
+            Kind::Component => component_keys(root.text("type").unwrap_or_default()),
+            _ => &[],
+        };
+        let known_type = kind != Kind::Component || root.text("type").is_some_and(|t| COMPONENT_TYPES.contains(&t));
+        validator.table(&root, &[kind.keys(), special], known_type);
+    }
+    let Validator { uses, contents, .. } = validator;
+    Checked { file, kind, root, uses, contents }
+}
+
+struct Validator<'a> {
+    app: &'a mut App,
+    file: usize,
+    uses: Vec<Reading>,
+    contents: BTreeMap<usize, Content>,
+}
+
+/// How bytes of a template are found in a file.
+enum Locate<'a> {
+    /// The file is the template.
+    File(usize),
+    /// The template is a string of the file.
+    Inline(usize, Offsets<'a>),
+}
+
+impl Locate<'_> {
+    fn place(&mut self, offset: usize, length: usize) -> Place {
+        let (file, start) = match self {
+            Self::File(file) => (*file, offset),
+            Self::Inline(file, offsets) => (*file, offsets.of(offset)),
+        };
+        Place { file, span: start..start + length }
+    }
+}
+
+impl Validator<'_> {
+    fn place(&self, span: &Range<usize>) -> Place {
+        Place { file: self.file, span: span.clone() }
+    }
+
+    const fn drafts(&mut self) -> &mut Vec<Draft> {
+        &mut self.app.drafts
+    }
+
+    fn table(&mut self, node: &Node, keys: &[&[Key]], report_unknown: bool) {
+        for entry in node.entries() {
+            match keys.iter().copied().flatten().find(|key| key.name == entry.key) {
+                Some(key) => self.value(&entry.value, &key.holds, &entry.key),
+                None if report_unknown => {
+                    let names = || keys.iter().copied().flatten().map(|key| key.name);
+                    let near = nearest(&entry.key, names());
+                    let place = self.place(&entry.key_span);
+                    let draft = Draft::warning(place, format!("unknown key `{}`; it has no effect", entry.key));
+                    self.drafts().push(match near {
+                        Some(near) => draft.meant(Some(near)),
+                        None => draft.help(format!("known keys here: {}", names().collect::<Vec<_>>().join(", "))),
+                    });
+                }
+                None => {}
+            }
+        }
+        for key in keys.iter().copied().flatten().filter(|key| key.must && node.get(key.name).is_none()) {
+            let draft = Draft::error(self.place(&node.span), format!("key `{}` is missing", key.name));
+            self.drafts().push(draft.help(format!("add `{}`", key.holds.example(key.name))));
+        }
+    }
+
+    fn wrong(&mut self, node: &Node, holds: &Holds, key: &str) {
+        let message = format!("`{key}` is {}", node.kind());
+        let draft = Draft::error(self.place(&node.span), message).expected(holds.expected());
+        self.drafts().push(draft);
+    }
+
+    fn value(&mut self, node: &Node, holds: &Holds, key: &str) {
+        match (holds, &node.data) {
+            (Holds::Any, _) | (Holds::Text, Data::Text(_)) | (Holds::Flag, Data::Flag(_)) => {}
+            (Holds::Whole, Data::Whole(number)) if *number >= 0 => {}
+            (Holds::Template, Data::Text(text)) => self.inline_template(node, text),
+            (Holds::TemplateFile, Data::Text(text)) => {
+                if !self.named_text(node, text, true) {
+                    self.inline_template(node, text);
+                }
+            }
+            (Holds::File, Data::Text(text)) => {
+                self.named_text(node, text, false);
+            }
+            (Holds::Word(words), Data::Text(text)) => {
+                if !words.contains(&text.as_str()) {
+                    let draft = Draft::error(self.place(&node.span), format!("`{key}` is `{text}`"));
+                    self.drafts().push(draft.expected(holds.expected()).meant(nearest(text, words.iter().copied())));
+                }
+            }
+            (Holds::Duration(most), Data::Text(text)) => match seconds(text) {
+                Some(secs) if (1..=*most).contains(&secs) => {}
+                Some(secs) => {
+                    let draft = Draft::error(self.place(&node.span), format!("`{key}` is {secs} seconds"));
+                    self.drafts().push(draft.expected(format!("1 to {most} seconds")));
+                }
+                None => {
+                    let draft = Draft::error(self.place(&node.span), format!("`{key}` is `{text}`"));
+                    self.drafts().push(draft.expected(holds.expected()));
+                }
+            },
+            (Holds::Texts, Data::List(items)) => {
+                for item in items {
+                    if let Some(text) = item.as_text() {
+                        self.inline_template(item, text);
+                        continue;
+                    }
+                    let draft = Draft::error(self.place(&item.span), format!("`{key}` holds {}", item.kind()));
+                    self.drafts().push(draft.expected("a string"));
+                }
+            }
+            (Holds::Scalars, Data::Table(entries)) => {
+                for entry in entries {
+                    match &entry.value.data {
+                        Data::Text(text) => self.inline_template(&entry.value, text),
+                        Data::List(_) | Data::Table(_) => self.wrong(&entry.value, &Holds::Text, &entry.key),
+                        Data::Whole(_) | Data::Fraction(_) | Data::Flag(_) | Data::Date(_) => {}
+                    }
+                }
+            }
+            (Holds::Values, Data::Table(_)) => self.values(node),
+            (Holds::Table(keys), Data::Table(_)) => self.table(node, &[keys], true),
+            (Holds::Tables(keys), Data::List(items)) => {
+                for item in items {
+                    match &item.data {
+                        Data::Table(_) => self.table(item, &[keys], true),
+                        _ => self.wrong(item, &Holds::Table(keys), key),
+                    }
+                }
+            }
+            _ => self.wrong(node, holds, key),
+        }
+    }
+
+    fn values(&mut self, node: &Node) {
+        match &node.data {
+            Data::Text(text) => self.inline_template(node, text),
+            Data::List(items) => items.iter().for_each(|item| self.values(item)),
+            Data::Table(entries) => entries.iter().for_each(|entry| self.values(&entry.value)),
+            Data::Whole(_) | Data::Fraction(_) | Data::Flag(_) | Data::Date(_) => {}
+        }
+    }
+
+    /// Reads the text that `text` names; returns whether it names one.
+    fn named_text(&mut self, node: &Node, text: &str, template: bool) -> bool {
+        let Some(naming) = naming(text) else { return false };
+        let content = match naming {
+            Naming::Remote => self.fetched(text),
+            Naming::Malformed => {
+                let draft = Draft::error(self.place(&node.span), format!("`{text}` is no address of a file"));
+                self.drafts().push(draft.expected("`git::https://host/owner/name//path/of/file?ref=branch`"));
+                Content::Unreadable
+            }
+            Naming::Path(path) | Naming::FileAddress(path) => self.read(node, text, path),
+        };
+        if template && let Content::Text { file, text } = &content {
+            let found = readings(text, Locate::File(*file));
+            self.take(found);
+        }
+        self.contents.insert(node.span.start, content);
+        true
+    }
+
+    /// Reads a file of the app's directory.
+    fn read(&mut self, node: &Node, text: &str, path: &str) -> Content {
+        let relative = if Path::new(path).is_absolute() {
+            self.app.files.tree().relative(Path::new(path))
+        } else {
+            self.app.files.named(self.file, path)
+        };
+        let Some(relative) = relative else {
+            let draft = Draft::error(self.place(&node.span), format!("`{text}` is outside of the app's directory"));
+            self.drafts().push(draft.help("move the file into the app's directory"));
+            return Content::Unreadable;
+        };
+        match self.app.files.read(&relative) {
+            Ok(file) => Content::Text { file, text: self.app.files.text(file).to_owned() },
+            Err(reason) => {
+                let draft = match self.app.files.absent_folder(self.file, path) {
+                    Some(folder) => {
+                        let (severity, place) = (self.app.purpose.unsupported(), self.place(&node.span));
+                        Draft::absent(severity, place, &format!("`{text}`"), folder)
+                    }
+                    None => {
+                        let message = format!("`{text}` cannot be read: {reason}");
+                        let help =
+                            "create the file, or correct the path: beside this file, or from the app's directory";
+                        Draft::error(self.place(&node.span), message).help(help)
+                    }
+                };
+                self.drafts().push(draft);
+                Content::Unreadable
+            }
+        }
+    }
+
+    /// Returns the text behind an address, or notes that somebody has to fetch it.
+    fn fetched(&mut self, address: &str) -> Content {
+        let App { files, fetched, addresses, .. } = &mut *self.app;
+        let Some(text) = fetched.get(address) else {
+            addresses.missing.insert(address.to_owned());
+            return Content::Unfetched;
+        };
+        let file =
+            *addresses.files.entry(address.to_owned()).or_insert_with(|| files.add(address.to_owned(), text.clone()));
+        Content::Text { file, text: text.clone() }
+    }
+
+    fn inline_template(&mut self, node: &Node, text: &str) {
+        if text.contains("{{") {
+            let offsets = Offsets::new(self.app.files.text(self.file), &node.span);
+            let found = readings(text, Locate::Inline(self.file, offsets));
+            self.take(found);
+        }
+    }
+
+    fn take(&mut self, found: Result<Vec<Reading>, Box<Draft>>) {
+        match found {
+            Ok(found) => self.uses.extend(found),
+            Err(draft) => self.drafts().push(*draft),
+        }
+    }
+}
+
+/// Parses a template and returns the paths that it reads.
+fn readings(text: &str, mut locate: Locate<'_>) -> Result<Vec<Reading>, Box<Draft>> {
+    let template = Template::parse(text).map_err(|error| {
+        Box::new(Draft::error(locate.place(error.offset, 1), format!("template: {}", error.message)))
+    })?;
+    let uses = template.uses().into_iter();
+    let read = uses.map(|found| {
+        let place = locate.place(found.offset, path_length(text, found.offset));
+        Reading { place, path: found.path, guarded: found.guarded }
+    });
+    Ok(read.collect())
+}
+
+/// Returns how many bytes of `text` from `offset` on are the path itself.
+fn path_length(text: &str, offset: usize) -> usize {
+    let rest = text.get(offset..).unwrap_or_default();
+    rest.find(|c: char| !(c.is_alphanumeric() || "._$-".contains(c))).unwrap_or(rest.len()).max(1)
+}

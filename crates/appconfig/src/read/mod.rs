@@ -1,0 +1,9 @@
+//! The files of an app config: found, read, parsed and packed.
+
+pub(crate) mod addresses;
+pub(crate) mod archive;
+pub(crate) mod document;
+pub(crate) mod files;
+pub(crate) mod json;
+pub(crate) mod shape;
+pub(crate) mod tree;

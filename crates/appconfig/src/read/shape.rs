@@ -1,0 +1,33 @@
+//! Folders whose files may hold one thing or a list of them, as the root file of the same name does.
+
+use crate::kinds::Kind;
+use crate::read::document::{Data, Entry, Node};
+
+/// Returns what a file of `kind` is once its keys are seen: a folder's file that has the form of the root file is read
+/// as one, and a single role or policy as a list of one.
+pub(crate) fn of(kind: Kind, root: Node) -> (Kind, Node) {
+    let has = |key: &str| root.get(key).is_some();
+    let tables = |key: &str| root.get(key).is_some_and(|node| matches!(node.data, Data::List(_)));
+    let kind = match kind {
+        Kind::Input | Kind::InputGroup if has("input") || has("sources") || tables("group") => Kind::Inputs,
+        Kind::Inputs if has("name") && !has("input") && !tables("group") => Kind::Input,
+        Kind::Secret if has("secret") => Kind::Secrets,
+        Kind::Role if ROLES.into_iter().any(has) => Kind::Permissions,
+        other => other,
+    };
+    let root = match kind {
+        Kind::BreakGlass if !has("role") && has("name") => list_of_one("role", root),
+        Kind::Policies if !has("policy") && has("contents") => list_of_one("policy", root),
+        _ => root,
+    };
+    (kind, root)
+}
+
+const ROLES: [&str; 5] = ["provision_role", "maintenance_role", "deprovision_role", "custom_roles", "roles"];
+
+fn list_of_one(key: &str, root: Node) -> Node {
+    let span = root.span.clone();
+    let list = Node { span: span.clone(), data: Data::List(vec![root]) };
+    let entry = Entry { key: key.to_owned(), key_span: span.clone(), value: list };
+    Node { span, data: Data::Table(vec![entry]) }
+}

@@ -1,0 +1,55 @@
+//! A mistake with the lines of the file around it, as a terminal shows it.
+
+use std::collections::BTreeMap;
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use crate::report::diagnostic::{Diagnostic, Severity};
+
+/// Returns the text for one mistake.
+pub(crate) fn render(one: &Diagnostic, texts: &BTreeMap<String, String>, colour: bool) -> String {
+    let level = match one.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let mut group = Group::with_title(level.primary_title(&one.message));
+    match texts.get(&one.file) {
+        Some(text) if !text.is_empty() => {
+            let label = one.expected.as_deref().unwrap_or_default();
+            let primary = AnnotationKind::Primary.span(inside(text, &one.span));
+            let primary = if label.is_empty() { primary } else { primary.label(format!("expected {label}")) };
+            let here = one.related.iter().filter(|related| related.file == one.file).map(|related| {
+                AnnotationKind::Context.span(inside(text, &related.span)).label(related.message.as_str())
+            });
+            group = group
+                .element(Snippet::source(text.as_str()).path(one.file.as_str()).annotation(primary).annotations(here));
+        }
+        _ => group = group.element(annotate_snippets::Origin::path(one.file.as_str())),
+    }
+    for related in one.related.iter().filter(|related| related.file != one.file) {
+        if let Some(text) = texts.get(&related.file) {
+            let mark = AnnotationKind::Context.span(inside(text, &related.span)).label(related.message.as_str());
+            group = group.element(Snippet::source(text.as_str()).path(related.file.as_str()).annotation(mark));
+        }
+    }
+    if let Some(help) = &one.help {
+        group = group.element(Level::HELP.message(help.as_str()));
+    }
+    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    renderer.decor_style(DecorStyle::Ascii).render(&[group])
+}
+
+/// Returns `span` cut to whole characters inside of `text`, on one line.
+fn inside(text: &str, span: &std::ops::Range<usize>) -> std::ops::Range<usize> {
+    let floor = |mut at: usize| {
+        at = at.min(text.len());
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let start = floor(span.start);
+    let line_end = text.get(start..).and_then(|rest| rest.find('\n')).map_or(text.len(), |at| start + at);
+    start..floor(span.end).clamp(start, line_end.max(start))
+}
