@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use freehold_app::app_version::versions::Versions;
 use freehold_app::ports::{Clock, Store};
-use freehold_app::versions::Versions;
 use freehold_aws::config::{SdkConfig, SystemClock, sdk_config};
 use freehold_aws::objects::S3Objects;
 use freehold_aws::queue::SqsOutbox;

@@ -2,7 +2,7 @@
 //! goes on once the customer has launched the new template; a release that may do less needs nothing of anybody.
 
 use anyhow::{Context as _, ensure};
-use freehold_app::evidence;
+use freehold_app::artifact::evidence;
 use freehold_aws::store::DynamoStore;
 use freehold_protocol::order::Order;
 use freehold_tests::harness::{Capability, Install, Needs, World, app};

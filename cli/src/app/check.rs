@@ -3,7 +3,8 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
-use freehold_appconfig::{Diagnostics, Severity};
+use freehold_appconfig::Diagnostics;
+use freehold_appconfig::Severity;
 use serde_json::json;
 
 use super::Check;

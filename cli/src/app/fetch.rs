@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use freehold_appconfig::{Fetched, GitAddress, Loaded, git_address};
+use freehold_appconfig::Fetched;
+use freehold_appconfig::GitAddress;
+use freehold_appconfig::Loaded;
+use freehold_appconfig::git_address;
 use reqwest::redirect::Policy;
 use reqwest::{StatusCode, Url};
 use tempfile::TempDir;

@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
-use freehold_appconfig::{SchemaKind, schema, schema_kinds, schemas, taplo_config};
+use freehold_appconfig::SchemaKind;
+use freehold_appconfig::schema;
+use freehold_appconfig::schema_kinds;
+use freehold_appconfig::schemas;
+use freehold_appconfig::taplo_config;
 use serde_json::{Value, json};
 
 use super::Schema;

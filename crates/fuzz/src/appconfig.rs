@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use freehold_appconfig::{Diagnostics, Fetched, check_files, load_files};
+use freehold_appconfig::Diagnostics;
+use freehold_appconfig::Fetched;
+use freehold_appconfig::check_files;
+use freehold_appconfig::load_files;
 use freehold_protocol::canonical;
 
 use crate::mutate::mutate;

@@ -1,6 +1,7 @@
 //! The short form of the fuzzers, and inputs that once crashed.
 
-use freehold_appconfig::{Fetched, load_files};
+use freehold_appconfig::Fetched;
+use freehold_appconfig::load_files;
 
 use crate::seeds::FILES;
 use crate::{Configs, Draw, Outcome, Target, Templates, run};

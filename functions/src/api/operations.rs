@@ -1,9 +1,14 @@
 //! Each operation: parse ids and body, call its use case, answer its view.
 
 use freehold_app::AppError;
-use freehold_app::create_release::{self, ReleaseRecord};
-use freehold_app::records::{self, AppRecord, VersionRecord, app_pk};
-use freehold_app::{build_components, contract, read, show_inputs, show_version, sync_app};
+use freehold_app::app_version::create_release::{self, ReleaseRecord};
+use freehold_app::app_version::show_inputs;
+use freehold_app::app_version::show_version;
+use freehold_app::app_version::sync_app;
+use freehold_app::contract::terms;
+use freehold_app::read;
+use freehold_app::table::{self, AppRecord, VersionRecord, app_pk};
+use freehold_app::workflow::build_components;
 use freehold_domain::build::Build;
 use freehold_protocol::api::{
     BuildComponentsRequest, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest,
@@ -32,7 +37,7 @@ impl Api {
                 let page: Page<AppRecord> = read::page(store, "apps", "", call.after.as_deref()).await?;
                 to_json(&map(page, sync_app::app_view))
             }
-            Operation::ShowApp => to_json(&sync_app::app_view(records::app(store, &call.id("app")?).await?.value)),
+            Operation::ShowApp => to_json(&sync_app::app_view(table::app(store, &call.id("app")?).await?.value)),
             Operation::UploadSource => to_json(&self.sync.put_source(&call.json::<UploadSourceRequest>()?).await?),
             Operation::SyncApp => {
                 let request: SyncAppRequest = call.json()?;
@@ -53,9 +58,9 @@ impl Api {
             }
             Operation::ShowContract => {
                 let (app, version): (AppName, Digest) = (call.id("app")?, call.id("version")?);
-                to_json(&contract::show(&self.versions, &app, &version).await?)
+                to_json(&terms::show(&self.versions, &app, &version).await?)
             }
-            Operation::ShowTerms => to_json(&contract::terms(store, &call.id("app")?, &call.id("terms")?).await?),
+            Operation::ShowTerms => to_json(&terms::terms(store, &call.id("app")?, &call.id("terms")?).await?),
             Operation::BuildComponents => {
                 let request: BuildComponentsRequest = call.json()?;
                 to_json(&self.builds.start(&call.id("app")?, &request, &call.cause).await?)
@@ -73,7 +78,7 @@ impl Api {
             Operation::ListInstalls => to_json(&read::installs(store, call.after.as_deref()).await?),
             Operation::ShowInstall => to_json(&read::install(&self.versions, &call.id("install")?).await?),
             Operation::ShowInputs => {
-                let install = records::install(store, &call.id("install")?).await?.value;
+                let install = table::install(store, &call.id("install")?).await?.value;
                 to_json(&show_inputs::show(&self.versions, &install).await?)
             }
             Operation::SetInputs => {
@@ -100,7 +105,7 @@ impl Api {
             }
             Operation::ShowWorkflow => {
                 let workflow: WorkflowId = call.id("workflow")?;
-                to_json(&read::workflow_view(&records::workflow(store, &workflow).await?.value))
+                to_json(&read::workflow_view(&table::workflow(store, &workflow).await?.value))
             }
             Operation::CancelWorkflow => {
                 to_json(&read::workflow_view(&self.cancel.workflow(&call.id("workflow")?).await?))

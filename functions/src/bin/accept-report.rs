@@ -1,7 +1,7 @@
 //! Lambda function on the reports queue: takes runners' reports.
 
 use aws_lambda_events::event::sqs::SqsEvent;
-use freehold_app::accept_report::{AcceptReport, Accepted};
+use freehold_app::workflow::accept_report::{AcceptReport, Accepted};
 use freehold_functions::settings::Settings;
 use freehold_functions::{batch, init_logs};
 use lambda_runtime::{Error, LambdaEvent, service_fn};

@@ -1,7 +1,7 @@
 //! Lambda function on the dispatch queue: signs orders and cancels and sends them to runners.
 
 use aws_lambda_events::event::sqs::SqsEvent;
-use freehold_app::dispatch_job::DispatchJob;
+use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_aws::queue::SqsOrders;
 use freehold_functions::settings::{Settings, variable};
 use freehold_functions::{batch, init_logs};

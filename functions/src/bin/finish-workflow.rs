@@ -1,6 +1,6 @@
 //! Lambda function of the state machines: ends a workflow truthfully.
 
-use freehold_app::finish_workflow::FinishWorkflow;
+use freehold_app::workflow::finish_workflow::FinishWorkflow;
 use freehold_functions::settings::Settings;
 use freehold_functions::{diagnostic, init_logs, log_failure};
 use freehold_protocol::WorkflowId;

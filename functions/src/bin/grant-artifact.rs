@@ -1,7 +1,7 @@
 //! Lambda function on the grants queue: burns grants and answers them.
 
 use aws_lambda_events::event::sqs::SqsEvent;
-use freehold_app::grant_artifact::GrantArtifact;
+use freehold_app::artifact::grant_artifact::GrantArtifact;
 use freehold_aws::queue::SqsOrders;
 use freehold_functions::settings::Settings;
 use freehold_functions::{batch, init_logs};

@@ -1,6 +1,6 @@
 //! Lambda function of the state machines: waits for runners, plans graphs, starts them.
 
-use freehold_app::plan_workflow::{Next, PlanWorkflow};
+use freehold_app::workflow::plan_workflow::{Next, PlanWorkflow};
 use freehold_functions::settings::Settings;
 use freehold_functions::{diagnostic, init_logs, log_failure};
 use freehold_protocol::WorkflowId;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freehold_app::prune_artifacts::{PruneArtifacts, UnusedArtifacts};
+use freehold_app::artifact::prune_artifacts::{PruneArtifacts, UnusedArtifacts};
 use freehold_functions::settings::Settings;
 use freehold_functions::{diagnostic, init_logs, log_failure};
 use lambda_runtime::{Error, LambdaEvent, service_fn};

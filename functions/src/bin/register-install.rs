@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freehold_app::register_install::RegisterInstall;
+use freehold_app::install::register_install::RegisterInstall;
 use freehold_aws::queue::SqsAdmin;
 use freehold_functions::settings::{Settings, variable};
 use freehold_functions::{diagnostic, init_logs, log_failure};

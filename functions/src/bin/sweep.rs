@@ -1,6 +1,6 @@
 //! Lambda function on a schedule: picks up what fell between two steps.
 
-use freehold_app::sweep::Sweep;
+use freehold_app::workflow::sweep::Sweep;
 use freehold_functions::settings::Settings;
 use freehold_functions::{diagnostic, init_logs, log_failure};
 use lambda_runtime::{Error, LambdaEvent, service_fn};

@@ -2,7 +2,7 @@
 //! type, and vendors near and far.
 
 use anyhow::Context;
-use freehold_app::render_stack::RunnerProgram;
+use freehold_app::stack::render_stack::RunnerProgram;
 use freehold_fuzz::Draw;
 use serde_json::{Value, json};
 

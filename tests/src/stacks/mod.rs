@@ -5,7 +5,7 @@ mod real;
 
 use anyhow::ensure;
 use freehold_app::AppError;
-use freehold_app::render_stack::{Place, RunnerProgram, template};
+use freehold_app::stack::render_stack::{Place, RunnerProgram, template};
 use freehold_domain::install::{Install, Serves};
 use freehold_protocol::Timestamp;
 use freehold_protocol::app_version::AppVersion;

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use freehold_appconfig::{Fetched, Loaded, load_files};
+use freehold_appconfig::Fetched;
+use freehold_appconfig::Loaded;
+use freehold_appconfig::load_files;
 
 use super::Case;
 

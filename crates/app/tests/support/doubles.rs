@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
-use freehold_app::memory::Memory;
 use freehold_app::ports::{
     Clock, Committed, DelegateKey, Key, PortError, QueueAdmin, Registry, RootKey, Row, Signer, Store, Write,
 };
+use freehold_app::testing::Memory;
 use freehold_protocol::envelope::{Delegate, PublicKey};
 use freehold_protocol::order::{Artifact, Descriptor};
 use freehold_protocol::provenance::Statement;

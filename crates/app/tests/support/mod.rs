@@ -10,26 +10,27 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use freehold_app::accept_report::AcceptReport;
-use freehold_app::build_components::BuildComponents;
-use freehold_app::cancel::Cancel;
-use freehold_app::create_install::CreateInstall;
-use freehold_app::create_release::CreateRelease;
-use freehold_app::dispatch_job::DispatchJob;
-use freehold_app::finish_workflow::FinishWorkflow;
-use freehold_app::grant_artifact::GrantArtifact;
-use freehold_app::lineage::ShowLineage;
-use freehold_app::memory::Memory;
-use freehold_app::plan_workflow::PlanWorkflow;
+use freehold_app::AppError;
+use freehold_app::app_version::create_release::CreateRelease;
+use freehold_app::app_version::sync_app::SyncApp;
+use freehold_app::app_version::versions::Versions;
+use freehold_app::artifact::grant_artifact::GrantArtifact;
+use freehold_app::artifact::show_lineage::ShowLineage;
+use freehold_app::install::create_install::CreateInstall;
+use freehold_app::install::register_install::RegisterInstall;
+use freehold_app::install::switches::Switches;
 use freehold_app::ports::Clock;
-use freehold_app::register_install::RegisterInstall;
-use freehold_app::render_stack::RenderStack;
-use freehold_app::start_workflow::StartWorkflow;
-use freehold_app::sweep::Sweep;
-use freehold_app::switches::Switches;
-use freehold_app::sync_app::SyncApp;
-use freehold_app::versions::Versions;
-use freehold_app::{AppError, records};
+use freehold_app::stack::render_stack::RenderStack;
+use freehold_app::table;
+use freehold_app::testing::Memory;
+use freehold_app::workflow::accept_report::AcceptReport;
+use freehold_app::workflow::build_components::BuildComponents;
+use freehold_app::workflow::cancel::Cancel;
+use freehold_app::workflow::dispatch_job::DispatchJob;
+use freehold_app::workflow::finish_workflow::FinishWorkflow;
+use freehold_app::workflow::plan_workflow::PlanWorkflow;
+use freehold_app::workflow::start_workflow::StartWorkflow;
+use freehold_app::workflow::sweep::Sweep;
 use freehold_domain::{Job, Workflow};
 use freehold_protocol::api::{
     BuildComponentsRequest, BuildStarted, CreateInstallRequest, DeployComponentsRequest, EnrolBuildRunnerRequest,
@@ -332,11 +333,11 @@ impl World {
     }
 
     pub(crate) async fn workflow(&self, id: &WorkflowId) -> Workflow {
-        records::workflow(&*self.memory, id).await.unwrap().value
+        table::workflow(&*self.memory, id).await.unwrap().value
     }
 
     pub(crate) async fn job(&self, id: &JobId) -> Job {
-        records::job(&*self.memory, id).await.unwrap().value
+        table::job(&*self.memory, id).await.unwrap().value
     }
 
     /// Returns the words of a workflow's nodes.

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use freehold_app::AppError;
 use freehold_app::messages::{DispatchMessage, GrantMessage};
-use freehold_app::plan_workflow::Next;
+use freehold_app::workflow::plan_workflow::Next;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::WorkflowId;
 

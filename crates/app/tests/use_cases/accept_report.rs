@@ -1,8 +1,9 @@
 //! Reports: which are believed, what they change, and what is said to those that come too late.
 
-use freehold_app::accept_report::Accepted;
+use freehold_app::AppError;
+use freehold_app::Kind;
 use freehold_app::messages::DispatchMessage;
-use freehold_app::{AppError, Kind};
+use freehold_app::workflow::accept_report::Accepted;
 use freehold_domain::JobState;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::limits::MAX_ENVELOPE_BYTES;
@@ -208,7 +209,7 @@ async fn the_end_of_a_job_is_told_again_when_the_callback_was_lost() {
         world
             .memory
             .faults
-            .set(|what| ["succeed", "dispatch"].contains(&what).then_some(freehold_app::memory::Fault::Before));
+            .set(|what| ["succeed", "dispatch"].contains(&what).then_some(freehold_app::testing::Fault::Before));
         let lost = accept(&world, &end).await.unwrap_err();
         world.memory.faults.set(|_| None);
 

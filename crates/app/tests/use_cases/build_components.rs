@@ -1,7 +1,7 @@
 //! Builds: each source once, and again when it was not made.
 
 use freehold_app::Kind;
-use freehold_app::memory::Fault;
+use freehold_app::testing::Fault;
 use freehold_protocol::api::{BuildComponentsRequest, BuildStarted};
 use freehold_protocol::app_version::{AppVersion, Component};
 use freehold_protocol::order::{Order, Recipe, Source, Work};

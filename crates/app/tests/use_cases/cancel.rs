@@ -1,7 +1,7 @@
 //! Cancelling: nothing more starts, what runs is asked to stop, and the workflow ends.
 
 use freehold_app::messages::DispatchMessage;
-use freehold_app::records;
+use freehold_app::table;
 use freehold_protocol::WorkflowId;
 use freehold_protocol::report::{AttemptEvent, Fence};
 
@@ -53,7 +53,7 @@ async fn a_workflow_that_waits_for_its_runner_ends_with_the_next_sweep() {
     world.settle().await;
 
     assert_eq!(world.machines[&workflow].at, At::Ended("cancelled"));
-    assert_eq!(records::install(&*world.memory, &globex()).await.unwrap().value.live, None);
+    assert_eq!(table::install(&*world.memory, &globex()).await.unwrap().value.live, None);
 }
 
 #[tokio::test]

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use freehold_app::create_install::CreateInstall;
-use freehold_app::{AppError, Kind};
+use freehold_app::AppError;
+use freehold_app::Kind;
+use freehold_app::install::create_install::CreateInstall;
 use freehold_protocol::AccountId;
 use freehold_protocol::api::CreateInstallRequest;
 use serde_json::json;

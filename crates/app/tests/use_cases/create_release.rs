@@ -1,8 +1,10 @@
 //! Releases: fixed once, refused where they would not be what they say.
 
-use freehold_app::create_release::release_key;
+use freehold_app::AppError;
+use freehold_app::Kind;
+use freehold_app::app_version::create_release::release_key;
 use freehold_app::ports::{Expect, Store as _, Write};
-use freehold_app::{AppError, Kind, read};
+use freehold_app::read;
 use freehold_protocol::api::{CreateReleaseRequest, DeployComponentsRequest, ReleaseView};
 use freehold_protocol::{AppName, Digest, InstallId};
 use serde_json::Value;

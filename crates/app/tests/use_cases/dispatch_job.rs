@@ -3,7 +3,7 @@
 use freehold_app::Kind;
 use freehold_app::messages::DispatchMessage;
 use freehold_app::ports::{Expect, Store as _};
-use freehold_app::records::{self, put};
+use freehold_app::table::{self, put};
 use freehold_domain::JobState;
 use freehold_protocol::order::{Mode, Order, Redelivery, Work};
 use freehold_protocol::{Envelope, JobId};
@@ -92,7 +92,7 @@ async fn a_job_that_runs_or_was_cancelled_gets_no_order() {
 #[tokio::test]
 async fn without_the_installs_queue_the_message_stays() {
     let (world, _, message) = due().await;
-    let stored = records::install(&*world.memory, &globex()).await.unwrap();
+    let stored = table::install(&*world.memory, &globex()).await.unwrap();
     let mut install = stored.value;
     install.orders_queue_url = None;
     let _ = world.memory.commit(vec![put(&install, Expect::Rev(stored.rev)).unwrap()]).await.unwrap();
@@ -103,7 +103,7 @@ async fn without_the_installs_queue_the_message_stays() {
 #[tokio::test]
 async fn an_order_that_is_too_large_for_a_message_is_refused_with_its_size() {
     let (world, _, message) = due().await;
-    let stored = records::install(&*world.memory, &globex()).await.unwrap();
+    let stored = table::install(&*world.memory, &globex()).await.unwrap();
     let mut install = stored.value;
     install.inputs.insert("greeting".into(), json!("x".repeat(200 * 1024)));
     let _ = world.memory.commit(vec![put(&install, Expect::Rev(stored.rev)).unwrap()]).await.unwrap();

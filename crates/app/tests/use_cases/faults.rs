@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use freehold_app::memory::Fault;
+use freehold_app::testing::Fault;
 use freehold_protocol::api::DeployComponentsRequest;
 use proptest::prelude::*;
 

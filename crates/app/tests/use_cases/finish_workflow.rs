@@ -1,6 +1,6 @@
 //! Finishing: a workflow ends as its nodes did, lets go of its install, and stays ended.
 
-use freehold_app::records;
+use freehold_app::table;
 use freehold_protocol::report::{Block, Outcome};
 
 use crate::support::runner::Behaviour;
@@ -59,7 +59,7 @@ async fn an_error_of_the_machine_cancels_what_runs_and_frees_the_install() {
     assert_eq!((view.state.as_str(), view.reason.as_str()), ("failed", "States.Timeout"));
     assert_eq!(world.job(&job).await.state.word(), "cancelled", "the runner was told to stop");
     assert_eq!(world.words(&workflow).await, ["info skipped", "storage cancelled"]);
-    let install = records::install(&*world.memory, &globex()).await.unwrap().value;
+    let install = table::install(&*world.memory, &globex()).await.unwrap().value;
     assert_eq!(install.live, None);
     world.memory.advance_secs(60);
     world.sweeper().sweep().await.unwrap();

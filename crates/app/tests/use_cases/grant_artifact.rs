@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use freehold_app::memory::Fault;
 use freehold_app::messages::{GrantMessage, Wants};
 use freehold_app::ports::{Committed, Expect, Key, Row, Store};
-use freehold_app::records::{self, Record, grant_key, install_key};
+use freehold_app::table::{self, Record, grant_key, install_key};
+use freehold_app::testing::Fault;
 use freehold_domain::Job;
 use freehold_domain::build::Build;
 use freehold_domain::install::Install;
@@ -203,9 +203,9 @@ async fn a_registry_with_other_bytes_is_not_passed_on() {
 /// Changes a stored record.
 async fn change<R: Record>(world: &World, key: &Key, change: impl FnOnce(&mut R)) {
     let store: &dyn Store = &*world.memory;
-    let mut known = records::load::<R>(store, key).await.unwrap().unwrap();
+    let mut known = table::load::<R>(store, key).await.unwrap().unwrap();
     change(&mut known.value);
-    let write = records::put(&known.value, Expect::Any).unwrap();
+    let write = table::put(&known.value, Expect::Any).unwrap();
     assert_eq!(store.commit(vec![write]).await.unwrap(), Committed::Done);
 }
 
@@ -225,7 +225,7 @@ async fn each_reason_to_refuse_has_its_word() {
         let (grants, request) = (world.grant_artifact(), request.clone());
         async move { grants.answer(&request).await.unwrap() }
     };
-    let job_key = records::job_key(&request.job);
+    let job_key = table::job_key(&request.job);
     let install_key = install_key(&request.install);
 
     change::<Install>(&world, &install_key, |install| install.disabled = Some("unpaid".into())).await;

@@ -1,7 +1,9 @@
 //! Planning and running phases: repeatable, truthful about what cannot be planned, and the newest token wins.
 
-use freehold_app::plan_workflow::Next;
-use freehold_app::{Kind, read, records};
+use freehold_app::Kind;
+use freehold_app::read;
+use freehold_app::table;
+use freehold_app::workflow::plan_workflow::Next;
 use freehold_protocol::api::DeployComponentsRequest;
 
 use crate::support::runner::Behaviour;
@@ -98,6 +100,6 @@ async fn an_input_that_a_version_dropped_keeps_no_install_from_deploying() {
     assert_eq!(world.machines[&action].at, At::Ended("succeeded"));
     assert_eq!((refused.kind, refused.message.as_str()), (Kind::Invalid, "app `demo` has no input `days`"));
     assert!(world.dead.is_empty());
-    let install = records::install(&*world.memory, &globex()).await.unwrap().value;
+    let install = table::install(&*world.memory, &globex()).await.unwrap().value;
     assert_eq!(install.inputs["days"], 8, "an older version may bring it back");
 }

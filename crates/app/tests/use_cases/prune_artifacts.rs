@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use freehold_app::artifact::prune_artifacts::{PruneArtifacts, Pruned, UnusedArtifacts};
 use freehold_app::ports::{ArtifactRemover, PortError};
-use freehold_app::prune_artifacts::{PruneArtifacts, Pruned, UnusedArtifacts};
 use freehold_domain::prune_artifacts::{WAIT_SECS, YOUNG_SECS};
 use freehold_protocol::api::{
     ArtifactView, BuildComponentsRequest, CreateReleaseRequest, DeployComponentsRequest, ReasonRequest,

@@ -1,6 +1,6 @@
 //! Registering: the queue exists, and the policy names every install, whoever writes it last.
 
-use freehold_app::records;
+use freehold_app::table;
 use freehold_protocol::WorkflowId;
 
 use crate::support::doubles::queue_url;
@@ -19,7 +19,7 @@ async fn an_install_gets_its_queue_and_may_report() {
         world.register_install().register(&workflow).await.unwrap();
     }
 
-    let install = records::install(&*world.memory, &globex()).await.unwrap();
+    let install = table::install(&*world.memory, &globex()).await.unwrap();
     assert_eq!((install.value.orders_queue_url, install.rev), (Some(queue_url("globex")), 2));
     assert_eq!(world.queues.reporters.lock().unwrap().as_slice(), [(globex(), "222222222222".parse().unwrap())]);
 }

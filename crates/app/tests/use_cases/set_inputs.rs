@@ -1,7 +1,9 @@
 //! Inputs: who may answer which, when a value is used, and what is shown of it.
 
-use freehold_app::set_inputs::SetInputs;
-use freehold_app::{Kind, read, show_inputs};
+use freehold_app::Kind;
+use freehold_app::app_version::show_inputs;
+use freehold_app::install::set_inputs::SetInputs;
+use freehold_app::read;
 use freehold_domain::workflow::{Workflow, WorkflowState};
 use freehold_protocol::api::{AnsweredBy, CreateInstallRequest, DeployComponentsRequest, InputView, SetInputsRequest};
 use freehold_protocol::app_version::AppVersion;
@@ -80,7 +82,7 @@ fn orders(world: &World) -> Vec<Order> {
 }
 
 async fn shown(world: &World) -> Vec<InputView> {
-    let install = freehold_app::records::install(&*world.memory, &globex()).await.unwrap().value;
+    let install = freehold_app::table::install(&*world.memory, &globex()).await.unwrap().value;
     show_inputs::show(&world.versions(), &install).await.unwrap().inputs
 }
 

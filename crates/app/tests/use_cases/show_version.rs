@@ -1,6 +1,6 @@
 //! A version says what its sources were resolved to: commits when synced, digests once built.
 
-use freehold_app::show_version::show;
+use freehold_app::app_version::show_version::show;
 use freehold_protocol::api::ResolvedSource;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Source;

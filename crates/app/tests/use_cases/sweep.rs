@@ -1,9 +1,9 @@
 //! Sweeping: whatever fell between two steps is picked up, and nothing is done twice by it.
 
-use freehold_app::memory::Fault;
 use freehold_app::ports::{Expect, Store as _};
-use freehold_app::records::{OpenWorkflow, put};
-use freehold_app::sweep::Swept;
+use freehold_app::table::{OpenWorkflow, put};
+use freehold_app::testing::Fault;
+use freehold_app::workflow::sweep::Swept;
 use freehold_domain::JobState;
 use freehold_protocol::WorkflowId;
 

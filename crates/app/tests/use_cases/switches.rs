@@ -1,6 +1,8 @@
 //! An install that is disabled gets nothing, an artifact that was revoked goes nowhere, and both say why.
 
-use freehold_app::{AppError, Kind, read};
+use freehold_app::AppError;
+use freehold_app::Kind;
+use freehold_app::read;
 use freehold_protocol::Digest;
 use freehold_protocol::api::{CreateReleaseRequest, InstallView, ReasonRequest};
 

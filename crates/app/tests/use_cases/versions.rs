@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use freehold_app::Kind;
-use freehold_app::memory::{Fault, Memory};
+use freehold_app::app_version::versions::Versions;
 use freehold_app::ports::{Objects, PortError};
-use freehold_app::versions::Versions;
+use freehold_app::testing::{Fault, Memory};
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{Digest, canonical};
 

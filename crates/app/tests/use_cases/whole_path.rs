@@ -1,7 +1,7 @@
 //! The whole path without faults: sync, build, create, provision, deploy, action.
 
 use freehold_app::read;
-use freehold_app::records::{self, DeployedRecord};
+use freehold_app::table::{self, DeployedRecord};
 use freehold_domain::workflow::WorkflowState;
 use freehold_protocol::api::DeployComponentsRequest;
 use freehold_protocol::report::Outcome;
@@ -90,12 +90,12 @@ async fn a_deploy_with_one_changed_input_runs_what_uses_it_and_what_depends_on_t
 
     assert_eq!(world.words(&workflow).await, ["info succeeded", "storage succeeded"]);
     assert_eq!(world.runners["globex"].started, ["storage", "info"]);
-    let rows: Vec<DeployedRecord> = records::load_all(&*world.memory, "install#globex", "component#").await.unwrap();
+    let rows: Vec<DeployedRecord> = table::load_all(&*world.memory, "install#globex", "component#").await.unwrap();
     let by = |name: &str| rows.iter().find(|row| row.deployed.component.as_str() == name).unwrap().deployed.clone();
     assert_eq!(world.job(&by("storage").job).await.workflow, workflow);
     assert_ne!(world.job(&by("settings").job).await.workflow, workflow);
     assert_eq!(by("storage").outputs["name"], json!("storage-out"));
-    let install = records::install(&*world.memory, &globex()).await.unwrap().value;
+    let install = table::install(&*world.memory, &globex()).await.unwrap().value;
     assert_eq!(install.inputs["days"], json!(8));
 }
 

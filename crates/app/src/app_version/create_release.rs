@@ -1,0 +1,134 @@
+//! Creates a release: a version of an app and the artifacts that its components have now, fixed under a name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use freehold_domain::build::Build;
+use freehold_domain::plan::check_deployable;
+use freehold_protocol::api::{CreateReleaseRequest, ReleaseView};
+use freehold_protocol::release::Release;
+use freehold_protocol::{AppName, ComponentName, Digest, ReleaseName, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::AppError;
+use crate::app_version::versions::Versions;
+use crate::ports::{Clock, Committed, Expect, Key, Store};
+use crate::table::{Record, Stored, app_pk, load, put};
+use crate::workflow::plan_workflow::source_builds;
+
+/// A release; nothing of it ever changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReleaseRecord {
+    pub name: ReleaseName,
+    pub created_at: Timestamp,
+    /// The digest of `contents`.
+    pub digest: Digest,
+    pub contents: Release,
+}
+
+/// Returns the row of a release.
+pub fn release_key(app: &AppName, name: &ReleaseName) -> Key {
+    Key { pk: app_pk(app), sk: format!("release#{name}") }
+}
+
+impl Record for ReleaseRecord {
+    fn key(&self) -> Key {
+        release_key(&self.contents.app, &self.name)
+    }
+}
+
+/// What creating needs.
+#[derive(Clone)]
+pub struct CreateRelease {
+    pub store: Arc<dyn Store>,
+    pub versions: Versions,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl CreateRelease {
+    /// Creates the release. The same contents under the same name again answer the release that is there.
+    ///
+    /// # Errors
+    /// NotFound for an unknown app or version, Conflict for components without an artifact or a name that stands for
+    /// other contents, or the ports'.
+    pub async fn create(&self, app: &AppName, request: &CreateReleaseRequest) -> Result<ReleaseView, AppError> {
+        let version = self.versions.load(app, request.version.as_ref()).await?;
+        check_deployable(&version.document)?;
+        let mut artifacts = BTreeMap::new();
+        let mut unbuilt = Vec::new();
+        for source in source_builds(&*self.store, &version.document).await? {
+            match source.known.as_ref().map(|known| &known.value) {
+                Some(Build { revoked: Some(why), .. }) => {
+                    return Err(AppError::conflict(format!(
+                        "artifact of component `{}` was revoked: {why}; change its source and build it again",
+                        source.component
+                    )));
+                }
+                Some(build) if let Some(artifact) = build.usable() => {
+                    artifacts.insert(source.component, artifact.digest.clone());
+                }
+                Some(_) | None => unbuilt.push(format!("`{}`", source.component)),
+            }
+        }
+        if !unbuilt.is_empty() {
+            return Err(AppError::conflict(format!(
+                "version {} of app `{app}` has components that are not built: {}; build them with `freehold build {app} \
+                 --version {0}`",
+                version.number,
+                unbuilt.join(", ")
+            )));
+        }
+        let contents = Release::new(app.clone(), version.version, artifacts);
+        let digest = contents.digest()?;
+        let record = ReleaseRecord { name: request.name.clone(), created_at: self.clock.now(), digest, contents };
+        if self.store.commit(vec![put(&record, Expect::Absent)?]).await? == Committed::Done {
+            tracing::info!("Created release `{}` of app `{app}`: {}", record.name, record.digest);
+            return Ok(view(record));
+        }
+        let there = release(&*self.store, app, &request.name).await?;
+        if there.digest == record.digest {
+            return Ok(view(there));
+        }
+        Err(AppError::conflict(format!(
+            "release `{}` of app `{app}` has other contents ({}); a release never changes, choose another name",
+            there.name, there.digest
+        )))
+    }
+}
+
+/// Loads a release that must exist.
+///
+/// # Errors
+/// NotFound, or the store's.
+pub async fn release(store: &dyn Store, app: &AppName, name: &ReleaseName) -> Result<ReleaseRecord, AppError> {
+    let record: Option<Stored<ReleaseRecord>> = load(store, &release_key(app, name)).await?;
+    let found = record.ok_or_else(|| {
+        let hint = format!("`freehold release list {app}` shows those that do");
+        AppError::not_found(format!("release `{name}` of app `{app}` does not exist; {hint}"))
+    })?;
+    Ok(found.value)
+}
+
+/// Refuses builds that are not those of the release.
+///
+/// # Errors
+/// Conflict, with the first component that differs.
+pub fn check_builds(release: &ReleaseRecord, builds: &BTreeMap<ComponentName, Build>) -> Result<(), AppError> {
+    for (component, wanted) in &release.contents.artifacts {
+        let found = builds.get(component).and_then(|build| Some(&build.usable()?.digest));
+        if found != Some(wanted) {
+            let found = found.map_or_else(|| "no artifact".to_owned(), |found| format!("artifact `{found}`"));
+            return Err(AppError::conflict(format!(
+                "component `{component}` has {found}, and release `{}` fixed `{wanted}`; create another release",
+                release.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Returns what the API says of a release.
+pub fn view(record: ReleaseRecord) -> ReleaseView {
+    let ReleaseRecord { name, created_at, digest, contents } = record;
+    ReleaseView { name, digest, contents, created_at }
+}

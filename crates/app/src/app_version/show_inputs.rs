@@ -1,0 +1,75 @@
+//! Shows the inputs of an app and of an install: who answers each, with what, and what does not fit.
+
+use std::collections::BTreeMap;
+
+use freehold_domain::inputs::{known_inputs, wrong_answer, wrong_value};
+use freehold_domain::install::Install;
+use freehold_protocol::api::{AnsweredBy, InputView, InputsSchema, InstallInputs};
+use freehold_protocol::app_version::{Input, inputs_schema};
+use freehold_protocol::{AppName, Digest};
+use serde_json::Value;
+
+use crate::AppError;
+use crate::app_version::versions::Versions;
+
+/// What is shown in place of a sensitive value.
+pub const SET: &str = "(set)";
+
+/// Returns the JSON Schema of a version's inputs.
+///
+/// # Errors
+/// As [`Versions::load`].
+pub async fn schema(versions: &Versions, app: &AppName, version: &Digest) -> Result<InputsSchema, AppError> {
+    let version = versions.load(app, Some(version)).await?;
+    let schema = inputs_schema(&version.document.inputs);
+    Ok(InputsSchema { app: app.clone(), version: version.version, schema })
+}
+
+/// Returns the inputs that the app's latest version has, as they are in the install.
+///
+/// # Errors
+/// Invalid for an install without an app, or as [`Versions::load`].
+pub async fn show(versions: &Versions, install: &Install) -> Result<InstallInputs, AppError> {
+    let app = install.app().ok_or_else(|| AppError::invalid(format!("install `{}` runs no app", install.id)))?;
+    let version = versions.load(app, None).await?;
+    let given = known_inputs(&version.document, &install.inputs);
+    let inputs = version.document.inputs.iter().map(|input| view(input, &given, &install.answers)).collect();
+    Ok(InstallInputs { install: install.id.clone(), app: app.clone(), version: version.version, inputs })
+}
+
+/// Returns what was answered, by name; defaults are left out.
+pub fn by_name(inputs: &[InputView]) -> BTreeMap<String, Value> {
+    let answered = inputs.iter().filter(|input| matches!(input.from, AnsweredBy::Vendor | AnsweredBy::Customer));
+    answered.filter_map(|input| Some((input.name.clone(), input.value.clone()?))).collect()
+}
+
+fn view(input: &Input, given: &BTreeMap<String, Value>, answers: &BTreeMap<String, String>) -> InputView {
+    let answer = || answers.get(&input.parameter()).map(|text| Value::from(text.as_str()));
+    let (from, value) = match (input.customer, input.sensitive) {
+        (true, true) => (AnsweredBy::CustomersAccount, None),
+        (true, false) => (AnsweredBy::Customer, answer()),
+        (false, _) => (AnsweredBy::Vendor, given.get(&input.name).cloned()),
+    };
+    let (from, value) = match (from, value) {
+        (AnsweredBy::CustomersAccount, _) => (AnsweredBy::CustomersAccount, None),
+        (from, Some(value)) => (from, Some(value)),
+        (_, None) => match input.usable_default() {
+            Some(default) => (AnsweredBy::Default, Some(default.clone())),
+            None => (AnsweredBy::Nobody, None),
+        },
+    };
+    let problem = if input.customer { wrong_answer(input, answers) } else { wrong_value(input, given) };
+    // A value is shown as it is used, where it can be.
+    let shown = value.map(|value| if input.sensitive { SET.into() } else { input.accept(&value).unwrap_or(value) });
+    InputView {
+        name: input.name.clone(),
+        display_name: input.display_name.clone(),
+        kind: input.kind,
+        required: input.required,
+        sensitive: input.sensitive,
+        parameter: input.customer.then(|| input.parameter()),
+        from,
+        value: shown,
+        problem: problem.map(|problem| problem.to_string()),
+    }
+}

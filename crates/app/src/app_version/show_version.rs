@@ -1,0 +1,68 @@
+//! Shows an app version with its document, and says what its sources were resolved to.
+
+use std::collections::BTreeMap;
+
+use freehold_domain::build::{Build, BuildState};
+use freehold_protocol::api::{ResolvedSource, VersionDocument};
+use freehold_protocol::app_version::Component;
+use freehold_protocol::order::{Package, Source};
+use freehold_protocol::{AppName, ComponentName, Digest};
+
+use crate::AppError;
+use crate::app_version::versions::{Version, Versions};
+use crate::workflow::plan_workflow::builds_of;
+
+/// Returns a version with its document.
+///
+/// # Errors
+/// As [`Versions::load`].
+pub async fn show(versions: &Versions, app: &AppName, version: &Digest) -> Result<VersionDocument, AppError> {
+    let version = versions.load(app, Some(version)).await?;
+    let builds = builds_of(&*versions.store, &version.document).await?;
+    let resolved = resolved(&version, &builds);
+    Ok(VersionDocument { view: version.view(), resolved, document: (*version.document).clone() })
+}
+
+/// Returns what the source of each component was resolved to: a branch by the command that synced, a tag by the runner
+/// that built.
+fn resolved(version: &Version, builds: &BTreeMap<ComponentName, Build>) -> Vec<ResolvedSource> {
+    let one = |component: &Component| {
+        let build = builds.get(&component.name);
+        let (asked, resolved) = match &component.source {
+            Source::Directory { digest } => (component.source.words().to_owned(), Some(digest.to_string())),
+            Source::Git { url, commit, branch, .. } if branch.is_empty() => {
+                (format!("{url} at {commit}"), Some(commit.clone()))
+            }
+            Source::Git { url, commit, branch, .. } => (format!("{url} at {branch}"), Some(commit.clone())),
+            Source::Image { reference } | Source::EcrImage { reference, .. } => (reference.clone(), copied(build)),
+            Source::Chart { repo_url, chart, version } if version.is_empty() => {
+                (format!("{chart} of {repo_url}"), copied(build))
+            }
+            Source::Chart { repo_url, chart, version } => (format!("{chart} {version} of {repo_url}"), copied(build)),
+            Source::Version => (component.source.words().to_owned(), Some(version.version.to_string())),
+        };
+        ResolvedSource {
+            component: component.name.clone(),
+            asked,
+            resolved,
+            build: build.map(|build| build.id.clone()),
+        }
+    };
+    version.document.components.iter().map(one).collect()
+}
+
+/// Returns the digest of what a build copied as it was.
+fn copied(build: Option<&Build>) -> Option<String> {
+    let build = build?;
+    match (&build.state, build.package) {
+        (BuildState::Built { artifact, .. }, Package::Image | Package::HelmChart) => Some(artifact.digest.to_string()),
+        (
+            BuildState::Built { .. },
+            Package::TerraformModule
+            | Package::CloudformationTemplate
+            | Package::DockerImage
+            | Package::KubernetesManifest,
+        )
+        | (BuildState::Building { .. } | BuildState::Failed { .. } | BuildState::Removed { .. }, _) => None,
+    }
+}

@@ -1,0 +1,159 @@
+//! Stores an app version, and hands out where its packed sources go.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use freehold_protocol::api::{SourceUpload, UploadSourceRequest, VersionView};
+use freehold_protocol::app_version::{AppVersion, check_size};
+use freehold_protocol::{AppName, ComponentName, Digest, canonical};
+
+use crate::AppError;
+use crate::app_version::versions::{Versions, components};
+use crate::contract::terms;
+use crate::ports::{Clock, Committed, Expect};
+use crate::table::{self, AppRecord, Stored, VersionRecord, app_key, load, put, version_key};
+
+/// The largest packed source, in bytes.
+pub const MAX_SOURCE_BYTES: u64 = 512 * 1024 * 1024;
+/// How long an upload URL lasts, in seconds.
+pub const UPLOAD_SECS: u64 = 900;
+
+/// What syncing needs.
+#[derive(Clone)]
+pub struct SyncApp {
+    pub versions: Versions,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl SyncApp {
+    /// Returns where the source with this digest is to be put.
+    ///
+    /// # Errors
+    /// Invalid for one that is too large.
+    pub async fn put_source(&self, source: &UploadSourceRequest) -> Result<SourceUpload, AppError> {
+        if source.size > MAX_SOURCE_BYTES {
+            return Err(AppError::invalid(format!(
+                "source `{}` has {} bytes, more than the {MAX_SOURCE_BYTES} that are taken; leave out what the build \
+                 does not need",
+                source.digest, source.size
+            )));
+        }
+        let url = self.versions.objects.presign_source(&source.digest, source.size, UPLOAD_SECS).await?;
+        Ok(SourceUpload { url })
+    }
+
+    /// Stores `document` as the app's latest version; the same document again is the same version.
+    ///
+    /// # Errors
+    /// Invalid for a document that is too large or not of this app, or the ports'.
+    pub async fn put_version(&self, app: &AppName, document: &AppVersion) -> Result<VersionView, AppError> {
+        let bytes = check(app, document)?;
+        let version = Digest::of(&bytes);
+        // The object before the row that names it: whoever finds the row finds the document.
+        let place = self.versions.put(&version, document, &bytes).await?;
+        let store = &*self.versions.store;
+        terms::keep(store, document).await?;
+        loop {
+            let known: Option<Stored<AppRecord>> = load(store, &app_key(app)).await?;
+            let existing: Option<Stored<VersionRecord>> = load(store, &version_key(app, &version)).await?;
+            let now = self.clock.now();
+            let record = match &existing {
+                Some(existing) => existing.value.clone(),
+                None => VersionRecord {
+                    app: app.clone(),
+                    version: version.clone(),
+                    number: known.as_ref().map_or(0, |known| known.value.number) + 1,
+                    created_at: now,
+                    components: components(document),
+                    document: place.clone(),
+                },
+            };
+            let latest = known.as_ref().is_some_and(|known| known.value.latest == version);
+            if latest && existing.is_some() {
+                return Ok(view(&record));
+            }
+            let number = known.as_ref().map_or(0, |known| known.value.number).max(record.number);
+            let entry = AppRecord { app: app.clone(), latest: version.clone(), number, updated_at: now };
+            let expect = known.map_or(Expect::Absent, |known| Expect::Rev(known.rev));
+            let mut writes = vec![put(&entry, expect)?];
+            if existing.is_none() {
+                writes.push(put(&record, Expect::Absent)?);
+            }
+            if store.commit(writes).await? == Committed::Done {
+                tracing::info!("Synced version {} of app `{app}`", record.number);
+                return Ok(view(&record));
+            }
+        }
+    }
+}
+
+/// Returns the canonical bytes of a document that may be stored.
+fn check(app: &AppName, document: &AppVersion) -> Result<Vec<u8>, AppError> {
+    if document.app != *app {
+        return Err(AppError::invalid(format!("document is of app `{}`, not `{app}`", document.app)));
+    }
+    if document.format != 1 {
+        return Err(AppError::invalid(format!("document has format {}, expected 1", document.format)));
+    }
+    let bytes = canonical::to_vec(document)?;
+    check_size(&bytes).map_err(|e| AppError::invalid(format!("app `{app}` is too large: {e}")))?;
+    check_components(document)?;
+    terms::digest(document)?;
+    crate::stack::render_stack::check(document)?;
+    Ok(bytes)
+}
+
+/// The command has checked the config; the control plane trusts no client with its graph.
+fn check_components(document: &AppVersion) -> Result<(), AppError> {
+    let mut waits: BTreeMap<&ComponentName, usize> = BTreeMap::new();
+    for component in &document.components {
+        if waits.insert(&component.name, component.dependencies.len()).is_some() {
+            return Err(AppError::invalid(format!("two components are called `{}`", component.name)));
+        }
+    }
+    let mut dependents: BTreeMap<&ComponentName, Vec<&ComponentName>> = BTreeMap::new();
+    for component in &document.components {
+        let name = &component.name;
+        for dependency in &component.dependencies {
+            if !waits.contains_key(dependency) {
+                let message = format!("component `{name}` depends on `{dependency}`, which does not exist");
+                return Err(AppError::invalid(message));
+            }
+            dependents.entry(dependency).or_default().push(name);
+        }
+    }
+    // Kahn's algorithm: each edge is looked at once.
+    let mut ready: Vec<&ComponentName> = waits.iter().filter(|(_, left)| **left == 0).map(|(name, _)| *name).collect();
+    while let Some(done) = ready.pop() {
+        waits.remove(done);
+        for dependent in dependents.remove(done).unwrap_or_default() {
+            if let Some(left) = waits.get_mut(dependent) {
+                *left -= 1;
+                if *left == 0 {
+                    ready.push(dependent);
+                }
+            }
+        }
+    }
+    match waits.keys().next() {
+        None => Ok(()),
+        Some(name) => Err(AppError::invalid(format!("component `{name}` depends on itself through others"))),
+    }
+}
+
+/// Returns what the API says of a version.
+pub fn view(record: &VersionRecord) -> VersionView {
+    VersionView {
+        app: record.app.clone(),
+        version: record.version.clone(),
+        number: record.number,
+        created_at: record.created_at,
+        components: record.components,
+    }
+}
+
+/// Returns what the API says of an app.
+pub fn app_view(record: AppRecord) -> freehold_protocol::api::AppView {
+    let table::AppRecord { app, latest, number, updated_at } = record;
+    freehold_protocol::api::AppView { app, latest, number, updated_at }
+}

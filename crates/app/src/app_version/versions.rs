@@ -1,0 +1,154 @@
+//! App versions and where their documents are: small ones in the table, large ones in the tenant's bucket by digest.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use freehold_protocol::api::VersionView;
+use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::limits::MAX_TABLE_VERSION_BYTES;
+use freehold_protocol::{AppName, Digest, Timestamp};
+
+use crate::AppError;
+use crate::Kind;
+use crate::ports::{Objects, PortError, Store};
+use crate::table::{AppRecord, Document, Stored, VersionRecord, app_key, load, unknown_app, version_key};
+
+/// How many canonical bytes of documents a warm function keeps. What is made of them takes several times as much, and the
+/// smallest function has 128 MB.
+const KEPT_BYTES: usize = 6 * 1024 * 1024;
+
+/// Loads app versions. A version never changes, so a function that stays warm keeps the last few.
+#[derive(Clone)]
+pub struct Versions {
+    pub store: Arc<dyn Store>,
+    pub objects: Arc<dyn Objects>,
+    kept: Arc<Mutex<Kept>>,
+}
+
+/// An app version with its document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Version {
+    pub version: Digest,
+    pub number: u64,
+    pub created_at: Timestamp,
+    pub document: Arc<AppVersion>,
+}
+
+impl Version {
+    /// Returns what the API says of it.
+    pub fn view(&self) -> VersionView {
+        VersionView {
+            app: self.document.app.clone(),
+            version: self.version.clone(),
+            number: self.number,
+            created_at: self.created_at,
+            components: components(&self.document),
+        }
+    }
+}
+
+/// Returns how many components a document has.
+pub fn components(document: &AppVersion) -> u32 {
+    u32::try_from(document.components.len()).unwrap_or(u32::MAX)
+}
+
+/// The versions used last, oldest first, with their sizes.
+#[derive(Debug, Default)]
+struct Kept(VecDeque<(Version, usize)>);
+
+impl Kept {
+    fn find(&self, app: &AppName, version: &Digest) -> Option<Version> {
+        let fits = |kept: &&(Version, usize)| kept.0.version == *version && kept.0.document.app == *app;
+        self.0.iter().find(fits).map(|kept| kept.0.clone())
+    }
+
+    fn keep(&mut self, version: &Version, bytes: usize) {
+        self.0.retain(|kept| kept.0.version != version.version || kept.0.document.app != version.document.app);
+        self.0.push_back((version.clone(), bytes));
+        while self.0.iter().map(|kept| kept.1).sum::<usize>() > KEPT_BYTES {
+            self.0.pop_front();
+        }
+    }
+}
+
+impl Versions {
+    /// Returns the versions in `store` and `objects`.
+    pub fn new(store: Arc<dyn Store>, objects: Arc<dyn Objects>) -> Self {
+        Self { store, objects, kept: Arc::default() }
+    }
+
+    /// Loads an app version: the given one, or the app's latest.
+    ///
+    /// # Errors
+    /// NotFound, the ports', or Internal for a document in the bucket that is not the one that was stored. A missing
+    /// object is Internal too: it was there before the row that names it, and S3 forgets nothing by itself, so waiting
+    /// would not bring it back.
+    pub async fn load(&self, app: &AppName, version: Option<&Digest>) -> Result<Version, AppError> {
+        let version = match version {
+            Some(version) => version.clone(),
+            None => {
+                let record: Option<Stored<AppRecord>> = load(&*self.store, &app_key(app)).await?;
+                record.ok_or_else(|| unknown_app(app))?.value.latest
+            }
+        };
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).find(app, &version);
+        if let Some(kept) = kept {
+            return Ok(kept);
+        }
+        let key = version_key(app, &version);
+        let row = self.store.get(&key).await?;
+        let row =
+            row.ok_or_else(|| AppError::not_found(format!("app `{app}` has no version `{version}`; sync it first")))?;
+        let record: VersionRecord = crate::table::parse(&row)?.value;
+        let (document, bytes) = match record.document {
+            Document::Inline(document) => (*document, row.body.len()),
+            Document::Bucket { bytes } => {
+                (self.fetch(app, &version, bytes).await?, usize::try_from(bytes).unwrap_or(usize::MAX))
+            }
+        };
+        let (number, created_at) = (record.number, record.created_at);
+        let loaded = Version { version, number, created_at, document: Arc::new(document) };
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).keep(&loaded, bytes);
+        Ok(loaded)
+    }
+
+    async fn fetch(&self, app: &AppName, version: &Digest, bytes: u64) -> Result<AppVersion, AppError> {
+        let broken = |what: &str| {
+            let hex = version.hex();
+            AppError::internal(format!(
+                "version `{version}` of app `{app}`: object `versions/{hex}.json` of the tenant's bucket {what}; restore \
+                 it there, or sync the directory that it was made of again"
+            ))
+        };
+        let found = match self.objects.get_version(version).await {
+            Ok(found) => found.ok_or_else(|| broken("is missing"))?,
+            // A function that may not list the bucket is told this of a missing object too.
+            Err(error @ PortError::Denied { .. }) => {
+                let told = broken("is missing, or not readable for this function");
+                return Err(AppError { source: Some(Box::new(error)), ..told });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if found.len() as u64 != bytes || Digest::of(&found) != *version {
+            return Err(broken("is not what was stored"));
+        }
+        serde_json::from_slice(&found).map_err(|error| AppError {
+            kind: Kind::Internal,
+            source: Some(Box::new(error)),
+            ..broken("cannot be read by this release")
+        })
+    }
+
+    /// Puts a document where it belongs, before the row that names it is written; `canonical` are its bytes. Putting it
+    /// again repairs an object that was lost.
+    ///
+    /// # Errors
+    /// The bucket's.
+    pub async fn put(&self, version: &Digest, document: &AppVersion, canonical: &[u8]) -> Result<Document, AppError> {
+        if canonical.len() <= MAX_TABLE_VERSION_BYTES {
+            return Ok(Document::Inline(Box::new(document.clone())));
+        }
+        self.objects.put_version(version, canonical).await?;
+        Ok(Document::Bucket { bytes: canonical.len() as u64 })
+    }
+}

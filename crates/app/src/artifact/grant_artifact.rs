@@ -1,0 +1,302 @@
+//! Burns a grant and answers with manifests and short-lived URLs: one artifact, for one attempt, once. Also signs what a
+//! build pushed: the one function that reads the registry says what is in it.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use freehold_domain::Job;
+use freehold_domain::build::{Build, BuildState};
+use freehold_domain::install::Install;
+use freehold_domain::job::JobState;
+use freehold_domain::workflow::{Request, Target, Workflow};
+use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, MAX_ROUNDS, ManifestBytes};
+use freehold_protocol::order::Artifact;
+use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalParameters, Statement};
+use freehold_protocol::{Digest, Envelope, GrantId, TenantName};
+
+use crate::AppError;
+use crate::messages::{GrantMessage, Wants};
+use crate::ports::{Clock, Committed, Expect, OrdersQueue, PortError, Registry, Signer, Store};
+use crate::table::{self, BurntGrant, Refused, Stored, TRACE_TTL_SECS, build_key, grant_key, load, put_until};
+
+/// How long a grant's answer is worth something, in seconds; its URLs last no longer than the registry lets them.
+pub const GRANT_SECS: u64 = 600;
+
+/// What granting needs.
+#[derive(Clone)]
+pub struct GrantArtifact {
+    pub tenant: TenantName,
+    pub store: Arc<dyn Store>,
+    pub registry: Arc<dyn Registry>,
+    pub orders: Arc<dyn OrdersQueue>,
+    pub signer: Arc<dyn Signer>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl GrantArtifact {
+    /// Answers one request on the install's orders queue. A redelivery of the same request is answered again with the
+    /// same deduplication id; any other second request for the grant is refused.
+    ///
+    /// # Errors
+    /// Transient when a service did not answer; the request stays in its queue.
+    pub async fn answer(&self, request: &GrantMessage) -> Result<(), AppError> {
+        let install = table::install(&*self.store, &request.install).await?.value;
+        let url = install
+            .orders_queue_url
+            .clone()
+            .ok_or_else(|| AppError::internal(format!("install `{}` has no orders queue", install.id)))?;
+        let (answer, dedup) = match self.decide(&install, request).await? {
+            Ok(answer) => (answer, request.grant.to_string()),
+            Err(No { refusal, reason }) => {
+                self.record_refusal(request, refusal, &reason).await?;
+                (GrantAnswer::Refused { refusal, reason }, format!("{}.refused.{}", request.grant, request.seq))
+            }
+        };
+        let now = self.clock.now();
+        let grant = ArtifactGrant {
+            tenant: self.tenant.clone(),
+            install: install.id,
+            grant: request.grant.clone(),
+            job: request.job.clone(),
+            fence: request.fence,
+            artifact: request.artifact.clone(),
+            issued_at: now,
+            not_after: now.plus_secs(GRANT_SECS),
+            answer,
+        };
+        let delegate = self.signer.delegate(grant.not_after).await?;
+        let envelope = Envelope::seal_delegated(&grant, &delegate.key, &delegate.certificate)?;
+        self.orders.send(&url, "grants", &dedup, &envelope.to_json()?).await?;
+        Ok(())
+    }
+
+    async fn decide(&self, install: &Install, request: &GrantMessage) -> Result<Result<GrantAnswer, No>, AppError> {
+        let job = table::job(&*self.store, &request.job).await?.value;
+        if let Err(no) = self.may_ask(install, &job, request) {
+            return Ok(Err(no));
+        }
+        match &request.wants {
+            Wants::Blobs { missing, round } => match self.allowed(&job, request, missing, *round).await? {
+                Ok(artifact) => Ok(Ok(self.granted(&artifact, missing, request).await?)),
+                Err(no) => Ok(Err(no)),
+            },
+            Wants::Statement { artifact, facts } => self.attested(&job, request, artifact, facts).await,
+        }
+    }
+
+    /// Says whether the one who asks may ask at all: the attempt that holds the job, in time, of an install in use.
+    fn may_ask(&self, install: &Install, job: &Job, request: &GrantMessage) -> Result<(), No> {
+        let holds = matches!(&job.state, JobState::Running { fence, .. } if *fence == request.fence);
+        if !holds || job.install != request.install {
+            let reason = format!("attempt {} does not hold job `{}`", request.fence, job.id);
+            return Err(no(GrantRefusal::OtherAttempt, reason));
+        }
+        if let Some(why) = &install.disabled {
+            return Err(no(GrantRefusal::InstallDisabled, format!("install `{}` is disabled: {why}", install.id)));
+        }
+        if self.clock.now() > job.not_after {
+            return Err(no(GrantRefusal::Expired, format!("order of job `{}` has expired", job.id)));
+        }
+        Ok(())
+    }
+
+    /// Checks a request for blobs against the job as it is now, then burns the grant.
+    async fn allowed(
+        &self,
+        job: &Job,
+        request: &GrantMessage,
+        missing: &[Digest],
+        round: u32,
+    ) -> Result<Result<Artifact, No>, AppError> {
+        let id = |round| GrantId::of_round(&job.id, request.fence, &request.artifact, round);
+        if round >= MAX_ROUNDS {
+            let reason = format!("attempt {} has had {MAX_ROUNDS} grants for its artifact", request.fence);
+            return Ok(Err(no(GrantRefusal::TooMany, reason)));
+        }
+        if request.grant != id(round) {
+            let reason = format!("grant `{}` is not of this attempt and artifact", request.grant);
+            return Ok(Err(no(GrantRefusal::OtherAttempt, reason)));
+        }
+        let Some(build) = self.build_of(job).await? else {
+            return Ok(Err(no(GrantRefusal::NoArtifact, format!("job `{}` needs no artifact", job.id))));
+        };
+        let BuildState::Built { artifact, .. } = build.state else {
+            return Ok(Err(no(GrantRefusal::NoArtifact, format!("build `{}` made no artifact", build.id))));
+        };
+        if artifact.digest != request.artifact {
+            let reason = format!("artifact `{}` is not the one of job `{}`", request.artifact, job.id);
+            return Ok(Err(no(GrantRefusal::OtherDigest, reason)));
+        }
+        if let Some(why) = &build.revoked {
+            return Ok(Err(no(GrantRefusal::Revoked, format!("artifact `{}` was revoked: {why}", artifact.digest))));
+        }
+        if let Some(foreign) = missing.iter().find(|digest| !has_blob(&artifact, digest)) {
+            let reason = format!("blob `{foreign}` is not part of artifact `{}`", artifact.digest);
+            return Ok(Err(no(GrantRefusal::OtherBlob, reason)));
+        }
+        if round > 0 {
+            let earlier: Option<Stored<BurntGrant>> = load(&*self.store, &grant_key(&id(round - 1))).await?;
+            if earlier.is_none() {
+                return Ok(Err(no(
+                    GrantRefusal::TooMany,
+                    format!("grant {round} is asked for before the one before it"),
+                )));
+            }
+        }
+        Ok(if self.burn(request).await? {
+            Ok(artifact)
+        } else {
+            Err(no(GrantRefusal::UsedBefore, "grant was used before"))
+        })
+    }
+
+    /// Signs what the build runner pushed, as the control plane knows the build. Asking again gives the same bytes.
+    async fn attested(
+        &self,
+        job: &Job,
+        request: &GrantMessage,
+        artifact: &Artifact,
+        facts: &BuildFacts,
+    ) -> Result<Result<GrantAnswer, No>, AppError> {
+        if request.grant != GrantId::of_statement(&job.id, request.fence, &request.artifact) {
+            let reason = format!("request `{}` is not of this attempt and artifact", request.grant);
+            return Ok(Err(no(GrantRefusal::OtherAttempt, reason)));
+        }
+        let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
+        let (Some(Target::Build { component, build }), Request::Build { app, .. }) =
+            (target(&workflow, job), &workflow.request)
+        else {
+            return Ok(Err(no(GrantRefusal::NoArtifact, format!("job `{}` builds nothing", job.id))));
+        };
+        let build: Option<Stored<Build>> = load(&*self.store, &build_key(app, build)).await?;
+        let Some(build) = build.map(|build| build.value) else {
+            return Ok(Err(no(GrantRefusal::NoArtifact, format!("job `{}` builds nothing", job.id))));
+        };
+        let top = artifact.manifests.last().filter(|top| top.digest == artifact.digest);
+        let Some(top) = top.filter(|_| artifact.digest == request.artifact) else {
+            let reason = format!("the manifests do not end with artifact `{}`", request.artifact);
+            return Ok(Err(no(GrantRefusal::OtherDigest, reason)));
+        };
+        let lacking = match self.registry.manifest(top).await {
+            Ok(bytes) if Digest::of(&bytes) == artifact.digest => None,
+            Ok(_) => Some("it holds other bytes".to_owned()),
+            Err(PortError::Failed { reason, .. }) => Some(reason),
+            Err(error @ (PortError::Transient { .. } | PortError::Denied { .. })) => return Err(error.into()),
+        };
+        if let Some(why) = lacking {
+            let reason = format!("tenant registry does not hold artifact `{}`: {why}", artifact.digest);
+            return Ok(Err(no(GrantRefusal::NotInRegistry, reason)));
+        }
+        let external = ExternalParameters {
+            app: app.clone(),
+            component: component.clone(),
+            package: build.package,
+            source: build.source,
+        };
+        let internal = InternalParameters {
+            tenant: self.tenant.clone(),
+            build: build.id,
+            job: job.id.clone(),
+            source_digest: build.source_digest,
+        };
+        let statement = Statement::new(&artifact.digest, external, internal, facts.clone());
+        let statement = self.signer.attest(&statement).await?;
+        tracing::info!(job.id = %job.id, "Attested `{}`", artifact.digest);
+        Ok(Ok(GrantAnswer::Attested { statement }))
+    }
+
+    /// Writes the grant down as used; true when this request used it, now or before.
+    async fn burn(&self, request: &GrantMessage) -> Result<bool, AppError> {
+        let now = self.clock.now();
+        let burnt = BurntGrant {
+            grant: request.grant.clone(),
+            job: request.job.clone(),
+            fence: request.fence,
+            seq: request.seq,
+            artifact: request.artifact.clone(),
+            at: now,
+        };
+        let write = put_until(&burnt, Expect::Absent, now.plus_secs(TRACE_TTL_SECS))?;
+        match self.store.commit(vec![write]).await? {
+            Committed::Done => Ok(true),
+            Committed::Conflict(_) => {
+                let earlier: Option<Stored<BurntGrant>> = load(&*self.store, &grant_key(&request.grant)).await?;
+                Ok(earlier.is_some_and(|earlier| earlier.value.seq == request.seq))
+            }
+        }
+    }
+
+    /// Returns the build of the artifact that the job deploys.
+    async fn build_of(&self, job: &Job) -> Result<Option<Build>, AppError> {
+        let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
+        let Some(Target::Component { build, .. }) = target(&workflow, job) else { return Ok(None) };
+        let install = table::install(&*self.store, &job.install).await?.value;
+        let Some(app) = install.app() else { return Ok(None) };
+        let record: Option<Stored<Build>> = load(&*self.store, &build_key(app, build)).await?;
+        Ok(record.map(|record| record.value))
+    }
+
+    async fn granted(
+        &self,
+        artifact: &Artifact,
+        missing: &[Digest],
+        request: &GrantMessage,
+    ) -> Result<GrantAnswer, AppError> {
+        let mut manifests = Vec::new();
+        for manifest in &artifact.manifests {
+            let bytes = self.registry.manifest(manifest).await?;
+            if Digest::of(&bytes) != manifest.digest {
+                return Err(AppError::internal(format!("tenant registry holds other bytes for `{}`", manifest.digest)));
+            }
+            manifests.push(ManifestBytes {
+                media_type: manifest.media_type.clone(),
+                digest: manifest.digest.clone(),
+                bytes: base64::engine::general_purpose::STANDARD.encode(&bytes),
+            });
+        }
+        let mut blobs = Vec::new();
+        for blob in artifact.blobs.iter().filter(|blob| missing.contains(&blob.digest)) {
+            let url = self.registry.blob_url(blob).await?;
+            blobs.push(BlobUrl { digest: blob.digest.clone(), size: blob.size, url });
+        }
+        tracing::info!(job.id = %request.job, "Granted `{}` to attempt {}", artifact.digest, request.fence);
+        Ok(GrantAnswer::Granted { manifests, blobs })
+    }
+
+    async fn record_refusal(
+        &self,
+        request: &GrantMessage,
+        refusal: GrantRefusal,
+        reason: &str,
+    ) -> Result<(), AppError> {
+        tracing::warn!(job.id = %request.job, "Refused grant `{}` ({}): {reason}", request.grant, refusal.as_str());
+        let refused = Refused {
+            // The grant's own partition: this function may write nowhere else.
+            pk: grant_key(&request.grant).pk,
+            message: Digest::of(format!("{}#{}", request.grant, request.seq).as_bytes()),
+            at: self.clock.now(),
+            runner: None,
+            refusal: Some(refusal),
+            reason: reason.to_owned(),
+        };
+        table::store_refusal(&*self.store, &refused).await
+    }
+}
+
+/// A request that gets nothing.
+struct No {
+    refusal: GrantRefusal,
+    reason: String,
+}
+
+fn no(refusal: GrantRefusal, reason: impl Into<String>) -> No {
+    No { refusal, reason: reason.into() }
+}
+
+fn target<'a>(workflow: &'a Workflow, job: &Job) -> Option<&'a Target> {
+    workflow.nodes.iter().find(|node| node.name == job.node).map(|node| &node.target)
+}
+
+fn has_blob(artifact: &Artifact, digest: &Digest) -> bool {
+    artifact.blobs.iter().any(|blob| blob.digest == *digest)
+}

@@ -1,0 +1,292 @@
+//! Keeps in the tenant registry what somebody uses and removes the rest, in two steps a day apart.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use freehold_domain::build::{Build, BuildState};
+use freehold_domain::prune_artifacts::{self, Kept, Step, Uses, WAIT_SECS};
+use freehold_domain::workflow::{Request, Target};
+use freehold_protocol::api::{ArtifactView, ArtifactsView};
+use freehold_protocol::order::Artifact;
+use freehold_protocol::{AppName, Digest, InstallId, Timestamp, WorkflowId};
+
+use crate::AppError;
+use crate::app_version::create_release::ReleaseRecord;
+use crate::app_version::versions::Versions;
+use crate::ports::{ArtifactRemover, Clock, Committed, Expect, Store};
+use crate::table::{
+    self, AppRecord, DeployedRecord, InstallEntry, OpenWorkflow, Stored, app_pk, install_pk, load_all, put,
+};
+use crate::workflow::plan_workflow::source_builds;
+
+/// What judging needs: the table alone.
+#[derive(Clone)]
+pub struct UnusedArtifacts {
+    pub store: Arc<dyn Store>,
+    pub versions: Versions,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// What tending needs.
+#[derive(Clone)]
+pub struct PruneArtifacts {
+    pub unused: UnusedArtifacts,
+    pub registry: Arc<dyn ArtifactRemover>,
+}
+
+/// What tending did, in artifacts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pruned {
+    pub kept: u32,
+    pub marked: u32,
+    pub restored: u32,
+    pub removed: u32,
+    /// Those that could not be handled; the next time tries again.
+    pub failed: u32,
+}
+
+impl UnusedArtifacts {
+    /// Returns every artifact of an app with what keeps it.
+    ///
+    /// # Errors
+    /// NotFound for an unknown app, or the store's.
+    pub async fn show(&self, app: &AppName) -> Result<ArtifactsView, AppError> {
+        table::app(&*self.store, app).await?;
+        let uses = self.uses(app).await?;
+        let builds: Vec<Build> = load_all(&*self.store, &app_pk(app), "build#").await?;
+        let now = self.clock.now();
+        let artifacts = builds.iter().filter_map(|build| artifact_view(build, &uses, now)).collect();
+        Ok(ArtifactsView { app: app.clone(), artifacts })
+    }
+
+    /// Marks what nothing keeps and restores what something does, and returns every artifact as it is then.
+    ///
+    /// # Errors
+    /// As [`Self::show`].
+    pub async fn mark(&self, app: &AppName) -> Result<ArtifactsView, AppError> {
+        table::app(&*self.store, app).await?;
+        self.mark_app(app, &mut Pruned::default()).await?;
+        self.show(app).await
+    }
+
+    /// Does what needs the table alone, and returns the builds whose artifacts are to be removed.
+    async fn mark_app(&self, app: &AppName, pruned: &mut Pruned) -> Result<Vec<Stored<Build>>, AppError> {
+        let now = self.clock.now();
+        // Before the uses: a build that comes later is none that this judges.
+        let builds = table::load_all_stored::<Build>(&*self.store, &app_pk(app), "build#").await?;
+        let uses = self.uses(app).await?;
+        let mut due = Vec::new();
+        for stored in builds {
+            match prune_artifacts::step(&stored.value, &uses, now) {
+                Step::Nothing => pruned.kept += u32::from(matches!(stored.value.state, BuildState::Built { .. })),
+                Step::Remove | Step::GoOn => due.push(stored),
+                Step::Mark => {
+                    let build = Build { unused_since: Some(now), ..stored.value };
+                    pruned.marked += u32::from(self.write(&build, stored.rev).await?);
+                }
+                Step::Restore => {
+                    let build = Build { unused_since: None, ..stored.value };
+                    pruned.restored += u32::from(self.write(&build, stored.rev).await?);
+                }
+            }
+        }
+        Ok(due)
+    }
+
+    /// Writes a build unless another did in between; the next time judges what that one made of it.
+    async fn write(&self, build: &Build, rev: u64) -> Result<bool, AppError> {
+        Ok(self.store.commit(vec![put(build, Expect::Rev(rev))?]).await? == Committed::Done)
+    }
+
+    async fn uses(&self, app: &AppName) -> Result<Uses, AppError> {
+        let mut uses = Uses::default();
+        // Workflows first: one that ends in between has left its install what it deployed.
+        let open: Vec<OpenWorkflow> = load_all(&*self.store, "open", "").await?;
+        for entry in open {
+            self.workflow(app, &entry.workflow, &mut uses).await?;
+        }
+        self.version(app, None, &Kept::Newest, &mut uses).await?;
+        let installs: Vec<InstallEntry> = load_all(&*self.store, "installs", "").await?;
+        for entry in installs {
+            self.install(app, &entry.install, &mut uses).await?;
+        }
+        let releases: Vec<ReleaseRecord> = load_all(&*self.store, &app_pk(app), "release#").await?;
+        for release in releases {
+            for artifact in release.contents.artifacts.values() {
+                uses.artifact(artifact, Kept::Release(release.name.clone()));
+            }
+        }
+        Ok(uses)
+    }
+
+    async fn workflow(&self, app: &AppName, id: &WorkflowId, uses: &mut Uses) -> Result<(), AppError> {
+        let workflow = table::workflow(&*self.store, id).await?.value;
+        let kept = Kept::Workflow(id.clone());
+        for node in &workflow.nodes {
+            match &node.target {
+                Target::Component { build, artifact, .. } => {
+                    uses.build(build, kept.clone());
+                    uses.artifact(artifact, kept.clone());
+                }
+                Target::Build { build, .. } => uses.build(build, kept.clone()),
+                Target::Action { .. } | Target::Preflight => {}
+            }
+        }
+        let install = table::install(&*self.store, &workflow.install).await?.value;
+        if let Request::Deploy { version, .. } = &workflow.request
+            && install.app() == Some(app)
+        {
+            let version = workflow.version.as_ref().or(version.as_ref());
+            self.version(app, version, &kept, uses).await?;
+        }
+        Ok(())
+    }
+
+    async fn install(&self, app: &AppName, id: &InstallId, uses: &mut Uses) -> Result<(), AppError> {
+        let install = table::install(&*self.store, id).await?.value;
+        if install.app() != Some(app) {
+            return Ok(());
+        }
+        let deployed: Vec<DeployedRecord> = load_all(&*self.store, &install_pk(id), "component#").await?;
+        for record in deployed {
+            uses.artifact(&record.deployed.artifact, Kept::Runs(id.clone()));
+        }
+        if let Some(version) = install.version() {
+            self.version(app, Some(version), &Kept::InstallAt(id.clone()), uses).await?;
+        }
+        Ok(())
+    }
+
+    async fn version(
+        &self,
+        app: &AppName,
+        version: Option<&Digest>,
+        kept: &Kept,
+        uses: &mut Uses,
+    ) -> Result<(), AppError> {
+        let version = self.versions.load(app, version).await?;
+        for source in source_builds(&*self.store, &version.document).await? {
+            uses.build(&source.id, kept.clone());
+        }
+        Ok(())
+    }
+}
+
+impl PruneArtifacts {
+    /// Looks at every artifact of the tenant. One that cannot be removed does not keep the others.
+    ///
+    /// # Errors
+    /// The store's, when what is used cannot be told: nothing is removed then.
+    pub async fn prune(&self) -> Result<Pruned, AppError> {
+        let mut pruned = Pruned::default();
+        let apps: Vec<AppRecord> = load_all(&*self.unused.store, "apps", "").await?;
+        let mut due = Vec::new();
+        for app in &apps {
+            due.extend(self.unused.mark_app(&app.app, &mut pruned).await?);
+        }
+        let mut begun = Vec::new();
+        for stored in due {
+            begun.extend(self.begin(stored).await?);
+        }
+        if begun.is_empty() {
+            return Ok(pruned);
+        }
+        let held = self.held(&apps).await?;
+        for (build, artifact, rev) in begun {
+            match self.remove(&build, artifact, rev, &held).await {
+                Ok(()) => pruned.removed += 1,
+                Err(error) => {
+                    tracing::warn!("Could not remove the artifact of build `{}`: {error}", build.id);
+                    pruned.failed += 1;
+                }
+            }
+        }
+        Ok(pruned)
+    }
+
+    /// Takes the artifact out of everybody's hands first, so that nothing can begin with it while it goes.
+    async fn begin(&self, stored: Stored<Build>) -> Result<Option<(Build, Artifact, u64)>, AppError> {
+        let Stored { value: build, rev } = stored;
+        match &build.state {
+            BuildState::Built { artifact, .. } => {
+                let artifact = artifact.clone();
+                let begun = removed(&build, &artifact, self.unused.clock.now(), false);
+                Ok(self.unused.write(&begun, rev).await?.then_some((begun, artifact, rev + 1)))
+            }
+            BuildState::Removed { artifact, .. } => {
+                let artifact = artifact.clone();
+                Ok(Some((build, artifact, rev)))
+            }
+            BuildState::Building { .. } | BuildState::Failed { .. } => Ok(None),
+        }
+    }
+
+    async fn remove(
+        &self,
+        build: &Build,
+        artifact: Artifact,
+        rev: u64,
+        held: &BTreeSet<Digest>,
+    ) -> Result<(), AppError> {
+        let own: Vec<Digest> = manifests(&artifact).filter(|digest| !held.contains(digest)).collect();
+        self.registry.remove(&own).await?;
+        let done = removed(build, &artifact, self.unused.clock.now(), true);
+        // Whoever wrote it in between has seen that it was not done, and left it.
+        self.unused.write(&done, rev).await?;
+        tracing::info!("Removed artifact `{}` of build `{}`: {} manifests", artifact.digest, build.id, own.len());
+        Ok(())
+    }
+
+    /// Returns the manifests of every artifact that is to stay.
+    async fn held(&self, apps: &[AppRecord]) -> Result<BTreeSet<Digest>, AppError> {
+        let mut held = BTreeSet::new();
+        for app in apps {
+            let builds: Vec<Build> = load_all(&*self.unused.store, &app_pk(&app.app), "build#").await?;
+            for build in builds {
+                if let BuildState::Built { artifact, .. } = &build.state {
+                    held.extend(manifests(artifact));
+                }
+            }
+        }
+        Ok(held)
+    }
+}
+
+fn removed(build: &Build, artifact: &Artifact, at: Timestamp, done: bool) -> Build {
+    Build { state: BuildState::Removed { artifact: artifact.clone(), at, done }, unused_since: None, ..build.clone() }
+}
+
+/// Returns the manifests of an artifact, each before those that it names, with the statement that refers to it.
+fn manifests(artifact: &Artifact) -> impl Iterator<Item = Digest> {
+    let statement = artifact.provenance.iter().map(|provenance| provenance.referrer.clone());
+    artifact.manifests.iter().rev().map(|manifest| manifest.digest.clone()).chain(statement)
+}
+
+fn artifact_view(build: &Build, uses: &Uses, now: Timestamp) -> Option<ArtifactView> {
+    let (artifact, built_at, state) = match &build.state {
+        BuildState::Built { artifact, built_at, .. } => {
+            let state = if build.unused_since.is_some() { "unused" } else { "kept" };
+            (artifact, Some(*built_at), state)
+        }
+        BuildState::Removed { artifact, .. } => (artifact, None, "removed"),
+        BuildState::Building { .. } | BuildState::Failed { .. } => return None,
+    };
+    let kept_by: Vec<String> = uses.of(build, now).iter().map(ToString::to_string).collect();
+    let next = match prune_artifacts::step(build, uses, now) {
+        Step::Nothing => "",
+        Step::Mark => "mark",
+        Step::Restore => "restore",
+        Step::Remove | Step::GoOn => "remove",
+    };
+    Some(ArtifactView {
+        artifact: artifact.digest.clone(),
+        component: build.component.clone(),
+        build: build.id.clone(),
+        size: artifact.blob_bytes(),
+        built_at,
+        state: state.to_owned(),
+        kept_by,
+        next: next.to_owned(),
+        removable_at: build.unused_since.map(|since| since.plus_secs(WAIT_SECS)),
+    })
+}

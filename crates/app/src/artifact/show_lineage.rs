@@ -1,0 +1,146 @@
+//! Shows an artifact's lineage: gathers, page by page, the evidence of what made it and of every job that deployed it.
+//! Judges nothing: what is missing is absent in the document, and whoever verifies that finds the gap.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use freehold_domain::build::{Build, BuildState};
+use freehold_domain::install::Install;
+use freehold_protocol::api::LineagePage;
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::lineage::{Approval, FORMAT, Lineage, Made, Proof, Used};
+use freehold_protocol::{Digest, InstallId, TenantName};
+
+use crate::AppError;
+use crate::artifact::evidence::{self, Evidence, MadeBy, ProofRecord, UsedBy, artifact_pk};
+use crate::ports::{RootKey, Store};
+use crate::table::{self, Stored, build_key, load, load_all, parse};
+
+/// How many uses one page holds at most.
+const PAGE_USES: u32 = 50;
+/// How long a page's signed messages get before it ends, in bytes: an answer of a function holds 6 MB.
+const PAGE_BYTES: usize = 2 * 1024 * 1024;
+
+/// What showing a lineage needs.
+#[derive(Clone)]
+pub struct ShowLineage {
+    pub tenant: TenantName,
+    pub store: Arc<dyn Store>,
+    pub root: Arc<dyn RootKey>,
+}
+
+impl ShowLineage {
+    /// Returns a page of the lineage of `artifact`; every page has all builds, and the uses after `after`.
+    ///
+    /// # Errors
+    /// NotFound for an artifact that nothing here made or deployed, or the ports'.
+    pub async fn show(&self, artifact: &Digest, after: Option<&str>) -> Result<LineagePage, AppError> {
+        let store = &*self.store;
+        let pk = artifact_pk(artifact);
+        let made: Vec<MadeBy> = load_all(store, &pk, "build#").await?;
+        let rows = store.query(&pk, "use#", after, PAGE_USES).await?;
+        if made.is_empty() && rows.is_empty() && after.is_none() {
+            return Err(AppError::not_found(format!(
+                "nothing is known of artifact `{artifact}`; `freehold install show` and `freehold build` tell digests"
+            )));
+        }
+        let mut builds = Vec::with_capacity(made.len());
+        for made in made {
+            builds.extend(self.made(made).await?);
+        }
+        let (mut uses, mut bytes, mut next) = (Vec::new(), 0, None);
+        let mut installs = BTreeMap::new();
+        let full = rows.len() == PAGE_USES as usize;
+        for (at, row) in rows.iter().enumerate() {
+            let used = self.used(parse(row)?.value, &mut installs).await?;
+            bytes += [&used.proof.order, &used.proof.report, &used.proof.hello]
+                .into_iter()
+                .flatten()
+                .map(|message| message.payload.len())
+                .sum::<usize>();
+            uses.push(used);
+            let last = at + 1 == rows.len();
+            if (last && full) || (!last && bytes > PAGE_BYTES) {
+                next = Some(row.key.sk.clone());
+                break;
+            }
+        }
+        let root_key = self.root.public_key().await?;
+        let (tenant, artifact) = (self.tenant.clone(), artifact.clone());
+        Ok(LineagePage { lineage: Lineage { format: FORMAT, tenant, root_key, artifact, builds, uses }, next })
+    }
+
+    /// Returns what is known of a build; nothing when its record is gone.
+    async fn made(&self, made: MadeBy) -> Result<Option<Made>, AppError> {
+        let record: Option<Stored<Build>> = load(&*self.store, &build_key(&made.app, &made.build)).await?;
+        let Some(Stored { value: build, .. }) = record else { return Ok(None) };
+        let provenance = match build.state {
+            BuildState::Built { artifact, .. } | BuildState::Removed { artifact, .. }
+                if artifact.digest == made.artifact =>
+            {
+                artifact.provenance
+            }
+            BuildState::Built { .. }
+            | BuildState::Building { .. }
+            | BuildState::Failed { .. }
+            | BuildState::Removed { .. } => None,
+        };
+        Ok(Some(Made {
+            app: made.app,
+            component: made.component,
+            build: made.build,
+            package: build.package,
+            source: build.source,
+            provenance,
+            revoked: build.revoked,
+            proof: self.proof(made.proof).await?,
+        }))
+    }
+
+    async fn used(&self, used: UsedBy, installs: &mut BTreeMap<InstallId, Install>) -> Result<Used, AppError> {
+        let id = &used.proof.install;
+        let install = match installs.get(id) {
+            Some(known) => known.clone(),
+            None => {
+                let install = table::install(&*self.store, id).await?.value;
+                installs.insert(id.clone(), install.clone());
+                install
+            }
+        };
+        let app = install.app().cloned().ok_or_else(|| {
+            // INVARIANT: components are deployed to installs of apps alone.
+            AppError::internal(format!("install `{id}` runs no app"))
+        })?;
+        Ok(Used {
+            app,
+            component: used.component,
+            account: install.account,
+            build: used.build,
+            workflow: used.workflow,
+            approval: Approval::NoneRequired,
+            disabled: install.disabled,
+            proof: self.proof(used.proof).await?,
+        })
+    }
+
+    async fn proof(&self, record: ProofRecord) -> Result<Proof, AppError> {
+        let store = &*self.store;
+        let order = evidence::kept(store, &evidence::order_key(&record.job, record.fence.dispatch)).await?;
+        let hello = evidence::kept(store, &evidence::hello_key(&record.install, &record.runner)).await?;
+        let enrolment_key = match &hello {
+            Some(Evidence::Hello { enrolment_key, .. }) => Some(PublicKey::clone(enrolment_key)),
+            Some(Evidence::Order { .. }) | None => None,
+        };
+        Ok(Proof {
+            install: record.install,
+            job: record.job,
+            fence: record.fence,
+            runner: record.runner,
+            at: record.at,
+            order: order.map(|order| order.signed().envelope()),
+            report: Some(record.report.envelope()),
+            hello: hello.map(|hello| hello.signed().envelope()),
+            enrolment_key,
+        })
+    }
+}

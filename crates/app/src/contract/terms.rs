@@ -1,0 +1,166 @@
+//! What customers agreed to: terms are kept by digest, so that what an install accepted can be held against what a release
+//! asks for. The control plane's word here is early help; the runner decides.
+
+use freehold_contract::compare_terms;
+use freehold_domain::contract as made;
+use freehold_domain::install::Install;
+use freehold_protocol::api::ContractView;
+use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::contract::{OrderTerms, PackedTerms, Terms, TermsChange};
+use freehold_protocol::limits::{MAX_ORDER_TERMS_BYTES, MAX_TERMS_BYTES};
+use freehold_protocol::{AppName, Digest, canonical};
+use serde::{Deserialize, Serialize};
+
+use crate::AppError;
+use crate::app_version::versions::Versions;
+use crate::contract::sign_contract::sealed;
+use crate::ports::{Committed, Expect, Key, Store};
+use crate::table::{Record, Stored, app_pk, load, put};
+use crate::workflow::plan_workflow::builds_of;
+
+/// Terms that a version of the app has or had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TermsRecord {
+    pub app: AppName,
+    pub digest: Digest,
+    /// Their canonical bytes: what another release of ours reads of them may be other words, but never another digest.
+    pub terms: String,
+}
+
+/// Returns the row of terms.
+pub fn terms_key(app: &AppName, digest: &Digest) -> Key {
+    Key { pk: app_pk(app), sk: format!("terms#{digest}") }
+}
+
+impl Record for TermsRecord {
+    fn key(&self) -> Key {
+        terms_key(&self.app, &self.digest)
+    }
+}
+
+/// Returns the digest of the terms of `version`, which name what its install stack asks consent to.
+///
+/// # Errors
+/// Invalid for terms that are too large to be signed.
+pub fn digest(version: &AppVersion) -> Result<Digest, AppError> {
+    Ok(Digest::of(&bytes(version)?))
+}
+
+fn bytes(version: &AppVersion) -> Result<Vec<u8>, AppError> {
+    let bytes = canonical::to_vec(&made::terms(version))?;
+    if bytes.len() > MAX_TERMS_BYTES {
+        return Err(AppError::invalid(format!(
+            "what app `{}` asks a customer to agree to has {} bytes, more than the {MAX_TERMS_BYTES} that a contract \
+             holds; shorten the policies of its roles",
+            version.app,
+            bytes.len()
+        )));
+    }
+    Ok(bytes)
+}
+
+/// Keeps the terms of `version`, so that whoever accepts them is understood later; returns their digest.
+///
+/// # Errors
+/// As [`digest`], or the store's.
+pub async fn keep(store: &dyn Store, version: &AppVersion) -> Result<Digest, AppError> {
+    let bytes = bytes(version)?;
+    let digest = Digest::of(&bytes);
+    let terms = String::from_utf8(bytes).map_err(|_| AppError::internal("terms are no text"))?;
+    let record = TermsRecord { app: version.app.clone(), digest: digest.clone(), terms };
+    match store.commit(vec![put(&record, Expect::Absent)?]).await? {
+        // The same digest is the same terms.
+        Committed::Done | Committed::Conflict(_) => Ok(digest),
+    }
+}
+
+async fn kept(store: &dyn Store, app: &AppName, digest: &Digest) -> Result<Option<TermsRecord>, AppError> {
+    let found: Option<Stored<TermsRecord>> = load(store, &terms_key(app, digest)).await?;
+    Ok(found.map(|stored| stored.value))
+}
+
+/// Returns terms by their digest.
+///
+/// # Errors
+/// NotFound, or the store's.
+pub async fn terms(store: &dyn Store, app: &AppName, digest: &Digest) -> Result<Terms, AppError> {
+    let found = kept(store, app, digest).await?.ok_or_else(|| {
+        AppError::not_found(format!(
+            "no version of app `{app}` that was synced here has the terms `{digest}`; `freehold contract show {app}` \
+             tells those of the latest"
+        ))
+    })?;
+    Ok(serde_json::from_str(&found.terms)?)
+}
+
+/// Returns the contract of a version, with the tenant's signature once there is one.
+///
+/// # Errors
+/// NotFound, or the ports'.
+pub async fn show(versions: &Versions, app: &AppName, version: &Digest) -> Result<ContractView, AppError> {
+    let store = &*versions.store;
+    let found = versions.load(app, Some(version)).await?;
+    let builds = builds_of(store, &found.document).await?;
+    let contract = made::contract(&found.document, version, &builds)?;
+    let signed = sealed(store, app, version).await?;
+    Ok(ContractView {
+        terms: contract.terms.digest()?,
+        number: found.number,
+        hosts: made::hosts(&found.document),
+        // One that was signed before an artifact was made anew says something else than is so now.
+        signed: signed.filter(|signed| signed.contract == contract).map(|signed| signed.envelope),
+        contract,
+    })
+}
+
+/// Checks that the customer of `install` agreed to what `version` may do, as far as is known here: the runner would refuse
+/// its orders otherwise.
+///
+/// # Errors
+/// Conflict with the difference, or the store's.
+pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppVersion) -> Result<(), AppError> {
+    let Some(accepted) = &install.accepted_contract else { return Ok(()) };
+    if digest(version)? == *accepted {
+        return Ok(());
+    }
+    let id = &install.id;
+    let way_out = format!(
+        "`freehold contract diff {id}` shows it; to agree, the customer launches the template that `freehold install \
+         stack {id}` writes"
+    );
+    let Some(known) = kept(store, &version.app, accepted).await? else {
+        return Err(AppError::conflict(format!(
+            "the customer of install `{id}` agreed to the terms `{accepted}`, which are of no version that was synced \
+             here; {way_out}"
+        )));
+    };
+    let diff = compare_terms(&serde_json::from_str(&known.terms)?, &made::terms(version));
+    if diff.widened.is_empty() {
+        return Ok(());
+    }
+    Err(AppError::conflict(format!(
+        "the customer of install `{id}` has not agreed to what this version may do beyond `{accepted}`: {}; {way_out}",
+        diff.told()
+    )))
+}
+
+/// Returns what an order for `install` says of the terms of its version.
+///
+/// # Errors
+/// The store's.
+pub async fn for_order(store: &dyn Store, install: &Install, version: &AppVersion) -> Result<OrderTerms, AppError> {
+    let asked = bytes(version)?;
+    let digest = Digest::of(&asked);
+    let other = install.accepted_contract.as_ref().filter(|accepted| **accepted != digest);
+    let known = match other {
+        Some(accepted) => kept(store, &version.app, accepted).await?,
+        None => None,
+    };
+    let Some(known) = known else { return Ok(OrderTerms { digest, change: None }) };
+    let pack = |bytes: &[u8]| {
+        PackedTerms::of(bytes).map_err(|error| AppError::internal(format!("could not pack terms: {error}")))
+    };
+    let change = TermsChange { accepted: pack(known.terms.as_bytes())?, asked: pack(&asked)? };
+    let fits = change.accepted.len() + change.asked.len() <= MAX_ORDER_TERMS_BYTES;
+    Ok(OrderTerms { digest, change: fits.then_some(change) })
+}

@@ -1,0 +1,138 @@
+//! Creates an install and starts its provisioning, which waits for the runner.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use freehold_domain::inputs::{check_given, merged};
+use freehold_domain::install::{Install, InstallError, Serves, check_name};
+use freehold_domain::plan::check_deployable;
+use freehold_domain::workflow::{Request, WorkflowKind};
+use freehold_protocol::api::CreateInstallRequest;
+use freehold_protocol::order::Mode;
+use freehold_protocol::{InstallId, WorkflowId};
+
+use crate::AppError;
+use crate::app_version::versions::Versions;
+use crate::ports::{Clock, Committed, Expect, Key, Machines, Store, Write};
+use crate::table::{self, InstallEntry, Stored, install_key, load, put};
+use crate::workflow::start_workflow::{NewWorkflow, workflow_of, workflow_writes};
+
+/// What creating needs.
+#[derive(Clone)]
+pub struct CreateInstall {
+    pub store: Arc<dyn Store>,
+    pub versions: Versions,
+    pub machines: Arc<dyn Machines>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl CreateInstall {
+    /// Creates the install. The same request again answers the same workflow; another one for the name is refused.
+    ///
+    /// # Errors
+    /// Invalid inputs, NotFound for an unknown app, Conflict for a taken or colliding name, or the store's.
+    pub async fn create(&self, request: &CreateInstallRequest) -> Result<(Install, WorkflowId), AppError> {
+        check_region(&request.region)?;
+        let id = &request.install;
+        let workflow_id = WorkflowId::derive(id.as_str(), "provision");
+        let known: Option<Stored<Install>> = load(&*self.store, &install_key(id)).await?;
+        if let Some(known) = known {
+            return self.existing(known.value, request, workflow_id).await;
+        }
+        self.check_names(id).await?;
+        let version = self.versions.load(&request.app, None).await?;
+        check_deployable(&version.document)?;
+        check_given(&version.document, &request.inputs)?;
+        crate::stack::render_stack::check(&version.document)?;
+        let now = self.clock.now();
+        let serves = Serves::App { app: request.app.clone(), version: None };
+        let (account, region) = (request.account.clone(), request.region.clone());
+        let fresh = Install {
+            inputs: merged(&BTreeMap::new(), &request.inputs),
+            ..Install::new(id.clone(), serves, account, region, now, request.enrolment_key.clone())
+        };
+        let (install, serial) = fresh.begin(&workflow_id, true)?;
+        let new = NewWorkflow {
+            id: workflow_id.clone(),
+            kind: WorkflowKind::ProvisionInstall,
+            mode: Mode::Provision,
+            request: Request::Deploy { version: None, only: BTreeSet::new(), all: false, release: None, role: None },
+        };
+        let workflow = workflow_of(&install, new, serial, now);
+        let entry = InstallEntry { install: id.clone(), account: install.account.clone() };
+        let mut writes = vec![put(&install, Expect::Absent)?, put(&entry, Expect::Any)?];
+        writes.extend(workflow_writes(&workflow)?);
+        writes.extend(prefix_writes(id));
+        if let Committed::Conflict(key) = self.store.commit(writes).await? {
+            // The same request may have come twice at once.
+            let known: Option<Stored<Install>> = load(&*self.store, &install_key(id)).await?;
+            return match known {
+                Some(known) => self.existing(known.value, request, workflow_id).await,
+                None => Err(conflict(id, &key)),
+            };
+        }
+        self.machines.start(WorkflowKind::ProvisionInstall, &workflow_id, id).await?;
+        tracing::info!(install.id = %id, "Created install `{id}` of app `{}`", request.app);
+        Ok((install, workflow_id))
+    }
+
+    async fn existing(
+        &self,
+        install: Install,
+        request: &CreateInstallRequest,
+        workflow: WorkflowId,
+    ) -> Result<(Install, WorkflowId), AppError> {
+        let same = install.app() == Some(&request.app)
+            && install.account == request.account
+            && install.region == request.region
+            && install.enrolment_key == request.enrolment_key;
+        if !same {
+            return Err(AppError::conflict(format!("install `{}` exists already; choose another name", install.id)));
+        }
+        if install.live.as_ref() == Some(&workflow) {
+            self.machines.start(WorkflowKind::ProvisionInstall, &workflow, &install.id).await?;
+        }
+        Ok((install, workflow))
+    }
+
+    /// Refuses early and by name; the commit's conditions decide in a race.
+    async fn check_names(&self, id: &InstallId) -> Result<(), AppError> {
+        let first = id.as_str().get(..1).unwrap_or_default();
+        let entries: Vec<InstallEntry> = table::load_all(&*self.store, "installs", first).await?;
+        Ok(check_name(id, entries.iter().map(|entry| &entry.install))?)
+    }
+}
+
+/// For each proper prefix of the name: no install may have it, and none may take it later.
+fn prefix_writes(id: &InstallId) -> Vec<Write> {
+    let name = id.as_str();
+    let prefixes = (2..name.len()).filter_map(|end| name.get(..end)).filter_map(|text| text.parse::<InstallId>().ok());
+    let marker = |name: &str| Key { pk: format!("name#{name}"), sk: "prefix".into() };
+    let mut writes = vec![Write::CheckAbsent { key: marker(name) }];
+    for prefix in prefixes {
+        writes.push(Write::CheckAbsent { key: install_key(&prefix) });
+        let body = "{}".to_owned();
+        writes.push(Write::Put { key: marker(prefix.as_str()), body, expect: Expect::Any, expires: None });
+    }
+    writes
+}
+
+fn conflict(id: &InstallId, key: &Key) -> AppError {
+    let existing = key.pk.strip_prefix("install#").and_then(|name| name.parse::<InstallId>().ok());
+    match existing {
+        Some(existing) if existing != *id => InstallError::Prefix { wanted: id.clone(), existing }.into(),
+        _ => AppError::conflict(format!("install name `{id}` was taken meanwhile; choose another one")),
+    }
+}
+
+fn check_region(region: &str) -> Result<(), AppError> {
+    let shaped = region.len() <= 20
+        && region.split('-').count() >= 3
+        && region.ends_with(|c: char| c.is_ascii_digit())
+        && region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    if shaped {
+        Ok(())
+    } else {
+        Err(AppError::invalid(format!("`{region}` is not an AWS region; expected one like `eu-west-1`")))
+    }
+}

@@ -1,0 +1,58 @@
+//! Makes an install's orders queue and lets its runner send reports.
+
+use std::sync::Arc;
+
+use freehold_protocol::{AccountId, InstallId, WorkflowId};
+
+use crate::AppError;
+use crate::ports::{Committed, Expect, QueueAdmin, Store};
+use crate::table::{self, InstallEntry, load_all, put};
+
+/// What registering needs.
+#[derive(Clone)]
+pub struct RegisterInstall {
+    pub store: Arc<dyn Store>,
+    pub queues: Arc<dyn QueueAdmin>,
+}
+
+impl RegisterInstall {
+    /// Makes the queue of the workflow's install, and rebuilds the reports queue's policy from the table.
+    ///
+    /// # Errors
+    /// NotFound, or the store's and the queue service's.
+    pub async fn register(&self, workflow: &WorkflowId) -> Result<(), AppError> {
+        let workflow = table::workflow(&*self.store, workflow).await?.value;
+        loop {
+            let stored = table::install(&*self.store, &workflow.install).await?;
+            let url = self.queues.create_orders_queue(&stored.value.id, &stored.value.account).await?;
+            if stored.value.orders_queue_url.as_ref() == Some(&url) {
+                break;
+            }
+            let mut install = stored.value;
+            install.orders_queue_url = Some(url);
+            if self.store.commit(vec![put(&install, Expect::Rev(stored.rev))?]).await? == Committed::Done {
+                break;
+            }
+        }
+        self.admit().await
+    }
+
+    /// Writes the whole policy, until the installs that it names are those that exist: of two that register at once,
+    /// the one that writes last might have read first.
+    async fn admit(&self) -> Result<(), AppError> {
+        let mut runners = self.runners().await?;
+        loop {
+            self.queues.allow_reporters(&runners).await?;
+            let now = self.runners().await?;
+            if now == runners {
+                return Ok(());
+            }
+            runners = now;
+        }
+    }
+
+    async fn runners(&self) -> Result<Vec<(InstallId, AccountId)>, AppError> {
+        let entries: Vec<InstallEntry> = load_all(&*self.store, "installs", "").await?;
+        Ok(entries.into_iter().map(|entry| (entry.install, entry.account)).collect())
+    }
+}

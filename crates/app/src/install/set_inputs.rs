@@ -1,0 +1,55 @@
+//! Changes the vendor's inputs of an install; what they touch is deployed by the next deploy.
+
+use std::sync::Arc;
+
+use freehold_domain::inputs::{check_given, known_inputs, merged};
+use freehold_domain::install::InstallError;
+use freehold_protocol::InstallId;
+use freehold_protocol::api::{InstallInputs, SetInputsRequest};
+
+use crate::AppError;
+use crate::app_version::show_inputs;
+use crate::app_version::versions::Versions;
+use crate::ports::{Committed, Expect, Store};
+use crate::table::{self, put};
+
+/// What changing inputs needs.
+#[derive(Clone)]
+pub struct SetInputs {
+    pub store: Arc<dyn Store>,
+    pub versions: Versions,
+}
+
+/// How often a commit that met another writer is decided anew.
+const TRIES: u32 = 8;
+
+impl SetInputs {
+    /// Gives the install the values of `request` besides those that it has; null takes a value away. The same again
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// Invalid values with every mistake at once, Conflict while a workflow works on the install, or the ports'.
+    pub async fn set(&self, id: &InstallId, request: &SetInputsRequest) -> Result<InstallInputs, AppError> {
+        for _ in 0..TRIES {
+            let stored = table::install(&*self.store, id).await?;
+            let mut install = stored.value;
+            let app = install.app().ok_or_else(|| AppError::invalid(format!("install `{id}` runs no app")))?;
+            let version = self.versions.load(app, None).await?;
+            let known = known_inputs(&version.document, &install.inputs);
+            check_given(&version.document, &merged(&known, &request.inputs))?;
+            let next = merged(&install.inputs, &request.inputs);
+            if next == install.inputs {
+                return show_inputs::show(&self.versions, &install).await;
+            }
+            if let Some(live) = install.live.clone() {
+                return Err(InstallError::Live { install: id.clone(), live }.into());
+            }
+            install.inputs = next;
+            if self.store.commit(vec![put(&install, Expect::Rev(stored.rev))?]).await? == Committed::Done {
+                tracing::info!(install.id = %id, "Changed inputs of install `{id}`");
+                return show_inputs::show(&self.versions, &install).await;
+            }
+        }
+        Err(AppError::new(crate::Kind::Transient, format!("install `{id}` is being changed; try again")))
+    }
+}

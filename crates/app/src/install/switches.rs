@@ -1,0 +1,104 @@
+//! The two switches that grants know: an install that gets nothing any more, and an artifact that nobody gets any more.
+
+use std::sync::Arc;
+
+use freehold_domain::build::Build;
+use freehold_domain::install::Install;
+use freehold_protocol::api::{ReasonRequest, Revoked};
+use freehold_protocol::{Digest, InstallId};
+
+use crate::AppError;
+use crate::artifact::evidence::{MadeBy, artifact_pk};
+use crate::ports::{Committed, Expect, Store};
+use crate::table::{self, Stored, build_key, load, load_all, put};
+
+/// The longest reason, in characters.
+const LONGEST_REASON: usize = 500;
+/// How often a commit that met another writer is decided anew.
+const TRIES: u32 = 8;
+
+/// What switching needs.
+#[derive(Clone)]
+pub struct Switches {
+    pub store: Arc<dyn Store>,
+}
+
+impl Switches {
+    /// Disables an install, or gives another reason for that.
+    ///
+    /// # Errors
+    /// Invalid for an unusable reason, NotFound, or the store's.
+    pub async fn disable(&self, id: &InstallId, because: &ReasonRequest) -> Result<(), AppError> {
+        self.set(id, Some(reason(because)?)).await
+    }
+
+    /// Enables an install again.
+    ///
+    /// # Errors
+    /// NotFound, or the store's.
+    pub async fn enable(&self, id: &InstallId) -> Result<(), AppError> {
+        self.set(id, None).await
+    }
+
+    async fn set(&self, id: &InstallId, disabled: Option<String>) -> Result<(), AppError> {
+        for _ in 0..TRIES {
+            let stored = table::install(&*self.store, id).await?;
+            if stored.value.disabled == disabled {
+                return Ok(());
+            }
+            let install = Install { disabled: disabled.clone(), ..stored.value };
+            if self.store.commit(vec![put(&install, Expect::Rev(stored.rev))?]).await? == Committed::Done {
+                match &disabled {
+                    Some(why) => tracing::warn!(install.id = %id, "Disabled install `{id}`: {why}"),
+                    None => tracing::info!(install.id = %id, "Enabled install `{id}`"),
+                }
+                return Ok(());
+            }
+        }
+        Err(AppError::new(crate::Kind::Transient, format!("install `{id}` is being changed; try again")))
+    }
+
+    /// Takes an artifact back: every build that made it is revoked.
+    ///
+    /// # Errors
+    /// Invalid for an unusable reason, NotFound for an artifact that no build made, or the store's.
+    pub async fn revoke(&self, artifact: &Digest, because: &ReasonRequest) -> Result<Revoked, AppError> {
+        let reason = reason(because)?;
+        let made: Vec<MadeBy> = load_all(&*self.store, &artifact_pk(artifact), "build#").await?;
+        if made.is_empty() {
+            return Err(AppError::not_found(format!(
+                "no build made artifact `{artifact}`; `freehold install show` and `freehold build` tell digests"
+            )));
+        }
+        let mut builds = Vec::with_capacity(made.len());
+        for made in made {
+            self.revoke_build(&made, &reason).await?;
+            builds.push(made.build);
+        }
+        tracing::warn!("Revoked artifact `{artifact}`: {reason}");
+        Ok(Revoked { artifact: artifact.clone(), reason, builds })
+    }
+
+    async fn revoke_build(&self, made: &MadeBy, reason: &str) -> Result<(), AppError> {
+        for _ in 0..TRIES {
+            let stored: Option<Stored<Build>> = load(&*self.store, &build_key(&made.app, &made.build)).await?;
+            let Some(stored) = stored.filter(|stored| stored.value.revoked.as_deref() != Some(reason)) else {
+                return Ok(());
+            };
+            let build = Build { revoked: Some(reason.to_owned()), ..stored.value };
+            if self.store.commit(vec![put(&build, Expect::Rev(stored.rev))?]).await? == Committed::Done {
+                return Ok(());
+            }
+        }
+        Err(AppError::new(crate::Kind::Transient, format!("build `{}` is being changed; try again", made.build)))
+    }
+}
+
+fn reason(because: &ReasonRequest) -> Result<String, AppError> {
+    let reason = because.reason.trim();
+    let usable = (1..=LONGEST_REASON).contains(&reason.chars().count()) && !reason.chars().any(char::is_control);
+    if usable {
+        return Ok(reason.to_owned());
+    }
+    Err(AppError::invalid(format!("a reason is one line of 1 to {LONGEST_REASON} characters; it is shown to others")))
+}

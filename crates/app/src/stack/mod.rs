@@ -1,0 +1,8 @@
+//! The install stack: the template that a customer launches.
+
+pub(crate) mod named_roles;
+pub mod nuon_tree;
+pub mod parameters;
+pub mod render_stack;
+pub(crate) mod role_policy;
+pub(crate) mod text;

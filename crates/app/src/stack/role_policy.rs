@@ -1,0 +1,154 @@
+//! The policies of a mode's role, rendered when the stack is: what the customer answers only then stays a reference to its
+//! parameter, which CloudFormation fills in.
+
+use std::collections::BTreeMap;
+
+use freehold_domain::inputs::known_inputs;
+use freehold_domain::install::Install;
+use freehold_protocol::app_version::{AppVersion, Input};
+use freehold_template::Limits;
+use serde_json::{Map, Value, json};
+
+use crate::AppError;
+use crate::stack::nuon_tree;
+
+/// Stand for `${` and `}` of a reference while a policy is rendered; no text has them (Unicode, private use area).
+const OPENS: char = '\u{f001}';
+const CLOSES: char = '\u{f002}';
+
+/// Returns a policy document with the install's values in it; `of` is such as "role `provision`".
+///
+/// # Errors
+/// Invalid, with what is wrong with the policy.
+pub(crate) fn document(text: &str, of: &str, version: &AppVersion, install: &Install) -> Result<Value, AppError> {
+    let wrong = |reason: String| AppError::invalid(format!("{of} of app `{}`: {reason}", version.app));
+    let inputs = inputs(version, install);
+    let tree = json!({ "nuon": {
+        "app": { "id": version.app, "name": version.app },
+        "install": { "id": install.id, "name": install.id, "inputs": inputs },
+        "inputs": { "inputs": inputs },
+        "install_stack": { "outputs": nuon_tree::stack_outputs(install) },
+        "cloud_account": nuon_tree::cloud_account(install),
+    } });
+    let rendered = freehold_template::render(text, &tree, &Limits::default()).map_err(|e| wrong(e.to_string()))?;
+    let document: Value = serde_json::from_str(&rendered).map_err(|e| wrong(format!("policy is not JSON: {e}")))?;
+    referring(document, version).map_err(wrong)
+}
+
+/// Returns what the vendor gave, else the default; for what the customer is asked, a reference.
+fn inputs(version: &AppVersion, install: &Install) -> BTreeMap<String, Value> {
+    let given = known_inputs(version, &install.inputs);
+    let value = |input: &Input| {
+        if input.customer {
+            return (!input.sensitive).then(|| Value::from(format!("{OPENS}{}{CLOSES}", input.parameter())));
+        }
+        given.get(&input.name).or(input.default.as_ref()).cloned()
+    };
+    version.inputs.iter().filter_map(|input| Some((input.name.clone(), value(input)?))).collect()
+}
+
+/// Writes every text with a reference as `Fn::Sub`, in which the variables of IAM's own stay what they are.
+fn referring(value: Value, version: &AppVersion) -> Result<Value, String> {
+    match value {
+        Value::String(text) if text.contains([OPENS, CLOSES]) => {
+            let known = |name: &str| version.inputs.iter().any(|input| input.customer && input.parameter() == name);
+            let mut pieces = text.split(OPENS);
+            let mut sub = pieces.next().unwrap_or_default().replace("${", "${!");
+            for piece in pieces {
+                let (name, rest) = piece.split_once(CLOSES).filter(|(name, rest)| known(name) && !rest.contains(CLOSES)).ok_or(
+                    "an input that the customer answers is changed by the template; use it as it is, or leave it to the vendor",
+                )?;
+                sub.push_str(&format!("${{{name}}}"));
+                sub.push_str(&rest.replace("${", "${!"));
+            }
+            Ok(json!({ "Fn::Sub": sub }))
+        }
+        Value::Array(items) => {
+            let items = items.into_iter().map(|item| referring(item, version));
+            items.collect::<Result<_, _>>().map(Value::Array)
+        }
+        Value::Object(entries) => {
+            let mut all = Map::new();
+            for (key, value) in entries {
+                if key.contains([OPENS, CLOSES]) {
+                    return Err(
+                        "an input that the customer answers is a key of the policy; only values can be".to_owned()
+                    );
+                }
+                all.insert(key, referring(value, version)?);
+            }
+            Ok(Value::Object(all))
+        }
+        other => Ok(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    use freehold_domain::install::Serves;
+    use freehold_protocol::Timestamp;
+
+    use super::*;
+
+    fn version() -> AppVersion {
+        serde_json::from_value(json!({
+            "format": 1,
+            "app": "demo",
+            "inputs": [
+                { "name": "cluster", "type": "string", "required": true, "customer": true },
+                { "name": "password", "type": "string", "sensitive": true, "customer": true },
+                { "name": "prefix", "type": "string", "default": "demo" },
+            ],
+        }))
+        .unwrap()
+    }
+
+    fn install() -> Install {
+        let serves = Serves::App { app: "demo".parse().unwrap(), version: None };
+        let (id, account) = ("globex".parse().unwrap(), "222222222222".parse().unwrap());
+        let key = ed25519_dalek::SigningKey::from_bytes(&[1; 32]).verifying_key().into();
+        Install::new(id, serves, account, "eu-west-1".to_owned(), Timestamp::default(), key)
+    }
+
+    fn rendered(text: &str) -> Result<Value, String> {
+        document(text, "role `provision`", &version(), &install()).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn what_is_known_is_written_and_what_the_customer_answers_is_a_reference() {
+        let found = rendered(
+            r#"{ "Resource": [
+                "arn:aws:s3:::{{ .nuon.inputs.inputs.prefix }}-{{ .nuon.cloud_account.aws.region }}",
+                "arn:aws:eks:*:*:cluster/{{ .nuon.inputs.inputs.cluster }}/${aws:username}",
+                "arn:aws:iam::*:user/${aws:username}"
+            ], "Boundary": "{{ .nuon.install_stack.outputs.boundary_arn }}" }"#,
+        );
+
+        let expected = json!({
+            "Resource": [
+                "arn:aws:s3:::demo-eu-west-1",
+                { "Fn::Sub": "arn:aws:eks:*:*:cluster/${InputCluster}/${!aws:username}" },
+                "arn:aws:iam::*:user/${aws:username}",
+            ],
+            "Boundary": "arn:aws:iam::222222222222:policy/fh-globex-boundary",
+        });
+        assert_eq!(found, Ok(expected));
+    }
+
+    #[test]
+    fn what_cannot_stay_a_reference_is_refused() {
+        let changed = rendered(r#"{ "Resource": "{{ .nuon.inputs.inputs.cluster | upper }}" }"#).unwrap_err();
+        let key = rendered(r#"{ "{{ .nuon.inputs.inputs.cluster }}": "x" }"#).unwrap_err();
+        let secret = rendered(r#"{ "Resource": "{{ .nuon.inputs.inputs.password }}" }"#).unwrap_err();
+        let text = rendered("Version: 2012").unwrap_err();
+
+        assert!(
+            changed.starts_with("role `provision` of app `demo`: an input that the customer answers is changed"),
+            "{changed}"
+        );
+        assert!(key.contains("is a key of the policy"), "{key}");
+        assert!(secret.contains("password"), "{secret}");
+        assert!(text.contains("policy is not JSON"), "{text}");
+    }
+}

@@ -1,0 +1,250 @@
+//! Starts the builds that an app version has no artifact for; registers the runner that makes them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use freehold_domain::build::{Build, BuildState};
+use freehold_domain::install::{BUILD_INSTALL, Install, Serves};
+use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
+use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView, EnrolBuildRunnerRequest, LeftOut};
+use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::{AccountId, AppName, ComponentName, InstallId, WorkflowId};
+
+use crate::AppError;
+use crate::app_version::versions::{Version, Versions};
+use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
+use crate::table::{Stored, install_key, load, put, workflow_key};
+use crate::workflow::plan_workflow::{SourceBuild, source_builds};
+use crate::workflow::start_workflow::{NewWorkflow, start, used_before};
+
+/// How many builds one commit takes beside a workflow's own rows: a DynamoDB transaction holds 100 writes.
+const BUILDS_PER_COMMIT: usize = 90;
+
+/// What starting builds needs.
+#[derive(Clone)]
+pub struct BuildComponents {
+    pub account: AccountId,
+    pub region: String,
+    /// The URL of the build runner's orders queue, which the tenant stack makes.
+    pub build_queue_url: String,
+    pub store: Arc<dyn Store>,
+    pub versions: Versions,
+    pub machines: Arc<dyn Machines>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Returns the reserved install of the build runner.
+///
+/// # Errors
+/// Never: the reserved name is an install name.
+pub fn build_install() -> Result<InstallId, AppError> {
+    BUILD_INSTALL.parse().map_err(|_| AppError::internal("the build install's name is no install name"))
+}
+
+impl BuildComponents {
+    /// Registers the tenant's own build runner by the public half of its enrolment key.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn enrol(&self, request: &EnrolBuildRunnerRequest) -> Result<(), AppError> {
+        let id = build_install()?;
+        loop {
+            let known: Option<Stored<Install>> = load(&*self.store, &install_key(&id)).await?;
+            let mut install = match &known {
+                Some(known) => known.value.clone(),
+                None => {
+                    let (account, region) = (self.account.clone(), self.region.clone());
+                    let key = request.enrolment_key.clone();
+                    Install::new(id.clone(), Serves::Builds, account, region, self.clock.now(), key)
+                }
+            };
+            install.enrolment_key = request.enrolment_key.clone();
+            install.orders_queue_url = Some(self.build_queue_url.clone());
+            if known.as_ref().is_some_and(|known| known.value == install) {
+                return Ok(());
+            }
+            let expect = known.map_or(Expect::Absent, |known| Expect::Rev(known.rev));
+            if self.store.commit(vec![put(&install, expect)?]).await? == Committed::Done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Starts one workflow for everything that is not built and not being built; what cannot be built here yet is left
+    /// out, and said.
+    ///
+    /// # Errors
+    /// NotFound for an unknown app or version, Conflict without a build runner, or the ports'.
+    pub async fn start(
+        &self,
+        app: &AppName,
+        request: &BuildComponentsRequest,
+        cause: &str,
+    ) -> Result<BuildStarted, AppError> {
+        let version = self.versions.load(app, request.version.as_ref()).await?;
+        let id = build_install()?;
+        let install: Option<Stored<Install>> = load(&*self.store, &install_key(&id)).await?;
+        let install = install.ok_or_else(|| {
+            AppError::conflict("tenant has no build runner yet; register one with `freehold tenant build-runner`")
+        })?;
+        let workflow = WorkflowId::derive(app.as_str(), cause);
+        let mut sources = source_builds(&*self.store, &version.document).await?;
+        self.restore(&mut sources).await?;
+        let before: Option<Stored<Workflow>> = load(&*self.store, &workflow_key(&workflow)).await?;
+        if before.as_ref().is_some_and(|before| before.value.install != id) {
+            return Err(used_before());
+        }
+        // The same request again builds nothing a second time, however its workflow ended.
+        let due = if before.is_some() { Vec::new() } else { self.due(&sources).await? };
+        let mut builds: BTreeMap<ComponentName, Build> =
+            sources.iter().filter_map(|one| Some((one.component.clone(), one.known.as_ref()?.value.clone()))).collect();
+        if due.is_empty() {
+            let building = builds.values().find_map(|build| match &build.state {
+                BuildState::Building { workflow } => Some(workflow.clone()),
+                BuildState::Built { .. } | BuildState::Failed { .. } | BuildState::Removed { .. } => None,
+            });
+            if building.as_ref() == Some(&workflow) {
+                // The request came before: make sure that the execution was started.
+                self.machines.start(WorkflowKind::BuildComponents, &workflow, &id).await?;
+            }
+            return Ok(answer(&version, building, &builds));
+        }
+        if install.value.runner.is_none() {
+            return Err(AppError::not_yet("build runner has not announced itself yet; start it, then build again"));
+        }
+        let mut writes = Vec::new();
+        for source in &due {
+            let Some(fresh) = self.fresh(&version.document, source, &workflow) else { continue };
+            let expect = source.known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
+            writes.push(put(&fresh, expect)?);
+            builds.insert(fresh.component.clone(), fresh);
+        }
+        let new = NewWorkflow {
+            id: workflow.clone(),
+            kind: WorkflowKind::BuildComponents,
+            mode: freehold_protocol::order::Mode::Maintenance,
+            request: Request::Build {
+                app: app.clone(),
+                builds: due.iter().map(|one| (one.component.clone(), one.id.clone())).collect(),
+                version: Some(version.version.clone()),
+            },
+        };
+        self.begin(&install, new, writes).await?;
+        Ok(answer(&version, Some(workflow), &builds))
+    }
+
+    /// Commits the builds and their workflow, and starts it. More builds than one commit takes are written before: until
+    /// the workflow is there, they are builds of one that does not exist, which the next request makes its own. Two
+    /// requests at once may then both build a source; the first artifact stays.
+    async fn begin(&self, install: &Stored<Install>, new: NewWorkflow, mut writes: Vec<Write>) -> Result<(), AppError> {
+        install.value.begin(&new.id, new.kind.is_exclusive())?;
+        let before = writes.split_off(writes.len().min(BUILDS_PER_COMMIT));
+        for some in before.chunks(BUILDS_PER_COMMIT) {
+            if let Committed::Conflict(_) = self.store.commit(some.to_vec()).await? {
+                let message = "builds of this app are being started by another request; try again";
+                return Err(AppError::new(crate::Kind::Transient, message));
+            }
+        }
+        start(&*self.store, &*self.machines, self.clock.now(), install, new, writes).await
+    }
+
+    /// Takes artifacts that wait for their removal back into use.
+    async fn restore(&self, sources: &mut [SourceBuild]) -> Result<(), AppError> {
+        for source in sources {
+            let Some(known) = &mut source.known else { continue };
+            if known.value.unused_since.take().is_some() {
+                let write = put(&known.value, Expect::Rev(known.rev))?;
+                if let Committed::Conflict(_) = self.store.commit(vec![write]).await? {
+                    let message = format!("the build of component `{}` is being changed; try again", source.component);
+                    return Err(AppError::new(crate::Kind::Transient, message));
+                }
+                known.rev += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what is neither built nor being built by a workflow that is there.
+    async fn due<'a>(&self, sources: &'a [SourceBuild]) -> Result<Vec<&'a SourceBuild>, AppError> {
+        let mut left_behind: BTreeMap<&WorkflowId, bool> = BTreeMap::new();
+        let mut due = Vec::new();
+        for source in sources {
+            let is_due = match source.known.as_ref().map(|known| &known.value.state) {
+                None | Some(BuildState::Failed { .. } | BuildState::Removed { done: true, .. }) => true,
+                Some(BuildState::Removed { done: false, .. }) => {
+                    let message = format!("the artifact of component `{}` is being removed", source.component);
+                    return Err(AppError::new(crate::Kind::Transient, format!("{message}; build again in a while")));
+                }
+                // Nobody believes one without a statement.
+                Some(BuildState::Built { artifact, .. }) => artifact.provenance.is_none(),
+                Some(BuildState::Building { workflow: by }) => match left_behind.get(by) {
+                    Some(known) => *known,
+                    None => {
+                        let found: Option<Stored<Workflow>> = load(&*self.store, &workflow_key(by)).await?;
+                        let left = found.is_none_or(|workflow| workflow.value.state.is_terminal());
+                        left_behind.insert(by, left);
+                        left
+                    }
+                },
+            };
+            if is_due {
+                due.push(source);
+            }
+        }
+        Ok(due)
+    }
+
+    fn fresh(&self, document: &AppVersion, source: &SourceBuild, workflow: &WorkflowId) -> Option<Build> {
+        let component = document.component(&source.component)?;
+        Some(Build {
+            id: source.id.clone(),
+            app: document.app.clone(),
+            component: source.component.clone(),
+            package: component.spec.package()?,
+            source: component.source.clone(),
+            source_digest: source.source_digest.clone(),
+            created_at: self.clock.now(),
+            state: BuildState::Building { workflow: workflow.clone() },
+            unused_since: None,
+            // The same source makes the same artifact: what was taken back stays so.
+            revoked: source.known.as_ref().and_then(|known| known.value.revoked.clone()),
+        })
+    }
+}
+
+fn answer(version: &Version, workflow: Option<WorkflowId>, builds: &BTreeMap<ComponentName, Build>) -> BuildStarted {
+    let components = version.document.components.iter();
+    let left_out = components.filter(|component| component.spec.package().is_none()).map(|component| LeftOut {
+        component: component.name.clone(),
+        why: format!("is a `{}`", component.spec.kind()),
+    });
+    BuildStarted {
+        version: version.version.clone(),
+        workflow,
+        builds: builds.values().map(view).collect(),
+        left_out: left_out.collect(),
+    }
+}
+
+/// Returns what the API says of a build.
+pub fn view(build: &Build) -> BuildView {
+    let (artifact, size, reason) = match &build.state {
+        BuildState::Building { .. } => (None, None, String::new()),
+        BuildState::Built { artifact, .. } => {
+            (Some(artifact.digest.clone()), Some(artifact.blob_bytes()), String::new())
+        }
+        BuildState::Failed { reason, .. } => (None, None, reason.clone()),
+        BuildState::Removed { artifact, .. } => {
+            (Some(artifact.digest.clone()), None, "nobody used it; build it again when it is needed".to_owned())
+        }
+    };
+    BuildView {
+        build: build.id.clone(),
+        component: build.component.clone(),
+        state: build.state.word().to_owned(),
+        artifact,
+        size,
+        reason,
+        revoked: build.revoked.clone(),
+    }
+}

@@ -1,0 +1,53 @@
+//! Cancels a workflow or a job: nothing more starts, and what runs is marked. `accept-report` and `sweep` tell the runner:
+//! the API may write to no queue.
+
+use std::sync::Arc;
+
+use freehold_domain::job::JobEvent;
+use freehold_protocol::{JobId, WorkflowId};
+
+use crate::AppError;
+use crate::ports::{Clock, Committed, Expect, Store};
+use crate::table::{self, put};
+use crate::workflow::advance::{self, Advanced};
+
+/// What cancelling needs.
+#[derive(Clone)]
+pub struct Cancel {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Cancel {
+    /// Cancels a workflow; one that has ended stays as it is.
+    ///
+    /// # Errors
+    /// NotFound, or the store's.
+    pub async fn workflow(&self, id: &WorkflowId) -> Result<freehold_domain::Workflow, AppError> {
+        loop {
+            let stored = table::workflow(&*self.store, id).await?;
+            let advance = stored.value.cancel(self.clock.now());
+            if advance.changed {
+                let commit = self.store.commit(vec![put(&advance.workflow, Expect::Rev(stored.rev))?]).await?;
+                if commit != Committed::Done {
+                    continue;
+                }
+            }
+            for job in advance.workflow.active_jobs() {
+                self.job(job).await?;
+            }
+            return Ok(advance.workflow);
+        }
+    }
+
+    /// Cancels a job; one that has ended stays as it is.
+    ///
+    /// # Errors
+    /// NotFound, or the store's.
+    pub async fn job(&self, id: &JobId) -> Result<freehold_domain::Job, AppError> {
+        let advanced = advance::job_event(&*self.store, id, &JobEvent::Cancel, None, self.clock.now()).await?;
+        match advanced {
+            Advanced::Now { job, .. } | Advanced::NotYet(job) | Advanced::Rejected(job, _) => Ok(*job),
+        }
+    }
+}

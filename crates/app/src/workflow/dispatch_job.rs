@@ -1,0 +1,320 @@
+//! Turns a queued job into a signed order, or a cancel into a signed message, in the install's orders queue.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use freehold_domain::build::{Build, BuildState};
+use freehold_domain::inputs::{known_inputs, resolve_inputs};
+use freehold_domain::install::Install;
+use freehold_domain::job::{Job, JobState};
+use freehold_domain::plan::Deployed;
+use freehold_domain::preflight;
+use freehold_domain::workflow::{Node, Target, Workflow};
+use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input};
+use freehold_protocol::contract::OrderTerms;
+use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
+use freehold_protocol::order::{
+    ApplyTerraform, Artifact, BuildArtifact, Cancel, DeployStack, Order, Recipe, RunAction, SyncImage, Work,
+};
+use freehold_protocol::preflight::CheckInstall;
+use freehold_protocol::{AppName, BuildId, ComponentName, Envelope, TenantName};
+use serde_json::json;
+
+use crate::AppError;
+use crate::app_version::versions::Versions;
+use crate::artifact::evidence::{self, Evidence, Signed};
+use crate::contract::terms;
+use crate::messages::DispatchMessage;
+use crate::ports::{Clock, OrdersQueue, Signer, Store};
+use crate::stack::nuon_tree;
+use crate::table::{self, DeployedRecord, Stored, build_key, install_pk, load, load_all};
+use crate::workflow::advance;
+
+/// How old an order may be when its second copy is sent, in seconds: SQS drops a duplicate for five minutes
+/// (Amazon SQS developer guide, "Using the message deduplication ID").
+const RESEND_WORTH_SECS: u64 = 280;
+
+/// What dispatching needs.
+#[derive(Clone)]
+pub struct DispatchJob {
+    pub tenant: TenantName,
+    /// The tenant registry's repository, for builds.
+    pub repository: String,
+    pub store: Arc<dyn Store>,
+    pub versions: Versions,
+    pub orders: Arc<dyn OrdersQueue>,
+    pub signer: Arc<dyn Signer>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl DispatchJob {
+    /// Performs one message of the dispatch queue. Performing it again sends the same message with the same
+    /// deduplication id.
+    ///
+    /// # Errors
+    /// Transient when a service or the install's queue is not there yet; Internal for broken records.
+    pub async fn perform(&self, message: &DispatchMessage) -> Result<(), AppError> {
+        match message {
+            DispatchMessage::Order { job, dispatch, resend } => {
+                let job = table::job(&*self.store, job).await?.value;
+                let current = matches!(&job.state, JobState::Queued { dispatch: d } if d == dispatch);
+                if !current || job.cancel_requested.is_some() {
+                    tracing::info!(job.id = %job.id, "Job `{}` is {}: no order sent", job.id, job.state.word());
+                    return Ok(());
+                }
+                let queued_at = job.history.last().map_or(job.created_at, |record| record.at);
+                if *resend && self.clock.now().since(queued_at) > RESEND_WORTH_SECS * 1000 {
+                    tracing::info!(job.id = %job.id, "Order of job `{}` is too old to be sent a second time", job.id);
+                    return Ok(());
+                }
+                self.send_order(&job, *dispatch).await
+            }
+            DispatchMessage::Cancel { job, dispatch, receive, runner } => {
+                let job = table::job(&*self.store, job).await?.value;
+                let cancel = Cancel {
+                    tenant: self.tenant.clone(),
+                    install: job.install.clone(),
+                    job: job.id.clone(),
+                    dispatch: *dispatch,
+                    receive: *receive,
+                    runner: runner.clone(),
+                    issued_at: self.clock.now(),
+                    not_after: self.clock.now().plus_secs(CLAIM_WINDOW_SECS),
+                };
+                self.send_cancel(&cancel).await
+            }
+            DispatchMessage::Contract { app, version } => self.seal_contract(app, version).await,
+        }
+    }
+
+    async fn send_order(&self, job: &Job, dispatch: u32) -> Result<(), AppError> {
+        let install = table::install(&*self.store, &job.install).await?.value;
+        let url = queue_url(&install)?;
+        let mut order = self.order(job, &install, dispatch).await?;
+        let delegate = self.signer.delegate(order.not_after).await?;
+        let mut envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
+        let too_large = |envelope: &Envelope| envelope.payload.len() / 4 * 3 > MAX_INLINE_PAYLOAD_BYTES;
+        // Without the documents a runner that needs them says so; without the work there is nothing to say.
+        if too_large(&envelope) && order.terms.as_mut().is_some_and(|terms| terms.change.take().is_some()) {
+            envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
+        }
+        if too_large(&envelope) {
+            return Err(AppError::invalid(format!(
+                "order of job `{}` has {} bytes, more than the {MAX_INLINE_PAYLOAD_BYTES} that fit a message; shorten \
+                 the component's values or outputs",
+                job.id,
+                envelope.payload.len() / 4 * 3
+            )));
+        }
+        // What proves later that it was ordered, before anybody can do it; the same again is sent as it was the first time.
+        let signed = Signed::of(&envelope)?;
+        let evidence = Evidence::Order { job: job.id.clone(), dispatch, signed };
+        let envelope = evidence::keep_first(&*self.store, evidence).await?.signed().envelope();
+        let dedup = format!("{}.{dispatch}", job.id);
+        self.orders.send(url, order.group.as_str(), &dedup, &envelope.to_json()?).await?;
+        tracing::info!(job.id = %job.id, install.id = %install.id, "Sent order {dispatch} of job `{}`", job.id);
+        Ok(())
+    }
+
+    async fn send_cancel(&self, cancel: &Cancel) -> Result<(), AppError> {
+        let install = table::install(&*self.store, &cancel.install).await?.value;
+        let url = queue_url(&install)?;
+        let delegate = self.signer.delegate(cancel.not_after).await?;
+        let envelope = Envelope::seal_delegated(cancel, &delegate.key, &delegate.certificate)?;
+        let receive = cancel.receive.map(|receive| format!(".{receive}")).unwrap_or_default();
+        let dedup = format!("cancel.{}.{}{receive}", cancel.job, cancel.dispatch);
+        self.orders.send(url, "control", &dedup, &envelope.to_json()?).await?;
+        Ok(())
+    }
+
+    /// Builds the order; the same for the same job and dispatch while nothing that it refers to changes.
+    async fn order(&self, job: &Job, install: &Install, dispatch: u32) -> Result<Order, AppError> {
+        let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
+        let node = workflow.nodes.iter().find(|node| node.name == job.node).ok_or_else(|| {
+            // INVARIANT: a job is made for a node of its workflow, and nodes are never removed.
+            AppError::internal(format!("workflow `{}` has no node `{}`", workflow.id, job.node))
+        })?;
+        let Task { work, context, sensitive_inputs, terms } = self.work(&workflow, node, install).await?;
+        Ok(Order {
+            tenant: self.tenant.clone(),
+            install: install.id.clone(),
+            workflow: workflow.id.clone(),
+            job: job.id.clone(),
+            dispatch,
+            group: job.group.clone(),
+            serial: job.serial,
+            issued_at: job.created_at,
+            not_after: job.not_after,
+            timeout_secs: job.timeout_secs,
+            mode: job.mode,
+            role: job.role.clone(),
+            redelivery: work.redelivery(),
+            work,
+            context,
+            sensitive_inputs,
+            terms,
+        })
+    }
+
+    async fn work(&self, workflow: &Workflow, node: &Node, install: &Install) -> Result<Task, AppError> {
+        if let Target::Build { component, build } = &node.target {
+            let app = advance::build_app(workflow)
+                .ok_or_else(|| AppError::internal(format!("workflow `{}` builds no app", workflow.id)))?;
+            let record = self.build(app, build).await?;
+            let work = BuildArtifact {
+                build: build.clone(),
+                component: component.clone(),
+                package: record.package,
+                source: record.source,
+                recipe: self.recipe(workflow, app, component).await?,
+                repository: self.repository.clone(),
+            };
+            let (work, context) = (Work::Build(work), json!({ "nuon": {} }));
+            return Ok(Task { work, context, sensitive_inputs: Vec::new(), terms: None });
+        }
+        let app = install.app().ok_or_else(|| AppError::internal(format!("install `{}` runs no app", install.id)))?;
+        let version = self.versions.load(app, workflow.version.as_ref()).await?.document;
+        let work = match &node.target {
+            Target::Component { component, build, .. } => {
+                let record = self.build(app, build).await?;
+                let BuildState::Built { artifact, .. } = record.state else {
+                    return Err(AppError::internal(format!("build `{build}` has no artifact")));
+                };
+                component_work(&version, component, artifact)?
+            }
+            Target::Action { action } => {
+                let found = version
+                    .action(action)
+                    .ok_or_else(|| AppError::internal(format!("version has no action `{action}`")))?;
+                Work::Action(RunAction {
+                    action: action.clone(),
+                    steps: found.steps.clone(),
+                    env_vars: found.env_vars.clone(),
+                    idempotent: found.idempotent,
+                })
+            }
+            Target::Preflight => Work::Preflight(self.preflight(workflow, app, &version).await?),
+            // INVARIANT: handled above.
+            Target::Build { build, .. } => {
+                return Err(AppError::internal(format!("build `{build}` in a deploy")));
+            }
+        };
+        let inputs = resolve_inputs(&version, &known_inputs(&version, &install.inputs), &install.answers)?;
+        let deployed = self.deployed(install).await?;
+        let context = nuon_tree::tree(&self.tenant, install, &version, &inputs, &deployed);
+        let terms = terms::for_order(&*self.store, install, &version).await?;
+        let sensitive_inputs = sensitive_inputs(&version);
+        Ok(Task { work, context, sensitive_inputs, terms: Some(Box::new(terms)) })
+    }
+
+    /// Returns what the runner has to look at before the workflow's other nodes.
+    async fn preflight(
+        &self,
+        workflow: &Workflow,
+        app: &AppName,
+        version: &AppVersion,
+    ) -> Result<CheckInstall, AppError> {
+        let mut artifacts = BTreeMap::new();
+        for node in &workflow.nodes {
+            if let Target::Component { component, build, .. } = &node.target
+                && let BuildState::Built { artifact, .. } = self.build(app, build).await?.state
+            {
+                artifacts.insert(component.clone(), artifact.blob_bytes());
+            }
+        }
+        Ok(preflight::needs(version, workflow, &artifacts))
+    }
+
+    async fn build(&self, app: &AppName, build: &BuildId) -> Result<Build, AppError> {
+        let record: Option<Stored<Build>> = load(&*self.store, &build_key(app, build)).await?;
+        Ok(record.ok_or_else(|| AppError::internal(format!("build `{build}` does not exist")))?.value)
+    }
+
+    /// Returns what the workflow's app version says of a build beside its source.
+    async fn recipe(
+        &self,
+        workflow: &Workflow,
+        app: &AppName,
+        component: &ComponentName,
+    ) -> Result<Option<Recipe>, AppError> {
+        let freehold_domain::workflow::Request::Build { version: Some(version), .. } = &workflow.request else {
+            return Ok(None);
+        };
+        let document = self.versions.load(app, Some(version)).await?.document;
+        let found = document
+            .component(component)
+            .ok_or_else(|| AppError::internal(format!("version has no component `{component}`")))?;
+        let packed = found.spec.recipe().map(Recipe::packed).transpose();
+        packed.map_err(|error| AppError::internal(format!("could not pack a manifest: {error}")))
+    }
+
+    async fn deployed(&self, install: &Install) -> Result<BTreeMap<ComponentName, Deployed>, AppError> {
+        let records: Vec<DeployedRecord> = load_all(&*self.store, &install_pk(&install.id), "component#").await?;
+        Ok(records.into_iter().map(|record| (record.deployed.component.clone(), record.deployed)).collect())
+    }
+}
+
+/// What an order asks for, and what it is rendered over.
+struct Task {
+    work: Work,
+    context: serde_json::Value,
+    sensitive_inputs: Vec<Input>,
+    terms: Option<Box<OrderTerms>>,
+}
+
+/// Returns the sensitive inputs as the runner needs them: orders are small.
+fn sensitive_inputs(version: &AppVersion) -> Vec<Input> {
+    let sensitive = version.inputs.iter().filter(|input| input.sensitive);
+    sensitive
+        .map(|input| Input {
+            display_name: String::new(),
+            description: String::new(),
+            group: String::new(),
+            ..input.clone()
+        })
+        .collect()
+}
+
+fn component_work(version: &AppVersion, name: &ComponentName, artifact: Artifact) -> Result<Work, AppError> {
+    let component =
+        version.component(name).ok_or_else(|| AppError::internal(format!("version has no component `{name}`")))?;
+    let component_name = name.clone();
+    Ok(match component.spec.clone() {
+        ComponentSpec::ContainerImage { .. } | ComponentSpec::DockerBuild { .. } => {
+            Work::ContainerImage(SyncImage { component: component_name, artifact })
+        }
+        ComponentSpec::TerraformModule { terraform_version, vars, env_vars, var_files } => {
+            Work::TerraformModule(ApplyTerraform {
+                component: component_name,
+                artifact,
+                terraform_version,
+                vars,
+                env_vars,
+                var_files,
+            })
+        }
+        ComponentSpec::CloudformationStack { stack_name, parameters, capabilities } => {
+            Work::CloudformationStack(DeployStack {
+                component: component_name,
+                artifact,
+                stack_name,
+                parameters,
+                capabilities,
+            })
+        }
+        ComponentSpec::HelmChart { .. }
+        | ComponentSpec::KubernetesManifest { .. }
+        | ComponentSpec::Job { .. }
+        | ComponentSpec::Pulumi { .. } => {
+            // INVARIANT: a version with such a component is never planned.
+            return Err(AppError::internal(format!("component `{name}` cannot be deployed here yet")));
+        }
+    })
+}
+
+fn queue_url(install: &Install) -> Result<&str, AppError> {
+    install.orders_queue_url.as_deref().ok_or_else(|| {
+        let message = format!("orders queue of install `{}` is not made yet; try again", install.id);
+        AppError::new(crate::Kind::Transient, message)
+    })
+}

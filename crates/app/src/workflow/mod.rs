@@ -1,0 +1,11 @@
+//! Workflows and their jobs, from the start of one to its end.
+
+pub mod accept_report;
+pub mod advance;
+pub mod build_components;
+pub mod cancel;
+pub mod dispatch_job;
+pub mod finish_workflow;
+pub mod plan_workflow;
+pub mod start_workflow;
+pub mod sweep;

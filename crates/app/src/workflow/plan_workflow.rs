@@ -1,0 +1,233 @@
+//! The phases of a state machine that plan: wait for the runner, plan the graph, start it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use freehold_domain::build::Build;
+use freehold_domain::inputs::{known_inputs, resolve_inputs};
+use freehold_domain::install::{Install, InstallError};
+use freehold_domain::plan::{
+    DeployInput, DeployScope, Deployed, action_nodes, build_nodes, check_deployable, deploy_nodes,
+};
+use freehold_domain::workflow::{Advance, Node, Request, Workflow, WorkflowKind, WorkflowState};
+use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::{BuildId, ComponentName, Digest, WorkflowId};
+use futures_util::future::try_join_all;
+use serde::Serialize;
+
+use crate::AppError;
+use crate::app_version::create_release;
+use crate::app_version::versions::{Version, Versions};
+use crate::contract::sign_contract::sealed;
+use crate::messages::DispatchMessage;
+use crate::ports::{Clock, Committed, Expect, Outbox, Store};
+use crate::table::{self, DeployedRecord, Phase, Stored, TaskToken, install_pk, load_all, put};
+use crate::workflow::advance;
+
+/// What planning needs.
+#[derive(Clone)]
+pub struct PlanWorkflow {
+    pub store: Arc<dyn Store>,
+    pub versions: Versions,
+    pub outbox: Arc<dyn Outbox>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The one word that a state machine's `Choice` reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Next {
+    /// There is something to run.
+    Run,
+    /// There is nothing to run; finish.
+    Finish,
+}
+
+impl PlanWorkflow {
+    /// Keeps the token of a state that waits for the install's runner. `accept-report` resumes it with the runner's
+    /// hello, `sweep` when the runner was there before.
+    ///
+    /// # Errors
+    /// NotFound, or the store's.
+    pub async fn await_runner(&self, id: &WorkflowId, token: String) -> Result<(), AppError> {
+        self.keep_token(id, Phase::AwaitRunner, token).await
+    }
+
+    /// Plans the workflow's graph and stores it.
+    ///
+    /// # Errors
+    /// Invalid or NotFound when the request cannot be planned, or the store's.
+    pub async fn plan(&self, id: &WorkflowId) -> Result<Next, AppError> {
+        let stored = table::workflow(&*self.store, id).await?;
+        let workflow = &stored.value;
+        match &workflow.state {
+            WorkflowState::Pending => {}
+            WorkflowState::Running { .. } => return Ok(Next::Run),
+            WorkflowState::Succeeded { .. } | WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. } => {
+                return Ok(Next::Finish);
+            }
+        }
+        if workflow.cancel_requested.is_some() {
+            return Ok(Next::Finish);
+        }
+        let install = table::install(&*self.store, &workflow.install).await?.value;
+        let (version, nodes) = self.nodes(workflow, &install).await?;
+        let next = if nodes.is_empty() { Next::Finish } else { Next::Run };
+        let mut planned = workflow.clone();
+        planned.version = version;
+        planned.nodes = nodes;
+        match self.store.commit(vec![put(&planned, Expect::Rev(stored.rev))?]).await? {
+            Committed::Done => {}
+            Committed::Conflict(_) => return Err(changed(id)),
+        }
+        // What is deployed has its contract signed, even if nothing of it had to be built.
+        if let (Request::Deploy { .. }, Some(version), Some(app)) = (&planned.request, &planned.version, install.app())
+            && sealed(&*self.store, app, version).await?.is_none()
+        {
+            let message = DispatchMessage::Contract { app: app.clone(), version: version.clone() };
+            self.outbox.dispatch(&[message]).await?;
+        }
+        Ok(next)
+    }
+
+    /// Keeps the token of the state that waits for the graph, starts the graph and dispatches its first jobs.
+    ///
+    /// # Errors
+    /// Conflict without a runner, or the store's and the queue's.
+    pub async fn run(&self, id: &WorkflowId, token: String) -> Result<(), AppError> {
+        // The token first: a job that ends at once must find it.
+        self.keep_token(id, Phase::Run, token).await?;
+        let stored = table::workflow(&*self.store, id).await?;
+        let workflow = match &stored.value.state {
+            WorkflowState::Pending => self.start(&stored).await?,
+            WorkflowState::Running { .. } => stored.value,
+            WorkflowState::Succeeded { .. } | WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. } => {
+                return Ok(());
+            }
+        };
+        let jobs: Vec<_> = workflow.active_jobs().cloned().collect();
+        advance::dispatch(&*self.outbox, &jobs).await
+    }
+
+    async fn start(&self, stored: &Stored<Workflow>) -> Result<Workflow, AppError> {
+        let workflow = &stored.value;
+        let install = table::install(&*self.store, &workflow.install).await?.value;
+        let runner = install.runner.as_ref().ok_or_else(|| InstallError::NoRunner(install.id.clone()))?;
+        let started = workflow.start(workflow.nodes.clone(), runner.slots, self.clock.now())?;
+        let Advance { workflow, jobs, .. } = started;
+        let mut writes = vec![put(&workflow, Expect::Rev(stored.rev))?];
+        for job in &jobs {
+            writes.push(put(job, Expect::Absent)?);
+        }
+        match self.store.commit(writes).await? {
+            Committed::Done => Ok(workflow),
+            Committed::Conflict(_) => Err(changed(&workflow.id)),
+        }
+    }
+
+    async fn keep_token(&self, id: &WorkflowId, phase: Phase, token: String) -> Result<(), AppError> {
+        let record = TaskToken { workflow: id.clone(), phase, token };
+        let _ = self.store.commit(vec![put(&record, Expect::Any)?]).await?;
+        Ok(())
+    }
+
+    async fn nodes(&self, workflow: &Workflow, install: &Install) -> Result<(Option<Digest>, Vec<Node>), AppError> {
+        match &workflow.request {
+            Request::Build { builds, .. } => Ok((None, build_nodes(builds, workflow.serial))),
+            Request::Action { action, role } => {
+                let record = self.version_of(install, None).await?;
+                let nodes = action_nodes(&record.document, action, role.as_deref(), workflow.serial)?;
+                Ok((Some(record.version), nodes))
+            }
+            Request::Deploy { version, only, all, release, role } => {
+                let record = self.version_of(install, version.as_ref()).await?;
+                check_deployable(&record.document)?;
+                let builds = builds_of(&*self.store, &record.document).await?;
+                if let Some(name) = release {
+                    let release = create_release::release(&*self.store, &record.document.app, name).await?;
+                    create_release::check_builds(&release, &builds)?;
+                }
+                let inputs = resolve_inputs(
+                    &record.document,
+                    &known_inputs(&record.document, &install.inputs),
+                    &install.answers,
+                )?;
+                let deployed = self.deployed(install).await?;
+                let scope = DeployScope {
+                    only: only.clone(),
+                    all: *all,
+                    provision: workflow.kind == WorkflowKind::ProvisionInstall,
+                    first: deployed.is_empty(),
+                    role: role.clone(),
+                };
+                let input = DeployInput {
+                    version: &record.document,
+                    builds: &builds,
+                    inputs: &inputs,
+                    deployed: &deployed,
+                    serial: workflow.serial,
+                };
+                Ok((Some(record.version), deploy_nodes(input, &scope)?))
+            }
+        }
+    }
+
+    async fn version_of(&self, install: &Install, version: Option<&Digest>) -> Result<Version, AppError> {
+        let app = install.app().ok_or_else(|| AppError::invalid(format!("install `{}` runs no app", install.id)))?;
+        self.versions.load(app, version).await
+    }
+
+    async fn deployed(&self, install: &Install) -> Result<BTreeMap<ComponentName, Deployed>, AppError> {
+        let records: Vec<DeployedRecord> = load_all(&*self.store, &install_pk(&install.id), "component#").await?;
+        Ok(records.into_iter().map(|record| (record.deployed.component.clone(), record.deployed)).collect())
+    }
+}
+
+/// How many rows are asked for at once.
+const AT_ONCE: usize = 16;
+
+/// Where a component's build is kept, and the build, if there is one.
+#[derive(Debug)]
+pub struct SourceBuild {
+    pub component: ComponentName,
+    pub id: BuildId,
+    pub source_digest: Digest,
+    pub known: Option<Stored<Build>>,
+}
+
+/// Returns the build of each component of `version` that has something to build.
+///
+/// # Errors
+/// The store's, or Internal when a source cannot be written as JSON.
+pub async fn source_builds(store: &dyn Store, version: &AppVersion) -> Result<Vec<SourceBuild>, AppError> {
+    let mut wanted = Vec::new();
+    for component in &version.components {
+        if let Some(source_digest) = component.source_digest()? {
+            let id = BuildId::derive(&version.app, &source_digest, &component.name);
+            wanted.push((component.name.clone(), id, source_digest));
+        }
+    }
+    let mut builds = Vec::with_capacity(wanted.len());
+    for some in wanted.chunks(AT_ONCE) {
+        let found = try_join_all(some.iter().map(async |(component, id, source_digest)| {
+            let known = table::load(store, &table::build_key(&version.app, id)).await?;
+            let (component, id, source_digest) = (component.clone(), id.clone(), source_digest.clone());
+            Ok::<_, AppError>(SourceBuild { component, id, source_digest, known })
+        }));
+        builds.extend(found.await?);
+    }
+    Ok(builds)
+}
+
+/// Returns the build of each component of `version` that has one.
+///
+/// # Errors
+/// As [`source_builds`].
+pub async fn builds_of(store: &dyn Store, version: &AppVersion) -> Result<BTreeMap<ComponentName, Build>, AppError> {
+    let builds = source_builds(store, version).await?;
+    Ok(builds.into_iter().filter_map(|build| Some((build.component, build.known?.value))).collect())
+}
+
+fn changed(id: &WorkflowId) -> AppError {
+    AppError::new(crate::Kind::Transient, format!("workflow `{id}` is being changed by others; try again"))
+}

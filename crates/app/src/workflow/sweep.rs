@@ -1,0 +1,202 @@
+//! Picks up what fell between two steps: sends again, expires, resumes, and tells what is stuck.
+
+use std::sync::Arc;
+
+use freehold_domain::job::{Job, JobEvent, JobState};
+use freehold_domain::workflow::{NodeState, Workflow, WorkflowState};
+use freehold_protocol::limits::MAX_JOB_SECS;
+use freehold_protocol::{JobId, Timestamp};
+use serde_json::json;
+
+use crate::AppError;
+use crate::messages::DispatchMessage;
+use crate::ports::{Callbacks, Clock, Machines, Outbox, Store, Write};
+use crate::table::{self, OpenWorkflow, Phase, Stored, TaskToken, load, load_all, open_key, token_key};
+use crate::workflow::accept_report::resume_run;
+use crate::workflow::advance::{self, Advanced};
+use crate::workflow::finish_workflow::FinishWorkflow;
+
+/// An unclaimed order is sent again when it is this old: inside SQS's five minutes of deduplication, so that a second
+/// one only exists when the first was lost.
+const RESEND_FROM_SECS: u64 = 90;
+const RESEND_UNTIL_SECS: u64 = 270;
+/// A settled workflow whose machine has not finished it for so long is finished here.
+const SETTLED_SECS: u64 = 600;
+/// No run phase lasts longer than the longest job and its wait, several times over.
+const OUTLIVED_SECS: u64 = 4 * MAX_JOB_SECS as u64;
+/// A pending workflow that old should have been planned, unless it waits for its runner.
+const STUCK_SECS: u64 = 600;
+
+/// What sweeping needs.
+#[derive(Clone)]
+pub struct Sweep {
+    pub store: Arc<dyn Store>,
+    pub outbox: Arc<dyn Outbox>,
+    pub callbacks: Arc<dyn Callbacks>,
+    pub machines: Arc<dyn Machines>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// What a sweep found and did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    pub open: u32,
+    pub resent: u32,
+    pub lost: u32,
+    pub stuck: u32,
+    /// Workflows that could not be looked at; the next sweep tries again.
+    pub failed: u32,
+}
+
+impl Sweep {
+    /// Looks at every workflow that has not ended. One that cannot be handled does not keep the others waiting.
+    ///
+    /// # Errors
+    /// The store's, when the list itself cannot be read.
+    pub async fn sweep(&self) -> Result<Swept, AppError> {
+        let open: Vec<OpenWorkflow> = load_all(&*self.store, "open", "").await?;
+        let mut swept = Swept { open: u32::try_from(open.len()).unwrap_or(u32::MAX), ..Swept::default() };
+        for entry in open {
+            if let Err(error) = self.look_at(&entry, &mut swept).await {
+                tracing::warn!(workflow.id = %entry.workflow, "Could not sweep `{}`: {error}", entry.workflow);
+                swept.failed += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    async fn look_at(&self, entry: &OpenWorkflow, swept: &mut Swept) -> Result<(), AppError> {
+        let workflow = table::workflow(&*self.store, &entry.workflow).await?.value;
+        match &workflow.state {
+            WorkflowState::Pending => self.pending(&workflow, swept).await,
+            WorkflowState::Running { .. } => self.running(&workflow, swept).await,
+            WorkflowState::Succeeded { .. } | WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. } => {
+                self.ended(&workflow, swept).await
+            }
+        }
+    }
+
+    /// Jobs that were cancelled with their workflow still end, by their runner or by the clock.
+    async fn ended(&self, workflow: &Workflow, swept: &mut Swept) -> Result<(), AppError> {
+        let mut waits = false;
+        for id in workflow.active_jobs() {
+            let job = table::job(&*self.store, id).await?.value;
+            waits |= self.active_job(id, &job, self.clock.now(), swept).await?;
+        }
+        if !waits {
+            let _ = self.store.commit(vec![Write::Delete { key: open_key(&workflow.id) }]).await?;
+        }
+        Ok(())
+    }
+
+    async fn pending(&self, workflow: &Workflow, swept: &mut Swept) -> Result<(), AppError> {
+        let now = self.clock.now();
+        let age = now.since(workflow.created_at) / 1000;
+        let install = table::install(&*self.store, &workflow.install).await?.value;
+        let waiting: Option<Stored<TaskToken>> =
+            load(&*self.store, &token_key(&workflow.id, Phase::AwaitRunner)).await?;
+        match waiting {
+            Some(token) if install.runner.is_some() || workflow.cancel_requested.is_some() => {
+                self.callbacks.succeed(&token.value.token, &json!({ "result": "announced" })).await?;
+            }
+            Some(_) => return Ok(()),
+            // The execution may never have been started: the function died after the commit.
+            None if age >= 60 => self.machines.start(workflow.kind, &workflow.id, &workflow.install).await?,
+            None => {}
+        }
+        let Some(runner) = &install.runner else { return Ok(()) };
+        let ready = now.since(workflow.created_at.max(runner.since)) / 1000;
+        if ready > STUCK_SECS {
+            self.stuck(workflow, swept);
+        }
+        if ready > OUTLIVED_SECS {
+            self.finisher().finish(&workflow.id, Some("the workflow outlived its deadline")).await?;
+        }
+        Ok(())
+    }
+
+    async fn running(&self, workflow: &Workflow, swept: &mut Swept) -> Result<(), AppError> {
+        let now = self.clock.now();
+        let mut alive = false;
+        let mut last_end = workflow.created_at;
+        for node in &workflow.nodes {
+            let id = match &node.state {
+                NodeState::Active { job } | NodeState::Succeeded { job } | NodeState::Failed { job, .. } => job,
+                NodeState::Waiting | NodeState::Skipped { .. } => continue,
+            };
+            let job = table::job(&*self.store, id).await?.value;
+            if let NodeState::Active { .. } = node.state {
+                let waits = self.active_job(id, &job, now, swept).await?;
+                alive |= waits;
+                if !waits {
+                    last_end = now;
+                }
+            } else if let Some(at) = job.history.last().map(|record| record.at) {
+                last_end = last_end.max(at);
+            }
+        }
+        let settled = table::workflow(&*self.store, &workflow.id).await?.value;
+        if settled.is_settled() {
+            resume_run(&*self.store, &*self.callbacks, &settled).await?;
+            if now.since(last_end) / 1000 > SETTLED_SECS {
+                self.stuck(workflow, swept);
+                self.finisher().finish(&workflow.id, None).await?;
+            }
+            return Ok(());
+        }
+        if now.since(workflow.created_at) / 1000 > OUTLIVED_SECS {
+            self.stuck(workflow, swept);
+            self.finisher().finish(&workflow.id, Some("the workflow outlived its deadline")).await?;
+            return Ok(());
+        }
+        if alive {
+            self.heartbeat(workflow).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends an order again, or ends a job that outlived its order; true while the job may still end by itself.
+    async fn active_job(&self, id: &JobId, job: &Job, now: Timestamp, swept: &mut Swept) -> Result<bool, AppError> {
+        advance::dispatch_cancel(&*self.outbox, job).await?;
+        if let JobState::Queued { dispatch } = &job.state {
+            let since = job.history.last().map_or(job.created_at, |record| record.at);
+            let age = now.since(since) / 1000;
+            if (RESEND_FROM_SECS..RESEND_UNTIL_SECS).contains(&age) {
+                swept.resent += 1;
+                self.outbox
+                    .dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch, resend: true }])
+                    .await?;
+            }
+        }
+        match advance::job_event(&*self.store, id, &JobEvent::Expire, None, now).await? {
+            Advanced::NotYet(_) => Ok(true),
+            Advanced::Now { started, changed, .. } => {
+                swept.lost += u32::from(changed);
+                advance::dispatch(&*self.outbox, &started).await?;
+                Ok(false)
+            }
+            Advanced::Rejected(..) => Ok(false),
+        }
+    }
+
+    async fn heartbeat(&self, workflow: &Workflow) -> Result<(), AppError> {
+        let token: Option<Stored<TaskToken>> = load(&*self.store, &token_key(&workflow.id, Phase::Run)).await?;
+        if let Some(token) = token {
+            self.callbacks.heartbeat(&token.value.token).await?;
+        }
+        Ok(())
+    }
+
+    fn stuck(&self, workflow: &Workflow, swept: &mut Swept) {
+        swept.stuck += 1;
+        tracing::error!(workflow.id = %workflow.id, "Workflow `{}` is stuck", workflow.id);
+    }
+
+    fn finisher(&self) -> FinishWorkflow {
+        FinishWorkflow {
+            store: Arc::clone(&self.store),
+            outbox: Arc::clone(&self.outbox),
+            clock: Arc::clone(&self.clock),
+        }
+    }
+}

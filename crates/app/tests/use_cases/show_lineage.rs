@@ -1,0 +1,200 @@
+//! Lineage: whatever was built and deployed is proven by what was kept, whatever happened on the way.
+
+use freehold_app::Kind;
+use freehold_app::artifact::evidence;
+use freehold_app::ports::{Store as _, Write};
+use freehold_app::read;
+use freehold_protocol::api::EnrolBuildRunnerRequest;
+use freehold_protocol::lineage::{Lineage, LinkName, Used};
+use freehold_protocol::report::Outcome;
+use freehold_protocol::{Digest, EnvelopeError};
+
+use crate::support::runner::{Behaviour, Runner};
+use crate::support::walk::Rng;
+use crate::support::{World, app, globex, with_input};
+
+/// Returns the digest that `globex` has of a component.
+async fn digest_of(world: &World, component: &str) -> Digest {
+    let install = read::install(&world.versions(), &globex()).await.unwrap();
+    install.components.into_iter().find(|one| one.component.as_str() == component).unwrap().artifact
+}
+
+async fn lineage_of(world: &World, component: &str) -> Lineage {
+    let page = world.show_lineage().show(&digest_of(world, component).await, None).await.unwrap();
+    assert_eq!(page.next, None);
+    page.lineage
+}
+
+fn broken(world: &World, lineage: &Lineage) -> Vec<String> {
+    let links = lineage.verify(&world.keys.public());
+    assert!(links.len() > 6, "{links:?}");
+    let broken = links.into_iter().filter_map(|link| Some(format!("{}: {}", link.name.as_str(), link.finding.err()?)));
+    broken.collect()
+}
+
+#[tokio::test]
+async fn every_deployed_component_is_proven_from_its_source_to_its_runner() {
+    let world = World::with_install().await;
+
+    for component in ["info", "settings", "storage"] {
+        let lineage = lineage_of(&world, component).await;
+
+        assert_eq!(broken(&world, &lineage), [""; 0], "{component}");
+        assert_eq!((lineage.builds.len(), lineage.uses.len()), (1, 1));
+        assert_eq!(lineage.uses[0].account.as_str(), "222222222222");
+    }
+}
+
+#[tokio::test]
+async fn each_deploy_of_the_same_artifact_is_a_use_of_its_own() {
+    let mut world = World::with_install().await;
+    world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.settle().await;
+
+    let lineage = lineage_of(&world, "storage").await;
+
+    assert_eq!(lineage.uses.len(), 2);
+    assert_eq!(broken(&world, &lineage), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_job_that_failed_is_no_use() {
+    let mut world = World::with_install().await;
+    let outcome = Outcome::Failed { reason: "no".into(), partial: true };
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Ends(outcome));
+    world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(lineage_of(&world, "storage").await.uses.len(), 1);
+}
+
+#[tokio::test]
+async fn what_happened_under_a_runner_that_was_replaced_stays_proven() {
+    let mut world = World::with_install().await;
+    let mut next = Runner::new(&world.tenant, "globex", world.runners["globex"].queue.clone(), 21);
+    next.seen = world.runners["globex"].seen;
+    world.runners.insert("globex".into(), next);
+    // The build runner is registered anew, under another enrolment key.
+    let enrolment_key = Runner::enrolment(&world.tenant, "other");
+    world.build_components().enrol(&EnrolBuildRunnerRequest { enrolment_key }).await.unwrap();
+    world.hello("globex");
+    world.settle().await;
+    world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.settle().await;
+
+    let lineage = lineage_of(&world, "storage").await;
+
+    let runners: std::collections::BTreeSet<_> = lineage.uses.iter().map(|used| used.proof.runner.clone()).collect();
+    assert_eq!((lineage.uses.len(), runners.len()), (2, 2));
+    assert_eq!(broken(&world, &lineage), [""; 0]);
+}
+
+#[tokio::test]
+async fn any_order_of_deliveries_leaves_the_same_proof() {
+    for seed in 0..8 {
+        let mut world = World::with_app().await;
+        world.chaos = Some(Rng(seed));
+        world.create().await;
+        world.run().await;
+        world.hello("globex");
+        world.settle().await;
+
+        for component in ["info", "settings", "storage"] {
+            assert_eq!(broken(&world, &lineage_of(&world, component).await), [""; 0], "{seed} {component}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_order_that_is_sent_again_is_the_one_that_was_kept() {
+    let mut world = World::with_install().await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Ignores);
+    world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.run().await;
+    let sent = |world: &World| world.memory.orders.lock().unwrap().last().unwrap().3.clone();
+    let first = sent(&world);
+    let order: freehold_protocol::order::Order =
+        freehold_protocol::Envelope::parse(first.as_bytes()).unwrap().peek().unwrap();
+    world.forget_orders();
+    world.memory.advance_secs(100);
+
+    let message = freehold_app::messages::DispatchMessage::Order { job: order.job.clone(), dispatch: 1, resend: false };
+    // Another function, with another certificate.
+    let world = world.copy();
+    world.dispatch_job().perform(&message).await.unwrap();
+
+    assert_eq!(sent(&world), first);
+}
+
+#[tokio::test]
+async fn evidence_that_is_gone_is_a_gap_that_is_named() {
+    let world = World::with_install().await;
+    let whole = lineage_of(&world, "storage").await;
+    let Used { proof, .. } = &whole.uses[0];
+    let keys = [
+        (evidence::order_key(&proof.job, 1), LinkName::Order),
+        (evidence::hello_key(&globex(), &proof.runner), LinkName::RunnerKey),
+    ];
+
+    for (key, name) in keys {
+        let world = world.copy();
+        let _ = world.memory.commit(vec![Write::Delete { key }]).await.unwrap();
+
+        let found = broken(&world, &lineage_of(&world, "storage").await);
+
+        assert!(found[0].starts_with(name.as_str()) && found[0].ends_with("missing"), "{found:?}");
+    }
+}
+
+#[tokio::test]
+async fn another_tenants_key_proves_nothing() {
+    let world = World::with_install().await;
+    let lineage = lineage_of(&world, "storage").await;
+    let other = World::with_app().await.runners["build"].key.verifying_key().into();
+
+    let links = lineage.verify(&other);
+
+    let first = links.iter().find(|link| link.finding.is_err()).unwrap();
+    assert_eq!(first.name, LinkName::RootKey);
+    let statement = links.iter().find(|link| link.name == LinkName::Statement).unwrap();
+    assert!(
+        statement
+            .finding
+            .as_ref()
+            .unwrap_err()
+            .to_string()
+            .contains(&EnvelopeError::Unsigned(freehold_protocol::envelope::PublicKey::key_id(&other)).to_string())
+    );
+}
+
+#[tokio::test]
+async fn many_uses_come_in_pages() {
+    let mut world = World::with_install().await;
+    for round in 0..60 {
+        world.deploy(&with_input("days", round + 10), &format!("deploy-{round}")).await.unwrap();
+        world.settle().await;
+    }
+    let digest = digest_of(&world, "storage").await;
+
+    let first = world.show_lineage().show(&digest, None).await.unwrap();
+    let second = world.show_lineage().show(&digest, first.next.as_deref()).await.unwrap();
+
+    assert_eq!((first.lineage.uses.len(), second.lineage.uses.len(), second.next), (50, 11, None));
+    let mut all = first.lineage;
+    all.uses.extend(second.lineage.uses);
+    assert_eq!(broken(&world, &all), [""; 0]);
+}
+
+#[tokio::test]
+async fn an_artifact_that_nobody_made_is_not_found() {
+    let world = World::with_app().await;
+
+    let error = world.show_lineage().show(&Digest::of(b"nothing"), None).await.unwrap_err();
+
+    assert_eq!(error.kind, Kind::NotFound);
+    // One that was built and went nowhere has a lineage all the same.
+    let digest = world.build("build-2").await.builds[0].artifact.clone().unwrap();
+    let lineage = world.show_lineage().show(&digest, None).await.unwrap().lineage;
+    assert_eq!((lineage.uses.len(), broken(&world, &lineage)), (0, Vec::new()));
+    assert_eq!(lineage.builds[0].source, app::document().components[0].source);
+}

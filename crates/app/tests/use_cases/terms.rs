@@ -1,0 +1,235 @@
+//! Contracts: signed when a version is built, held against what a customer agreed to, and told in orders.
+
+use freehold_app::Kind;
+use freehold_app::contract::sign_contract::contract_key;
+use freehold_app::contract::terms;
+use freehold_app::messages::DispatchMessage;
+use freehold_app::ports::{Expect, Store as _, Write};
+use freehold_app::table;
+use freehold_contract::compare_terms;
+use freehold_domain::install::Install;
+use freehold_protocol::api::{ContractView, DeployComponentsRequest};
+use freehold_protocol::app_version::{AppVersion, RolePolicy};
+use freehold_protocol::contract::{OrderTerms, SignedContract};
+use freehold_protocol::order::Order;
+use freehold_protocol::{Digest, Envelope};
+
+use crate::support::walk::At;
+use crate::support::{World, app, globex, with_input};
+
+async fn shown(world: &World, version: &AppVersion) -> ContractView {
+    terms::show(&world.versions(), &version.app, &version.digest().unwrap()).await.unwrap()
+}
+
+/// Returns the demo app with one managed policy more.
+fn wider() -> AppVersion {
+    let mut version = app::document();
+    version.roles[0].policies.push(RolePolicy::Managed("ReadOnlyAccess".into()));
+    version
+}
+
+/// Returns the demo app without its inline policy.
+fn narrower() -> AppVersion {
+    let mut version = app::document();
+    version.roles[0].policies.truncate(1);
+    version
+}
+
+fn digest(version: &AppVersion) -> Digest {
+    terms::digest(version).unwrap()
+}
+
+/// Returns a world whose customer agreed to what the demo app may do, and `version` is the latest.
+async fn agreed_then(version: &AppVersion) -> World {
+    let mut world = World::with_install().await;
+    world.runner("globex").accepted_contract = Some(digest(&app::document()));
+    world.hello("globex");
+    world.settle().await;
+    world.sync(version).await;
+    world.build("build-2").await;
+    world.settle().await;
+    world
+}
+
+async fn install(world: &World) -> Install {
+    table::install(&*world.memory, &globex()).await.unwrap().value
+}
+
+/// Returns what the order that was sent last says of its terms.
+fn ordered(world: &World) -> OrderTerms {
+    let orders = world.memory.orders.lock().unwrap();
+    let order = orders.iter().rev().find_map(|sent| Envelope::parse(sent.3.as_bytes()).ok()?.peek::<Order>().ok());
+    *order.unwrap().terms.unwrap()
+}
+
+#[tokio::test]
+async fn a_built_version_has_a_contract_that_the_tenants_key_signed() {
+    let world = World::with_app().await;
+
+    let view = shown(&world, &app::document()).await;
+
+    let signed = SignedContract::open(view.signed.as_ref().unwrap(), &world.keys.public()).unwrap();
+    assert_eq!((&signed.contract, &signed.tenant), (&view.contract, &world.tenant));
+    assert_eq!(view.contract.artifacts.len(), 3);
+    assert_eq!(view.terms, digest(&app::document()));
+    assert_eq!(view.hosts["registry.terraform.io"].iter().collect::<Vec<_>>(), ["component `storage` providers"]);
+}
+
+#[tokio::test]
+async fn signing_again_changes_nothing_until_the_contract_says_something_else() {
+    let world = World::with_app().await;
+    let (app, version) = ("demo".parse().unwrap(), app::document().digest().unwrap());
+    let ask = DispatchMessage::Contract { app, version };
+    let before = world.memory.rows();
+
+    world.memory.advance_secs(60);
+    world.dispatch_job().perform(&ask).await.unwrap();
+
+    assert_eq!(world.memory.rows(), before);
+}
+
+#[tokio::test]
+async fn a_version_that_needs_no_build_is_signed_when_it_is_deployed() {
+    let mut world = World::with_install().await;
+    let version = wider();
+    world.sync(&version).await;
+    let before = shown(&world, &version).await.signed;
+
+    world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(before, None);
+    assert!(shown(&world, &version).await.signed.is_some());
+    let key = contract_key(&version.app, &version.digest().unwrap());
+    assert!(world.memory.get(&key).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn what_a_runner_tells_of_consent_is_kept_with_the_install() {
+    let world = agreed_then(&app::document()).await;
+
+    assert_eq!(install(&world).await.accepted_contract, Some(digest(&app::document())));
+}
+
+#[tokio::test]
+async fn the_same_terms_and_narrower_ones_are_deployed_without_a_new_consent() {
+    for version in [app::document(), narrower()] {
+        let mut world = agreed_then(&version).await;
+
+        let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+        world.settle().await;
+
+        assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
+        let terms = ordered(&world);
+        assert_eq!(terms.digest, digest(&version));
+        assert_eq!(terms.change.is_some(), version != app::document(), "what is the same needs no proof");
+    }
+}
+
+#[tokio::test]
+async fn a_deploy_and_an_action_that_the_runner_would_refuse_are_refused_at_once_with_the_difference() {
+    let world = agreed_then(&wider()).await;
+
+    let deploy = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap_err();
+    let action = world.action("check", "run-1").await.unwrap_err();
+
+    for error in [deploy, action] {
+        assert_eq!(error.kind, Kind::Conflict);
+        assert!(
+            error.message.contains(": role `provision` managed policy ReadOnlyAccess; `freehold contract diff globex`"),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_order_takes_both_terms_along_so_that_the_runner_can_decide_itself() {
+    let world = agreed_then(&wider()).await;
+
+    let terms = terms::for_order(&*world.memory, &install(&world).await, &wider()).await.unwrap();
+
+    let change = terms.change.unwrap();
+    let accepted = change.accepted.open(&digest(&app::document())).unwrap();
+    let asked = change.asked.open(&terms.digest).unwrap();
+    assert_eq!(compare_terms(&accepted, &asked).told(), "role `provision` managed policy ReadOnlyAccess");
+}
+
+#[tokio::test]
+async fn an_order_that_is_too_long_with_both_terms_goes_without_and_the_runner_says_so() {
+    let mut world = agreed_then(&narrower()).await;
+    world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.walk().await;
+    let ask =
+        world.memory.take_dispatched().into_iter().find(|one| matches!(one, DispatchMessage::Order { .. })).unwrap();
+    let (mut with, mut without) = (0, 0);
+
+    for length in (94 * 1024..103 * 1024).step_by(128) {
+        let world = world.copy();
+        let stored = table::install(&*world.memory, &globex()).await.unwrap();
+        let mut install = stored.value;
+        install.inputs.insert("greeting".into(), "x".repeat(length).into());
+        let _ = world.memory.commit(vec![table::put(&install, Expect::Rev(stored.rev)).unwrap()]).await.unwrap();
+        if world.dispatch_job().perform(&ask).await.is_ok() {
+            let sent = ordered(&world);
+            assert_eq!(sent.digest, digest(&narrower()));
+            if sent.change.is_some() { with += 1 } else { without += 1 }
+        }
+    }
+
+    assert!(with > 0 && without > 0, "{with} {without}");
+}
+
+#[tokio::test]
+async fn terms_that_nobody_knows_here_are_said_and_travel_in_no_order() {
+    let mut world = agreed_then(&app::document()).await;
+    world.runner("globex").accepted_contract = Some(Digest::of(b"somebody else's"));
+    world.hello("globex");
+    world.settle().await;
+
+    let error = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap_err();
+    let terms = terms::for_order(&*world.memory, &install(&world).await, &app::document()).await.unwrap();
+
+    assert!(error.message.contains("which are of no version that was synced here"), "{error}");
+    assert_eq!(terms, OrderTerms { digest: digest(&app::document()), change: None });
+}
+
+#[tokio::test]
+async fn terms_of_before_stay_readable_by_their_digest() {
+    let world = agreed_then(&wider()).await;
+
+    let found = terms::terms(&*world.memory, &app::document().app, &digest(&app::document())).await.unwrap();
+    let unknown = terms::terms(&*world.memory, &app::document().app, &Digest::of(b"x")).await.unwrap_err();
+
+    assert_eq!(found, freehold_domain::contract::terms(&app::document()));
+    assert_eq!(unknown.kind, Kind::NotFound);
+}
+
+#[tokio::test]
+async fn launching_a_template_is_the_consent_to_what_it_shows() {
+    let mut world = World::with_app().await;
+    world.create().await;
+    world.run().await;
+    // A version of before there were terms.
+    let key = terms::terms_key(&app::document().app, &digest(&app::document()));
+    let gone = Write::Delete { key: key.clone() };
+    let _ = world.memory.commit(vec![gone]).await.unwrap();
+
+    let stack = world.render_stack().render(&globex(), None).await.unwrap();
+
+    let default = format!("\n    Default: {}\n    AllowedPattern: ^sha256:", digest(&app::document()));
+    assert!(stack.template.contains(&default), "{}", stack.template);
+    assert!(world.memory.get(&key).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn what_is_too_large_to_be_signed_is_refused_when_it_is_synced() {
+    let mut version = app::document();
+    let document = format!(r#"{{"Statement": [], "Id": "{}"}}"#, "x".repeat(600 * 1024));
+    version.roles[0].policies.push(RolePolicy::Inline { name: "long".into(), document });
+
+    let error = World::with_app().await.try_sync(&version).await.unwrap_err();
+
+    assert_eq!(error.kind, Kind::Invalid);
+    assert!(error.message.starts_with("what app `demo` asks a customer to agree to has 6"), "{error}");
+    assert!(error.message.ends_with("shorten the policies of its roles"), "{error}");
+}
