@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use freehold_runner::aws;
+use freehold_runner::config::stack::StackSource;
 use freehold_runner::config::{Config, ConfigError, Role};
-use freehold_runner::doctor;
-use freehold_runner::stack::StackSource;
-use freehold_runner::start::{self, Exit};
+use freehold_runner::operate::doctor;
+use freehold_runner::operate::start::{self, Exit};
 use tracing_subscriber::EnvFilter;
 
 /// Does the jobs that a vendor's control plane asks for, inside your own AWS account.

@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 use super::templates::Templates;
 use super::{Done, Failure};
-use crate::credentials_endpoint::CredentialsEndpoint;
-use crate::job::Job;
+use crate::identity::credentials_endpoint::CredentialsEndpoint;
 use crate::sandbox::{self, Ended, Interrupt, Output, Program};
+use crate::work::job::Job;
 
 /// The variable that names the file into which a step writes its outputs, and the name that existing configs use.
 const OUTPUT_VARIABLES: [&str; 2] = ["FREEHOLD_OUTPUTS", "NUON_ACTIONS_OUTPUT_FILEPATH"];

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::sync_artifact::sync_artifact;
 use super::{Done, Failure, until_stopped};
-use crate::job::Job;
+use crate::work::job::Job;
 
 pub(super) async fn run(job: &Job, work: &SyncImage) -> Result<Done, Failure> {
     let repository = until_stopped(job, sync_artifact(job, &work.artifact)).await?;

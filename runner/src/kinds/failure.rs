@@ -5,8 +5,8 @@ use std::error::Error;
 use freehold_oci::RegistryError;
 use freehold_protocol::report::Outcome;
 
-use crate::job::{GrantError, Job, StopReason};
 use crate::sandbox::SandboxError;
+use crate::work::job::{GrantError, Job, StopReason};
 
 /// The longest reason that is reported, in characters.
 const MAX_REASON: usize = 2_000;

@@ -2,13 +2,13 @@
 
 mod action;
 mod archive;
+mod bucket;
 mod build;
 mod cloudformation_stack;
 mod container_image;
 mod failure;
 mod preflight;
 mod provenance;
-mod store;
 mod sync_artifact;
 mod templates;
 mod terraform_module;
@@ -23,7 +23,7 @@ use freehold_protocol::order::{Artifact, Work};
 use freehold_protocol::report::Outcome;
 use serde_json::Value;
 
-use crate::job::Job;
+use crate::work::job::Job;
 pub use build::BUILDERS;
 use failure::Failure;
 
@@ -36,7 +36,7 @@ struct Done {
 
 /// Does the job and returns how it ended. When `job.stop` is given it ends soon, and leaves no process behind.
 ///
-/// A job stopped for [`crate::job::StopReason::LeaseLost`] or `Draining` ends as failed here; the caller knows better
+/// A job stopped for [`crate::work::job::StopReason::LeaseLost`] or `Draining` ends as failed here; the caller knows better
 /// what becomes of it, since another attempt may be on its way.
 pub async fn execute(job: &Job) -> Outcome {
     let ended = match &job.order.work {

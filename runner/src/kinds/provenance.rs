@@ -12,8 +12,8 @@ use freehold_protocol::provenance::{
 use freehold_protocol::{AppName, ComponentName, Digest, Envelope, Timestamp};
 
 use super::Failure;
-use crate::clock;
-use crate::job::Job;
+use crate::wire::clock;
+use crate::work::job::Job;
 
 /// An artifact's provenance that was verified.
 #[derive(Debug, Clone, Copy)]

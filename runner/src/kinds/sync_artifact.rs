@@ -14,8 +14,8 @@ use freehold_protocol::grant::{BlobUrl, GrantAnswer, MAX_ROUNDS, ManifestBytes};
 use freehold_protocol::order::{Artifact, Descriptor};
 
 use super::{Failure, provenance};
-use crate::job::Job;
 use crate::registry::ecr_repository;
+use crate::work::job::Job;
 
 /// Makes the install registry hold `artifact`, and returns its repository. Costs one request when it is there already:
 /// manifests are pushed after what they name, so the top one stands for all. An artifact whose provenance is not the

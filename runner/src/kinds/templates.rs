@@ -7,7 +7,7 @@ use freehold_template::Limits;
 use serde_json::{Value, json};
 
 use super::Failure;
-use crate::job::Job;
+use crate::work::job::Job;
 
 /// The tree of one job; the root holds `nuon`.
 pub(super) struct Templates {

@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use super::environment::{find_program, paths};
 use super::{Group, INSIDE, Program, SandboxError, Started, spawn};
-use crate::job::Job;
+use crate::work::job::Job;
 
 /// Where `bwrap` finds its options.
 const OPTIONS_FD: i32 = 3;

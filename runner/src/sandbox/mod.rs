@@ -22,7 +22,7 @@ pub use environment::{base_environment, find_program};
 pub use output::Output;
 
 use crate::config::SandboxKind;
-use crate::job::{Job, StopReason};
+use crate::work::job::{Job, StopReason};
 
 /// Where a job finds its workspace inside the sandbox.
 const INSIDE: &str = "/workspace";
@@ -211,7 +211,7 @@ async fn stop(child: &mut Child, group: &Group, interrupt: Interrupt, reason: St
     }
 }
 
-/// Returns how long a program has to end by itself, less than [`crate::job::STOP_GRACE`]. Terraform writes its state then;
+/// Returns how long a program has to end by itself, less than [`crate::work::job::STOP_GRACE`]. Terraform writes its state then;
 /// a lost lease leaves little time, as another attempt is about to start.
 const fn grace(reason: StopReason) -> Duration {
     match reason {

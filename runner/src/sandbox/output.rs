@@ -8,8 +8,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Child;
 use tokio::task::JoinHandle;
 
-use crate::job::Job;
-use crate::log::LogStream;
+use crate::record::log::LogStream;
+use crate::work::job::Job;
 
 /// How much of the end of standard error is kept for the sentence that says why a program failed, in bytes.
 const LAST_WORDS: usize = 4 * 1024;

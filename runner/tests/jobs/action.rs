@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use freehold_protocol::order::{ActionStep, RunAction, Work};
 use freehold_protocol::report::Outcome;
-use freehold_runner::job::StopReason;
 use freehold_runner::kinds::execute;
+use freehold_runner::work::job::StopReason;
 use serde_json::json;
 
 use crate::fixture::{Bench, eventually, have, outputs, reason};

@@ -17,9 +17,9 @@ use freehold_protocol::order::{Artifact, BuildArtifact, Package, Recipe, Source,
 use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::Outcome;
 use freehold_runner::aws::sdk_config;
-use freehold_runner::job::{GrantError, Grants, Job};
 use freehold_runner::kinds::execute;
 use freehold_runner::registry::ecr_repository;
+use freehold_runner::work::job::{GrantError, Grants, Job};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::fixture::{ACCOUNT, BUCKET, Bench, NoGrants, REPOSITORY};
@@ -105,7 +105,7 @@ impl Cloud {
     }
 }
 
-/// Answers every request with this status, as storage does to an expired URL, say; returns its address.
+/// SensitiveInputs every request with this status, as storage does to an expired URL, say; returns its address.
 pub(crate) async fn storage_that_says(status: &'static str) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -147,7 +147,7 @@ pub(crate) fn built(outcome: Outcome) -> Artifact {
     }
 }
 
-/// Answers as the control plane does: manifests, and one short-lived URL per blob that was asked for.
+/// SensitiveInputs as the control plane does: manifests, and one short-lived URL per blob that was asked for.
 #[derive(Debug)]
 pub(crate) struct Tenant {
     sdk: SdkConfig,

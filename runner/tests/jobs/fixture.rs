@@ -14,8 +14,8 @@ use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalPara
 use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::{Digest, Envelope, Timestamp};
 use freehold_runner::config::{Config, Enrolment, Role, SandboxKind};
-use freehold_runner::job::{GrantError, Grants, Job, Stop, StopReason};
-use freehold_runner::log::JobLog;
+use freehold_runner::record::log::JobLog;
+use freehold_runner::work::job::{GrantError, Grants, Job, Stop, StopReason};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use freehold_protocol::order::{RunAction, Work};
-use freehold_runner::job::StopReason;
 use freehold_runner::sandbox::{self, Ended, Interrupt, Output, Program};
+use freehold_runner::work::job::StopReason;
 
 use crate::fixture::{Bench, eventually, have, processes};
 

@@ -5,8 +5,8 @@ use std::fs;
 
 use freehold_protocol::order::{ApplyTerraform, Artifact, Package, Work};
 use freehold_protocol::report::Outcome;
-use freehold_runner::job::StopReason;
 use freehold_runner::kinds::execute;
+use freehold_runner::work::job::StopReason;
 use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, built};

@@ -10,9 +10,9 @@ use freehold_protocol::order::{Artifact, Order, Work};
 use freehold_protocol::report::Fence;
 use freehold_protocol::{Digest, Envelope, GrantId, Payload as _, Timestamp};
 use freehold_runner::config::Role;
-use freehold_runner::grants::check;
 use freehold_runner::kinds::granted_manifests;
-use freehold_runner::verify::{Message, Trust};
+use freehold_runner::wire::grants::check;
+use freehold_runner::wire::verify::{Message, Trust};
 use serde_json::{Value, json};
 
 use super::bytes::change;

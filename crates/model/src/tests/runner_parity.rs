@@ -3,7 +3,7 @@
 use freehold_protocol::order::{Mode, Order, Redelivery as RealRedelivery, RunAction, Work};
 use freehold_protocol::report::{self, Outcome as RealOutcome};
 use freehold_protocol::{JobId, Timestamp, WorkflowId};
-use freehold_runner::journal::{Decision as RealDecision, Record, State};
+use freehold_runner::work::journal::{Decision as RealDecision, Record, State};
 use proptest::prelude::*;
 
 use crate::bug::Seed;

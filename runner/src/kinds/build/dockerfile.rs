@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use freehold_protocol::order::{Artifact, BuildArtifact, Recipe};
 
 use super::{Failure, archive, layout, sdk_config, source, until_stopped};
-use crate::job::Job;
 use crate::registry::ecr_repository;
 use crate::sandbox::{self, Ended, Interrupt, Output, Program};
+use crate::work::job::Job;
 
 /// What is looked for, in this order.
 pub const BUILDERS: [&str; 2] = ["buildah", "buildctl"];

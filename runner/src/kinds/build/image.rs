@@ -6,8 +6,8 @@ use freehold_protocol::order::{Artifact, BuildArtifact, Recipe, Signer};
 
 use super::{Facts, Failure, ecr_repository, sdk_config, signature};
 use crate::aws;
-use crate::job::Job;
 use crate::registry::ecr_login;
+use crate::work::job::Job;
 
 /// What a statement calls the key that signed an image; its digest is that of the key's `SubjectPublicKeyInfo`.
 const SIGNER: &str = "urn:freehold:cosign-key";

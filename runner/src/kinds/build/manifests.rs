@@ -12,7 +12,7 @@ use freehold_protocol::order::{
 };
 
 use super::{Failure, archive, push, source, until_stopped};
-use crate::job::Job;
+use crate::work::job::Job;
 
 /// The names of a directory's own description (Kubernetes documentation, "Declarative Management of Kubernetes Objects
 /// Using Kustomize").

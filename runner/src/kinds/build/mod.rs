@@ -21,8 +21,8 @@ pub use dockerfile::BUILDERS;
 
 use super::provenance::Facts;
 use super::{Done, Failure, archive, provenance, sdk_config, until_stopped};
-use crate::job::Job;
 use crate::registry::ecr_repository;
+use crate::work::job::Job;
 
 pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
     let mut facts = Facts::begin();

@@ -12,8 +12,8 @@ use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, Descriptor};
 use serde::Serialize;
 
-use super::super::store::file_digest;
 use super::Failure;
+use crate::kinds::bucket::file_digest;
 
 /// The config of an artifact that needs none.
 const NO_CONFIG: Config = Config { media_type: EMPTY_TYPE, bytes: Bytes::from_static(EMPTY) };

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use freehold_protocol::Digest;
 use freehold_protocol::order::Source;
 
-use super::super::store::Store;
 use super::{Failure, archive, sdk_config, until_stopped};
-use crate::job::Job;
+use crate::kinds::bucket::JobBucket;
 use crate::sandbox::{self, Ended, Interrupt, Output, Program};
+use crate::work::job::Job;
 
 /// The largest packed source, in bytes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
@@ -29,7 +29,7 @@ pub(super) async fn fetch(job: &Job, source: &Source) -> Result<PathBuf, Failure
 }
 
 async fn directory(job: &Job, digest: &Digest) -> Result<PathBuf, Failure> {
-    let store = Store::of(job, &sdk_config(job).await)?;
+    let store = JobBucket::of(job, &sdk_config(job).await)?;
     let packed = job.workspace.join("source.tar.gz");
     store.fetch(&format!("sources/{}.tar.gz", digest.hex()), digest, MAX_BYTES, &packed).await?;
     let into = job.workspace.join(SOURCE);

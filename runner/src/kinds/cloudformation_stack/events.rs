@@ -6,8 +6,8 @@ use aws_sdk_cloudformation::Client;
 use aws_sdk_cloudformation::types::StackEvent;
 
 use super::super::Failure;
-use super::super::store::explain;
-use crate::job::Job;
+use crate::kinds::bucket::explain;
+use crate::work::job::Job;
 
 /// How many failures a reason names; those that follow are mostly cancellations.
 const FAILURES: usize = 3;

@@ -11,11 +11,11 @@ use aws_sdk_cloudformation::operation::create_change_set::builders::CreateChange
 use aws_sdk_cloudformation::types::{Capability, ChangeSetStatus, ChangeSetType, Parameter, Tag};
 use freehold_protocol::order::{DeployStack, TEMPLATE_LAYER};
 
-use super::store::{Store, explain};
 use super::sync_artifact::{fetch_layer, sync_artifact};
 use super::templates::Templates;
 use super::{Done, Failure, sdk_config, until_stopped};
-use crate::job::Job;
+use crate::kinds::bucket::{JobBucket, explain};
+use crate::work::job::Job;
 use events::Events;
 use stack::{Pause, State, describe, settle};
 
@@ -58,7 +58,7 @@ async fn with_template(
         return Err(Failure::new(format!("the template is {} bytes; CloudFormation takes {MAX_BYTES}", bytes.len())));
     }
     if bytes.len() > MAX_INLINE_BYTES {
-        let store = Store::of(job, sdk)?;
+        let store = JobBucket::of(job, sdk)?;
         let key = format!("plans/{}/{}.template", job.order.job, job.fence);
         store.put(&key, bytes).await?;
         return Ok(request.template_url(store.url(&key).await?));

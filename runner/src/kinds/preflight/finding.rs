@@ -7,8 +7,8 @@ use std::time::Duration;
 use aws_sdk_sts::error::{ProvideErrorMetadata, SdkError};
 use freehold_protocol::preflight::{Finding, Verdict};
 
-use super::super::store::explain;
 use crate::aws;
+use crate::kinds::bucket::explain;
 
 /// The longest detail or fix that is reported, in characters.
 const MAX_TEXT: usize = 300;

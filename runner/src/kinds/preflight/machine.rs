@@ -8,9 +8,9 @@ use semver::Version;
 use serde::Deserialize;
 
 use super::finding::{fail, pass, unchecked, warn};
-use crate::checks;
 use crate::config::SandboxKind;
-use crate::job::Job;
+use crate::operate::checks;
+use crate::work::job::Job;
 
 /// What Terraform's providers commonly take, in bytes: that of AWS alone has some 700 MB.
 const PROVIDERS: u64 = 1 << 30;

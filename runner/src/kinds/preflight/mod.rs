@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::templates::Templates;
 use super::{Done, Failure, until_stopped};
 use crate::aws::timeouts;
-use crate::job::Job;
+use crate::work::job::Job;
 use finding::{Check, all_in_time, unchecked};
 
 /// The longest that one try of a call may take, and all of its tries together.

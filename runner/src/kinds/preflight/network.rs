@@ -9,9 +9,9 @@ use tokio::task::JoinSet;
 
 use super::finding::{Answer, fail, pass, unchecked, warn, way_to};
 use super::machine::is_tofu;
-use crate::checks;
-use crate::job::Job;
+use crate::operate::checks;
 use crate::registry::ecr_repository;
+use crate::work::job::Job;
 
 /// The longest that a host may take to answer anything.
 const HOST: Duration = Duration::from_secs(4);

@@ -6,7 +6,7 @@ use aws_types::SdkConfig;
 use freehold_protocol::preflight::{CheckInstall, Finding};
 
 use super::finding::{Answer, fail};
-use crate::job::Job;
+use crate::work::job::Job;
 
 /// A change set that nobody makes.
 const NO_CHANGE_SET: &str = "freehold-preflight";

@@ -12,7 +12,7 @@ use freehold_protocol::preflight::{CheckInstall, Finding, Permission};
 use super::super::templates::Templates;
 use super::finding::{Answer, fail, pass, unchecked, warn, way_to};
 use super::permissions::role;
-use crate::job::Job;
+use crate::work::job::Job;
 
 const CHECK: &str = "permissions";
 /// How many denied actions a finding names.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::Failure;
 use super::super::templates::Templates;
 use super::MODULE;
-use crate::job::Job;
+use crate::work::job::Job;
 use freehold_protocol::ComponentName;
 
 /// `_override` makes Terraform merge it over whatever backend the module names itself.

@@ -10,13 +10,13 @@ mod state_lock;
 
 use freehold_protocol::order::{ApplyTerraform, MODULE_LAYER};
 
-use super::store::Store;
-use super::store::file_digest;
 use super::sync_artifact::{fetch_layer, sync_artifact};
 use super::templates::Templates;
 use super::{Done, Failure, archive, sdk_config, until_stopped};
-use crate::credentials_endpoint::CredentialsEndpoint;
-use crate::job::Job;
+use crate::identity::credentials_endpoint::CredentialsEndpoint;
+use crate::kinds::bucket::JobBucket;
+use crate::kinds::bucket::file_digest;
+use crate::work::job::Job;
 use program::{Terraform, ignored};
 use state_lock::StateLock;
 
@@ -28,23 +28,23 @@ const LOCK_TIMEOUT: &str = "-lock-timeout=60s";
 
 pub(super) async fn run(job: &Job, work: &ApplyTerraform) -> Result<Done, Failure> {
     let sdk = sdk_config(job).await;
-    let store = Store::of(job, &sdk)?;
+    let bucket = JobBucket::of(job, &sdk)?;
     let endpoint = CredentialsEndpoint::start(job.credentials.clone())
         .await
         .map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
     job.log.add_secret(endpoint.token());
     let terraform = Terraform::find(job, work, &endpoint)?;
-    let (variable_files, lock) = until_stopped(job, prepare(job, work, &store)).await?;
-    let done = deploy(&terraform, &store, &lock, variable_files).await;
+    let (variable_files, lock) = until_stopped(job, prepare(job, work, &bucket)).await?;
+    let done = deploy(&terraform, &bucket, &lock, variable_files).await;
     // Also after a stop: the mark tells the next attempt whether this one left a lock behind.
-    let ended = lock.end(&store, matches!(done, Err(Failure::Stopped { .. }))).await;
+    let ended = lock.end(&bucket, matches!(done, Err(Failure::Stopped { .. }))).await;
     let done = done?;
     ended.map_err(Failure::after_change)?;
     Ok(done)
 }
 
 /// Gets everything in place; returns the options that name variable files, and what is known of the state's lock.
-async fn prepare(job: &Job, work: &ApplyTerraform, store: &Store) -> Result<(Vec<String>, StateLock), Failure> {
+async fn prepare(job: &Job, work: &ApplyTerraform, bucket: &JobBucket) -> Result<(Vec<String>, StateLock), Failure> {
     let repository = sync_artifact(job, &work.artifact).await?;
     let layer = job.workspace.join("module.tar.gz");
     fetch_layer(&repository, &work.artifact, MODULE_LAYER, &layer).await?;
@@ -54,13 +54,13 @@ async fn prepare(job: &Job, work: &ApplyTerraform, store: &Store) -> Result<(Vec
         .map_err(|error| Failure::because("could not unpack the module", &error))?
         .map_err(|error| Failure::because("could not unpack the module", &error))?;
     let _ = std::fs::remove_file(&layer);
-    let variable_files = files::write(job, work, &Templates::of(job), store.bucket())?;
-    Ok((variable_files, StateLock::take_over(job, store, &work.component).await?))
+    let variable_files = files::write(job, work, &Templates::of(job), bucket.bucket())?;
+    Ok((variable_files, StateLock::take_over(job, bucket, &work.component).await?))
 }
 
 async fn deploy(
     terraform: &Terraform<'_>,
-    store: &Store,
+    bucket: &JobBucket,
     lock: &StateLock,
     variable_files: Vec<String>,
 ) -> Result<Done, Failure> {
@@ -79,7 +79,7 @@ async fn deploy(
     let digest = file_digest(&path).map_err(|error| Failure::because("could not read the plan", &error))?;
     job.log.line(&format!("plan {digest}: {counts}"));
     let key = format!("plans/{}/{}.bin", job.order.job, job.fence);
-    until_stopped(job, store.put_file(&key, &path)).await?;
+    until_stopped(job, bucket.put_file(&key, &path)).await?;
 
     let apply = ["apply", "-input=false", "-no-color", LOCK_TIMEOUT, PLAN_FILE].map(String::from).to_vec();
     // From here on something may be half made, whatever ends it.

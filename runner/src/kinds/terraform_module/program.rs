@@ -11,10 +11,10 @@ use super::super::Failure;
 use super::super::templates::Templates;
 use super::plan::Outputs;
 use super::{MODULE, until_stopped};
-use crate::checks;
-use crate::credentials_endpoint::CredentialsEndpoint;
-use crate::job::Job;
+use crate::identity::credentials_endpoint::CredentialsEndpoint;
+use crate::operate::checks;
 use crate::sandbox::{self, Ended, Interrupt, Output, Program};
+use crate::work::job::Job;
 
 /// One `init` at a time: Terraform's plugin cache does not bear two (Terraform CLI documentation, "Provider plugin cache").
 static INIT: Mutex<()> = Mutex::const_new(());

@@ -18,9 +18,9 @@ use freehold_protocol::{ComponentName, JobId};
 use serde::{Deserialize, Serialize};
 
 use super::super::Failure;
-use super::super::store::Store;
 use super::files::state_key;
-use crate::job::Job;
+use crate::kinds::bucket::JobBucket;
+use crate::work::job::Job;
 
 const MAX_BYTES: usize = 64 * 1024;
 
@@ -74,22 +74,22 @@ pub(super) struct StateLock {
 
 impl StateLock {
     /// Reads who was here before, and writes that this attempt is now.
-    pub(super) async fn take_over(job: &Job, store: &Store, component: &ComponentName) -> Result<Self, Failure> {
+    pub(super) async fn take_over(job: &Job, bucket: &JobBucket, component: &ComponentName) -> Result<Self, Failure> {
         let mark_key = format!("terraform/{component}.fence.json");
         let lock_key = format!("{}.tflock", state_key(component));
         // A mark that cannot be read decides nothing: then a lock is somebody else's.
         let before: Option<Mark> =
-            store.get(&mark_key, MAX_BYTES).await?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            bucket.get(&mark_key, MAX_BYTES).await?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let stale = match claim(before.as_ref(), &job.order.job, job.fence) {
             Claim::Yield => {
                 return Err(Failure::new(format!("a newer attempt works on `{component}`; this one changes nothing")));
             }
-            Claim::Inherit => held(store, &lock_key).await?.map(|lock| lock.id),
+            Claim::Inherit => held(bucket, &lock_key).await?.map(|lock| lock.id),
             Claim::Work => None,
         };
         let mark = Mark { job: job.order.job.clone(), fence: job.fence, ended: false };
         let state_lock = Self { mark, mark_key, lock_key, stale };
-        state_lock.write(store, &state_lock.mark).await?;
+        state_lock.write(bucket, &state_lock.mark).await?;
         Ok(state_lock)
     }
 
@@ -100,22 +100,22 @@ impl StateLock {
 
     /// Writes that the attempt ended in order, if it left no lock behind. `stopped` says that Terraform may have been
     /// killed; otherwise it gave its own lock back, and one that is there now is somebody else's.
-    pub(super) async fn end(&self, store: &Store, stopped: bool) -> Result<(), Failure> {
-        match held(store, &self.lock_key).await? {
+    pub(super) async fn end(&self, bucket: &JobBucket, stopped: bool) -> Result<(), Failure> {
+        match held(bucket, &self.lock_key).await? {
             Some(_) if stopped => Ok(()),
             Some(lock) if Some(&lock.id) == self.stale.as_ref() => Ok(()),
-            Some(_) | None => self.write(store, &Mark { ended: true, ..self.mark.clone() }).await,
+            Some(_) | None => self.write(bucket, &Mark { ended: true, ..self.mark.clone() }).await,
         }
     }
 
-    async fn write(&self, store: &Store, mark: &Mark) -> Result<(), Failure> {
+    async fn write(&self, bucket: &JobBucket, mark: &Mark) -> Result<(), Failure> {
         let bytes = serde_json::to_vec(mark).map_err(|error| Failure::because("could not write the mark", &error))?;
-        store.put(&self.mark_key, bytes).await
+        bucket.put(&self.mark_key, bytes).await
     }
 }
 
-async fn held(store: &Store, key: &str) -> Result<Option<Lock>, Failure> {
-    let Some(bytes) = store.get(key, MAX_BYTES).await? else { return Ok(None) };
+async fn held(bucket: &JobBucket, key: &str) -> Result<Option<Lock>, Failure> {
+    let Some(bytes) = bucket.get(key, MAX_BYTES).await? else { return Ok(None) };
     let lock = serde_json::from_slice(&bytes);
     lock.map(Some).map_err(|error| Failure::because(&format!("could not read the lock `{key}`"), &error))
 }

@@ -14,8 +14,8 @@ use freehold_protocol::order::{Artifact, BuildArtifact, CHART_CONFIG, CHART_LAYE
 
 use self::vendor::{Chart, Vendor};
 use super::{Failure, archive, package, sdk_config, source, until_stopped};
-use crate::job::Job;
 use crate::registry::ecr_repository;
+use crate::work::job::Job;
 
 /// Builds the chart of a directory, a commit or a chart repository, and pushes it.
 pub(super) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, Failure> {

@@ -9,7 +9,7 @@ use super::super::Failure;
 use super::metadata::{self, Dependency, Metadata};
 use super::versions::{Wanted, version};
 use super::{files, repository};
-use crate::job::Job;
+use crate::work::job::Job;
 
 /// How deep charts of one source may be made with each other.
 const MAX_DEPTH: usize = 8;

@@ -8,30 +8,31 @@ use std::time::Duration;
 use freehold_protocol::envelope::PublicKey;
 use tracing::{info, warn};
 
-use crate::agent::{Agent, Kinds};
-use crate::answers::Answers;
-use crate::audit::{Audit, AuditError};
 use crate::aws;
-use crate::clock::ServerClock;
+use crate::config::stack::StackSource;
 use crate::config::{Config, Role};
-use crate::drain::{Drain, Phase};
 use crate::files;
-use crate::grants::GrantDesk;
-use crate::hands::Hands;
-use crate::identity::{Identity, IdentityError};
-use crate::inbox::Outbox;
-use crate::job::StopReason;
-use crate::journal::{Journal, JournalError};
-use crate::kept_logs::KeptLogs;
-use crate::mode::Roles;
-use crate::report::Reporter;
-use crate::spool::{Spool, SpoolError, sender};
-use crate::sqs::{SqsInbox, SqsOutbox};
-use crate::stack::StackSource;
-use crate::turns::Turns;
-use crate::verify::Trust;
-use crate::watchdog::supervise;
-use crate::{enrol, poll};
+use crate::identity::enrol;
+use crate::identity::mode::Roles;
+use crate::identity::runner_key::{Identity, IdentityError};
+use crate::identity::sensitive_inputs::SensitiveInputs;
+use crate::operate::drain::{Drain, Phase};
+use crate::operate::watchdog::supervise;
+use crate::record::audit::{Audit, AuditError};
+use crate::record::log_store::KeptLogs;
+use crate::wire::clock::ServerClock;
+use crate::wire::grants::GrantDesk;
+use crate::wire::inbox::Outbox;
+use crate::wire::report::Reporter;
+use crate::wire::spool::{Spool, SpoolError, sender};
+use crate::wire::sqs::{SqsInbox, SqsOutbox};
+use crate::wire::verify::Trust;
+use crate::work::admission::Admission;
+use crate::work::agent::{Agent, Kinds};
+use crate::work::in_flight::InFlight;
+use crate::work::job::StopReason;
+use crate::work::journal::{Journal, JournalError};
+use crate::work::poll;
 
 /// Without a sign of life for this long, a loop is started again.
 const POLL_LIMIT: Duration = Duration::from_secs(90);
@@ -138,10 +139,10 @@ fn assemble(
         journal: Mutex::new(Journal::open(&config.state_dir)?),
         audit,
         roles: Roles::new(config.clone(), sdk),
-        answers: Answers::new(sdk, config.install.clone()),
+        sensitive_inputs: SensitiveInputs::new(sdk, config.install.clone()),
         grants: Arc::new(GrantDesk::default()),
-        hands: Hands::default(),
-        turns: Turns::new(config.slots),
+        in_flight: InFlight::default(),
+        admission: Admission::new(config.slots),
         drain: Drain::default(),
         kinds: Arc::new(Kinds),
         logs,
@@ -196,14 +197,14 @@ async fn supervise_loops(
 async fn go_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>) -> Exit {
     let drained = async {
         agent.drain.reached(Phase::Draining).await;
-        if tokio::time::timeout(agent.config.drain_period(), agent.hands.rested()).await.is_err() {
+        if tokio::time::timeout(agent.config.drain_period(), agent.in_flight.rested()).await.is_err() {
             warn!("The drain period is over; stopping what still runs");
-            agent.hands.stop_all(StopReason::Draining);
+            agent.in_flight.stop_all(StopReason::Draining);
         }
     };
     tokio::join!(poll, drained);
-    agent.hands.stop_all(StopReason::Draining);
-    let stopped = tokio::time::timeout(STOP_LIMIT, agent.hands.emptied()).await.is_ok();
+    agent.in_flight.stop_all(StopReason::Draining);
+    let stopped = tokio::time::timeout(STOP_LIMIT, agent.in_flight.emptied()).await.is_ok();
     if tokio::time::timeout(FLUSH_LIMIT, spool.emptied()).await.is_err() {
         warn!("{} reports could not be sent yet; they go out after the next start", spool.len());
     }

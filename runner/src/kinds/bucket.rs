@@ -15,19 +15,19 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
 use super::Failure;
-use crate::job::Job;
+use crate::work::job::Job;
 
 /// The longest that sending one object may take.
 const TRANSFER: Duration = Duration::from_secs(600);
 
 /// The bucket in the config.
 #[derive(Debug, Clone)]
-pub(super) struct Store {
+pub(super) struct JobBucket {
     client: Client,
     bucket: String,
 }
 
-impl Store {
+impl JobBucket {
     /// Returns the job's bucket.
     ///
     /// Path-style addresses work on AWS and wherever a bucket has no host name of its own.

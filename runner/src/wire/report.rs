@@ -7,9 +7,9 @@ use ed25519_dalek::SigningKey;
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Hello, Refusal, Report, ReportBody};
 use freehold_protocol::{Envelope, EnvelopeError, InstallId, JobId, KeyId, TenantName};
 
-use crate::clock;
-use crate::identity::Identity;
-use crate::spool::{Class, Spool, SpoolError};
+use crate::identity::runner_key::Identity;
+use crate::wire::clock;
+use crate::wire::spool::{Class, Spool, SpoolError};
 
 /// Speaks for this runner.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! The runner's config file: read once at start, every value parsed, every error named with its key and the way out.
 
+pub mod stack;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};

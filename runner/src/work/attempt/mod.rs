@@ -9,21 +9,21 @@ use freehold_protocol::order::Order;
 use freehold_protocol::report::{AttemptEvent, Outcome, RefusalReason};
 use tracing::{error, info, warn};
 
-use crate::agent::Agent;
-use crate::audit::AuditEvent;
 use crate::aws;
-use crate::consent;
-use crate::drain::Phase;
 use crate::files;
-use crate::grants::AttemptGrants;
-use crate::hands::Hand;
-use crate::job::{Job, StopReason};
-use crate::journal::{Decision, Record};
-use crate::log::JobLog;
-use crate::report::AttemptReporter;
-use crate::running::{self, Ended, Limits};
-use crate::turns::{Ticket, Turn};
-use crate::verify;
+use crate::identity::consent;
+use crate::operate::drain::Phase;
+use crate::record::audit::AuditEvent;
+use crate::record::log::JobLog;
+use crate::wire::grants::AttemptGrants;
+use crate::wire::report::AttemptReporter;
+use crate::wire::verify;
+use crate::work::admission::{Ticket, Turn};
+use crate::work::agent::Agent;
+use crate::work::in_flight::HeldOrder;
+use crate::work::job::{Job, StopReason};
+use crate::work::journal::{Decision, Record};
+use crate::work::supervise::{self, Ended, Limits};
 
 /// How long to wait before a report that could not be kept is tried again.
 const KEEP_RETRY: Duration = Duration::from_secs(2);
@@ -40,7 +40,7 @@ enum Message {
 }
 
 /// Sees `hand` through.
-pub async fn run(agent: Arc<Agent>, hand: Arc<Hand>, ticket: Ticket) {
+pub async fn run(agent: Arc<Agent>, hand: Arc<HeldOrder>, ticket: Ticket) {
     let keeper = keep_lease(&agent, &hand);
     let message = Attempt { agent: &agent, hand: &hand }.settle(&ticket).await;
     if message != Message::Done {
@@ -56,7 +56,7 @@ pub async fn run(agent: Arc<Agent>, hand: Arc<Hand>, ticket: Ticket) {
         Message::Leave => {}
     }
     drop(keeper);
-    agent.hands.drop_hand(&hand);
+    agent.in_flight.release(&hand);
     if message == Message::Done {
         agent.logs.store(&hand.order.job, hand.fence).await;
         if let Err(error) = agent.journal().compact_if_long() {
@@ -66,9 +66,9 @@ pub async fn run(agent: Arc<Agent>, hand: Arc<Hand>, ticket: Ticket) {
 }
 
 /// Renews the lease for as long as the answer lives, and stops the attempt when that fails.
-fn keep_lease(agent: &Arc<Agent>, hand: &Arc<Hand>) -> running::Aborting<()> {
+fn keep_lease(agent: &Arc<Agent>, hand: &Arc<HeldOrder>) -> supervise::Aborting<()> {
     let (agent, hand) = (agent.clone(), hand.clone());
-    running::Aborting::new(tokio::spawn(async move {
+    supervise::Aborting::new(tokio::spawn(async move {
         hand.lease.keep(agent.inbox.as_ref()).await;
         hand.stop(StopReason::LeaseLost);
     }))
@@ -76,7 +76,7 @@ fn keep_lease(agent: &Arc<Agent>, hand: &Arc<Hand>) -> running::Aborting<()> {
 
 struct Attempt<'a> {
     agent: &'a Arc<Agent>,
-    hand: &'a Arc<Hand>,
+    hand: &'a Arc<HeldOrder>,
 }
 
 impl Attempt<'_> {
@@ -192,7 +192,7 @@ impl Attempt<'_> {
                     credentials,
                     grants: Arc::new(AttemptGrants::new(agent.grants.clone(), reporter.clone())),
                 };
-                running::run(agent.kinds.clone(), job, hand, &reporter, self.limits()).await
+                supervise::run(agent.kinds.clone(), job, hand, &reporter, self.limits()).await
             }
             Err(reason) => Ended::Finished(Outcome::Failed { reason, partial: false }),
         };
@@ -241,7 +241,7 @@ impl Attempt<'_> {
             // Without it a redelivery starts the job again; the control plane has the report and knows better.
             error!("{}", aws::explain(&error));
         }
-        let result = running::word(&outcome);
+        let result = supervise::word(&outcome);
         info!(job.id = %job, fence = %fence, result, "Job `{job}` ended: {result}");
         log.close();
         let mut last = log.take_chunk();
@@ -297,7 +297,8 @@ impl Attempt<'_> {
     /// Returns a fresh workspace, and the order with the values that only this account has.
     async fn prepared(&self, log: &JobLog) -> Result<(Workspace, Arc<Order>), String> {
         let workspace = self.workspace().map_err(|error| format!("cannot make a workspace in `state_dir`: {error}"))?;
-        let order = self.agent.answers.added(&self.hand.order, log).await.map_err(|error| error.to_string())?;
+        let order =
+            self.agent.sensitive_inputs.added(&self.hand.order, log).await.map_err(|error| error.to_string())?;
         Ok((workspace, Arc::new(order)))
     }
 

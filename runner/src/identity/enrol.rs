@@ -11,11 +11,11 @@ use tokio::time::Instant;
 use tracing::{error, info, warn};
 use zeroize::Zeroizing;
 
-use crate::agent::Agent;
 use crate::aws;
 use crate::backoff::Backoff;
 use crate::config::Enrolment;
-use crate::watchdog::Beat;
+use crate::operate::watchdog::Beat;
+use crate::work::agent::Agent;
 
 /// How often an idle runner says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(60 * 60);

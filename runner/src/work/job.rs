@@ -13,7 +13,7 @@ use freehold_protocol::report::Fence;
 use tokio::sync::watch;
 
 use crate::config::Config;
-use crate::log::JobLog;
+use crate::record::log::JobLog;
 
 /// How long a job may take to end after [`Stop::stopped`]: then its future is dropped, and whatever it started must die
 /// with it. After [`StopReason::LeaseLost`] it has about 7 s.

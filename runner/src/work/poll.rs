@@ -7,15 +7,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::agent::Agent;
-use crate::attempt;
 use crate::backoff::Backoff;
-use crate::control;
-use crate::drain::Phase;
-use crate::hands::Taken;
-use crate::inbox::{Delivery, InboxError};
-use crate::verify::Message;
-use crate::watchdog::Beat;
+use crate::operate::drain::Phase;
+use crate::operate::watchdog::Beat;
+use crate::wire::inbox::{Delivery, InboxError};
+use crate::wire::verify::Message;
+use crate::work::agent::Agent;
+use crate::work::attempt;
+use crate::work::control;
+use crate::work::in_flight::Taken;
 
 /// How long one poll waits, in seconds: an idle runner makes one request in this time.
 const WAIT_SECS: u64 = 20;
@@ -33,7 +33,7 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
     loop {
         beat.alive();
         let draining = agent.drain.phase() >= Phase::Draining;
-        if draining && !agent.hands.is_busy() {
+        if draining && !agent.in_flight.is_busy() {
             return;
         }
         let wait = if draining { DRAINING_WAIT_SECS } else { WAIT_SECS };
@@ -91,8 +91,8 @@ pub(crate) fn take(agent: &Arc<Agent>, delivery: Delivery) {
 
 fn take_order(agent: &Arc<Agent>, order: freehold_protocol::order::Order, delivery: &Delivery) {
     let job = order.job.clone();
-    let ticket = agent.turns.ticket(&order.group);
-    match agent.hands.take(order, delivery) {
+    let ticket = agent.admission.ticket(&order.group);
+    match agent.in_flight.take(order, delivery) {
         Taken::New(hand) => {
             tokio::spawn(attempt::run(agent.clone(), hand, ticket));
         }

@@ -8,8 +8,8 @@ use freehold_protocol::EnvelopeError;
 use proptest::prelude::*;
 
 use super::*;
-use crate::inbox::{InboxError, Outbox, Sent};
-use crate::watchdog::Beat;
+use crate::operate::watchdog::Beat;
+use crate::wire::inbox::{InboxError, Outbox, Sent};
 
 /// An envelope that says `text`.
 fn report(text: &str) -> String {

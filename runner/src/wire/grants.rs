@@ -12,8 +12,8 @@ use freehold_protocol::report::{AttemptEvent, Fence};
 use freehold_protocol::{Digest, GrantId};
 use tokio::sync::oneshot;
 
-use crate::job::{GrantError, Grants, Job};
-use crate::report::AttemptReporter;
+use crate::wire::report::AttemptReporter;
+use crate::work::job::{GrantError, Grants, Job};
 
 /// How long an attempt waits for the answer to a request.
 pub const ANSWER_DEADLINE: Duration = Duration::from_secs(300);
@@ -25,7 +25,7 @@ pub struct GrantDesk {
 }
 
 impl GrantDesk {
-    /// Hands `grant` to the attempt that asked for it; returns whether one waits.
+    /// InFlight `grant` to the attempt that asked for it; returns whether one waits.
     pub fn deliver(&self, grant: ArtifactGrant) -> bool {
         let waiting = self.lock().remove(&grant.grant);
         waiting.is_some_and(|sender| sender.send(grant).is_ok())

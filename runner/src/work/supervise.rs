@@ -15,12 +15,12 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, MissedTickBehavior};
 use tracing::warn;
 
-use crate::agent::Execute;
 use crate::aws;
-use crate::hands::Hand;
-use crate::job::{Job, STOP_GRACE, StopReason};
-use crate::log::JobLog;
-use crate::report::AttemptReporter;
+use crate::record::log::JobLog;
+use crate::wire::report::AttemptReporter;
+use crate::work::agent::Execute;
+use crate::work::in_flight::HeldOrder;
+use crate::work::job::{Job, STOP_GRACE, StopReason};
 
 /// How often new log lines are reported.
 const LOG_EVERY: Duration = Duration::from_secs(2);
@@ -75,7 +75,13 @@ impl<T> Drop for Aborting<T> {
 }
 
 /// Does `job` within `limits` and returns what to say of it.
-pub async fn run(kinds: Arc<dyn Execute>, job: Job, hand: &Hand, reporter: &AttemptReporter, limits: Limits) -> Ended {
+pub async fn run(
+    kinds: Arc<dyn Execute>,
+    job: Job,
+    hand: &HeldOrder,
+    reporter: &AttemptReporter,
+    limits: Limits,
+) -> Ended {
     let log = job.log.clone();
     let mut work = Aborting::new(tokio::spawn(async move { kinds.execute(&job).await }));
     let deadline = Instant::now() + limits.time;
@@ -118,7 +124,7 @@ pub async fn run(kinds: Arc<dyn Execute>, job: Job, hand: &Hand, reporter: &Atte
 }
 
 /// Returns when a job that was told to stop is dropped: before the lease ends when that is what it is about.
-fn last_moment(hand: &Hand, since: Instant) -> Instant {
+fn last_moment(hand: &HeldOrder, since: Instant) -> Instant {
     let polite = since + STOP_GRACE;
     match hand.signal.reason() {
         Some(StopReason::LeaseLost) => {

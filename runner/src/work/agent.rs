@@ -8,23 +8,23 @@ use freehold_protocol::report::{Outcome, Refusal};
 use tokio::time::Instant;
 use tracing::{error, warn};
 
-use crate::answers::Answers;
-use crate::audit::{Audit, AuditEvent};
 use crate::aws;
-use crate::clock::ServerClock;
 use crate::config::Config;
-use crate::drain::{Drain, Phase};
-use crate::grants::GrantDesk;
-use crate::hands::Hands;
-use crate::inbox::{Inbox, InboxError};
-use crate::job::Job;
-use crate::journal::Journal;
-use crate::kept_logs::KeptLogs;
+use crate::identity::mode::Roles;
+use crate::identity::sensitive_inputs::SensitiveInputs;
 use crate::kinds;
-use crate::mode::Roles;
-use crate::report::Reporter;
-use crate::turns::Turns;
-use crate::verify::Trust;
+use crate::operate::drain::{Drain, Phase};
+use crate::record::audit::{Audit, AuditEvent};
+use crate::record::log_store::KeptLogs;
+use crate::wire::clock::ServerClock;
+use crate::wire::grants::GrantDesk;
+use crate::wire::inbox::{Inbox, InboxError};
+use crate::wire::report::Reporter;
+use crate::wire::verify::Trust;
+use crate::work::admission::Admission;
+use crate::work::in_flight::InFlight;
+use crate::work::job::Job;
+use crate::work::journal::Journal;
 
 /// Does a job.
 #[async_trait]
@@ -55,10 +55,10 @@ pub struct Agent {
     pub journal: Mutex<Journal>,
     pub audit: Audit,
     pub roles: Roles,
-    pub answers: Answers,
+    pub sensitive_inputs: SensitiveInputs,
     pub grants: Arc<GrantDesk>,
-    pub hands: Hands,
-    pub turns: Turns,
+    pub in_flight: InFlight,
+    pub admission: Admission,
     pub drain: Drain,
     pub kinds: Arc<dyn Execute>,
     pub logs: KeptLogs,

@@ -17,8 +17,8 @@ use freehold_protocol::{
 use serde::{Deserialize, Serialize};
 
 use crate::aws;
-use crate::clock;
-use crate::identity::Identity;
+use crate::identity::runner_key::Identity;
+use crate::wire::clock;
 
 const FILE: &str = "audit.jsonl";
 /// No record is longer than this, in bytes.

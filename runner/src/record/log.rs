@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use freehold_protocol::limits::MAX_LOG_BYTES_PER_REPORT;
 
-use crate::redact::Secrets;
+use crate::record::redact::Secrets;
 
 /// The most log text that waits for the next report, in bytes; what comes faster is left out of reports.
 const PENDING_MAX: usize = 128 * 1024;
@@ -76,7 +76,7 @@ impl JobLog {
     }
 
     /// Takes `secret` out of everything that is written from now on or has not left yet: as it is, and in its base64,
-    /// URL and JSON forms. Texts of fewer than [`crate::redact::SHORTEST`] bytes are too common to be taken out.
+    /// URL and JSON forms. Texts of fewer than [`crate::record::redact::SHORTEST`] bytes are too common to be taken out.
     pub fn add_secret(&self, secret: &str) {
         let mut inner = self.lock();
         inner.secrets.add(secret);

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::warn;
 
-use crate::inbox::{Inbox, InboxError};
+use crate::wire::inbox::{Inbox, InboxError};
 
 const LENGTH: Duration = Duration::from_secs(limits::LEASE_SECS);
 const RENEW_AFTER: Duration = Duration::from_secs(limits::LEASE_RENEW_SECS);
@@ -165,7 +165,7 @@ mod tests {
     use async_trait::async_trait;
 
     use super::*;
-    use crate::inbox::Delivery;
+    use crate::wire::inbox::Delivery;
 
     /// What the queue does with each renewal: answer (after a while) or fail.
     #[derive(Debug)]

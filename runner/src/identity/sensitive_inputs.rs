@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use crate::aws;
-use crate::log::JobLog;
+use crate::record::log::JobLog;
 
 /// Reads answers with the runner's own role; no mode's role may.
 #[derive(Debug, Clone)]
-pub struct Answers {
+pub struct SensitiveInputs {
     client: aws_sdk_secretsmanager::Client,
     install: InstallId,
 }
@@ -37,7 +37,7 @@ pub enum AnswerError {
     Name(String),
 }
 
-impl Answers {
+impl SensitiveInputs {
     /// Returns the answers of `install`, read with the credentials of `sdk`.
     pub fn new(sdk: &aws_config::SdkConfig, install: InstallId) -> Self {
         Self { client: aws_sdk_secretsmanager::Client::new(sdk), install }
@@ -194,8 +194,8 @@ mod tests {
         json!({ "name": "api_token", "type": kind, "required": required, "sensitive": true, "customer": true })
     }
 
-    async fn answers(text: &'static str) -> Answers {
-        Answers::new(&account("fh-globex/input/api_token", text).await, "globex".parse().unwrap())
+    async fn answers(text: &'static str) -> SensitiveInputs {
+        SensitiveInputs::new(&account("fh-globex/input/api_token", text).await, "globex".parse().unwrap())
     }
 
     #[tokio::test]

@@ -16,25 +16,25 @@ use freehold_protocol::{Digest, Envelope, GrantId, Timestamp};
 use tokio::time::Instant;
 
 use super::*;
-use crate::agent::Execute;
-use crate::audit::Audit;
-use crate::clock::ServerClock;
 use crate::config::{Config, Role};
-use crate::drain::Drain;
-use crate::grants::GrantDesk;
-use crate::hands::Hands;
-use crate::identity::Identity;
-use crate::inbox::{Delivery, Inbox, InboxError, Outbox, Sent};
-use crate::job::StopReason;
-use crate::journal::Journal;
-use crate::kept_logs::KeptLogs;
-use crate::mode::Roles;
-use crate::poll;
-use crate::report::Reporter;
-use crate::spool::{self, Spool};
+use crate::identity::mode::Roles;
+use crate::identity::runner_key::Identity;
+use crate::operate::drain::Drain;
+use crate::record::audit::Audit;
+use crate::record::log_store::KeptLogs;
 use crate::testing::{config, job_id, order, root, sealed};
-use crate::turns::Turns;
-use crate::verify::Trust;
+use crate::wire::clock::ServerClock;
+use crate::wire::grants::GrantDesk;
+use crate::wire::inbox::{Delivery, Inbox, InboxError, Outbox, Sent};
+use crate::wire::report::Reporter;
+use crate::wire::spool::{self, Spool};
+use crate::wire::verify::Trust;
+use crate::work::admission::Admission;
+use crate::work::agent::Execute;
+use crate::work::in_flight::InFlight;
+use crate::work::job::StopReason;
+use crate::work::journal::Journal;
+use crate::work::poll;
 
 /// A queue in memory.
 #[derive(Debug, Default)]
@@ -229,10 +229,10 @@ impl World {
             journal: Mutex::new(Journal::open(path).unwrap()),
             audit: Audit::open(path, identity, tenant, install).unwrap(),
             roles: Roles::new(config.clone(), &sdk),
-            answers: crate::answers::Answers::new(&sdk, config.install.clone()),
+            sensitive_inputs: crate::identity::sensitive_inputs::SensitiveInputs::new(&sdk, config.install.clone()),
             grants: Arc::new(GrantDesk::default()),
-            hands: Hands::default(),
-            turns: Turns::new(2),
+            in_flight: InFlight::default(),
+            admission: Admission::new(2),
             drain: Drain::default(),
             kinds: stage.clone(),
             logs: KeptLogs::open(path.join("logs"), None).unwrap(),
@@ -290,7 +290,7 @@ impl World {
                 AttemptEvent::Progress { .. } => "progress".to_owned(),
                 AttemptEvent::GrantRequest { .. } => "grant request".to_owned(),
                 AttemptEvent::AttestRequest { .. } => "attest request".to_owned(),
-                AttemptEvent::Finished { outcome, .. } => format!("{} {}", report.fence, running::word(&outcome)),
+                AttemptEvent::Finished { outcome, .. } => format!("{} {}", report.fence, supervise::word(&outcome)),
             },
         };
         self.reports().into_iter().map(word).filter(|word| word != "progress").collect()
@@ -393,7 +393,7 @@ async fn an_action_whose_runner_was_killed_ends_interrupted_and_is_not_started_a
     let world = World::new(Play::Wait);
     world.queue.send(sealed(&action()));
     world.until("the start", |world| world.begun() == 1).await;
-    world.agent.hands.stop_all(StopReason::LeaseLost);
+    world.agent.in_flight.stop_all(StopReason::LeaseLost);
     world.until("the stop", |world| !world.stage.stopped.lock().unwrap().is_empty()).await;
 
     let world = world.restarted();
@@ -456,7 +456,7 @@ async fn orders_of_one_group_run_one_after_the_other() {
     assert_eq!(world.begun(), 1);
 
     *world.stage.play.lock().unwrap() = Play::Succeed;
-    world.agent.hands.cancel(&job_id(1), 1, None);
+    world.agent.in_flight.cancel(&job_id(1), 1, None);
     world.until_deleted().await;
 
     assert_eq!(world.said(), ["1.1 started", "1.1 cancelled", "1.1 started", "1.1 succeeded"]);
@@ -540,8 +540,8 @@ async fn a_runner_going_down_leaves_what_waits_to_the_next_one() {
     }
 
     tokio::time::sleep(Duration::from_secs(60)).await;
-    world.agent.hands.stop_all(StopReason::Draining);
-    world.agent.hands.emptied().await;
+    world.agent.in_flight.stop_all(StopReason::Draining);
+    world.agent.in_flight.emptied().await;
 
     assert_eq!(world.begun(), 0);
     assert_eq!(world.queue.take().len(), 1);

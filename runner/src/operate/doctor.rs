@@ -7,11 +7,11 @@ use aws_config::SdkConfig;
 use freehold_protocol::order::Mode;
 
 use crate::aws;
-use crate::checks;
 use crate::config::{Config, Role, SandboxKind};
-use crate::enrol;
-use crate::identity::Identity;
+use crate::identity::enrol;
+use crate::identity::runner_key::Identity;
 use crate::kinds::BUILDERS;
+use crate::operate::checks;
 use crate::sandbox::find_program;
 
 /// What was found about one thing.

@@ -18,8 +18,8 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::aws;
-use crate::clock::{STALE, ServerClock};
-use crate::inbox::{Delivery, Inbox, InboxError, Outbox, Sent};
+use crate::wire::clock::{STALE, ServerClock};
+use crate::wire::inbox::{Delivery, Inbox, InboxError, Outbox, Sent};
 
 /// The longest that SQS lets one long poll wait, in seconds.
 const WAIT_SECS: i32 = 20;

@@ -7,11 +7,11 @@ use freehold_protocol::grant::ArtifactGrant;
 use freehold_protocol::order::Cancel;
 use tracing::{error, info};
 
-use crate::agent::Agent;
-use crate::audit::AuditEvent;
 use crate::aws;
-use crate::inbox::Delivery;
-use crate::journal::Record;
+use crate::record::audit::AuditEvent;
+use crate::wire::inbox::Delivery;
+use crate::work::agent::Agent;
+use crate::work::journal::Record;
 
 /// Remembers the cancel, so that the order is not started later, and stops the attempt that it means.
 pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
@@ -25,7 +25,7 @@ pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
         return;
     }
     let job = cancel.job.clone();
-    let stopped = agent.hands.cancel(&job, cancel.dispatch, cancel.receive);
+    let stopped = agent.in_flight.cancel(&job, cancel.dispatch, cancel.receive);
     info!(job.id = %job, stopped, "The control plane cancelled job `{job}`");
     let message = Digest::of(delivery.body.as_bytes());
     if let Err(error) = agent.audit.record(AuditEvent::Cancelled { job, dispatch: cancel.dispatch, message }) {
@@ -35,7 +35,7 @@ pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
     delete_later(agent, delivery.handle);
 }
 
-/// Hands the grant to the attempt that waits for it; one that nobody waits for is of no use to anybody.
+/// InFlight the grant to the attempt that waits for it; one that nobody waits for is of no use to anybody.
 pub fn grant(agent: &Arc<Agent>, grant: ArtifactGrant, delivery: Delivery) {
     let (id, job) = (grant.grant.clone(), grant.job.clone());
     if !agent.grants.deliver(grant) {

@@ -7,8 +7,8 @@ use tracing::{error, info, warn};
 
 use super::Spool;
 use crate::backoff::Backoff;
-use crate::inbox::{InboxError, Outbox, Sent};
-use crate::watchdog::Beat;
+use crate::operate::watchdog::Beat;
+use crate::wire::inbox::{InboxError, Outbox, Sent};
 
 /// How often the loop shows that it is alive while there is nothing to send.
 const IDLE: Duration = Duration::from_secs(60);

@@ -9,13 +9,13 @@ use freehold_protocol::report::Fence;
 use freehold_protocol::{Digest, JobId};
 use tokio::sync::{Notify, watch};
 
-use crate::inbox::Delivery;
-use crate::job::{Stop, StopReason};
-use crate::lease::HeldLease;
+use crate::wire::inbox::Delivery;
+use crate::work::job::{Stop, StopReason};
+use crate::work::lease::HeldLease;
 
 /// One order in hand.
 #[derive(Debug)]
-pub struct Hand {
+pub struct HeldOrder {
     pub order: Arc<Order>,
     pub fence: Fence,
     /// The digest of the message as it came.
@@ -26,7 +26,7 @@ pub struct Hand {
     running: AtomicBool,
 }
 
-impl Hand {
+impl HeldOrder {
     /// Returns `order` as it was handed out in `delivery`.
     pub fn new(order: Order, delivery: &Delivery) -> Self {
         let (stop, signal) = Stop::channel();
@@ -70,8 +70,8 @@ impl Hand {
 
 /// All orders in hand.
 #[derive(Debug, Default)]
-pub struct Hands {
-    inner: Mutex<HashMap<(JobId, u32), Arc<Hand>>>,
+pub struct InFlight {
+    inner: Mutex<HashMap<(JobId, u32), Arc<HeldOrder>>>,
     changed: Notify,
 }
 
@@ -79,17 +79,17 @@ pub struct Hands {
 #[derive(Debug)]
 pub enum Taken {
     /// It is in hand now, and was not before.
-    New(Arc<Hand>),
+    New(Arc<HeldOrder>),
     /// The same order is in hand already, and goes on under the newer delivery's lease.
     Adopted,
     /// The same order is in hand and being stopped: this delivery must come back later.
     Stopping,
 }
 
-impl Hands {
+impl InFlight {
     /// Takes `order` in hand, or recognises it.
     pub fn take(&self, order: Order, delivery: &Delivery) -> Taken {
-        let hand = Hand::new(order, delivery);
+        let hand = HeldOrder::new(order, delivery);
         let mut inner = self.lock();
         if let Some(known) = inner.get(&hand.key()) {
             if known.signal.reason().is_some() {
@@ -104,7 +104,7 @@ impl Hands {
     }
 
     /// Lets go of an order.
-    pub fn drop_hand(&self, hand: &Hand) {
+    pub fn release(&self, hand: &HeldOrder) {
         self.lock().remove(&hand.key());
         self.changed.notify_waiters();
     }
@@ -154,7 +154,7 @@ impl Hands {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(JobId, u32), Arc<Hand>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(JobId, u32), Arc<HeldOrder>>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_same_order_again_goes_on_under_the_newer_lease() {
-        let hands = Hands::default();
+        let hands = InFlight::default();
         let Taken::New(hand) = hands.take(order(1, 7), &delivery(1)) else { panic!("not new") };
 
         let again = hands.take(order(1, 7), &delivery(2));
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_delivery_during_the_stop_of_the_one_before_waits() {
-        let hands = Hands::default();
+        let hands = InFlight::default();
         let Taken::New(hand) = hands.take(order(1, 7), &delivery(1)) else { panic!("not new") };
         hand.stop(StopReason::LeaseLost);
 
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_cancel_reaches_only_the_attempt_that_is_meant() {
-        let hands = Hands::default();
+        let hands = InFlight::default();
         let Taken::New(hand) = hands.take(order(1, 7), &delivery(2)) else { panic!("not new") };
 
         assert!(!hands.cancel(&job_id(1), 2, None));
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_lost_lease_outdoes_an_earlier_reason() {
-        let hand = Hand::new(order(1, 7), &delivery(1));
+        let hand = HeldOrder::new(order(1, 7), &delivery(1));
 
         hand.stop(StopReason::Cancelled);
         hand.stop(StopReason::LeaseLost);

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
 /// The slots and the groups of one runner.
 #[derive(Debug)]
-pub struct Turns {
+pub struct Admission {
     slots: Arc<Semaphore>,
     groups: Mutex<HashMap<Group, Arc<Queue>>>,
 }
@@ -36,7 +36,7 @@ pub struct Turn {
     _slot: OwnedSemaphorePermit,
 }
 
-impl Turns {
+impl Admission {
     /// Returns the turns of a runner with `slots` slots.
     pub fn new(slots: u32) -> Self {
         let slots = Semaphore::new(usize::try_from(slots).unwrap_or(1));
@@ -81,7 +81,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_group_takes_turns_and_slots_limit_all() {
-        let turns = Turns::new(2);
+        let turns = Admission::new(2);
         let [a1, a2, b, c] = ["a", "a", "b", "c"].map(|group| turns.ticket(&group.parse().unwrap()));
 
         let first = a1.turn().await.unwrap();
@@ -97,7 +97,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_waits_behind_an_order_that_went_back_goes_back_too() {
-        let turns = Turns::new(2);
+        let turns = Admission::new(2);
         let [first, second] = ["a", "a"].map(|group| turns.ticket(&group.parse().unwrap()));
 
         first.went_back();

@@ -1,0 +1,12 @@
+//! One order, from the poll that takes it to the report that ends it.
+
+pub mod admission;
+pub mod agent;
+pub mod attempt;
+pub mod control;
+pub mod in_flight;
+pub mod job;
+pub mod journal;
+pub mod lease;
+pub mod poll;
+pub mod supervise;
