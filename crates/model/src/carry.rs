@@ -8,7 +8,7 @@ use crate::runner::{Attempt, JOBS, Machine, Runner};
 use crate::world::{Order, Place, World};
 
 impl Protocol {
-    /// InFlight the first order of a group to a runner that waits; the answer is on its way.
+    /// Hands the first order of a group to a runner that waits; the answer is on its way.
     pub(crate) fn receive(&self, world: &mut World, r: usize, j: usize, dispatch: u8) -> Option<()> {
         if !world.is_first_in_group(&self.bounds, j, dispatch) {
             return None;
@@ -20,7 +20,7 @@ impl Protocol {
         Some(())
     }
 
-    /// InFlight a delivery to the other runner as well, with the same receive count.
+    /// Hands a delivery to the other runner as well, with the same receive count.
     pub(crate) fn twin(&self, world: &mut World, j: usize, dispatch: u8) -> Option<()> {
         let order = *world.order(j, dispatch);
         let Place::InFlight { runner } = order.place else { return None };

@@ -25,7 +25,7 @@ pub struct GrantDesk {
 }
 
 impl GrantDesk {
-    /// InFlight `grant` to the attempt that asked for it; returns whether one waits.
+    /// Hands `grant` to the attempt that asked for it; returns whether one waits.
     pub fn deliver(&self, grant: ArtifactGrant) -> bool {
         let waiting = self.lock().remove(&grant.grant);
         waiting.is_some_and(|sender| sender.send(grant).is_ok())

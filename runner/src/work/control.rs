@@ -35,7 +35,7 @@ pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
     delete_later(agent, delivery.handle);
 }
 
-/// InFlight the grant to the attempt that waits for it; one that nobody waits for is of no use to anybody.
+/// Hands the grant to the attempt that waits for it; one that nobody waits for is of no use to anybody.
 pub fn grant(agent: &Arc<Agent>, grant: ArtifactGrant, delivery: Delivery) {
     let (id, job) = (grant.grant.clone(), grant.job.clone());
     if !agent.grants.deliver(grant) {

@@ -105,7 +105,7 @@ impl Cloud {
     }
 }
 
-/// SensitiveInputs every request with this status, as storage does to an expired URL, say; returns its address.
+/// Answers every request with this status, as storage does to an expired URL, say; returns its address.
 pub(crate) async fn storage_that_says(status: &'static str) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -147,7 +147,7 @@ pub(crate) fn built(outcome: Outcome) -> Artifact {
     }
 }
 
-/// SensitiveInputs as the control plane does: manifests, and one short-lived URL per blob that was asked for.
+/// Answers as the control plane does: manifests, and one short-lived URL per blob that was asked for.
 #[derive(Debug)]
 pub(crate) struct Tenant {
     sdk: SdkConfig,
