@@ -18,10 +18,12 @@ FUNCTIONS = {
     "accept-report": "AcceptReport", "grant-artifact": "GrantArtifact", "finish-workflow": "FinishWorkflow", "sweep": "Sweep",
     "prune-artifacts": "PruneArtifacts",
 }
+# The machines of the tenant stack, and the files that define them by the parameter that names each.
 DEFINITIONS = {
     "provision-install": "ProvisionInstall", "deploy-components": "DeployComponents",
     "build-components": "BuildComponents", "run-action": "RunAction",
 }
+DEFINITION_FILES = {"ProvisionInstallDefinition": "provision-install", "RunWorkflowDefinition": "run-workflow"}
 QUEUES = f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}"
 QUEUE_URLS = f"http://localhost:4566/{TENANT_ACCOUNT}"
 # What the renderer fills in; the lists hold what an app config may bring.
@@ -104,8 +106,11 @@ def _policy(name, tenant, account):
     return json.loads(fill((INFRA / name).read_text(), values))
 
 
-def machine(name):
-    return json.loads((MACHINES / f"{name}.asl.json").read_text())
+def machines():
+    """Returns the definition of each machine of the tenant stack."""
+    template = tenant()
+    files = {name: properties(template, f"{logical}Machine")["DefinitionS3Location"]["Key"]["Ref"] for name, logical in DEFINITIONS.items()}
+    return {name: json.loads((MACHINES / f"{DEFINITION_FILES[parameter]}.asl.json").read_text()) for name, parameter in files.items()}
 
 
 def of_type(template, type_):

@@ -64,10 +64,10 @@ class Cloud:
         code = f"functions/{hashlib.sha256(archive.getvalue()).hexdigest()}.zip"
         s3.put_object(Bucket=BUCKET, Key=code, Body=archive.getvalue())
         parameters = {f"{logical}Code": code for logical in templates.FUNCTIONS.values()}
-        for name, logical in templates.DEFINITIONS.items():
+        for parameter, name in templates.DEFINITION_FILES.items():
             text = (templates.MACHINES / f"{name}.asl.json").read_bytes()
-            parameters[f"{logical}Definition"] = f"statemachines/{hashlib.sha256(text).hexdigest()}.json"
-            s3.put_object(Bucket=BUCKET, Key=parameters[f"{logical}Definition"], Body=text)
+            parameters[parameter] = f"statemachines/{hashlib.sha256(text).hexdigest()}.json"
+            s3.put_object(Bucket=BUCKET, Key=parameters[parameter], Body=text)
         # Too large for a request's body.
         s3.put_object(Bucket=BUCKET, Key="templates/tenant.yaml", Body=(templates.INFRA / "tenant.yaml").read_bytes())
         return parameters

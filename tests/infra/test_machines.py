@@ -4,6 +4,7 @@ import json
 import re
 import unittest
 
+import machines
 import templates
 from templates import as_list, of_type, properties, says, statements
 
@@ -33,8 +34,7 @@ def longest(states, start, seen=()):
 
 class Machines(unittest.TestCase):
     def setUp(self):
-        self.machines = {path.name.removesuffix(".asl.json"): json.loads(path.read_text())
-                         for path in templates.MACHINES.glob("*.asl.json")}
+        self.machines = templates.machines()
 
     def states(self, *kinds):
         for name, machine in self.machines.items():
@@ -44,7 +44,15 @@ class Machines(unittest.TestCase):
                         yield label, state
 
     def test_there_is_one_for_each_machine_of_the_stack(self):
-        self.assertEqual(set(self.machines), set(templates.DEFINITIONS))
+        stack = of_type(templates.tenant(), "AWS::StepFunctions::StateMachine")
+
+        self.assertEqual({f"{logical}Machine" for logical in templates.DEFINITIONS.values()}, set(stack))
+        self.assertEqual({file["DefinitionS3Location"]["Key"]["Ref"] for file in (have["Properties"] for have in stack.values())},
+                         set(templates.DEFINITION_FILES))
+        self.assertEqual({f"{name}.asl.json" for name in templates.DEFINITION_FILES.values()}, set(machines.definitions()))
+
+    def test_each_definition_is_what_the_source_says(self):
+        self.assertEqual(machines.stale(), [], f"run {machines.COMMAND}")
 
     def test_every_target_exists_and_every_state_is_reached(self):
         for name, machine in self.machines.items():
@@ -82,6 +90,10 @@ class Machines(unittest.TestCase):
             self.assertEqual(set(retry["ErrorEquals"]), TRANSIENT)
             self.assertEqual(retry["JitterStrategy"], "FULL")
             self.assertLessEqual(retry["MaxAttempts"], 8)
+
+    def test_every_task_retries_alike(self):
+        for _, state in self.states("Task"):
+            self.assertEqual(state["Retry"], self.machines["run-action"]["States"]["Plan"]["Retry"])
 
     def test_every_task_catches_everything(self):
         for label, state in self.states("Task"):

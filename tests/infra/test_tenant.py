@@ -269,7 +269,7 @@ class Tenant(unittest.TestCase):
 
     def test_parameters_and_outputs_are_those_of_the_contract(self):
         code = {f"{name}Code" for name in templates.FUNCTIONS.values()}
-        definitions = {f"{name}Definition" for name in templates.DEFINITIONS.values()}
+        definitions = set(templates.DEFINITION_FILES)
 
         self.assertEqual(set(self.template["Parameters"]), code | definitions | {
             "TenantName", "DeployBucket", "Architecture", "TableKeyArn", "LogRetentionDays", "AlarmEmail", "BuildRunnerPrincipal",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use freehold_protocol::{Digest, TenantName};
 use serde_json::json;
 
-use super::names::{MACHINES, TEMPLATE, TENANT_TAG, bucket_name};
+use super::names::{DEFINITIONS, TEMPLATE, TENANT_TAG, bucket_name};
 use super::{Architecture, Bucket, Deploy, code, table};
 use crate::api::stack_name;
 use crate::cloudformation::{Change, Outcome, Stacks, Template};
@@ -87,10 +87,10 @@ impl Deploy {
 fn objects(code: &[code::Code]) -> Vec<Object<'_>> {
     let functions =
         code.iter().map(|one| Object { key: one.key(), bytes: &one.bytes, parameter: Some(one.function.parameter) });
-    let machines = MACHINES.iter().map(|machine| Object {
-        key: format!("statemachines/{}.json", Digest::of(machine.definition.as_bytes()).hex()),
-        bytes: machine.definition.as_bytes(),
-        parameter: Some(machine.parameter),
+    let definitions = DEFINITIONS.iter().map(|definition| Object {
+        key: format!("statemachines/{}.json", Digest::of(definition.text.as_bytes()).hex()),
+        bytes: definition.text.as_bytes(),
+        parameter: Some(definition.parameter),
     });
     // Too large for a request: CloudFormation reads it from the bucket.
     let template = Object {
@@ -98,7 +98,7 @@ fn objects(code: &[code::Code]) -> Vec<Object<'_>> {
         bytes: TEMPLATE.as_bytes(),
         parameter: None,
     };
-    functions.chain(machines).chain([template]).collect()
+    functions.chain(definitions).chain([template]).collect()
 }
 
 /// Uploads what is absent and then checks that everything is there; returns how many objects were put.

@@ -25,30 +25,22 @@ pub(super) const FUNCTIONS: [Function; 9] = [
     Function { name: "prune-artifacts", parameter: "PruneArtifactsCode" },
 ];
 
-/// A state machine's definition and the stack parameter that names it.
+/// A definition of one or more state machines and the stack parameter that names it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Machine {
+pub(super) struct Definition {
     pub(super) parameter: &'static str,
-    pub(super) definition: &'static str,
+    pub(super) text: &'static str,
 }
 
-/// All state machines.
-pub(super) const MACHINES: [Machine; 4] = [
-    Machine {
+/// All definitions.
+pub(super) const DEFINITIONS: [Definition; 2] = [
+    Definition {
         parameter: "ProvisionInstallDefinition",
-        definition: include_str!("../../../statemachines/provision-install.asl.json"),
+        text: include_str!("../../../statemachines/provision-install.asl.json"),
     },
-    Machine {
-        parameter: "DeployComponentsDefinition",
-        definition: include_str!("../../../statemachines/deploy-components.asl.json"),
-    },
-    Machine {
-        parameter: "BuildComponentsDefinition",
-        definition: include_str!("../../../statemachines/build-components.asl.json"),
-    },
-    Machine {
-        parameter: "RunActionDefinition",
-        definition: include_str!("../../../statemachines/run-action.asl.json"),
+    Definition {
+        parameter: "RunWorkflowDefinition",
+        text: include_str!("../../../statemachines/run-workflow.asl.json"),
     },
 ];
 
@@ -89,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_template_knows_every_name() {
-        for parameter in FUNCTIONS.iter().map(|f| f.parameter).chain(MACHINES.iter().map(|m| m.parameter)) {
+        for parameter in FUNCTIONS.iter().map(|f| f.parameter).chain(DEFINITIONS.iter().map(|d| d.parameter)) {
             assert!(TEMPLATE.contains(&format!("\n  {parameter}: {{")), "{parameter}");
         }
         for function in FUNCTIONS {
@@ -115,8 +107,8 @@ mod tests {
 
     #[test]
     fn every_definition_is_json() {
-        for machine in MACHINES {
-            assert!(serde_json::from_str::<serde_json::Value>(machine.definition).is_ok(), "{}", machine.parameter);
+        for definition in DEFINITIONS {
+            assert!(serde_json::from_str::<serde_json::Value>(definition.text).is_ok(), "{}", definition.parameter);
         }
     }
 }
