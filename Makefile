@@ -1,23 +1,23 @@
-# Recipes call scripts; what they do is written there.
+# Each recipe calls a script, which describes what it does.
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench figures up down package clean
 
-help: ## this list
+help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-demo: ## one vendor, one customer, one deploy, on this machine
+demo: ## deploy an app from one vendor to one customer, on this machine
 	@tests/demo/run
 
-test: ## everything that runs on this machine; ends with what was skipped and why
+test: ## run every test that this machine can run; ends with a list of what was skipped, and why
 	@tests/run
 
-check: ## format, lints, templates and state machines
+check: ## check format, lints, templates and state machines
 	@tests/check
 
-bench: ## measure the budgets of the design against their gates
+bench: ## measure time, memory and size, and compare them with their limits
 	@tests/bench/run
 
-figures: ## count what the model and the faulty deploys show; writes docs/figures.md
+figures: ## run the model and the deploys with faults, and write their counts to docs/figures.md
 	@tests/figures/run
 
 up: ## start the local cloud on 127.0.0.1:4566
@@ -26,8 +26,8 @@ up: ## start the local cloud on 127.0.0.1:4566
 down: ## stop the local cloud
 	@localstack/cloud down
 
-package: ## the function zips for Lambda, arm64 and x86_64, against the size budget
+package: ## build the function zips for Lambda (arm64 and x86_64) and check their size
 	@infra/package
 
-clean: ## remove what was built, the local cloud's files too
+clean: ## remove build output and the files of the local cloud
 	@localstack/cloud down && cargo clean

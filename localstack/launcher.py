@@ -19,7 +19,7 @@ def main():
     if os.environ.get("BIND_HOST") != "127.0.0.1":
         sys.exit("BIND_HOST must be 127.0.0.1: any 12-digit access key is an account's root here")
     until_pid = _argument("--until-pid")
-    sys.argv = sys.argv[:1]  # MiniStack parses the command line too
+    sys.argv = sys.argv[:1]  # MiniStack parses the command line too, and must not see our options
 
     import shims
 
@@ -40,7 +40,7 @@ def main():
         _end_children()
         sys.stdout.flush()
         sys.stderr.flush()
-    os._exit(code)  # worker threads may still be inside a function call; nothing is saved
+    os._exit(code)  # does not wait for worker threads inside a function call; there is no state to save
 
 
 def _argument(name):
@@ -48,7 +48,7 @@ def _argument(name):
 
 
 def _end_with(pid):
-    """Ends this process when `pid` ends, however it ends: a killed test run leaves no cloud behind."""
+    """Ends this process when the process `pid` ends, even when it is killed, so that no test run leaves a cloud."""
     import select
 
     try:
@@ -65,7 +65,7 @@ def _end_with(pid):
 
 
 def _end_children():
-    """Ends the function processes: MiniStack leaves them running."""
+    """Kills the function processes, which MiniStack leaves running."""
     import signal
 
     import process_tree
@@ -75,7 +75,7 @@ def _end_children():
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
         except (ProcessLookupError, ChildProcessError):
-            pass  # gone already, or a grandchild, which is not ours to wait for
+            pass  # it has ended already, or it is a grandchild, for which only its parent can wait
 
 
 if __name__ == "__main__":

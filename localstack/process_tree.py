@@ -1,11 +1,11 @@
-"""Finds the processes below one process; reads /proc, or asks ps where there is none."""
+"""Finds the descendants of a process; reads /proc, or calls ps on systems without /proc."""
 
 import os
 import subprocess
 
 
 def descendants(root):
-    """Returns the pids below `root`, deepest last."""
+    """Returns the pids of the descendants of `root`, the deepest last."""
     children = {}
     for pid, parent in _pairs():
         children.setdefault(parent, []).append(pid)
@@ -18,7 +18,7 @@ def descendants(root):
 
 
 def command_line(pid):
-    """Returns the arguments of `pid` as one string, empty when there is no such process (a zombie has none)."""
+    """Returns the arguments of `pid` as one string, which is empty when the process has ended or is a zombie."""
     if os.path.isdir("/proc/self"):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:

@@ -1,9 +1,9 @@
-"""The shims: what MiniStack does differently from AWS and we rely on. One file per service."""
+"""The shims: they correct MiniStack where it differs from AWS and Freehold depends on it. One file per service."""
 
 from shims import http_api, identity, registry, states, templates
 
 
 def apply():
-    """Puts every shim in place; ends the process when a name to replace is gone."""
+    """Applies every shim; ends the process when a name that a shim replaces does not exist."""
     for shim in (states, identity, registry, http_api, templates):
         shim.apply()

@@ -1,4 +1,4 @@
-"""HTTP API: whose API a request reaches."""
+"""HTTP API: finds the API that a request names, in whatever account it is."""
 
 from ministack import app
 from ministack.core import router
@@ -9,7 +9,7 @@ from shims.replace import replace
 
 
 def apply():
-    # MiniStack looks for the API in the caller's account only, so an unsigned request got 404 instead of 403.
+    # MiniStack looks for the API in the caller's account only, so an unsigned request would get 404 instead of 403.
     replace(app, "_handle_execute_api_request", _in_owners_account)
 
 
@@ -19,7 +19,7 @@ def _in_owners_account(original):
         owner = _owner(parsed[0]) if parsed else None
         if owner and owner != get_account_id():
             if router.extract_access_key_id(headers, query_params):
-                # An HTTP API has no resource policy: AWS_IAM admits principals of its own account only.
+                # An HTTP API has no resource policy: AWS_IAM admits only principals of the account that owns the API.
                 return 403, {"Content-Type": "application/json"}, b'{"message":"Forbidden"}'
             set_request_account_id(owner)
         return await original(host, path, method, headers, body, query_params, **more)

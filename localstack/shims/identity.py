@@ -7,11 +7,11 @@ from shims.replace import replace
 
 
 def apply():
-    # On AWS the key holds the role's ARN for a role session; MiniStack gives the session's ARN.
+    # For a role session, this key is the role's ARN on AWS, and the session's ARN in MiniStack.
     replace(iam_evaluator, "_resolve_condition_key", _role_for_session)
-    # On AWS a batch call needs the permission of the single call; MiniStack wants one of the batch's own name.
+    # For a batch call, AWS requires the permission of the single call; MiniStack requires one of the batch's name.
     replace(iam_actions, "extract_iam_action", _single_for_batch)
-    # On AWS the key holds the boundary that a request gives; MiniStack does not know the key.
+    # On AWS this key is the boundary in the request; MiniStack does not know the key.
     replace(iam_actions, "request_tag_context", _with_boundary)
 
 
@@ -47,7 +47,7 @@ def _role_for_session(original):
 
 
 def role_arn(session_arn, account):
-    """Returns the ARN of the role behind a session; only the stored role knows its path."""
+    """Returns the ARN of the role of a session. Its path is in the stored role only."""
     name = session_arn.split(":assumed-role/", 1)[1].split("/", 1)[0]
     role = iam._roles.get_scoped(account, None, name) or {}
     return role.get("Arn") or f"arn:aws:iam::{account}:role/{name}"

@@ -1,6 +1,6 @@
 """ECR: registry logins, who may push and pull on `/v2`, and layer URLs that expire.
 
-MiniStack's `/v2` knows no login at all, its layer URLs point at AWS, and it reports every layer as absent.
+MiniStack's `/v2` checks no login, its layer URLs point at AWS, and it reports every layer as missing.
 """
 
 import base64
@@ -30,7 +30,7 @@ LAYER_URL_SECS = int(os.environ.get("FREEHOLD_LAYER_URL_SECS", 3600))
 PORT = os.environ.get("GATEWAY_PORT", "4566")
 SECRET = os.urandom(32)
 
-# (kind of path, method) -> the actions of which one is enough, as the ECR service authorization page lists them.
+# (kind of path, method) -> actions, one of which must be permitted, as ECR's service authorization page lists them.
 ACTIONS = {
     ("catalog", "GET"): ("DescribeRepositories",),
     ("tags_list", "GET"): ("ListImages",),
@@ -64,7 +64,7 @@ def _api(original):
             return _get_authorization_token(router.extract_access_key_id(headers, query_params))
         answer = LAYER_ACTIONS.get(action)
         data = _json(body) if answer else None
-        # Whatever is wrong with the request itself is MiniStack's to say.
+        # MiniStack answers invalid requests.
         if isinstance(data, dict) and data.get("repositoryName") in ecr._repositories:
             return answer(data)
         return await original(method, path, headers, body, query_params)
@@ -159,7 +159,7 @@ def _refuse_layer_url(method, name, digest, headers, query_params):
 
 
 def _storage_error(code, message):
-    # On AWS a layer URL leads to S3, so the refusal is S3's XML.
+    # On AWS a layer URL points to S3, so a refusal is XML, as S3 answers it.
     body = f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>{message}</Message></Error>'
     return 403, {"Content-Type": "application/xml"}, body.encode()
 
@@ -174,7 +174,7 @@ def _refuse_login(method, kind, name, headers, query_params):
     if time.time() >= login.expires:
         return ecr._registry_error(
             403, "DENIED", "Your authorization token has expired. Reauthenticate and try again.")
-    # A host without an account in its name (127.0.0.1) means the registry that issued the login.
+    # A host name without an account (127.0.0.1) stands for the registry that issued the login.
     set_request_account_id(login.account)
     set_request_region(login.region)
     principal = iam_evaluator.resolve_principal(login.access_key, login.account)
@@ -208,7 +208,7 @@ def _allowed(principal, action, arn):
         identity = iam_evaluator.evaluate(ctx, principal.policies, *principal.limits)
     policy = iam_evaluator._resource_policy("ecr", arn) or (None, get_account_id())
     if principal.policies is None and policy[1] == principal.account:
-        return True  # as everywhere in MiniStack, an account's root may do all in it
+        return True  # the root of an account may do everything in it, as everywhere in MiniStack
     return iam_evaluator.combine_resource_policy(identity, ctx, *policy, limits=principal.limits).decision == "Allow"
 
 
@@ -217,7 +217,7 @@ def _allowed(principal, action, arn):
 
 @dataclass(frozen=True)
 class Login:
-    """What a registry password stands for; `expires` is in seconds since 1970."""
+    """The contents of a registry password; `expires` is in seconds since 1970."""
 
     access_key: str
     account: str
@@ -230,7 +230,7 @@ class Login:
 
     @classmethod
     def parse(cls, authorization):
-        """Reads a Basic header; returns None unless this process issued the password."""
+        """Returns the login of a Basic header, or None when this process did not issue the password."""
         scheme, _, encoded = authorization.partition(" ")
         try:
             user, _, password = base64.b64decode(encoded).decode().partition(":")

@@ -1,4 +1,4 @@
-"""Replaces a function of MiniStack, and refuses to invent one."""
+"""Replaces a function of MiniStack; fails when the function does not exist."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Step Functions: heartbeats and failures of waiting tasks, and a start that may be repeated."""
+"""Step Functions: heartbeats and failures of waiting tasks, and idempotent starts."""
 
 import contextvars
 import json
@@ -15,11 +15,11 @@ POLL_SECS = 0.1
 
 
 def apply():
-    # A lost runner would hang its workflow for ever: MiniStack reads only TimeoutSeconds.
+    # MiniStack ignores HeartbeatSeconds, so a workflow whose runner is lost would wait for ever.
     replace(sfn, "_invoke_with_callback", _with_heartbeat)
-    # A function that fails fails its waiting task too; MiniStack waits on for a callback that nobody will send.
+    # On AWS, a function that fails also fails its waiting task; MiniStack waits for a callback that never comes.
     replace(sfn, "_call_lambda", _failing_the_wait)
-    # AWS answers 200 to a repeated start with the same name and input while the execution runs.
+    # AWS answers 200 to a repeated start with the same name and input while the execution is running.
     replace(sfn, "_start_execution", _repeatable)
 
 
@@ -27,7 +27,7 @@ def _with_heartbeat(original):
     def invoke_with_callback(resource, input_data, token, state):
         limit = state.get("HeartbeatSeconds")
         if limit:
-            # Tokens are kept by account and region, which a thread learns from the context alone.
+            # MiniStack stores tokens by account and region, which a thread finds only in its context.
             context = contextvars.copy_context()
             args = (token, float(limit), time.time())
             threading.Thread(target=context.run, args=(_watch, *args), daemon=True).start()
@@ -69,7 +69,7 @@ def _watch(token, limit, started):
 
 
 def _registered(token):
-    # The watcher may be ahead of the call that registers the token.
+    # This thread may run before the call that registers the token.
     for _ in range(50):
         task = sfn._task_tokens.get(token)
         if task is not None:

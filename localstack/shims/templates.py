@@ -1,4 +1,4 @@
-"""CloudFormation: the permission boundary of a role."""
+"""CloudFormation: the permissions boundary of a role."""
 
 import sys
 
@@ -7,7 +7,7 @@ from ministack.services.cloudformation import provisioners
 
 
 def apply():
-    # MiniStack drops a role's boundary in a template; IAM itself knows and enforces boundaries.
+    # MiniStack drops the boundary of a role in a template, although its IAM enforces boundaries.
     handlers = getattr(provisioners, "_RESOURCE_HANDLERS", {}).get("AWS::IAM::Role", {})
     if not {"create", "update"} <= handlers.keys():
         sys.exit("shim: the handlers of `AWS::IAM::Role` are gone; was MiniStack upgraded?")

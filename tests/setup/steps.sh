@@ -1,5 +1,5 @@
-# Sourced by the scripts that run steps: `step NAME COMMAND...` runs one, says how long it took, and ends the script
-# when it fails.
+# Sourced by scripts that run steps: `step NAME COMMAND...` runs a command, prints how long it took, and ends the script
+# when the command fails.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
