@@ -1,0 +1,113 @@
+"""Splits Rust source text into code, comments and strings, and finds the parts that only tests have."""
+
+import re
+from dataclasses import dataclass
+
+_STARTS = re.compile(r"""//|/\*|\b(?:br|cr|r)(?P<hashes>\#*)"|\b[bc]"|"|\bb'|'""")
+_CHARACTER = re.compile(r"'(?:[^'\\\n]|\\(?:x[0-9a-fA-F]{2}|u\{[^}]*\}|.))'")
+_TEST_ONLY = re.compile(r"#\[cfg\(test\)\]")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A comment (`comment`) or a string (`string`) and where it stands. The text of a string is what is inside of it."""
+
+    kind: str
+    start: int
+    end: int
+    text: str
+
+
+def pieces(text):
+    """Returns the comments and strings of a source text, in order. Characters count as neither."""
+    found, at = [], 0
+    while (match := _STARTS.search(text, at)) is not None:
+        piece, at = _piece(text, match)
+        if piece:
+            found.append(piece)
+    return found
+
+
+def _piece(text, match):
+    start, mark = match.start(), match.group()
+    if mark == "//":
+        end = _index(text, "\n", start)
+        return Piece("comment", start, end, text[start:end]), end
+    if mark == "/*":
+        end = _end_of_block(text, start)
+        return Piece("comment", start, end, text[start:end]), end
+    if mark.endswith("'"):
+        literal = _CHARACTER.match(text, match.end() - 1)
+        return None, literal.end() if literal else match.end()  # otherwise a lifetime
+    if match.group("hashes") is not None:
+        close = '"' + match.group("hashes")
+        end = _index(text, close, match.end())
+        return Piece("string", start, end + len(close), text[match.end() : end]), end + len(close)
+    end = match.end()
+    while end < len(text) and text[end] != '"':
+        end += 2 if text[end] == "\\" else 1
+    return Piece("string", start, end + 1, _unescaped(text[match.end() : end])), end + 1
+
+
+def _index(text, what, start):
+    found = text.find(what, start)
+    return len(text) if found < 0 else found
+
+
+def _end_of_block(text, start):
+    depth = 0
+    for mark in re.compile(r"/\*|\*/").finditer(text, start):
+        depth += 1 if mark.group() == "/*" else -1
+        if depth == 0:
+            return mark.end()
+    return len(text)
+
+
+def _unescaped(text):
+    return re.sub(r"\\\n\s*", "", text).replace('\\"', '"').replace("\\n", "\n").replace("\\\\", "\\")
+
+
+def blanked(text):
+    """Returns the text with comments and strings as blanks; places and lines stay the same."""
+    parts, at = [], 0
+    for piece in pieces(text):
+        parts += [text[at : piece.start], re.sub(r"[^\n]", " ", text[piece.start : piece.end])]
+        at = piece.end
+    return "".join([*parts, text[at:]])
+
+
+def end_of_item(code, start):
+    """Returns where an item ends whose first token is at `start` in blanked text: past its `;` or its closing brace."""
+    depth = 0
+    for at in range(start, len(code)):
+        if code[at] in "([{":
+            depth += 1
+        elif code[at] in ")]}":
+            depth -= 1
+            if depth == 0 and code[at] == "}":
+                return at + 1
+        elif code[at] == ";" and depth == 0:
+            return at + 1
+    return len(code)
+
+
+def test_parts(code):
+    """Returns the places (start, end) of items under `#[cfg(test)]` in blanked text."""
+    parts, at = [], 0
+    while (match := _TEST_ONLY.search(code, at)) is not None:
+        begin = match.end()
+        while (attribute := re.compile(r"\s*#\[[^\]]*\]").match(code, begin)) is not None:
+            begin = attribute.end()
+        at = end_of_item(code, begin)
+        parts.append((match.start(), at))
+    return parts
+
+
+def test_modules(code):
+    """Returns the names of the modules in files of their own that only tests have."""
+    return set(re.findall(r"#\[cfg\(test\)\]\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;", code))
+
+
+def line_of(text, at):
+    """Returns the line of a place, counted from 1."""
+    return text.count("\n", 0, at) + 1
