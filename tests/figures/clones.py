@@ -21,7 +21,9 @@ def is_code(path, kind):
     """Says whether a file is looked at: code, templates and state machines, but nothing generated or golden."""
     if kind in ("generated docs", "lock files", "golden data, fixtures, seeds"):
         return False
-    return path.endswith((".rs", ".py", ".sh", ".mjs", ".js", ".yaml", ".yml", ".guard", ".asl.json")) or "." not in path
+    return (
+        path.endswith((".rs", ".py", ".sh", ".mjs", ".js", ".yaml", ".yml", ".guard", ".asl.json")) or "." not in path
+    )
 
 
 def clones(files):
@@ -51,11 +53,13 @@ def _begins(lines, a, b):
 
 
 def _grown(lines, a, b):
-    """Returns the whole run from two places on. A run never overlaps itself: `b` is where `a`'s run ends at the latest."""
+    """Returns the whole run from two places on. It never overlaps itself: `a`'s ends before `b` at the latest."""
     one, other = lines[a[0]][a[1] :], lines[b[0]][b[1] :]
     if a[0] == b[0]:
         one = one[: b[1] - a[1]]
-    length = next((at for at, (x, y) in enumerate(zip(one, other)) if x[1] != y[1]), min(len(one), len(other)))
+    length = next(
+        (at for at, (x, y) in enumerate(zip(one, other, strict=False)) if x[1] != y[1]), min(len(one), len(other))
+    )
     if length < RUN:
         return None
     covers = {(a[0], line) for line, _ in one[:length]} | {(b[0], line) for line, _ in other[:length]}

@@ -15,8 +15,12 @@ def circles(read):
 
 
 def _crates(read):
-    return [path.removesuffix("Cargo.toml") for path in read.files if path.endswith("Cargo.toml") and
-            any(path.removesuffix("Cargo.toml") + root in read.files for root in ("src/lib.rs", "src/main.rs"))]
+    return [
+        path.removesuffix("Cargo.toml")
+        for path in read.files
+        if path.endswith("Cargo.toml")
+        and any(path.removesuffix("Cargo.toml") + root in read.files for root in ("src/lib.rs", "src/main.rs"))
+    ]
 
 
 class _Crate:

@@ -10,7 +10,7 @@ _TEST_ONLY = re.compile(r"#\[cfg\(test\)\]")
 
 @dataclass(frozen=True)
 class Piece:
-    """A comment (`comment`) or a string (`string`) and where it stands. The text of a string is what is inside of it."""
+    """A comment (`comment`) or a string (`string`) and where it stands. A string's text is what is inside of it."""
 
     kind: str
     start: int

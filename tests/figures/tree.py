@@ -14,13 +14,18 @@ _KINDS = [
     (r"(^|/)(Cargo|package|requirements|guard|package-lock)\.lock$|package-lock\.json$", "lock files"),
     (r"^docs/(openapi\.json|permissions\.md|app-config\.md|figures\.md)$", "generated docs"),
     (r"^crates/(model|fuzz)/.*\.rs$", "model and fuzz"),
-    (r"/golden/|/seeds/|^crates/.*/tests/.*\.(json|ya?ml|toml)$|^tests/figures/ledger/", "golden data, fixtures, seeds"),
+    (
+        r"/golden/|/seeds/|^crates/.*/tests/.*\.(json|ya?ml|toml)$|^tests/figures/ledger/",
+        "golden data, fixtures, seeds",
+    ),
     (r"^tests/.*\.rs$", "tests/ Rust"),
     (r"/tests/.*\.rs$|(^|/)(tests|[a-z_]+_tests)\.rs$|/benches/", "Rust tests of the crates"),
     (r"\.rs$", "product Rust"),
     (r"^infra/.*\.(yaml|json|guard)$|^statemachines/", "templates, state machines, guard rules"),
-    (r"^(tests|localstack|infra|\.ci)/.*\.(py|sh|mjs|js)$|^(tests|localstack)/([a-z_]+/)*[a-z_]+$|^\.ci/|^infra/package$",
-     "Python, shell and JS tests"),
+    (
+        r"^(tests|localstack|infra|\.ci)/.*\.(py|sh|mjs|js)$|^(tests|localstack)/([a-z_]+/)*[a-z_]+$|^\.ci/|^infra/package$",
+        "Python, shell and JS tests",
+    ),
     (r".", "prose, config, examples"),
 ]
 
@@ -61,8 +66,11 @@ class Tree:
         folder, _, file = path.rpartition("/")
         if file not in ("lib.rs", "main.rs", "mod.rs"):
             folder = f"{folder}/{file.removesuffix('.rs')}"
-        return [other for other in self.files
-                if other == f"{folder}/{name}.rs" or (other.startswith(f"{folder}/{name}/") and other.endswith(".rs"))]
+        return [
+            other
+            for other in self.files
+            if other == f"{folder}/{name}.rs" or (other.startswith(f"{folder}/{name}/") and other.endswith(".rs"))
+        ]
 
 
 def _read(revision):
