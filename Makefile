@@ -1,6 +1,6 @@
 # Each recipe calls a script, which describes what it does.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench figures up down package clean
+.PHONY: help demo test check docs bench figures up down package clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -11,8 +11,11 @@ demo: ## deploy an app from one vendor to one customer, on this machine
 test: ## run every test that this machine can run; ends with a list of what was skipped, and why
 	@tests/run
 
-check: ## check format, lints, templates and state machines
+check: ## check format, lints, dependencies, pages and their links, in seconds
 	@tests/check
+
+docs: ## build docs/ and the documentation of the crates as one book, and check its links
+	@tests/docs/run
 
 bench: ## measure time, memory and size, and compare them with their limits
 	@tests/bench/run
