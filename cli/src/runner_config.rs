@@ -72,30 +72,31 @@ impl RunnerConfig {
             let path = std::path::absolute(path).doing(format!("understand the path `{}`", path.display()))?;
             path.into_os_string().into_string().map_err(|_| Error::invalid("paths in a runner config must be UTF-8"))
         };
-        file["tenant"] = value(self.tenant.as_str());
-        file["install"] = value(self.install.as_str());
-        file["region"] = value(&self.region);
-        file["orders_queue_url"] = value(&self.orders_queue_url);
-        file["reports_queue_url"] = value(&self.reports_queue_url);
-        file["tenant_key"] = value(self.tenant_key.to_string());
+        file.insert("tenant", value(self.tenant.as_str()));
+        file.insert("install", value(self.install.as_str()));
+        file.insert("region", value(&self.region));
+        file.insert("orders_queue_url", value(&self.orders_queue_url));
+        file.insert("reports_queue_url", value(&self.reports_queue_url));
+        file.insert("tenant_key", value(self.tenant_key.to_string()));
         match &self.enrolment {
-            Enrolment::Arn(arn) => file["enrolment_secret_arn"] = value(arn),
-            Enrolment::File(path) => file["enrolment_secret_file"] = value(absolute(path)?),
-        }
-        file["state_dir"] = value(absolute(&machine.state_dir)?);
-        file["slots"] = value(i64::from(machine.slots));
-        file["repository"] = value(&self.repository);
-        file["bucket"] = value(&self.bucket);
+            Enrolment::Arn(arn) => file.insert("enrolment_secret_arn", value(arn)),
+            Enrolment::File(path) => file.insert("enrolment_secret_file", value(absolute(path)?)),
+        };
+        file.insert("state_dir", value(absolute(&machine.state_dir)?));
+        file.insert("slots", value(i64::from(machine.slots)));
+        file.insert("repository", value(&self.repository));
+        file.insert("bucket", value(&self.bucket));
         if let Some(accepted) = &self.accepted_contract {
-            file["accepted_contract"] = value(accepted.as_str());
+            file.insert("accepted_contract", value(accepted.as_str()));
         }
         if let Some(terraform) = &machine.terraform {
-            file["terraform"] = value(absolute(terraform)?);
+            file.insert("terraform", value(absolute(terraform)?));
         }
-        file["sandbox"] = value(match machine.sandbox {
+        let sandbox = match machine.sandbox {
             Sandbox::Bubblewrap => "bubblewrap",
             Sandbox::None => "none",
-        });
+        };
+        file.insert("sandbox", value(sandbox));
         for (name, pairs) in [("modes", &self.modes), ("roles", &self.roles), ("inputs", &self.inputs)] {
             if !pairs.is_empty() {
                 let pairs = pairs.iter().map(|(key, text)| (key.as_str(), value(text)));

@@ -1,5 +1,7 @@
 //! `freehold app init`, `check`, `graph` and `diff` on directories, as a person runs them: the real binary, no account.
 
+#![cfg(test)]
+
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -1,6 +1,8 @@
 //! `freehold lineage` as a person runs it: the real binary, a bundle without any network, and a tenant API that answers
 //! what it is told.
 
+#![cfg(test)]
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

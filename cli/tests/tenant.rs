@@ -1,5 +1,7 @@
 //! `freehold tenant` and `freehold install launch` as a person runs them: the real binary against the local cloud.
 
+#![cfg(test)]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -1,5 +1,7 @@
 //! `freehold install verify-template` as a customer runs it: the real binary, a file, and nothing else.
 
+#![cfg(test)]
+
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -1,5 +1,7 @@
 //! The OpenAPI document in `docs/` is the one that the code makes.
 
+#![cfg(test)]
+
 use freehold_functions::api::openapi;
 
 #[test]

@@ -1,7 +1,5 @@
 //! The runner: takes signed orders from a queue, does the jobs in its own account, and answers with signed reports.
 
-#![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
-
 pub mod aws;
 pub mod backoff;
 pub mod config;

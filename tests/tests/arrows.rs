@@ -1,5 +1,7 @@
 //! Which crate may know which: the arrows of the architecture, read from `cargo metadata`.
 
+#![cfg(test)]
+
 use std::collections::BTreeMap;
 use std::process::Command;
 

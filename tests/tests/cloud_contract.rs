@@ -1,6 +1,8 @@
 //! Contracts across two accounts: the runner follows no release beyond what the customer agreed to, says what is beyond, and
 //! goes on once the customer has launched the new template; a release that may do less needs nothing of anybody.
 
+#![cfg(test)]
+
 use anyhow::{Context as _, ensure};
 use freehold_app::artifact::evidence;
 use freehold_aws::store::DynamoStore;

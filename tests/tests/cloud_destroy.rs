@@ -1,5 +1,7 @@
 //! `freehold tenant destroy` leaves nothing behind.
 
+#![cfg(test)]
+
 use freehold_tests::harness::{Capability, Needs, World, app};
 
 const NEEDS: Needs = Needs { cloud: &[Capability::HttpApi, Capability::EmptyAccounts], programs: &[] };

@@ -1,5 +1,7 @@
 //! One call in ten fails, at random, between the control plane's functions and the cloud; a whole deploy ends right.
 
+#![cfg(test)]
+
 use freehold_tests::harness::cloud::skip;
 use freehold_tests::harness::{app, lacking_on_path};
 use freehold_tests::proxy::parse_rules;

@@ -1,5 +1,7 @@
 //! Messages that nobody asked for: into the orders queue and into the reports queue, by someone who may write to both.
 
+#![cfg(test)]
+
 use std::time::Duration;
 
 use anyhow::Context as _;

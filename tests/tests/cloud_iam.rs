@@ -1,5 +1,7 @@
 //! Who may do what, with policies enforced: the two queues, the tenant registry, the modes' roles, the API.
 
+#![cfg(test)]
+
 use anyhow::{Context as _, ensure};
 use aws_credential_types::Credentials;
 use aws_sdk_sqs::error::ProvideErrorMetadata;

@@ -1,5 +1,7 @@
 //! The app of `freehold app init` as it comes: it deploys, and what `app diff` says of a change is what a deploy runs.
 
+#![cfg(test)]
+
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, ensure};

@@ -1,6 +1,8 @@
 //! Inputs across two accounts: what a customer answers in the install stack reaches the app's jobs, and a sensitive answer
 //! never leaves the customer's account.
 
+#![cfg(test)]
+
 use anyhow::Context as _;
 use freehold_tests::harness::{Capability, Needs, World, app};
 

@@ -1,5 +1,7 @@
 //! A runner dies at the worst moment: in the middle of Terraform, in the middle of an image copy, with its disk.
 
+#![cfg(test)]
+
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! The whole path: a vendor ships an app, a customer installs it, a runner deploys it, in two accounts.
 
+#![cfg(test)]
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -1,6 +1,8 @@
 //! A customer whose roles lack something: the provisioning ends before anything is made, says what is missing and how to
 //! give it, and what resumes it passes once that is done.
 
+#![cfg(test)]
+
 use anyhow::Context as _;
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
 use serde_json::{Value, json};

@@ -1,5 +1,7 @@
 //! Registry care on a cloud: the real function, under its own role, removes what nobody uses and nothing else.
 
+#![cfg(test)]
+
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, ensure};

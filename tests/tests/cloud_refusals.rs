@@ -1,5 +1,7 @@
 //! Bad input: each is refused with its own message and exit code, and leaves nothing behind.
 
+#![cfg(test)]
+
 use std::time::Duration;
 
 use anyhow::Context as _;

@@ -1,6 +1,8 @@
 //! Roles across two accounts: a runner that knows nothing but its stack, modes that the customer switches off and on, and
 //! break-glass, which opens for a while and closes by itself.
 
+#![cfg(test)]
+
 use std::time::Duration;
 
 use anyhow::Context as _;

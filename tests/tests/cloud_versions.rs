@@ -1,6 +1,8 @@
 //! App versions in the tenant's bucket: the adapter against S3, and a large app from sync to a finished job, with every
 //! function under its own role.
 
+#![cfg(test)]
+
 use anyhow::{Context as _, ensure};
 use freehold_app::ports::{Objects as _, PortError};
 use freehold_aws::objects::S3Objects;

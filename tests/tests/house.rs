@@ -1,23 +1,21 @@
 //! House rules about source files that no lint of the compiler covers.
 
+#![cfg(test)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
 
 /// A file is split at this size; tests below the code count half.
 const LINES: usize = 500;
 
-/// The crates that must not panic, and the lints at their roots that see to it.
-const NO_PANIC: [&str; 7] = [
-    "crates/protocol/src/lib.rs",
-    "crates/domain/src/lib.rs",
-    "crates/template/src/lib.rs",
-    "crates/appconfig/src/lib.rs",
-    "crates/app/src/lib.rs",
-    "crates/oci/src/lib.rs",
-    "runner/src/lib.rs",
-];
-const NO_PANIC_LINTS: [&str; 4] =
-    ["clippy::expect_used", "clippy::indexing_slicing", "clippy::panic", "clippy::unwrap_used"];
+/// The lints against panics, which the workspace sets for every crate.
+const NO_PANIC: [&str; 4] = ["expect_used", "indexing_slicing", "panic", "unwrap_used"];
+
+/// The crates that are not shipped; their roots expect some of these lints, each with a reason.
+const MAY_PANIC: [&str; 3] = ["freehold-fuzz", "freehold-model", "freehold-tests"];
 
 #[test]
 fn every_file_opens_with_what_it_holds() {
@@ -55,25 +53,62 @@ fn no_test_is_ignored() {
 }
 
 #[test]
-fn the_crates_that_must_not_panic_say_so_at_their_root() {
-    let silent: Vec<String> = NO_PANIC
-        .into_iter()
-        .flat_map(|root| {
-            let text = read(&top().join(root));
-            let missing = NO_PANIC_LINTS.into_iter().filter(move |lint| !text.contains(lint));
-            missing.map(move |lint| format!("{root} does not warn of `{lint}`; add it to `#![warn(...)]`"))
-        })
+fn every_crate_takes_the_workspaces_lints_against_panics() {
+    let workspace = read(&top().join("Cargo.toml"));
+    let missing = NO_PANIC.into_iter().filter(|lint| !workspace.contains(&format!("\n{lint} = \"warn\"\n")));
+    let mut wrong: Vec<String> = missing.map(|lint| format!("`[workspace.lints.clippy]` lacks `{lint}`")).collect();
+
+    for (name, manifest) in members() {
+        if !read(&manifest).contains("\n[lints]\nworkspace = true\n") {
+            wrong.push(format!("`{name}` does not take the workspace's lints; add `[lints]` with `workspace = true`"));
+        }
+        if !MAY_PANIC.contains(&name.as_str()) {
+            wrong.extend(waived(manifest.parent().unwrap()));
+        }
+    }
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_page_of_the_docs_is_in_the_book() {
+    let docs = top().join("docs");
+    let summary = read(&docs.join("SUMMARY.md"));
+
+    let missing: Vec<String> = files(&docs, "md")
+        .iter()
+        .map(|page| page.strip_prefix(&docs).unwrap().display().to_string())
+        .filter(|page| page != "SUMMARY.md" && !summary.contains(&format!("]({page})")))
+        .map(|page| format!("docs/{page} is not in the book; add it to docs/SUMMARY.md"))
         .collect();
 
-    assert!(silent.is_empty(), "{}", silent.join("\n"));
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// Returns the name and the manifest of each crate of the workspace.
+fn members() -> Vec<(String, PathBuf)> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(top())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap().iter();
+    packages.map(|p| (p["name"].as_str().unwrap().into(), p["manifest_path"].as_str().unwrap().into())).collect()
+}
+
+/// Returns one line for each file below `src` that switches a lint against panics off for all of its module.
+fn waived(folder: &Path) -> Vec<String> {
+    let waives = |line: &str| line.trim_start().starts_with("#![") && NO_PANIC.iter().any(|lint| line.contains(lint));
+    let found = files(&folder.join("src"), "rs").into_iter().filter(|file| read(file).lines().any(waives));
+    found.map(|file| format!("{} switches a lint against panics off", file.display())).collect()
 }
 
 /// Returns one line for each source file in which `check` finds something.
 fn offences(check: impl Fn(&Path, &str) -> Option<String>) -> Vec<String> {
-    let mut files = Vec::new();
-    for folder in ["crates", "functions", "runner", "cli", "tests"] {
-        collect(&top().join(folder), &mut files);
-    }
+    let folders = ["crates", "functions", "runner", "cli", "tests"];
+    let files: Vec<PathBuf> = folders.into_iter().flat_map(|folder| files(&top().join(folder), "rs")).collect();
     assert!(files.len() > 50, "found only {} source files; the folders have moved", files.len());
     files
         .iter()
@@ -84,16 +119,15 @@ fn offences(check: impl Fn(&Path, &str) -> Option<String>) -> Vec<String> {
         .collect()
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+/// Returns the files with this extension at any depth, in order.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut entries: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
-    for entry in entries {
-        if entry.is_dir() {
-            collect(&entry, files);
-        } else if entry.extension().is_some_and(|extension| extension == "rs") {
-            files.push(entry);
-        }
-    }
+    let of = |entry: PathBuf| match entry.is_dir() {
+        true => files(&entry, extension),
+        false => Vec::from_iter(entry.extension().is_some_and(|found| found == extension).then_some(entry)),
+    };
+    entries.into_iter().flat_map(of).collect()
 }
 
 fn read(file: &Path) -> String {

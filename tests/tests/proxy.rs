@@ -1,5 +1,7 @@
 //! The fault proxy in front of a real server, asked by a real SDK client: what each fault does to a caller.
 
+#![cfg(test)]
+
 use std::time::Duration;
 
 use aws_sdk_sqs::config::retry::RetryConfig;

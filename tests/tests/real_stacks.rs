@@ -1,5 +1,7 @@
 //! The install stacks of real apps keep every rule of `freehold install verify-template`, and are the same bytes each time.
 
+#![cfg(test)]
+
 use freehold_contract::compare_terms;
 use freehold_domain::contract::terms;
 use freehold_protocol::app_version::AppVersion;

@@ -1,5 +1,7 @@
 //! The short form of the figure `artifacts.tampered_refused`.
 
+#![cfg(test)]
+
 use std::collections::BTreeSet;
 
 use freehold_fuzz::{Draw, Target as _, run};

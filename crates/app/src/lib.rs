@@ -1,8 +1,6 @@
 //! The use cases: each loads, decides with `domain`, commits, then performs effects that may be repeated. AWS is behind
 //! the ports; `testing` holds doubles that behave.
 
-#![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
-
 pub mod app_version;
 pub mod artifact;
 pub mod contract;

@@ -1,6 +1,8 @@
 //! How long `check` takes: of the largest real app beside the project, and of a generated one of 1,000 components. Prints a
 //! JSON line for each run; `tests/bench/run` makes a table of them.
 
+#![expect(clippy::expect_used, reason = "a bench may panic")]
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;

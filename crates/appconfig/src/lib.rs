@@ -1,8 +1,6 @@
 //! An app config directory becomes an app version: reading, checking with every mistake at once, and packing of local
 //! sources. Reads files; sends nothing and runs nothing.
 
-#![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
-
 mod build;
 mod check;
 mod kinds;

@@ -1,7 +1,5 @@
 //! A client of OCI registries (OCI distribution specification 1.1) that streams: no blob is ever whole in memory.
 
-#![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
-
 mod address;
 mod auth;
 mod blob;

@@ -1,5 +1,7 @@
 //! A lineage holds when nothing is changed, and whatever is changed in it is found and named.
 
+#![cfg(test)]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use ed25519_dalek::SigningKey;

@@ -1,5 +1,7 @@
 //! Times as text.
 
+#![cfg(test)]
+
 use freehold_protocol::Timestamp;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};

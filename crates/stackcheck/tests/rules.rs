@@ -1,5 +1,7 @@
 //! The stack that we render keeps every rule; each change for the worse is found in its line.
 
+#![cfg(test)]
+
 use freehold_stackcheck::{Finding, RULES, Rule, check};
 use proptest::prelude::*;
 

@@ -24,8 +24,6 @@
 //! The public engines do not hold here: `gtmpl` is no longer developed and knows no columns; `gotmpl` bounds loops but
 //! not the size of values (`{{ $x = print $x $x }}`), and its errors name neither the whole path nor a near one.
 
-#![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
-
 mod ast;
 mod error;
 mod eval;

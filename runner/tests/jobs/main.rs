@@ -1,6 +1,8 @@
 //! Jobs of every kind with the real programs: bubblewrap, Terraform, git, a registry, and the local cloud. What is not
 //! installed is skipped, and the output says so.
 
+#![cfg(test)]
+
 mod action;
 mod build;
 mod chart;

@@ -1,6 +1,8 @@
 //! Counts what a deploy costs, through proxies before a local cloud with the real functions; then keeps the cloud up for
 //! measurements of functions, when asked to.
 
+#![expect(clippy::indexing_slicing, reason = "not shipped; a panic ends the run, as it should")]
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 

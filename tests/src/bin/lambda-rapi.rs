@@ -1,6 +1,8 @@
 //! The Lambda Runtime API on loopback: starts a function's program as Lambda does and measures what an invoke costs.
 //! Cold is from the start of the process to its first answer. CPU time does not suffer from a busy machine; wall time does.
 
+#![expect(clippy::indexing_slicing, reason = "not shipped; a panic ends the run, as it should")]
+
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};

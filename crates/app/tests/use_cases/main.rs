@@ -1,5 +1,7 @@
 //! The use cases against a simulated control plane, one file each.
 
+#![cfg(test)]
+
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -1,5 +1,7 @@
 //! App configs on disk, as a person writes them.
 
+#![cfg(test)]
+
 mod actions;
 mod addresses;
 mod components;

@@ -1,5 +1,7 @@
 //! The engine against real registries, a registry that misbehaves, and connections that break.
 
+#![cfg(test)]
+
 mod copies;
 mod cuts;
 mod faulty;
