@@ -51,8 +51,9 @@ while True:
 
 
 def cloud(*arguments, env=None):
-    return subprocess.run([sys.executable, CLOUD, *map(str, arguments)], capture_output=True, text=True,
-                          env={**os.environ, **(env or {})})
+    return subprocess.run(
+        [sys.executable, CLOUD, *map(str, arguments)], capture_output=True, text=True, env={**os.environ, **(env or {})}
+    )
 
 
 def until(condition, what):
@@ -80,8 +81,9 @@ class Instance:
     def __init__(self, *arguments, env=None):
         self.directory = tempfile.TemporaryDirectory(prefix="freehold-contract-")
         self.state = Path(self.directory.name).resolve()
-        started = cloud("up", "--detach", "--port", 0, "--state", self.state, "--until-pid", os.getpid(), *arguments,
-                        env=env)
+        started = cloud(
+            "up", "--detach", "--port", 0, "--state", self.state, "--until-pid", os.getpid(), *arguments, env=env
+        )
         if started.returncode:
             raise AssertionError(started.stdout + started.stderr)
         self.endpoint = (self.state / "endpoint").read_text()
@@ -127,12 +129,20 @@ class Principal:
     def client(self, service):
         if service not in self._clients:
             self._clients[service] = _session.create_client(
-                service, region_name=REGION, endpoint_url=self.instance.endpoint,
-                aws_access_key_id=self.credentials.access_key, aws_secret_access_key=self.credentials.secret_key,
+                service,
+                region_name=REGION,
+                endpoint_url=self.instance.endpoint,
+                aws_access_key_id=self.credentials.access_key,
+                aws_secret_access_key=self.credentials.secret_key,
                 aws_session_token=self.credentials.token,
                 # "s3v4": left alone, botocore signs S3 URLs in the way of 2006.
-                config=Config(retries={"max_attempts": 0}, inject_host_prefix=False, read_timeout=DEADLINE_SECS,
-                              signature_version="s3v4" if service == "s3" else None))
+                config=Config(
+                    retries={"max_attempts": 0},
+                    inject_host_prefix=False,
+                    read_timeout=DEADLINE_SECS,
+                    signature_version="s3v4" if service == "s3" else None,
+                ),
+            )
         return self._clients[service]
 
     def signed(self, method, url, service="execute-api"):
@@ -149,20 +159,32 @@ class Account(Principal):
         """Makes a role that every service and this account may assume, and returns a session of it."""
         self.role_arn(name, *statements)
         session = self.client("sts").assume_role(
-            RoleArn=f"arn:aws:iam::{self.id}:role/{name}", RoleSessionName="contract")["Credentials"]
-        return Principal(self.instance, self.id, session["AccessKeyId"], session["SecretAccessKey"],
-                         session["SessionToken"])
+            RoleArn=f"arn:aws:iam::{self.id}:role/{name}", RoleSessionName="contract"
+        )["Credentials"]
+        return Principal(
+            self.instance, self.id, session["AccessKeyId"], session["SecretAccessKey"], session["SessionToken"]
+        )
 
     def role_arn(self, name, *statements):
-        trust = {"Version": "2012-10-17", "Statement": [
-            {"Effect": "Allow", "Principal": {"AWS": self.id}, "Action": "sts:AssumeRole"},
-            {"Effect": "Allow", "Action": "sts:AssumeRole",
-             "Principal": {"Service": ["lambda.amazonaws.com", "states.amazonaws.com"]}}]}
+        trust = {
+            "Version": "2012-10-17",
+            "Statement": [
+                {"Effect": "Allow", "Principal": {"AWS": self.id}, "Action": "sts:AssumeRole"},
+                {
+                    "Effect": "Allow",
+                    "Action": "sts:AssumeRole",
+                    "Principal": {"Service": ["lambda.amazonaws.com", "states.amazonaws.com"]},
+                },
+            ],
+        }
         iam = self.client("iam")
         arn = iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(trust))["Role"]["Arn"]
         if statements:
-            iam.put_role_policy(RoleName=name, PolicyName="may", PolicyDocument=json.dumps(
-                {"Version": "2012-10-17", "Statement": list(statements)}))
+            iam.put_role_policy(
+                RoleName=name,
+                PolicyName="may",
+                PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": list(statements)}),
+            )
         return arn
 
     def queue(self, name, **attributes):
@@ -176,8 +198,13 @@ class Account(Principal):
             info.external_attr = 0o755 << 16
             file.writestr(info, BOOTSTRAP)
         return self.client("lambda").create_function(
-            FunctionName=name, Runtime="provided.al2023", Handler="bootstrap", Timeout=20,
-            Role=self.role_arn(f"{name}-role", *statements), Code={"ZipFile": archive.getvalue()})["FunctionArn"]
+            FunctionName=name,
+            Runtime="provided.al2023",
+            Handler="bootstrap",
+            Timeout=20,
+            Role=self.role_arn(f"{name}-role", *statements),
+            Code={"ZipFile": archive.getvalue()},
+        )["FunctionArn"]
 
     def call(self, name, event=None):
         answer = self.client("lambda").invoke(FunctionName=name, Payload=json.dumps(event or {}))
@@ -185,25 +212,39 @@ class Account(Principal):
 
     def machine(self, name, states, start):
         return self.client("stepfunctions").create_state_machine(
-            name=name, roleArn=self.role_arn(f"{name}-role"),
-            definition=json.dumps({"StartAt": start, "States": states}))["stateMachineArn"]
+            name=name,
+            roleArn=self.role_arn(f"{name}-role"),
+            definition=json.dumps({"StartAt": start, "States": states}),
+        )["stateMachineArn"]
 
     def ended(self, execution):
         """Waits for the end of an execution and returns its description."""
+
         def description():
             found = self.client("stepfunctions").describe_execution(executionArn=execution)
             return found["status"] != "RUNNING" and found
+
         return until(description, "the execution ends")
 
     def stack(self, name, **resources):
         cloudformation = self.client("cloudformation")
-        cloudformation.create_stack(StackName=name, Capabilities=["CAPABILITY_NAMED_IAM"], TemplateBody=json.dumps(
-            {"Resources": resources,
-             "Outputs": {"Endpoint": {"Value": {"Fn::GetAtt": ["Api", "ApiEndpoint"]}}} if "Api" in resources else {}}))
+        cloudformation.create_stack(
+            StackName=name,
+            Capabilities=["CAPABILITY_NAMED_IAM"],
+            TemplateBody=json.dumps(
+                {
+                    "Resources": resources,
+                    "Outputs": {"Endpoint": {"Value": {"Fn::GetAtt": ["Api", "ApiEndpoint"]}}}
+                    if "Api" in resources
+                    else {},
+                }
+            ),
+        )
 
         def settled():
             stack = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
             return not stack["StackStatus"].endswith("IN_PROGRESS") and stack
+
         return until(settled, "the stack settles")
 
 

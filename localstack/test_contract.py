@@ -32,23 +32,39 @@ class Identity(Contract):
 
         role.client("sqs").send_message_batch(QueueUrl=url, Entries=[{"Id": "1", "MessageBody": "x"}])
 
-        self.refused("AccessDenied", role.client("sqs").delete_message_batch, QueueUrl=url,
-                     Entries=[{"Id": "1", "ReceiptHandle": "x"}])
+        self.refused(
+            "AccessDenied",
+            role.client("sqs").delete_message_batch,
+            QueueUrl=url,
+            Entries=[{"Id": "1", "ReceiptHandle": "x"}],
+        )
 
     def test_boundary_that_a_request_gives_is_a_condition_key(self):
         boundary = "arn:aws:iam::aws:policy/ReadOnlyAccess"
-        unbound = {"Effect": "Deny", "Action": ["iam:CreateRole", "iam:PutRolePermissionsBoundary"], "Resource": "*",
-                   "Condition": {"StringNotEquals": {"iam:PermissionsBoundary": boundary}}}
+        unbound = {
+            "Effect": "Deny",
+            "Action": ["iam:CreateRole", "iam:PutRolePermissionsBoundary"],
+            "Resource": "*",
+            "Condition": {"StringNotEquals": {"iam:PermissionsBoundary": boundary}},
+        }
         iam = self.account.role("maker", allow("iam:*"), unbound).client("iam")
-        trust = json.dumps({"Version": "2012-10-17", "Statement": [
-            {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]})
+        trust = json.dumps(
+            {
+                "Version": "2012-10-17",
+                "Statement": [
+                    {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
+                ],
+            }
+        )
 
         iam.create_role(RoleName="bound", AssumeRolePolicyDocument=trust, PermissionsBoundary=boundary)
         iam.put_role_permissions_boundary(RoleName="bound", PermissionsBoundary=boundary)
 
         other = "arn:aws:iam::aws:policy/AdministratorAccess"
         self.refused("AccessDenied", iam.create_role, RoleName="unbound", AssumeRolePolicyDocument=trust)
-        self.refused("AccessDenied", iam.create_role, RoleName="wide", AssumeRolePolicyDocument=trust, PermissionsBoundary=other)
+        self.refused(
+            "AccessDenied", iam.create_role, RoleName="wide", AssumeRolePolicyDocument=trust, PermissionsBoundary=other
+        )
         self.refused("AccessDenied", iam.put_role_permissions_boundary, RoleName="bound", PermissionsBoundary=other)
 
     def test_unknown_key_and_wrong_secret_are_refused(self):
@@ -76,26 +92,35 @@ class Identity(Contract):
         self.refused("AccessDenied", runner.client("sqs").receive_message, QueueUrl=url)
 
     def _admit(self, url, arn, account, role):
-        statement = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Resource": arn,
-                     "Action": "sqs:ReceiveMessage", "Condition": {"ArnEquals": {"aws:PrincipalArn": role}}}
-        self.account.client("sqs").set_queue_attributes(QueueUrl=url, Attributes={
-            "Policy": json.dumps({"Version": "2012-10-17", "Statement": [statement]})})
+        statement = {
+            "Effect": "Allow",
+            "Principal": {"AWS": f"arn:aws:iam::{account}:root"},
+            "Resource": arn,
+            "Action": "sqs:ReceiveMessage",
+            "Condition": {"ArnEquals": {"aws:PrincipalArn": role}},
+        }
+        self.account.client("sqs").set_queue_attributes(
+            QueueUrl=url, Attributes={"Policy": json.dumps({"Version": "2012-10-17", "Statement": [statement]})}
+        )
 
     def test_function_has_its_role(self):
         _, arn = self.account.queue("q")
         self.account.function("f", allow("sqs:GetQueueUrl", on=arn))
 
         env = self.account.call("f")["env"]
-        function = Principal(shared(), self.account.id, env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"],
-                             env["AWS_SESSION_TOKEN"])
+        function = Principal(
+            shared(), self.account.id, env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"], env["AWS_SESSION_TOKEN"]
+        )
 
         function.client("sqs").get_queue_url(QueueName="q")
         self.refused("AccessDenied", function.client("sqs").create_queue, QueueName="other")
 
     def test_deviation_leading_keys_are_not_enforced(self):
         table = make_table(self.account)
-        role = self.account.role("tenant", allow("dynamodb:PutItem", Condition={
-            "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["mine"]}}))
+        role = self.account.role(
+            "tenant",
+            allow("dynamodb:PutItem", Condition={"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["mine"]}}),
+        )
 
         role.client("dynamodb").put_item(TableName=table, Item={"pk": {"S": "not mine"}})
 
@@ -103,11 +128,22 @@ class Identity(Contract):
 class States(Contract):
     def waiting(self, **limits):
         url, _ = self.account.queue("tokens")
-        machine = self.account.machine("wait", {
-            "Wait": {"Type": "Task", "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken", **limits,
-                     "Parameters": {"QueueUrl": url, "MessageBody.$": "$$.Task.Token"}, "Next": "Done",
-                     "Catch": [{"ErrorEquals": ["States.HeartbeatTimeout"], "Next": "Lost"}]},
-            "Done": {"Type": "Succeed"}, "Lost": {"Type": "Pass", "Result": "lost", "End": True}}, "Wait")
+        machine = self.account.machine(
+            "wait",
+            {
+                "Wait": {
+                    "Type": "Task",
+                    "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken",
+                    **limits,
+                    "Parameters": {"QueueUrl": url, "MessageBody.$": "$$.Task.Token"},
+                    "Next": "Done",
+                    "Catch": [{"ErrorEquals": ["States.HeartbeatTimeout"], "Next": "Lost"}],
+                },
+                "Done": {"Type": "Succeed"},
+                "Lost": {"Type": "Pass", "Result": "lost", "End": True},
+            },
+            "Wait",
+        )
         execution = self.account.client("stepfunctions").start_execution(stateMachineArn=machine)["executionArn"]
         messages = self.account.client("sqs").receive_message(QueueUrl=url, WaitTimeSeconds=10)["Messages"]
         return execution, messages[0]["Body"]
@@ -125,6 +161,7 @@ class States(Contract):
         def beat():
             states.send_task_heartbeat(taskToken=token)
             return time.monotonic() > until_time
+
         until(beat, "two heartbeats long")
         states.send_task_success(taskToken=token, output='"alive"')
 
@@ -132,20 +169,40 @@ class States(Contract):
 
     def test_function_that_fails_ends_its_waiting_task(self):
         self.account.function("fails")
-        machine = self.account.machine("waits", {"Wait": {
-            "Type": "Task", "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken", "TimeoutSeconds": 60,
-            "Parameters": {"FunctionName": "fails", "Payload": {"fail": True, "token.$": "$$.Task.Token"}},
-            "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Caught"}], "End": True},
-            "Caught": {"Type": "Pass", "Result": "caught", "End": True}}, "Wait")
+        machine = self.account.machine(
+            "waits",
+            {
+                "Wait": {
+                    "Type": "Task",
+                    "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+                    "TimeoutSeconds": 60,
+                    "Parameters": {"FunctionName": "fails", "Payload": {"fail": True, "token.$": "$$.Task.Token"}},
+                    "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Caught"}],
+                    "End": True,
+                },
+                "Caught": {"Type": "Pass", "Result": "caught", "End": True},
+            },
+            "Wait",
+        )
         execution = self.account.client("stepfunctions").start_execution(stateMachineArn=machine)["executionArn"]
 
         self.assertEqual('"caught"', self.account.ended(execution).get("output"))
 
     def test_repeated_start_answers_the_running_execution(self):
         url, _ = self.account.queue("tokens")
-        machine = self.account.machine("once", {"Wait": {
-            "Type": "Task", "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken", "TimeoutSeconds": 60,
-            "Parameters": {"QueueUrl": url, "MessageBody.$": "$$.Task.Token"}, "End": True}}, "Wait")
+        machine = self.account.machine(
+            "once",
+            {
+                "Wait": {
+                    "Type": "Task",
+                    "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken",
+                    "TimeoutSeconds": 60,
+                    "Parameters": {"QueueUrl": url, "MessageBody.$": "$$.Task.Token"},
+                    "End": True,
+                }
+            },
+            "Wait",
+        )
         states = self.account.client("stepfunctions")
         start = {"stateMachineArn": machine, "name": "n", "input": '{"a":1}'}
 
@@ -173,8 +230,9 @@ class Queues(Contract):
     def test_fifo_group_is_locked_while_a_message_is_in_flight(self):
         sqs, url = self.account.client("sqs"), self.fifo()
         for group, number in (("a", 1), ("a", 2), ("b", 3)):
-            sqs.send_message(QueueUrl=url, MessageBody=str(number), MessageGroupId=group,
-                             MessageDeduplicationId=str(number))
+            sqs.send_message(
+                QueueUrl=url, MessageBody=str(number), MessageGroupId=group, MessageDeduplicationId=str(number)
+            )
 
         first = sqs.receive_message(QueueUrl=url)["Messages"][0]
         second = sqs.receive_message(QueueUrl=url)["Messages"][0]
@@ -214,16 +272,24 @@ class Queues(Contract):
 
     def test_deviation_killed_long_poll_still_takes_the_next_message(self):
         sqs, url = self.account.client("sqs"), self.account.queue("q", VisibilityTimeout="2")[0]
-        poll = subprocess.Popen([sys.executable, "-c", POLL, shared().endpoint, self.account.id, url],
-                                stdout=subprocess.PIPE)
+        poll = subprocess.Popen(
+            [sys.executable, "-c", POLL, shared().endpoint, self.account.id, url], stdout=subprocess.PIPE
+        )
         poll.stdout.readline()  # it has sent its request
         poll.kill()
         poll.wait()
         poll.stdout.close()
 
         sqs.send_message(QueueUrl=url, MessageBody="x")
-        until(lambda: "1" == sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"][
-            "ApproximateNumberOfMessagesNotVisible"], "the dead poll takes the message")
+        until(
+            lambda: (
+                "1"
+                == sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"][
+                    "ApproximateNumberOfMessagesNotVisible"
+                ]
+            ),
+            "the dead poll takes the message",
+        )
         receive = until(lambda: sqs.receive_message(QueueUrl=url, AttributeNames=["All"]).get("Messages"), "it returns")
 
         self.assertEqual("2", receive[0]["Attributes"]["ApproximateReceiveCount"])
@@ -251,35 +317,58 @@ class Functions(Contract):
 
         self.assertEqual((shared().endpoint, REGION), (env["AWS_ENDPOINT_URL"], env["AWS_REGION"]))
         # MiniStack hands its own environment on to a function; `cloud` keeps the caller's out of it.
-        leaked = set(os.environ) & set(env) - {"PATH", "LANG", "HOME", "PWD", "TMPDIR", "LC_CTYPE", "SFN_WAIT_SCALE",
-                                               "LOG_LEVEL", "PYTHONDONTWRITEBYTECODE"}
+        leaked = set(os.environ) & set(env) - {
+            "PATH",
+            "LANG",
+            "HOME",
+            "PWD",
+            "TMPDIR",
+            "LC_CTYPE",
+            "SFN_WAIT_SCALE",
+            "LOG_LEVEL",
+            "PYTHONDONTWRITEBYTECODE",
+        }
         self.assertEqual(set(), {name for name in leaked if not name.startswith("AWS_")})
 
     def test_partial_batch_returns_only_the_bad_message(self):
         sqs = self.account.client("sqs")
         _, dead = self.account.queue("dead")
-        url, arn = self.account.queue("q", VisibilityTimeout="1", RedrivePolicy=json.dumps(
-            {"deadLetterTargetArn": dead, "maxReceiveCount": 1}))
+        url, arn = self.account.queue(
+            "q", VisibilityTimeout="1", RedrivePolicy=json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": 1})
+        )
         self.account.function("f", allow("sqs:*"))
         sqs.send_message_batch(QueueUrl=url, Entries=[{"Id": b, "MessageBody": b} for b in ("good", "bad")])
 
         self.account.client("lambda").create_event_source_mapping(
-            FunctionName="f", EventSourceArn=arn, BatchSize=10, FunctionResponseTypes=["ReportBatchItemFailures"])
+            FunctionName="f", EventSourceArn=arn, BatchSize=10, FunctionResponseTypes=["ReportBatchItemFailures"]
+        )
 
         dead_url = sqs.get_queue_url(QueueName="dead")["QueueUrl"]
         messages = until(lambda: sqs.receive_message(QueueUrl=dead_url).get("Messages"), "the bad message is dead")
         self.assertEqual(["bad"], [m["Body"] for m in messages])
         self.assertNotIn("Messages", sqs.receive_message(QueueUrl=dead_url))
         left = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
-        self.assertEqual(("0", "0"), (left["ApproximateNumberOfMessages"],
-                                      left["ApproximateNumberOfMessagesNotVisible"]))
+        self.assertEqual(
+            ("0", "0"), (left["ApproximateNumberOfMessages"], left["ApproximateNumberOfMessagesNotVisible"])
+        )
 
     def test_deviation_function_without_its_zip_answers_a_mock(self):
         self.account.client("s3").create_bucket(
-            Bucket=f"b-{self.account.id}", CreateBucketConfiguration={"LocationConstraint": REGION})
-        stack = self.account.stack("s", F={"Type": "AWS::Lambda::Function", "Properties": {
-            "FunctionName": "ghost", "Runtime": "provided.al2023", "Handler": "bootstrap",
-            "Role": self.account.role_arn("r"), "Code": {"S3Bucket": f"b-{self.account.id}", "S3Key": "absent.zip"}}})
+            Bucket=f"b-{self.account.id}", CreateBucketConfiguration={"LocationConstraint": REGION}
+        )
+        stack = self.account.stack(
+            "s",
+            F={
+                "Type": "AWS::Lambda::Function",
+                "Properties": {
+                    "FunctionName": "ghost",
+                    "Runtime": "provided.al2023",
+                    "Handler": "bootstrap",
+                    "Role": self.account.role_arn("r"),
+                    "Code": {"S3Bucket": f"b-{self.account.id}", "S3Key": "absent.zip"},
+                },
+            },
+        )
 
         answer = self.account.call("ghost")
 
@@ -292,19 +381,21 @@ class Functions(Contract):
 class Objects(Contract):
     def test_presigned_urls_carry_the_roles_permission_cannot_be_altered_and_expire(self):
         bucket = f"b-{self.account.id}"
-        self.account.client("s3").create_bucket(
-            Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+        self.account.client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
         role = self.account.role("r", allow("s3:PutObject", "s3:GetObject", on=f"arn:aws:s3:::{bucket}/plans/*"))
 
         def url(operation, key, secs=60):
-            return role.client("s3").generate_presigned_url(
-                operation, {"Bucket": bucket, "Key": key}, ExpiresIn=secs)
+            return role.client("s3").generate_presigned_url(operation, {"Bucket": bucket, "Key": key}, ExpiresIn=secs)
+
         put = shared().http("PUT", url("put_object", "plans/1"), body=b"plan")
         get = shared().http("GET", url("get_object", "plans/1"))
 
         self.assertEqual((200, b"plan"), (put.status, get.body))
-        for refused in (url("get_object", "other"), url("get_object", "plans/1").replace("plans/1", "plans/2"),
-                        f"{shared().endpoint}/{bucket}/plans/1"):
+        for refused in (
+            url("get_object", "other"),
+            url("get_object", "plans/1").replace("plans/1", "plans/2"),
+            f"{shared().endpoint}/{bucket}/plans/1",
+        ):
             self.assertEqual(403, shared().http("GET", refused).status, refused)
         short = url("get_object", "plans/1", 1)
         self.assertIn(b"expired", until(lambda: refusal(shared(), short, {}), "the URL expires"))
@@ -314,8 +405,16 @@ class Tables(Contract):
     def test_transaction_is_all_or_nothing_and_says_which_condition_failed(self):
         table, dynamodb = make_table(self.account), self.account.client("dynamodb")
         dynamodb.put_item(TableName=table, Item={"pk": {"S": "taken"}})
-        fresh, taken = ({"Put": {"TableName": table, "Item": {"pk": {"S": name}},
-                                 "ConditionExpression": "attribute_not_exists(pk)"}} for name in ("fresh", "taken"))
+        fresh, taken = (
+            {
+                "Put": {
+                    "TableName": table,
+                    "Item": {"pk": {"S": name}},
+                    "ConditionExpression": "attribute_not_exists(pk)",
+                }
+            }
+            for name in ("fresh", "taken")
+        )
 
         with self.assertRaises(ClientError) as caught:
             dynamodb.transact_write_items(TransactItems=[fresh, taken])
@@ -328,19 +427,34 @@ class Tables(Contract):
 class Templates(Contract):
     def test_role_of_a_template_has_its_boundary(self):
         limit = {"Version": "2012-10-17", "Statement": [allow("sqs:ListQueues")]}
-        trust = {"Version": "2012-10-17", "Statement": [
-            {"Effect": "Allow", "Principal": {"AWS": self.account.id}, "Action": "sts:AssumeRole"}]}
+        trust = {
+            "Version": "2012-10-17",
+            "Statement": [{"Effect": "Allow", "Principal": {"AWS": self.account.id}, "Action": "sts:AssumeRole"}],
+        }
         wide = {"PolicyName": "wide", "PolicyDocument": {"Version": "2012-10-17", "Statement": [allow("*")]}}
         self.account.stack(
             "bounded",
             Limit={"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": limit}},
-            Role={"Type": "AWS::IAM::Role", "Properties": {
-                "RoleName": "bounded", "AssumeRolePolicyDocument": trust, "Policies": [wide],
-                "PermissionsBoundary": {"Ref": "Limit"}}})
+            Role={
+                "Type": "AWS::IAM::Role",
+                "Properties": {
+                    "RoleName": "bounded",
+                    "AssumeRolePolicyDocument": trust,
+                    "Policies": [wide],
+                    "PermissionsBoundary": {"Ref": "Limit"},
+                },
+            },
+        )
         session = self.account.client("sts").assume_role(
-            RoleArn=f"arn:aws:iam::{self.account.id}:role/bounded", RoleSessionName="contract")["Credentials"]
-        role = Principal(self.account.instance, self.account.id, session["AccessKeyId"], session["SecretAccessKey"],
-                         session["SessionToken"])
+            RoleArn=f"arn:aws:iam::{self.account.id}:role/bounded", RoleSessionName="contract"
+        )["Credentials"]
+        role = Principal(
+            self.account.instance,
+            self.account.id,
+            session["AccessKeyId"],
+            session["SecretAccessKey"],
+            session["SessionToken"],
+        )
 
         role.client("sqs").list_queues()
 
@@ -349,18 +463,33 @@ class Templates(Contract):
     def test_deviation_ttl_pitr_and_reserved_concurrency_are_ignored(self):
         key = [{"AttributeName": "pk", "KeyType": "HASH"}]
         self.account.client("s3").create_bucket(
-            Bucket=f"b-{self.account.id}", CreateBucketConfiguration={"LocationConstraint": REGION})
+            Bucket=f"b-{self.account.id}", CreateBucketConfiguration={"LocationConstraint": REGION}
+        )
         stack = self.account.stack(
             "s",
-            T={"Type": "AWS::DynamoDB::Table", "Properties": {
-                "TableName": "things", "BillingMode": "PAY_PER_REQUEST", "KeySchema": key,
-                "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-                "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},
-                "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}},
-            F={"Type": "AWS::Lambda::Function", "Properties": {
-                "FunctionName": "f", "Runtime": "provided.al2023", "Handler": "bootstrap",
-                "ReservedConcurrentExecutions": 5, "Role": self.account.role_arn("r"),
-                "Code": {"S3Bucket": f"b-{self.account.id}", "S3Key": "absent.zip"}}})
+            T={
+                "Type": "AWS::DynamoDB::Table",
+                "Properties": {
+                    "TableName": "things",
+                    "BillingMode": "PAY_PER_REQUEST",
+                    "KeySchema": key,
+                    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+                    "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},
+                    "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
+                },
+            },
+            F={
+                "Type": "AWS::Lambda::Function",
+                "Properties": {
+                    "FunctionName": "f",
+                    "Runtime": "provided.al2023",
+                    "Handler": "bootstrap",
+                    "ReservedConcurrentExecutions": 5,
+                    "Role": self.account.role_arn("r"),
+                    "Code": {"S3Bucket": f"b-{self.account.id}", "S3Key": "absent.zip"},
+                },
+            },
+        )
 
         dynamodb = self.account.client("dynamodb")
         ttl = dynamodb.describe_time_to_live(TableName="things")["TimeToLiveDescription"]["TimeToLiveStatus"]
@@ -374,10 +503,10 @@ class Templates(Contract):
 
     def test_ttl_and_pitr_can_be_set_through_the_api(self):
         table, dynamodb = make_table(self.account), self.account.client("dynamodb")
-        dynamodb.update_time_to_live(
-            TableName=table, TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True})
+        dynamodb.update_time_to_live(TableName=table, TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True})
         dynamodb.update_continuous_backups(
-            TableName=table, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True})
+            TableName=table, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
+        )
 
         ttl = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"]
         backups = dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
@@ -387,8 +516,10 @@ class Templates(Contract):
 
     def test_deviation_unsupported_types_are_refused_by_name(self):
         for kind in "AWS::IAM::OIDCProvider", "AWS::StepFunctions::StateMachineAlias":
-            with self.subTest(kind), self.assertRaisesRegex(
-                    (ClientError, AssertionError), f"Unrecognized resource types.*{kind}"):
+            with (
+                self.subTest(kind),
+                self.assertRaisesRegex((ClientError, AssertionError), f"Unrecognized resource types.*{kind}"),
+            ):
                 stack = self.account.stack("s", X={"Type": kind, "Properties": {}})
                 self.fail(stack.get("StackStatusReason", stack["StackStatus"]))
 
@@ -400,12 +531,16 @@ class Templates(Contract):
         self.account.client("iam").create_role(RoleName="r", AssumeRolePolicyDocument="{}", Tags=tag)
         self.account.client("secretsmanager").create_secret(Name="s", SecretString="x", Tags=tag)
         self.account.client("dynamodb").create_table(
-            TableName="things", BillingMode="PAY_PER_REQUEST", Tags=tag,
+            TableName="things",
+            BillingMode="PAY_PER_REQUEST",
+            Tags=tag,
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}])
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        )
 
         found = self.account.client("resourcegroupstaggingapi").get_resources(
-            TagFilters=[{"Key": "freehold:install", "Values": ["ins_1"]}])["ResourceTagMappingList"]
+            TagFilters=[{"Key": "freehold:install", "Values": ["ins_1"]}]
+        )["ResourceTagMappingList"]
 
         services = {resource["ResourceARN"].split(":")[2] for resource in found}
         # Deviation: AWS also finds secrets; neither finds IAM roles.
@@ -417,8 +552,9 @@ class Keys(Contract):
         kms = self.account.client("kms")
         key = kms.create_key(KeySpec="ECC_NIST_EDWARDS25519", KeyUsage="SIGN_VERIFY")["KeyMetadata"]["KeyId"]
 
-        signature = kms.sign(KeyId=key, Message=b"order", MessageType="RAW",
-                             SigningAlgorithm="ED25519_SHA_512")["Signature"]
+        signature = kms.sign(KeyId=key, Message=b"order", MessageType="RAW", SigningAlgorithm="ED25519_SHA_512")[
+            "Signature"
+        ]
 
         public = load_der_public_key(kms.get_public_key(KeyId=key)["PublicKey"])
         self.assertEqual(64, len(signature))
@@ -429,17 +565,33 @@ class Api(Contract):
     def setUp(self):
         super().setUp()
         arn = self.account.function("f")
-        integration = {"Type": "AWS::ApiGatewayV2::Integration", "Properties": {
-            "ApiId": {"Ref": "Api"}, "IntegrationType": "AWS_PROXY", "IntegrationUri": arn,
-            "PayloadFormatVersion": "2.0"}}
+        integration = {
+            "Type": "AWS::ApiGatewayV2::Integration",
+            "Properties": {
+                "ApiId": {"Ref": "Api"},
+                "IntegrationType": "AWS_PROXY",
+                "IntegrationUri": arn,
+                "PayloadFormatVersion": "2.0",
+            },
+        }
         stack = self.account.stack(
-            "s", Api={"Type": "AWS::ApiGatewayV2::Api", "Properties": {"Name": "a", "ProtocolType": "HTTP"}},
+            "s",
+            Api={"Type": "AWS::ApiGatewayV2::Api", "Properties": {"Name": "a", "ProtocolType": "HTTP"}},
             Function=integration,
-            Route={"Type": "AWS::ApiGatewayV2::Route", "Properties": {
-                "ApiId": {"Ref": "Api"}, "RouteKey": "GET /v1/{any+}", "AuthorizationType": "AWS_IAM",
-                "Target": {"Fn::Join": ["/", ["integrations", {"Ref": "Function"}]]}}},
-            Stage={"Type": "AWS::ApiGatewayV2::Stage", "Properties": {
-                "ApiId": {"Ref": "Api"}, "StageName": "$default", "AutoDeploy": True}})
+            Route={
+                "Type": "AWS::ApiGatewayV2::Route",
+                "Properties": {
+                    "ApiId": {"Ref": "Api"},
+                    "RouteKey": "GET /v1/{any+}",
+                    "AuthorizationType": "AWS_IAM",
+                    "Target": {"Fn::Join": ["/", ["integrations", {"Ref": "Function"}]]},
+                },
+            },
+            Stage={
+                "Type": "AWS::ApiGatewayV2::Stage",
+                "Properties": {"ApiId": {"Ref": "Api"}, "StageName": "$default", "AutoDeploy": True},
+            },
+        )
         self.endpoint = stack["Outputs"][0]["OutputValue"]
 
     def test_endpoint_is_a_localhost_name_with_the_port(self):
@@ -474,8 +626,11 @@ class Api(Contract):
 
 def make_table(account):
     account.client("dynamodb").create_table(
-        TableName="things", BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}])
+        TableName="things",
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+    )
     return "things"
 
 

@@ -16,8 +16,13 @@ MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 
 class Registry(Contract):
     PULL = ("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer", "ecr:BatchCheckLayerAvailability")
-    PUSH = ("ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload", "ecr:PutImage",
-            "ecr:BatchCheckLayerAvailability")
+    PUSH = (
+        "ecr:InitiateLayerUpload",
+        "ecr:UploadLayerPart",
+        "ecr:CompleteLayerUpload",
+        "ecr:PutImage",
+        "ecr:BatchCheckLayerAvailability",
+    )
 
     def setUp(self):
         super().setUp()
@@ -43,14 +48,20 @@ class Registry(Contract):
     def push_image(self, principal, layer=b"layer"):
         self.push_blob(principal, b"{}")
         self.push_blob(principal, layer)
-        manifest = json.dumps({
-            "schemaVersion": 2, "mediaType": MANIFEST_TYPE,
-            "config": {"mediaType": "application/vnd.oci.image.config.v1+json", "size": 2, "digest": digest(b"{}")},
-            "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar", "size": len(layer),
-                        "digest": digest(layer)}]})
+        manifest = json.dumps(
+            {
+                "schemaVersion": 2,
+                "mediaType": MANIFEST_TYPE,
+                "config": {"mediaType": "application/vnd.oci.image.config.v1+json", "size": 2, "digest": digest(b"{}")},
+                "layers": [
+                    {"mediaType": "application/vnd.oci.image.layer.v1.tar", "size": len(layer), "digest": digest(layer)}
+                ],
+            }
+        )
         registry, login = self.login(principal)
-        return shared().http("PUT", f"{registry}/v2/app/web/manifests/v1",
-                             {**login, "Content-Type": MANIFEST_TYPE}, manifest.encode())
+        return shared().http(
+            "PUT", f"{registry}/v2/app/web/manifests/v1", {**login, "Content-Type": MANIFEST_TYPE}, manifest.encode()
+        )
 
     def test_login_names_the_accounts_own_registry_on_loopback(self):
         registry, _ = self.login(self.builder)
@@ -88,9 +99,17 @@ class Registry(Contract):
         manifest = f"{registry}/v2/app/web/manifests/v1"
 
         before = shared().http("GET", manifest, login)
-        self.account.client("ecr").set_repository_policy(repositoryName="app/web", policyText=json.dumps(
-            {"Version": "2012-10-17", "Statement": [{
-                "Effect": "Allow", "Principal": {"AWS": stranger.id}, "Action": "ecr:BatchGetImage"}]}))
+        self.account.client("ecr").set_repository_policy(
+            repositoryName="app/web",
+            policyText=json.dumps(
+                {
+                    "Version": "2012-10-17",
+                    "Statement": [
+                        {"Effect": "Allow", "Principal": {"AWS": stranger.id}, "Action": "ecr:BatchGetImage"}
+                    ],
+                }
+            ),
+        )
 
         self.assertEqual((403, 200), (before.status, shared().http("GET", manifest, login).status))
 
@@ -105,25 +124,32 @@ class Registry(Contract):
 
         url = ecr.get_download_url_for_layer(repositoryName="app/web", layerDigest=digest(b"layer"))["downloadUrl"]
 
-        self.assertTrue(url.startswith(
-            f"http://{self.account.id}.dkr.ecr.{REGION}.localhost:{shared().port}/v2/app/web/blobs/"), url)
+        self.assertTrue(
+            url.startswith(f"http://{self.account.id}.dkr.ecr.{REGION}.localhost:{shared().port}/v2/app/web/blobs/"),
+            url,
+        )
         self.assertEqual(b"layer", shared().http("GET", url).body)
         for altered in (url[:-1] + "é", url.replace(digest(b"layer"), digest(b"{}")), url.partition("?")[0]):
             self.assertIn(shared().http("GET", altered.replace("é", "g")).status, (401, 403))
         nobody = self.account.role("nobody")
-        self.refused("AccessDenied", nobody.client("ecr").get_download_url_for_layer,
-                     repositoryName="app/web", layerDigest=digest(b"layer"))
+        self.refused(
+            "AccessDenied",
+            nobody.client("ecr").get_download_url_for_layer,
+            repositoryName="app/web",
+            layerDigest=digest(b"layer"),
+        )
 
     def test_absent_layers_are_said_to_be_absent(self):
         self.push_image(self.builder)
         ecr, absent = self.reader.client("ecr"), digest(b"absent")
 
-        found = ecr.batch_check_layer_availability(
-            repositoryName="app/web", layerDigests=[digest(b"layer"), absent])
+        found = ecr.batch_check_layer_availability(repositoryName="app/web", layerDigests=[digest(b"layer"), absent])
 
         self.refused("LayersNotFound", ecr.get_download_url_for_layer, repositoryName="app/web", layerDigest=absent)
-        self.assertEqual([(digest(b"layer"), "AVAILABLE", 5)], [
-            (layer["layerDigest"], layer["layerAvailability"], layer["layerSize"]) for layer in found["layers"]])
+        self.assertEqual(
+            [(digest(b"layer"), "AVAILABLE", 5)],
+            [(layer["layerDigest"], layer["layerAvailability"], layer["layerSize"]) for layer in found["layers"]],
+        )
         self.assertEqual([absent], [failure["layerDigest"] for failure in found["failures"]])
 
     def test_wrong_digest_is_refused(self):
@@ -138,8 +164,13 @@ class Registry(Contract):
         other = shared().account()
         self.push_image(self.builder)
 
-        self.refused("RepositoryNotFound", other.client("ecr").batch_get_image, registryId=self.account.id,
-                     repositoryName="app/web", imageIds=[{"imageTag": "v1"}])
+        self.refused(
+            "RepositoryNotFound",
+            other.client("ecr").batch_get_image,
+            registryId=self.account.id,
+            repositoryName="app/web",
+            imageIds=[{"imageTag": "v1"}],
+        )
 
     @unittest.skipUnless(shutil.which("skopeo"), "skopeo is not installed")
     def test_skopeo_logs_in_pushes_and_pulls(self):
@@ -156,8 +187,20 @@ class Registry(Contract):
     def skopeo(self, principal, side, source, target):
         _, login = self.login(principal)
         password = base64.b64decode(login["Authorization"].split()[1]).decode()
-        return subprocess.run(["skopeo", "copy", f"--{side}-creds", password, f"--{side}-tls-verify=false",
-                               "--insecure-policy", source, target], capture_output=True, text=True)
+        return subprocess.run(
+            [
+                "skopeo",
+                "copy",
+                f"--{side}-creds",
+                password,
+                f"--{side}-tls-verify=false",
+                "--insecure-policy",
+                source,
+                target,
+            ],
+            capture_output=True,
+            text=True,
+        )
 
 
 class ShortLivedRegistry(unittest.TestCase):
@@ -185,12 +228,26 @@ def digest(data):
 def write_image(directory):
     """Writes a small image in skopeo's `dir:` form and returns its name."""
     directory.mkdir()
-    config = json.dumps({"architecture": "amd64", "os": "linux", "config": {},
-                         "rootfs": {"type": "layers", "diff_ids": [digest(b"\0" * 1024)]}}).encode()
-    manifest = {"schemaVersion": 2, "mediaType": MANIFEST_TYPE, "config": {
-        "mediaType": "application/vnd.oci.image.config.v1+json", "size": len(config), "digest": digest(config)},
-        "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar", "size": 1024,
-                    "digest": digest(b"\0" * 1024)}]}
+    config = json.dumps(
+        {
+            "architecture": "amd64",
+            "os": "linux",
+            "config": {},
+            "rootfs": {"type": "layers", "diff_ids": [digest(b"\0" * 1024)]},
+        }
+    ).encode()
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": MANIFEST_TYPE,
+        "config": {
+            "mediaType": "application/vnd.oci.image.config.v1+json",
+            "size": len(config),
+            "digest": digest(config),
+        },
+        "layers": [
+            {"mediaType": "application/vnd.oci.image.layer.v1.tar", "size": 1024, "digest": digest(b"\0" * 1024)}
+        ],
+    }
     for data in (config, b"\0" * 1024):
         (directory / digest(data).partition(":")[2]).write_bytes(data)
     (directory / "manifest.json").write_text(json.dumps(manifest))

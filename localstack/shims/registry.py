@@ -86,23 +86,31 @@ def _registry_host():
 def _get_authorization_token(access_key):
     expires = int(time.time()) + TOKEN_SECS
     password = Login(access_key, get_account_id(), get_region(), expires).password()
-    return json_response({"authorizationData": [{
-        "authorizationToken": base64.b64encode(f"AWS:{password}".encode()).decode(),
-        "expiresAt": expires,
-        "proxyEndpoint": f"http://{_registry_host()}",
-    }]})
+    return json_response(
+        {
+            "authorizationData": [
+                {
+                    "authorizationToken": base64.b64encode(f"AWS:{password}".encode()).decode(),
+                    "expiresAt": expires,
+                    "proxyEndpoint": f"http://{_registry_host()}",
+                }
+            ]
+        }
+    )
 
 
 def _get_download_url_for_layer(data):
     name, digest = data["repositoryName"], data.get("layerDigest", "")
     if _layer(name, digest) is None:
         return error_response_json(
-            "LayersNotFoundException", f"The layer with digest '{digest}' was not found in '{name}'", 400)
+            "LayersNotFoundException", f"The layer with digest '{digest}' was not found in '{name}'", 400
+        )
     expires = int(time.time()) + LAYER_URL_SECS
     signature = _sign("layer", get_account_id(), get_region(), name, digest, expires)
     query = f"fh-expires={expires}&fh-signature={signature}"
-    return json_response({
-        "downloadUrl": f"http://{_registry_host()}/v2/{name}/blobs/{digest}?{query}", "layerDigest": digest})
+    return json_response(
+        {"downloadUrl": f"http://{_registry_host()}/v2/{name}/blobs/{digest}?{query}", "layerDigest": digest}
+    )
 
 
 def _batch_check_layer_availability(data):
@@ -110,8 +118,13 @@ def _batch_check_layer_availability(data):
     for digest in data.get("layerDigests", []):
         blob = _layer(data["repositoryName"], digest)
         if blob is None:
-            failures.append({"layerDigest": digest, "failureCode": "MissingLayerDigest",
-                             "failureReason": "Requested layer digest was not found"})
+            failures.append(
+                {
+                    "layerDigest": digest,
+                    "failureCode": "MissingLayerDigest",
+                    "failureReason": "Requested layer digest was not found",
+                }
+            )
         else:
             layers.append({"layerDigest": digest, "layerAvailability": "AVAILABLE", "layerSize": len(blob)})
     return json_response({"layers": layers, "failures": failures})
@@ -137,8 +150,13 @@ def _data_plane(original):
         if parsed is not None:
             kind, name, ref = parsed
             signed = kind == "blob" and "fh-signature" in query_params
-            refused = (_refuse_layer_url(method, name, ref, headers, query_params) if signed
-                       else _refuse_login(method, kind, name, headers, query_params) if app.AUTH else None)
+            refused = (
+                _refuse_layer_url(method, name, ref, headers, query_params)
+                if signed
+                else _refuse_login(method, kind, name, headers, query_params)
+                if app.AUTH
+                else None
+            )
             if refused:
                 return refused
         return await original(method, path, headers, body, query_params)
@@ -172,8 +190,7 @@ def _refuse_login(method, kind, name, headers, query_params):
     if login is None:
         return ecr._registry_error(403, "DENIED", "Your Authorization Token is invalid.")
     if time.time() >= login.expires:
-        return ecr._registry_error(
-            403, "DENIED", "Your authorization token has expired. Reauthenticate and try again.")
+        return ecr._registry_error(403, "DENIED", "Your authorization token has expired. Reauthenticate and try again.")
     # A host name without an account (127.0.0.1) stands for the registry that issued the login.
     set_request_account_id(login.account)
     set_request_region(login.region)
@@ -195,13 +212,20 @@ def _refuse_action(principal, actions, name):
     if not actions or any(_allowed(principal, f"ecr:{action}", arn) for action in actions):
         return None
     return ecr._registry_error(
-        403, "DENIED", f"User: {principal.arn} is not authorized to perform: ecr:{actions[0]} on resource: {arn}")
+        403, "DENIED", f"User: {principal.arn} is not authorized to perform: ecr:{actions[0]} on resource: {arn}"
+    )
 
 
 def _allowed(principal, action, arn):
     ctx = iam_evaluator.EvalContext(
-        principal_arn=principal.arn, principal_type=principal.type, principal_account=principal.account,
-        action=action, resource_arn=arn, region=get_region(), principal_keys=principal.keys)
+        principal_arn=principal.arn,
+        principal_type=principal.type,
+        principal_account=principal.account,
+        action=action,
+        resource_arn=arn,
+        region=get_region(),
+        principal_keys=principal.keys,
+    )
     if principal.policies is None:
         identity = iam_evaluator.EvalResult("Allow", principal.arn)
     else:

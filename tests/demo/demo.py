@@ -49,8 +49,16 @@ class Demo:
         self.say_what_is_missing()
         self.local_cloud()
         self.step(f"vendor: deploy tenant `{TENANT}` into account {VENDOR}")
-        self.freehold("tenant", "deploy", "--name", TENANT, "--functions", ROOT / "target/lambda/local",
-                      "--build-runner-principal", f"arn:aws:iam::{VENDOR}:root")
+        self.freehold(
+            "tenant",
+            "deploy",
+            "--name",
+            TENANT,
+            "--functions",
+            ROOT / "target/lambda/local",
+            "--build-runner-principal",
+            f"arn:aws:iam::{VENDOR}:root",
+        )
         config = self.app()
         self.step("vendor: check and sync the app")
         self.freehold("app", "check", config)
@@ -90,13 +98,23 @@ class Demo:
         (config / "actions" / "health-check.toml").write_text(
             'name = "health-check"\ntimeout = "1m"\nidempotent = true\n\n[[triggers]]\ntype = "manual"\n\n'
             '[[triggers]]\ntype = "post-deploy-all-components"\n\n[[steps]]\nname = "show"\n'
-            'command = "echo bucket {{ .nuon.components.storage.outputs.BucketName }}"\n')
+            'command = "echo bucket {{ .nuon.components.storage.outputs.BucketName }}"\n'
+        )
 
     def build(self):
         self.step("vendor: start the build runner and build every component into the tenant registry")
         runner = WORK / "files" / "build-runner.toml"
-        self.freehold("tenant", "build-runner", "--out", runner, "--state-dir", WORK / "files" / "build-state",
-                      "--sandbox", self.sandbox, quiet=True)
+        self.freehold(
+            "tenant",
+            "build-runner",
+            "--out",
+            runner,
+            "--state-dir",
+            WORK / "files" / "build-state",
+            "--sandbox",
+            self.sandbox,
+            quiet=True,
+        )
         self.runner("build", runner, VENDOR, f"fh-{TENANT}-build-runner")
         self.freehold("build", APP)
 
@@ -104,18 +122,61 @@ class Demo:
         files = WORK / "files"
         secret, template, runner = files / "globex.enrolment", files / "globex.yaml", files / "runner.toml"
         self.step(f"vendor: create install `{INSTALL}` for account {CUSTOMER}")
-        created = json.loads(self.freehold("install", "create", INSTALL, "--app", APP, "--account", CUSTOMER,
-                                           "--region", REGION, "--secret-file", secret, "--json", quiet=True))
+        created = json.loads(
+            self.freehold(
+                "install",
+                "create",
+                INSTALL,
+                "--app",
+                APP,
+                "--account",
+                CUSTOMER,
+                "--region",
+                REGION,
+                "--secret-file",
+                secret,
+                "--json",
+                quiet=True,
+            )
+        )
         print(f"install `{INSTALL}` waits for its runner; its enrolment secret stays on this machine")
-        self.until("the install stack is ready", lambda: self.program(
-            self.command("install", "stack", INSTALL, "-o", template), VENDOR, quiet=True,
-            may_fail=True).returncode == 0)
+        self.until(
+            "the install stack is ready",
+            lambda: (
+                self.program(
+                    self.command("install", "stack", INSTALL, "-o", template), VENDOR, quiet=True, may_fail=True
+                ).returncode
+                == 0
+            ),
+        )
         self.step(f"customer: read the stack, launch it in account {CUSTOMER}, start the runner")
-        self.freehold("install", "launch", INSTALL, "--template", template, "--secret-file", secret, "--parameter",
-                      f"RunnerPrincipal=arn:aws:iam::{CUSTOMER}:root", account=CUSTOMER)
+        self.freehold(
+            "install",
+            "launch",
+            INSTALL,
+            "--template",
+            template,
+            "--secret-file",
+            secret,
+            "--parameter",
+            f"RunnerPrincipal=arn:aws:iam::{CUSTOMER}:root",
+            account=CUSTOMER,
+        )
         terraform = ("--terraform", self.terraform) if self.terraform else ()
-        self.freehold("install", "runner-config", INSTALL, "--out", runner, "--state-dir", files / "runner-state",
-                      "--sandbox", self.sandbox, *terraform, account=CUSTOMER, quiet=True)
+        self.freehold(
+            "install",
+            "runner-config",
+            INSTALL,
+            "--out",
+            runner,
+            "--state-dir",
+            files / "runner-state",
+            "--sandbox",
+            self.sandbox,
+            *terraform,
+            account=CUSTOMER,
+            quiet=True,
+        )
         self.runner("install", runner, CUSTOMER, f"fh-{INSTALL}-runner")
         return created["workflow"]
 
@@ -171,9 +232,16 @@ class Demo:
         links = 0
         for component in install["components"]:
             bundle = WORK / "files" / f"{component['component']}.lineage.json"
-            self.freehold("lineage", "--install", INSTALL, "--component", component["component"], "--bundle", bundle, quiet=True)
-            done = subprocess.run([str(BIN / "freehold"), "lineage", "verify", str(bundle), "--root-key", key, "--json"],
-                                  env={}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            self.freehold(
+                "lineage", "--install", INSTALL, "--component", component["component"], "--bundle", bundle, quiet=True
+            )
+            done = subprocess.run(
+                [str(BIN / "freehold"), "lineage", "verify", str(bundle), "--root-key", key, "--json"],
+                env={},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+            )
             if done.returncode != 0:
                 raise Failed(f"the lineage of `{component['component']}` does not hold: {done.stderr.strip()}")
             checked = json.loads(done.stdout)["checked"]["links"]
@@ -210,8 +278,12 @@ class Demo:
 
     def other_role(self, queue):
         iam, name = self.client("iam", CUSTOMER), "somebody"
-        trust = {"Version": "2012-10-17", "Statement": [
-            {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{CUSTOMER}:root"}, "Action": "sts:AssumeRole"}]}
+        trust = {
+            "Version": "2012-10-17",
+            "Statement": [
+                {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{CUSTOMER}:root"}, "Action": "sts:AssumeRole"}
+            ],
+        }
         everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}]}
         try:
             iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(trust))
@@ -229,15 +301,23 @@ class Demo:
 
     def say_what_is_missing(self):
         if not self.terraform:
-            print("terraform: neither `terraform` nor `tofu` is on PATH: goes on without the Terraform components; "
-                  "install OpenTofu or Terraform 1.10 or newer from its publisher and run the demo again")
+            print(
+                "terraform: neither `terraform` nor `tofu` is on PATH: goes on without the Terraform components; "
+                "install OpenTofu or Terraform 1.10 or newer from its publisher and run the demo again"
+            )
         if self.sandbox == "none":
             print("bubblewrap: `bwrap` is not on PATH: jobs run without a sandbox; `apt-get install bubblewrap`")
 
     def environment(self, account):
         keep = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TERM") if name in os.environ}
-        return {**keep, "AWS_ENDPOINT_URL": getattr(self, "endpoint", ""), "AWS_REGION": REGION,
-                "AWS_ACCESS_KEY_ID": account, "AWS_SECRET_ACCESS_KEY": "local", "FREEHOLD_TENANT": TENANT}
+        return {
+            **keep,
+            "AWS_ENDPOINT_URL": getattr(self, "endpoint", ""),
+            "AWS_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": account,
+            "AWS_SECRET_ACCESS_KEY": "local",
+            "FREEHOLD_TENANT": TENANT,
+        }
 
     def command(self, *arguments):
         return [BIN / "freehold", *arguments]
@@ -249,24 +329,40 @@ class Demo:
 
     def program(self, command, account=VENDOR, quiet=False, may_fail=False):
         pipe = subprocess.PIPE if quiet else None
-        done = subprocess.run([str(part) for part in command], env=self.environment(account), stdin=subprocess.DEVNULL,
-                              stdout=pipe, stderr=pipe, text=True)
+        done = subprocess.run(
+            [str(part) for part in command],
+            env=self.environment(account),
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+        )
         if done.returncode != 0 and not may_fail:
             why = (done.stderr or "").strip().splitlines()
-            raise Failed(f"`{' '.join(_short(part) for part in command[:4])}` ended with {done.returncode}"
-                         + (f": {why[-1]}" if why else ""))
+            raise Failed(
+                f"`{' '.join(_short(part) for part in command[:4])}` ended with {done.returncode}"
+                + (f": {why[-1]}" if why else "")
+            )
         return done
 
     def runner(self, role, config, account, role_name):
         """Starts a runner with the temporary credentials of its role, and waits until it has announced itself."""
         session = self.role(account, role_name)
-        environment = {**self.environment(account), "AWS_ACCESS_KEY_ID": session["aws_access_key_id"],
-                       "AWS_SECRET_ACCESS_KEY": session["aws_secret_access_key"],
-                       "AWS_SESSION_TOKEN": session["aws_session_token"]}
+        environment = {
+            **self.environment(account),
+            "AWS_ACCESS_KEY_ID": session["aws_access_key_id"],
+            "AWS_SECRET_ACCESS_KEY": session["aws_secret_access_key"],
+            "AWS_SESSION_TOKEN": session["aws_session_token"],
+        }
         log = WORK / "files" / f"{role}-runner.log"
         with log.open("w") as file:
-            process = subprocess.Popen([BIN / "freehold-runner", "run", "--role", role, "--config", config],
-                                       env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+            process = subprocess.Popen(
+                [BIN / "freehold-runner", "run", "--role", role, "--config", config],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+            )
         self.runners.append(process)
         install = "build" if role == "build" else INSTALL
 
@@ -288,14 +384,19 @@ class Demo:
 
     def role(self, account, name):
         session = self.client("sts", account).assume_role(
-            RoleArn=f"arn:aws:iam::{account}:role/{name}", RoleSessionName="demo")["Credentials"]
-        return {"aws_access_key_id": session["AccessKeyId"], "aws_secret_access_key": session["SecretAccessKey"],
-                "aws_session_token": session["SessionToken"]}
+            RoleArn=f"arn:aws:iam::{account}:role/{name}", RoleSessionName="demo"
+        )["Credentials"]
+        return {
+            "aws_access_key_id": session["AccessKeyId"],
+            "aws_secret_access_key": session["SecretAccessKey"],
+            "aws_session_token": session["SessionToken"],
+        }
 
     def client(self, service, account, credentials=None):
         credentials = credentials or {"aws_access_key_id": account, "aws_secret_access_key": "local"}
-        return botocore.session.get_session().create_client(service, region_name=REGION, endpoint_url=self.endpoint,
-                                                            **credentials)
+        return botocore.session.get_session().create_client(
+            service, region_name=REGION, endpoint_url=self.endpoint, **credentials
+        )
 
     def end(self):
         for process in self.runners:

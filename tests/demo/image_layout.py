@@ -22,11 +22,21 @@ def make(busybox, into):
 
     tar = _tar(Path(busybox).read_bytes())
     layer = put(gzip.compress(tar, 6, mtime=0), f"{IMAGE}.layer.v1.tar+gzip")
-    config = put(_json({"architecture": "amd64", "os": "linux", "config": {"Cmd": ["/bin/sh"]},
-                        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(tar).hexdigest()}"]}}),
-                 f"{IMAGE}.config.v1+json")
-    manifest = put(_json({"schemaVersion": 2, "mediaType": f"{IMAGE}.manifest.v1+json", "config": config,
-                          "layers": [layer]}), f"{IMAGE}.manifest.v1+json")
+    config = put(
+        _json(
+            {
+                "architecture": "amd64",
+                "os": "linux",
+                "config": {"Cmd": ["/bin/sh"]},
+                "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(tar).hexdigest()}"]},
+            }
+        ),
+        f"{IMAGE}.config.v1+json",
+    )
+    manifest = put(
+        _json({"schemaVersion": 2, "mediaType": f"{IMAGE}.manifest.v1+json", "config": config, "layers": [layer]}),
+        f"{IMAGE}.manifest.v1+json",
+    )
     (Path(into) / "index.json").write_bytes(_json({"schemaVersion": 2, "manifests": [manifest]}))
     (Path(into) / "oci-layout").write_bytes(_json({"imageLayoutVersion": "1.0.0"}))
     return manifest["digest"]

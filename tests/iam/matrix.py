@@ -18,7 +18,9 @@ class Simulator:
     """One process of the simulator."""
 
     def __init__(self):
-        self.process = subprocess.Popen(["node", "decide.mjs"], cwd=PLACE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            ["node", "decide.mjs"], cwd=PLACE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def decide(self, made, questions):
         """Returns for each question whether it is allowed."""
@@ -41,8 +43,11 @@ class Simulator:
 def wrong(made, simulator, questions):
     """Returns what is decided otherwise than it has to be."""
     answers = simulator.decide(made, questions)
-    return [f"{who} {'may' if answer else 'may not'} {action} on {what}"
-            for (who, what, action, _, expected), answer in zip(questions, answers) if answer != expected]
+    return [
+        f"{who} {'may' if answer else 'may not'} {action} on {what}"
+        for (who, what, action, _, expected), answer in zip(questions, answers)
+        if answer != expected
+    ]
 
 
 def canary(simulator):
@@ -50,9 +55,23 @@ def canary(simulator):
     found = []
     for case in json.loads((HERE / "canary.json").read_text()):
         made = argparse.Namespace(
-            principals={"p": {"kind": "role", "account": "111111111111", "role": "p", "identity": case.get("identity", []),
-                              "boundary": case.get("boundary", [])}},
-            resources={"r": {"arn": case["resource"], "account": case.get("account", "111111111111"), "policy": case.get("policy")}})
+            principals={
+                "p": {
+                    "kind": "role",
+                    "account": "111111111111",
+                    "role": "p",
+                    "identity": case.get("identity", []),
+                    "boundary": case.get("boundary", []),
+                }
+            },
+            resources={
+                "r": {
+                    "arn": case["resource"],
+                    "account": case.get("account", "111111111111"),
+                    "policy": case.get("policy"),
+                }
+            },
+        )
         if case.get("anonymous"):
             made.principals["p"] = {"kind": "anonymous"}
         [allowed] = simulator.decide(made, [("p", "r", case["action"], case.get("context", {}), None)])
@@ -93,7 +112,9 @@ def sides(statement):
     condition, *chosen = statement["Fn::If"]
 
     def instead(at):
-        return lambda changed: [{"Fn::If": [condition, *chosen[:at], *(changed or [{"Ref": "AWS::NoValue"}]), *chosen[at + 1:]]}]
+        return lambda changed: [
+            {"Fn::If": [condition, *chosen[:at], *(changed or [{"Ref": "AWS::NoValue"}]), *chosen[at + 1 :]]}
+        ]
 
     return [(side, instead(at)) for at, side in enumerate(chosen) if "Ref" not in side]
 
@@ -129,18 +150,27 @@ def mutants(template):
 def lets_everybody_in(template):
     """Returns whether some statement names everybody. What holds such a one is its condition alone, so that no principal of
     another kind could tell; the checks of the templates find it (`tests/infra`, `freehold install verify-template`)."""
-    named = (bare.get("Principal") for _, _, statements in holders(template) for statement in statements for bare, _ in sides(statement)
-             if bare["Effect"] != "Deny")
-    return any(principal == "*" or isinstance(principal, dict) and "*" in templates.as_list(principal.get("AWS", [])) for principal in named)
+    named = (
+        bare.get("Principal")
+        for _, _, statements in holders(template)
+        for statement in statements
+        for bare, _ in sides(statement)
+        if bare["Effect"] != "Deny"
+    )
+    return any(
+        principal == "*" or isinstance(principal, dict) and "*" in templates.as_list(principal.get("AWS", []))
+        for principal in named
+    )
 
 
 def changing(of, name, key, at, kind):
     """Returns what widens that one statement wherever the template is used."""
+
     def change(which, template):
         if which == of:
             [statements] = [found for n, k, found in holders(template) if (n, k) == (name, key)]
             bare, instead = sides(statements[at[0]])[at[1]]
-            statements[at[0]:at[0] + 1] = instead(widened(bare, kind))
+            statements[at[0] : at[0] + 1] = instead(widened(bare, kind))
         return template
 
     return change
@@ -148,7 +178,14 @@ def changing(of, name, key, at, kind):
 
 MODES = {"provision", "maintenance", "deprovision", "bare-mode", "base-alone", "off-mode", "old-session"}
 # Whose decisions a statement can change: kinds of principals by who has the policy, kinds of resources by whose policy it is.
-HOLDERS = {**{f"{logical}Role": {kind} for kind, logical in world.ROLES.items()}, "RunnerRole": {"runner"}, "LogDelivery": {f"{name}-machine" for name in templates.DEFINITIONS}, "Base": MODES, "Limits": MODES, "Boundary": MODES}
+HOLDERS = {
+    **{f"{logical}Role": {kind} for kind, logical in world.ROLES.items()},
+    "RunnerRole": {"runner"},
+    "LogDelivery": {f"{name}-machine" for name in templates.DEFINITIONS},
+    "Base": MODES,
+    "Limits": MODES,
+    "Boundary": MODES,
+}
 OWNERS = {"BuildQueuePolicy": {"build-queue"}, "Repository": {"registry"}, "SigningKey": {"root-key"}, "Key": {"key"}}
 
 
@@ -156,7 +193,15 @@ def concerned(made, name, key, who, what):
     """Returns whether a statement of `name` can have to do with a question; of two tenants alike one is asked about."""
     principal, resource = made.principals[who], made.resources[what]
     if key == "trust":
-        return resource["kind"] in ("runner-role", "runner-role-elsewhere", "mode-role", "off-mode-role", "function-role", "machine-role", "build-role")
+        return resource["kind"] in (
+            "runner-role",
+            "runner-role-elsewhere",
+            "mode-role",
+            "off-mode-role",
+            "function-role",
+            "machine-role",
+            "build-role",
+        )
     if principal.get("t", 0) != 0:
         return False
     if name in OWNERS:
@@ -168,7 +213,9 @@ def main():
     parser = argparse.ArgumentParser(prog="tests/iam/run", description=__doc__)
     parser.add_argument("--tenants", type=int, default=2)
     parser.add_argument("--installs", type=int, default=2, help="of each tenant")
-    parser.add_argument("--mutants", action="store_true", help="widen every statement in turn; prints those that nothing noticed")
+    parser.add_argument(
+        "--mutants", action="store_true", help="widen every statement in turn; prints those that nothing noticed"
+    )
     args = parser.parse_args()
     simulator = Simulator()
     known = canary(simulator)
@@ -182,14 +229,19 @@ def main():
     figure("iam.wrong", len(found), len(questions), len(questions) - len(found))
     if args.mutants:
         killed, alive = 0, []
-        for of, template in (("tenant", templates.tenant()), ("install", templates.parse(templates.install_text(PROVISION_POLICIES="[]")))):
+        for of, template in (
+            ("tenant", templates.tenant()),
+            ("install", templates.parse(templates.install_text(PROVISION_POLICIES="[]"))),
+        ):
             for name, key, at, kind, sid in mutants(template):
                 change = changing(of, name, key, at, kind)
                 if kind == "principal" and lets_everybody_in(change(of, copy.deepcopy(template))):
                     killed += 1
                     continue
                 made = world.World(2, 2 if of == "install" else 1, change)
-                if wrong(made, simulator, [one for one in world.questions(made) if concerned(made, name, key, *one[:2])]):
+                if wrong(
+                    made, simulator, [one for one in world.questions(made) if concerned(made, name, key, *one[:2])]
+                ):
                     killed += 1
                 else:
                     alive.append(f"alive: {of} {name} {key} {at} {sid}: {kind}")

@@ -45,8 +45,23 @@ def broken(template):
 def broken_in(place):
     """Returns the same for each file of a folder, by its name, or for one file."""
     ran = subprocess.run(
-        [engine(), "validate", "--rules", RULES, "--data", place, "--structured", "--output-format", "json", "--show-summary", "none"],
-        capture_output=True, text=True, check=False)
+        [
+            engine(),
+            "validate",
+            "--rules",
+            RULES,
+            "--data",
+            place,
+            "--structured",
+            "--output-format",
+            "json",
+            "--show-summary",
+            "none",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if ran.returncode not in (0, BROKEN):
         raise RuntimeError(f"the engine failed: {ran.stderr.splitlines()[:2]}")
     found = {Path(report["name"]).name: _broken(report) for report in json.loads(ran.stdout)}

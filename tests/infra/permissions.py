@@ -49,15 +49,22 @@ class Stack:
         return re.sub(r"<[a-z-]+>", r"`\g<0>`", said)
 
     def comment(self, name):
-        above = self.text[:re.search(rf"^  {name}:$", self.text, re.MULTILINE).start()]
+        above = self.text[: re.search(rf"^  {name}:$", self.text, re.MULTILINE).start()]
         found = re.search(r"((?:^  # .*\n)+)\n?\Z", above, re.MULTILINE)
         return " ".join(line.strip("# ") for line in found[1].splitlines()) if found else ""
 
     def users(self, role):
-        used = [name for name, resource in self.resources.items()
-                if resource["Properties"].get("Role", resource["Properties"].get("RoleArn")) == {"Fn::GetAtt": [role, "Arn"]}]
-        said = [plain(self.resources[name]["Properties"]["Description"]) for name in used
-                if "Description" in self.resources[name]["Properties"]]
+        used = [
+            name
+            for name, resource in self.resources.items()
+            if resource["Properties"].get("Role", resource["Properties"].get("RoleArn"))
+            == {"Fn::GetAtt": [role, "Arn"]}
+        ]
+        said = [
+            plain(self.resources[name]["Properties"]["Description"])
+            for name in used
+            if "Description" in self.resources[name]["Properties"]
+        ]
         return " ".join([f"Role of {', '.join(f'`{name}`' for name in used)}.", *map(sentence, said)]) if used else ""
 
 
@@ -82,13 +89,23 @@ def plain(value):
         return named(of)
     if form == "Fn::Sub":
         text, own = (of, {}) if isinstance(of, str) else of
-        return shortened(re.sub(r"\$\{([^}]+)\}", lambda match: f"<{match[1].lower()}>" if match[1] in own else named(match[1]), text))
+        return shortened(
+            re.sub(
+                r"\$\{([^}]+)\}", lambda match: f"<{match[1].lower()}>" if match[1] in own else named(match[1]), text
+            )
+        )
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
 
 
 def named(name):
-    known = {"TenantName": "<tenant>", "DeployBucket": "<bucket>", "AWS::AccountId": "<account>", "AWS::Region": "<region>",
-             "AWS::Partition": "aws", "AWS::StackName": "<stack>"}
+    known = {
+        "TenantName": "<tenant>",
+        "DeployBucket": "<bucket>",
+        "AWS::AccountId": "<account>",
+        "AWS::Region": "<region>",
+        "AWS::Partition": "aws",
+        "AWS::StackName": "<stack>",
+    }
     return known.get(name, re.sub(r"\.(Arn|Id)$", "", name))
 
 
@@ -97,7 +114,9 @@ def shortened(text):
 
 
 def quoted(values):
-    return ", ".join(f"`{plain(value)}`{f' ({given})' if (given := ' and '.join(when)) else ''}" for value, when in every(values))
+    return ", ".join(
+        f"`{plain(value)}`{f' ({given})' if (given := ' and '.join(when)) else ''}" for value, when in every(values)
+    )
 
 
 def actions(statement):
@@ -105,8 +124,10 @@ def actions(statement):
     key = "Action" if "Action" in statement else "NotAction"
     split = [action.partition(":") for action in as_list(statement[key])]
     services = [(service, [name for _, _, name in of]) for service, of in groupby(split, lambda parts: parts[0])]
-    said = "<br>".join(f"`{service}`" if names == [""] else f"`{service}:` {', '.join(f'`{name}`' for name in names)}"
-                       for service, names in services)
+    said = "<br>".join(
+        f"`{service}`" if names == [""] else f"`{service}:` {', '.join(f'`{name}`' for name in names)}"
+        for service, names in services
+    )
     return said if key == "Action" else f"all but {said}"
 
 
@@ -117,8 +138,11 @@ def resources(statement, itself):
 
 
 def only_when(statement, given):
-    said = [f"`{key}` {operator} {quoted(values)}"
-            for operator, keys in statement.get("Condition", {}).items() for key, values in keys.items()]
+    said = [
+        f"`{key}` {operator} {quoted(values)}"
+        for operator, keys in statement.get("Condition", {}).items()
+        for key, values in keys.items()
+    ]
     return " and ".join([*given, *said])
 
 
@@ -151,16 +175,34 @@ def table(head, rows):
 
 def may(documents):
     """Returns what policies of a principal permit."""
-    rows = [[statement.get("Sid", ""), statement["Effect"], actions(statement), resources(statement, ""), only_when(statement, given)]
-            for document, conditions in documents for statement, given in every(document["Statement"])
-            for given in [[*conditions, *given]]]
+    rows = [
+        [
+            statement.get("Sid", ""),
+            statement["Effect"],
+            actions(statement),
+            resources(statement, ""),
+            only_when(statement, given),
+        ]
+        for document, conditions in documents
+        for statement, given in every(document["Statement"])
+        for given in [[*conditions, *given]]
+    ]
     return table(["statement", "effect", "actions", "resources", "only when"], rows)
 
 
 def who(document, itself):
     """Returns whom a policy of a resource lets in."""
-    rows = [[statement.get("Sid", ""), statement["Effect"], principals(statement), actions(statement), resources(statement, itself),
-             only_when(statement, given)] for statement, given in every(document["Statement"])]
+    rows = [
+        [
+            statement.get("Sid", ""),
+            statement["Effect"],
+            principals(statement),
+            actions(statement),
+            resources(statement, itself),
+            only_when(statement, given),
+        ]
+        for statement, given in every(document["Statement"])
+    ]
     return table(["statement", "effect", "who", "actions", "resources", "only when"], rows)
 
 
@@ -169,8 +211,10 @@ def who(document, itself):
 
 def role(stack, name, resource):
     have = resource["Properties"]
-    taken = [f"{principals(statement)}{f' ({when})' if (when := only_when(statement, given)) else ''}"
-             for statement, given in every(have["AssumeRolePolicyDocument"]["Statement"])]
+    taken = [
+        f"{principals(statement)}{f' ({when})' if (when := only_when(statement, given)) else ''}"
+        for statement, given in every(have["AssumeRolePolicyDocument"]["Statement"])
+    ]
     facts = [f"Taken by: {'; '.join(taken)}."]
     if "Condition" in resource:
         facts.append(f"Exists while `{resource['Condition']}`.")
@@ -187,10 +231,16 @@ def role(stack, name, resource):
 def attached(stack, name, resource):
     have = resource["Properties"]
     holders = [quoted(have["Roles"])] if have.get("Roles") else []
-    holders += [f"`{other}`" for other, of in stack.of_type("AWS::IAM::Role")
-                if {"Ref": name} in as_list(of["Properties"].get("ManagedPolicyArns", []))]
-    limits = [f"`{other}`" for other, of in stack.of_type("AWS::IAM::Role")
-              if of["Properties"].get("PermissionsBoundary") == {"Ref": name}]
+    holders += [
+        f"`{other}`"
+        for other, of in stack.of_type("AWS::IAM::Role")
+        if {"Ref": name} in as_list(of["Properties"].get("ManagedPolicyArns", []))
+    ]
+    limits = [
+        f"`{other}`"
+        for other, of in stack.of_type("AWS::IAM::Role")
+        if of["Properties"].get("PermissionsBoundary") == {"Ref": name}
+    ]
     facts = [f"Attached to: {', '.join(holders)}."] if holders else []
     facts += [f"Boundary of: {', '.join(limits)}. It grants nothing."] if limits else []
     return [*facts, may([(have["PolicyDocument"], [])])]
@@ -199,8 +249,17 @@ def attached(stack, name, resource):
 def used(stack, name, resource):
     have = resource["Properties"]
     if resource["Type"] == "AWS::Lambda::Permission":
-        document = {"Statement": [{"Effect": "Allow", "Principal": {"Service": have["Principal"]}, "Action": have["Action"],
-                                   "Resource": have["FunctionName"], "Condition": {"ArnLike": {"aws:SourceArn": have["SourceArn"]}}}]}
+        document = {
+            "Statement": [
+                {
+                    "Effect": "Allow",
+                    "Principal": {"Service": have["Principal"]},
+                    "Action": have["Action"],
+                    "Resource": have["FunctionName"],
+                    "Condition": {"ArnLike": {"aws:SourceArn": have["SourceArn"]}},
+                }
+            ]
+        }
         return [who(document, name)]
     return [who(have[key], name) for key in POLICIES if key in have]
 
@@ -209,10 +268,17 @@ def sections(stack):
     """Returns each resource that permits something, under what it is; no such resource can be left out."""
     roles = stack.of_type("AWS::IAM::Role")
     policies = stack.of_type(*ATTACHED)
-    shared = [(name, resource) for name, resource in stack.resources.items()
-              if (resource["Type"] == "AWS::Lambda::Permission" or any(key in resource["Properties"] for key in POLICIES))
-              and resource["Type"] not in ATTACHED]
-    for title, found, render in (("Roles", roles, role), ("Policies", policies, attached), ("Who may use what", shared, used)):
+    shared = [
+        (name, resource)
+        for name, resource in stack.resources.items()
+        if (resource["Type"] == "AWS::Lambda::Permission" or any(key in resource["Properties"] for key in POLICIES))
+        and resource["Type"] not in ATTACHED
+    ]
+    for title, found, render in (
+        ("Roles", roles, role),
+        ("Policies", policies, attached),
+        ("Who may use what", shared, used),
+    ):
         if found:
             yield f"### {title}"
         for name, resource in found:
@@ -224,14 +290,25 @@ def sections(stack):
 
 def page():
     def policy(name):
-        return json.loads(re.sub(r"%\{([A-Z_]+)\}", lambda match: f"<{match[1].lower()}>", (templates.INFRA / name).read_text()))
+        return json.loads(
+            re.sub(r"%\{([A-Z_]+)\}", lambda match: f"<{match[1].lower()}>", (templates.INFRA / name).read_text())
+        )
 
-    parts = [HEAD.strip(), "## The tenant stack, in the vendor's account", *sections(Stack((templates.INFRA / "tenant.yaml").read_text())),
-             "## The install stack, in the customer's account", *sections(Stack((templates.INFRA / "install.yaml").read_text())),
-             "## Who makes the tenant stack", "`infra/deploy-policy.json`: what a role needs that makes, updates and removes one tenant's "
-             "stack, and nothing else; [how to make it](tenant-role.md).", may([(policy("deploy-policy.json"), [])]),
-             "## What no role of a tenant may exceed", "`infra/tenant-boundary.json`: a ceiling, which grants nothing. It is on every role "
-             "of a tenant stack that is made under the deploy policy.", may([(policy("tenant-boundary.json"), [])])]
+    parts = [
+        HEAD.strip(),
+        "## The tenant stack, in the vendor's account",
+        *sections(Stack((templates.INFRA / "tenant.yaml").read_text())),
+        "## The install stack, in the customer's account",
+        *sections(Stack((templates.INFRA / "install.yaml").read_text())),
+        "## Who makes the tenant stack",
+        "`infra/deploy-policy.json`: what a role needs that makes, updates and removes one tenant's "
+        "stack, and nothing else; [how to make it](tenant-role.md).",
+        may([(policy("deploy-policy.json"), [])]),
+        "## What no role of a tenant may exceed",
+        "`infra/tenant-boundary.json`: a ceiling, which grants nothing. It is on every role "
+        "of a tenant stack that is made under the deploy policy.",
+        may([(policy("tenant-boundary.json"), [])]),
+    ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -36,10 +36,19 @@ def plan(event):
     if event["phase"] == "plan":
         if "unplannable" in event["workflow"]:
             raise Failure("Invalid")
-        return {"next": "strange" if "strange" in event["workflow"] else "finish" if "empty" in event["workflow"] else "run"}
-    return call("dynamodb", "UpdateItem", {
-        "TableName": os.environ["FREEHOLD_TABLE"], "Key": {"pk": {"S": f"token#{event['workflow']}"}, "sk": {"S": event["phase"]}},
-        "UpdateExpression": "SET body = :token", "ExpressionAttributeValues": {":token": {"S": event["token"]}}})
+        return {
+            "next": "strange" if "strange" in event["workflow"] else "finish" if "empty" in event["workflow"] else "run"
+        }
+    return call(
+        "dynamodb",
+        "UpdateItem",
+        {
+            "TableName": os.environ["FREEHOLD_TABLE"],
+            "Key": {"pk": {"S": f"token#{event['workflow']}"}, "sk": {"S": event["phase"]}},
+            "UpdateExpression": "SET body = :token",
+            "ExpressionAttributeValues": {":token": {"S": event["token"]}},
+        },
+    )
 
 
 def finish(event):

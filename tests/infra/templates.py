@@ -14,33 +14,90 @@ TENANT, TENANT_ACCOUNT = "acme", "111111111111"
 INSTALL, ACCOUNT = "globex-prod", "222222222222"
 
 FUNCTIONS = {
-    "api": "Api", "register-install": "RegisterInstall", "plan-workflow": "PlanWorkflow", "dispatch-job": "DispatchJob",
-    "accept-report": "AcceptReport", "grant-artifact": "GrantArtifact", "finish-workflow": "FinishWorkflow", "sweep": "Sweep",
+    "api": "Api",
+    "register-install": "RegisterInstall",
+    "plan-workflow": "PlanWorkflow",
+    "dispatch-job": "DispatchJob",
+    "accept-report": "AcceptReport",
+    "grant-artifact": "GrantArtifact",
+    "finish-workflow": "FinishWorkflow",
+    "sweep": "Sweep",
     "prune-artifacts": "PruneArtifacts",
 }
 # The machines of the tenant stack, and the files that define them by the parameter that names each.
 DEFINITIONS = {
-    "provision-install": "ProvisionInstall", "deploy-components": "DeployComponents",
-    "build-components": "BuildComponents", "run-action": "RunAction",
+    "provision-install": "ProvisionInstall",
+    "deploy-components": "DeployComponents",
+    "build-components": "BuildComponents",
+    "run-action": "RunAction",
 }
 DEFINITION_FILES = {"ProvisionInstallDefinition": "provision-install", "RunWorkflowDefinition": "run-workflow"}
 QUEUES = f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}"
 QUEUE_URLS = f"http://localhost:4566/{TENANT_ACCOUNT}"
 # What the renderer fills in; the lists hold what an app config may bring.
 SAMPLE = {
-    "TENANT": TENANT, "INSTALL": INSTALL, "APP": "shop", "ACCOUNT": ACCOUNT, "TENANT_ACCOUNT": TENANT_ACCOUNT, "REGION": REGION,
-    "CONTRACT": "sha256:" + 64 * "0", "VERSION": "0.1.0", "TENANT_KEY": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
-    "ORDERS_QUEUE_ARN": f"{QUEUES}:fh-{TENANT}-{INSTALL}.fifo", "ORDERS_QUEUE_URL": f"{QUEUE_URLS}/fh-{TENANT}-{INSTALL}.fifo",
-    "REPORTS_QUEUE_ARN": f"{QUEUES}:fh-{TENANT}-reports", "REPORTS_QUEUE_URL": f"{QUEUE_URLS}/fh-{TENANT}-reports",
-    "PROVISION_MANAGED": '\n        - "arn:aws:iam::aws:policy/AmazonS3FullAccess"', "MAINTENANCE_MANAGED": "", "DEPROVISION_MANAGED": "",
-    "PROVISION_POLICIES": json.dumps([{"PolicyName": "tables", "PolicyDocument": {"Version": "2012-10-17", "Statement": [
-        {"Effect": "Allow", "Action": ["dynamodb:CreateTable", "iam:CreateRole", "iam:GetRole"], "Resource": "*"}]}}]),
-    "MAINTENANCE_POLICIES": "[]", "DEPROVISION_POLICIES": "[]", "PRIVATE_VALUES": '"true", "false"',
-    "RUNNER_URL": "https://releases.example/freehold-runner", "RUNNER_DIGEST": "0" * 64,
+    "TENANT": TENANT,
+    "INSTALL": INSTALL,
+    "APP": "shop",
+    "ACCOUNT": ACCOUNT,
+    "TENANT_ACCOUNT": TENANT_ACCOUNT,
+    "REGION": REGION,
+    "CONTRACT": "sha256:" + 64 * "0",
+    "VERSION": "0.1.0",
+    "TENANT_KEY": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+    "ORDERS_QUEUE_ARN": f"{QUEUES}:fh-{TENANT}-{INSTALL}.fifo",
+    "ORDERS_QUEUE_URL": f"{QUEUE_URLS}/fh-{TENANT}-{INSTALL}.fifo",
+    "REPORTS_QUEUE_ARN": f"{QUEUES}:fh-{TENANT}-reports",
+    "REPORTS_QUEUE_URL": f"{QUEUE_URLS}/fh-{TENANT}-reports",
+    "PROVISION_MANAGED": '\n        - "arn:aws:iam::aws:policy/AmazonS3FullAccess"',
+    "MAINTENANCE_MANAGED": "",
+    "DEPROVISION_MANAGED": "",
+    "PROVISION_POLICIES": json.dumps(
+        [
+            {
+                "PolicyName": "tables",
+                "PolicyDocument": {
+                    "Version": "2012-10-17",
+                    "Statement": [
+                        {
+                            "Effect": "Allow",
+                            "Action": ["dynamodb:CreateTable", "iam:CreateRole", "iam:GetRole"],
+                            "Resource": "*",
+                        }
+                    ],
+                },
+            }
+        ]
+    ),
+    "MAINTENANCE_POLICIES": "[]",
+    "DEPROVISION_POLICIES": "[]",
+    "PRIVATE_VALUES": '"true", "false"',
+    "RUNNER_URL": "https://releases.example/freehold-runner",
+    "RUNNER_DIGEST": "0" * 64,
     # An app that asks the customer nothing and names no roles; `rendered` is one that does both.
-    **dict.fromkeys(("NAMED_SWITCHES", "NAMED_LABELS", "NAMED_PARAMETERS", "NAMED_CONDITIONS", "NAMED_TAKEN", "NAMED_ROLES", "NAMED_ALL",
-                     "NAMED_LIMITS", "NAMED_BASE", "NAMED_OUTPUTS", "NAMED_RULES", "INPUT_GROUPS", "INPUT_LABELS", "INPUT_PARAMETERS", "INPUT_CONDITIONS", "INPUT_SECRETS_READ",
-                     "INPUT_SECRETS", "INPUT_OUTPUTS"), ""),
+    **dict.fromkeys(
+        (
+            "NAMED_SWITCHES",
+            "NAMED_LABELS",
+            "NAMED_PARAMETERS",
+            "NAMED_CONDITIONS",
+            "NAMED_TAKEN",
+            "NAMED_ROLES",
+            "NAMED_ALL",
+            "NAMED_LIMITS",
+            "NAMED_BASE",
+            "NAMED_OUTPUTS",
+            "NAMED_RULES",
+            "INPUT_GROUPS",
+            "INPUT_LABELS",
+            "INPUT_PARAMETERS",
+            "INPUT_CONDITIONS",
+            "INPUT_SECRETS_READ",
+            "INPUT_SECRETS",
+            "INPUT_OUTPUTS",
+        ),
+        "",
+    ),
 }
 
 
@@ -56,8 +113,11 @@ class _Loader(yaml.SafeLoader):
 
 
 def _short_form(loader, suffix, node):
-    value = {yaml.ScalarNode: loader.construct_scalar, yaml.SequenceNode: lambda n: loader.construct_sequence(n, deep=True),
-             yaml.MappingNode: lambda n: loader.construct_mapping(n, deep=True)}[type(node)](node)
+    value = {
+        yaml.ScalarNode: loader.construct_scalar,
+        yaml.SequenceNode: lambda n: loader.construct_sequence(n, deep=True),
+        yaml.MappingNode: lambda n: loader.construct_mapping(n, deep=True),
+    }[type(node)](node)
     if suffix == "GetAtt" and isinstance(value, str):
         value = value.split(".", 1)
     return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
@@ -109,8 +169,14 @@ def _policy(name, tenant, account):
 def machines():
     """Returns the definition of each machine of the tenant stack."""
     template = tenant()
-    files = {name: properties(template, f"{logical}Machine")["DefinitionS3Location"]["Key"]["Ref"] for name, logical in DEFINITIONS.items()}
-    return {name: json.loads((MACHINES / f"{DEFINITION_FILES[parameter]}.asl.json").read_text()) for name, parameter in files.items()}
+    files = {
+        name: properties(template, f"{logical}Machine")["DefinitionS3Location"]["Key"]["Ref"]
+        for name, logical in DEFINITIONS.items()
+    }
+    return {
+        name: json.loads((MACHINES / f"{DEFINITION_FILES[parameter]}.asl.json").read_text())
+        for name, parameter in files.items()
+    }
 
 
 def of_type(template, type_):
@@ -127,9 +193,11 @@ def as_list(value):
 
 def statements(holder):
     """Returns the statements of a role's inline policies, or of a managed policy, with those that a condition adds."""
-    return [next(side for side in statement["Fn::If"][1:] if "Ref" not in side) if "Fn::If" in statement else statement
-            for policy in holder["Properties"].get("Policies", [holder["Properties"]])
-            for statement in policy["PolicyDocument"]["Statement"]]
+    return [
+        next(side for side in statement["Fn::If"][1:] if "Ref" not in side) if "Fn::If" in statement else statement
+        for policy in holder["Properties"].get("Policies", [holder["Properties"]])
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
 
 
 def says(resource):
@@ -140,5 +208,7 @@ def says(resource):
         return ".".join(resource["Fn::GetAtt"])
     if "Ref" in resource:
         return resource["Ref"]
-    text = re.sub(r"\$\{AWS::\w+\}", "", resource["Fn::Sub"]).replace("${TenantName}", "T").replace("${DeployBucket}", "B")
+    text = (
+        re.sub(r"\$\{AWS::\w+\}", "", resource["Fn::Sub"]).replace("${TenantName}", "T").replace("${DeployBucket}", "B")
+    )
     return re.sub(r"^arn::([a-z0-9]+):::?", r"\1:", text)

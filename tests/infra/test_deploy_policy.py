@@ -48,32 +48,87 @@ UNUSED = {
     "AWS::ApiGatewayV2::Api": {"s3:getObject"},
     "AWS::DynamoDB::Table": {
         # Replicas, imports, exports, Kinesis streams, contributor insights, a resource policy.
-        "dynamodb:AssociateTableReplica", "dynamodb:BatchWriteItem", "dynamodb:CreateTableReplica", "dynamodb:DeleteItem",
-        "dynamodb:DescribeImport", "dynamodb:DisableKinesisStreamingDestination", "dynamodb:EnableKinesisStreamingDestination",
-        "dynamodb:GetItem", "dynamodb:ImportTable", "dynamodb:PutItem", "dynamodb:PutResourcePolicy", "dynamodb:Query",
-        "dynamodb:Scan", "dynamodb:UpdateContributorInsights", "dynamodb:UpdateItem", "dynamodb:DeleteResourcePolicy",
-        "dynamodb:UpdateKinesisStreamingDestination", "iam:CreateServiceLinkedRole", "kinesis:DescribeStream", "kinesis:PutRecords",
-        "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents", "s3:GetObjectMetadata",
+        "dynamodb:AssociateTableReplica",
+        "dynamodb:BatchWriteItem",
+        "dynamodb:CreateTableReplica",
+        "dynamodb:DeleteItem",
+        "dynamodb:DescribeImport",
+        "dynamodb:DisableKinesisStreamingDestination",
+        "dynamodb:EnableKinesisStreamingDestination",
+        "dynamodb:GetItem",
+        "dynamodb:ImportTable",
+        "dynamodb:PutItem",
+        "dynamodb:PutResourcePolicy",
+        "dynamodb:Query",
+        "dynamodb:Scan",
+        "dynamodb:UpdateContributorInsights",
+        "dynamodb:UpdateItem",
+        "dynamodb:DeleteResourcePolicy",
+        "dynamodb:UpdateKinesisStreamingDestination",
+        "iam:CreateServiceLinkedRole",
+        "kinesis:DescribeStream",
+        "kinesis:PutRecords",
+        "logs:CreateLogStream",
+        "logs:DescribeLogStreams",
+        "logs:PutLogEvents",
+        "s3:GetObjectMetadata",
         # The policy of the key that `TableKeyArn` names lets this account's principals use it.
-        "kms:CreateGrant", "kms:Decrypt", "kms:Encrypt", "kms:ListAliases", "kms:RevokeGrant"},
+        "kms:CreateGrant",
+        "kms:Decrypt",
+        "kms:Encrypt",
+        "kms:ListAliases",
+        "kms:RevokeGrant",
+    },
     "AWS::ECR::Repository": {"kms:CreateGrant", "kms:RetireGrant"},
-    "AWS::IAM::ManagedPolicy": {"iam:AttachGroupPolicy", "iam:AttachUserPolicy", "iam:DetachGroupPolicy", "iam:DetachUserPolicy"},
+    "AWS::IAM::ManagedPolicy": {
+        "iam:AttachGroupPolicy",
+        "iam:AttachUserPolicy",
+        "iam:DetachGroupPolicy",
+        "iam:DetachUserPolicy",
+    },
     # A boundary that was given is never taken off.
     "AWS::IAM::Role": {"iam:DeleteRolePermissionsBoundary", "iam:UpdateRoleDescription"},
     "AWS::KMS::Key": {"kms:DisableKey", "kms:EnableKey", "kms:EnableKeyRotation", "kms:DisableKeyRotation"},
     "AWS::Lambda::EventSourceMapping": {"kms:Decrypt", "kms:GenerateDataKey"},
     "AWS::Lambda::Function": {
         # Networks, file systems, layers, keys, versions, concurrency, signing, runtime management.
-        "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "ec2:DescribeVpcs",
-        "elasticfilesystem:DescribeMountTargets", "kms:CreateGrant", "kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey",
-        "lambda:AssociateRuntimeAlias", "lambda:DeleteFunctionCodeSigningConfig", "lambda:DeleteFunctionConcurrency",
-        "lambda:GetCodeSigningConfig", "lambda:GetLayerVersion", "lambda:PassCapacityProvider", "lambda:PublishVersion",
-        "lambda:PutFunctionCodeSigningConfig", "lambda:PutFunctionConcurrency", "lambda:PutFunctionRecursionConfig",
-        "lambda:PutFunctionScalingConfig", "lambda:PutRuntimeManagementConfig", "s3:GetObjectVersion", "s3files:ListMountTargets"},
+        "ec2:DescribeNetworkInterfaces",
+        "ec2:DescribeSecurityGroups",
+        "ec2:DescribeSubnets",
+        "ec2:DescribeVpcs",
+        "elasticfilesystem:DescribeMountTargets",
+        "kms:CreateGrant",
+        "kms:Decrypt",
+        "kms:Encrypt",
+        "kms:GenerateDataKey",
+        "lambda:AssociateRuntimeAlias",
+        "lambda:DeleteFunctionCodeSigningConfig",
+        "lambda:DeleteFunctionConcurrency",
+        "lambda:GetCodeSigningConfig",
+        "lambda:GetLayerVersion",
+        "lambda:PassCapacityProvider",
+        "lambda:PublishVersion",
+        "lambda:PutFunctionCodeSigningConfig",
+        "lambda:PutFunctionConcurrency",
+        "lambda:PutFunctionRecursionConfig",
+        "lambda:PutFunctionScalingConfig",
+        "lambda:PutRuntimeManagementConfig",
+        "s3:GetObjectVersion",
+        "s3files:ListMountTargets",
+    },
     "AWS::Logs::LogGroup": {
-        "firehose:TagDeliveryStream", "logs:AssociateKmsKey", "logs:DeleteDataProtectionPolicy", "logs:DeleteIndexPolicy",
-        "logs:DeleteResourcePolicy", "logs:DisassociateKmsKey", "logs:PutBearerTokenAuthentication", "logs:PutDataProtectionPolicy",
-        "logs:PutIndexPolicy", "logs:PutLogGroupDeletionProtection", "s3:REST.PUT.OBJECT"},
+        "firehose:TagDeliveryStream",
+        "logs:AssociateKmsKey",
+        "logs:DeleteDataProtectionPolicy",
+        "logs:DeleteIndexPolicy",
+        "logs:DeleteResourcePolicy",
+        "logs:DisassociateKmsKey",
+        "logs:PutBearerTokenAuthentication",
+        "logs:PutDataProtectionPolicy",
+        "logs:PutIndexPolicy",
+        "logs:PutLogGroupDeletionProtection",
+        "s3:REST.PUT.OBJECT",
+    },
     "AWS::SNS::Subscription": {"sns:SetSubscriptionAttributes"},
     "AWS::SNS::Topic": {"sns:PutDataProtectionPolicy"},
     "AWS::StepFunctions::StateMachine": {"kms:Decrypt", "kms:GenerateDataKey", "s3:GetObjectVersion"},
@@ -83,35 +138,53 @@ BY_THE_COMMAND = {"Stack", "DeployBucket", "DeployObjects"}
 ALSO = {
     "lambda:GetFunctionConfiguration",
     # API Gateway and Step Functions deliver logs with the rights of whoever turns logging on.
-    "logs:DeleteLogDelivery", "logs:GetLogDelivery", "logs:ListLogDeliveries", "logs:UpdateLogDelivery",
+    "logs:DeleteLogDelivery",
+    "logs:GetLogDelivery",
+    "logs:ListLogDeliveries",
+    "logs:UpdateLogDelivery",
 }
 
 
 def allowed(policy, action, arn):
     """Returns the statements that allow an action on a resource, whatever their conditions."""
-    return [statement for statement in policy["Statement"]
-            if any(fnmatchcase(action.lower(), pattern.lower()) for pattern in as_list(statement["Action"]))
-            and (any(fnmatchcase(arn, pattern) for pattern in as_list(statement["Resource"])) if "Resource" in statement
-                 else not any(fnmatchcase(arn, pattern) for pattern in as_list(statement["NotResource"])))]
+    return [
+        statement
+        for statement in policy["Statement"]
+        if any(fnmatchcase(action.lower(), pattern.lower()) for pattern in as_list(statement["Action"]))
+        and (
+            any(fnmatchcase(arn, pattern) for pattern in as_list(statement["Resource"]))
+            if "Resource" in statement
+            else not any(fnmatchcase(arn, pattern) for pattern in as_list(statement["NotResource"]))
+        )
+    ]
 
 
 def needed(type_):
     """Returns what CloudFormation needs to make, read, change, tag and remove a resource of a type."""
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, type_).schema
-    listed = [schema["handlers"].get(handler, {}).get("permissions", []) for handler in ("create", "read", "update", "delete")]
+    listed = [
+        schema["handlers"].get(handler, {}).get("permissions", []) for handler in ("create", "read", "update", "delete")
+    ]
     return set().union(*listed, schema.get("tagging", {}).get("permissions", [])) - UNUSED.get(type_, set())
 
 
 def filled(template, value):
     """Returns a name of the template for our tenant; the name of what a `Ref` stands for."""
     if "Ref" in value:
-        return next(filled(template, named) for key, named in template["Resources"][value["Ref"]]["Properties"].items()
-                    if key in ("FunctionName", "LogGroupName"))
+        return next(
+            filled(template, named)
+            for key, named in template["Resources"][value["Ref"]]["Properties"].items()
+            if key in ("FunctionName", "LogGroupName")
+        )
     return re.sub(r"\$\{TenantName\}", TENANT, value["Fn::Sub"])
 
 
 def arn(template, resource):
-    names = {key: filled(template, value) for key, value in resource["Properties"].items() if f"{{{key}}}" in ARNS[resource["Type"]]}
+    names = {
+        key: filled(template, value)
+        for key, value in resource["Properties"].items()
+        if f"{{{key}}}" in ARNS[resource["Type"]]
+    }
     return ARNS[resource["Type"]].format(**names)
 
 
@@ -141,10 +214,14 @@ class DeployPolicy(unittest.TestCase):
 
     def is_about(self, type_, action):
         """Returns whether an action is done to the resource itself: not to a role that it is given, nor to none at all."""
-        others = {"AWS::IAM::ManagedPolicy": {"iam:AttachRolePolicy", "iam:DetachRolePolicy"},
-                  "AWS::IAM::InstanceProfile": {"iam:PassRole"},
-                  "AWS::IAM::Role": {"iam:AttachRolePolicy", "iam:DetachRolePolicy"}}
-        return action not in others.get(type_, set()) and (action.startswith("apigateway:") or self.knows_resources(action))
+        others = {
+            "AWS::IAM::ManagedPolicy": {"iam:AttachRolePolicy", "iam:DetachRolePolicy"},
+            "AWS::IAM::InstanceProfile": {"iam:PassRole"},
+            "AWS::IAM::Role": {"iam:AttachRolePolicy", "iam:DetachRolePolicy"},
+        }
+        return action not in others.get(type_, set()) and (
+            action.startswith("apigateway:") or self.knows_resources(action)
+        )
 
     def test_nothing_is_allowed_that_neither_cloudformation_nor_the_command_needs(self):
         needs = set().union(*map(needed, self.types)) | ALSO
@@ -174,8 +251,12 @@ class DeployPolicy(unittest.TestCase):
                     if "*" in as_list(statement["Resource"]) and statement["Sid"] not in by_condition:
                         self.assertFalse(self.knows_resources(action))
         for statement in self.policy["Statement"]:
-            self.assertEqual("Condition" in statement, statement["Sid"] in by_condition | {
-                "RolesUnderTheBoundary", "PassRoles", "LogDeliveryOfMachines", "KeepTheSigningKey"}, statement["Sid"])
+            self.assertEqual(
+                "Condition" in statement,
+                statement["Sid"]
+                in by_condition | {"RolesUnderTheBoundary", "PassRoles", "LogDeliveryOfMachines", "KeepTheSigningKey"},
+                statement["Sid"],
+            )
 
     def test_it_names_the_tenants_resources_alone(self):
         by_id = {"FunctionSourcesByTheirIds", "KeepTheSigningKey", "HttpApi"}
@@ -186,29 +267,67 @@ class DeployPolicy(unittest.TestCase):
                         self.assertRegex(resource, r"[:/](fh|freehold)-acme\b")
 
     def test_it_reads_no_data_and_signs_nothing(self):
-        self.assertEqual(self.actions & {
-            "kms:Sign", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan", "sqs:ReceiveMessage", "sqs:SendMessage",
-            "secretsmanager:GetSecretValue", "lambda:InvokeFunction", "sts:AssumeRole", "states:StartExecution"}, set())
+        self.assertEqual(
+            self.actions
+            & {
+                "kms:Sign",
+                "dynamodb:GetItem",
+                "dynamodb:Query",
+                "dynamodb:Scan",
+                "sqs:ReceiveMessage",
+                "sqs:SendMessage",
+                "secretsmanager:GetSecretValue",
+                "lambda:InvokeFunction",
+                "sts:AssumeRole",
+                "states:StartExecution",
+            },
+            set(),
+        )
 
     def test_it_makes_roles_under_the_boundary_only_and_cannot_change_that(self):
         boundary = f"arn:aws:iam::{TENANT_ACCOUNT}:policy/fh-{TENANT}-boundary"
         under = {"StringEquals": {"iam:PermissionsBoundary": boundary}}
 
         for action in ("iam:CreateRole", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy"):
-            self.assertEqual([s["Condition"] for s in self.policy["Statement"] if action in as_list(s["Action"])], [under], action)
-        self.assertEqual([s["Sid"] for s in self.policy["Statement"] if any(
-            a.startswith("iam:") and allowed({"Statement": [s]}, a, boundary) for a in self.actions)], [])
-        self.assertEqual(self.actions & {"iam:DeleteRolePermissionsBoundary", "iam:CreateUser", "iam:CreateAccessKey", "iam:PutUserPolicy",
-                                         "iam:AttachUserPolicy", "iam:CreateServiceLinkedRole", "iam:SetDefaultPolicyVersion"}, set())
+            self.assertEqual(
+                [s["Condition"] for s in self.policy["Statement"] if action in as_list(s["Action"])], [under], action
+            )
+        self.assertEqual(
+            [
+                s["Sid"]
+                for s in self.policy["Statement"]
+                if any(a.startswith("iam:") and allowed({"Statement": [s]}, a, boundary) for a in self.actions)
+            ],
+            [],
+        )
+        self.assertEqual(
+            self.actions
+            & {
+                "iam:DeleteRolePermissionsBoundary",
+                "iam:CreateUser",
+                "iam:CreateAccessKey",
+                "iam:PutUserPolicy",
+                "iam:AttachUserPolicy",
+                "iam:CreateServiceLinkedRole",
+                "iam:SetDefaultPolicyVersion",
+            },
+            set(),
+        )
         [attach] = [s for s in self.policy["Statement"] if "iam:AttachRolePolicy" in as_list(s["Action"])]
-        self.assertEqual(attach["Condition"], {"ArnEquals": {
-            "iam:PolicyARN": f"arn:aws:iam::{TENANT_ACCOUNT}:policy/fh-{TENANT}-log-delivery"}})
+        self.assertEqual(
+            attach["Condition"],
+            {"ArnEquals": {"iam:PolicyARN": f"arn:aws:iam::{TENANT_ACCOUNT}:policy/fh-{TENANT}-log-delivery"}},
+        )
 
     def test_it_passes_roles_to_three_services_only(self):
         [passes] = [s for s in self.policy["Statement"] if "iam:PassRole" in as_list(s["Action"])]
-        trusted = {service for role in of_type(self.template, "AWS::IAM::Role").values()
-                   for s in role["Properties"]["AssumeRolePolicyDocument"]["Statement"] if "Principal" in s
-                   for service in as_list(s["Principal"]["Service"])}
+        trusted = {
+            service
+            for role in of_type(self.template, "AWS::IAM::Role").values()
+            for s in role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+            if "Principal" in s
+            for service in as_list(s["Principal"]["Service"])
+        }
 
         self.assertEqual(set(passes["Condition"]["StringEquals"]["iam:PassedToService"]), trusted)
         self.assertEqual(passes["Resource"], f"{ROLE}fh-{TENANT}-*")
@@ -226,8 +345,11 @@ class Boundary(unittest.TestCase):
         template = templates.tenant()
 
         for name, role in of_type(template, "AWS::IAM::Role").items():
-            self.assertEqual(role["Properties"]["PermissionsBoundary"],
-                             {"Fn::If": ["HasRolesBoundary", {"Ref": "RolesBoundary"}, {"Ref": "AWS::NoValue"}]}, name)
+            self.assertEqual(
+                role["Properties"]["PermissionsBoundary"],
+                {"Fn::If": ["HasRolesBoundary", {"Ref": "RolesBoundary"}, {"Ref": "AWS::NoValue"}]},
+                name,
+            )
 
     def test_it_lets_every_role_do_what_its_policies_list(self):
         template, boundary = templates.tenant(), templates.tenant_boundary()
@@ -247,14 +369,25 @@ class Boundary(unittest.TestCase):
             return "arn:aws:iam::333333333333:role/reads-images"
         if "Fn::GetAtt" in resource:
             return arn(template, template["Resources"][resource["Fn::GetAtt"][0]])
-        known = {"AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": TENANT_ACCOUNT, "TenantName": TENANT,
-                 "DeployBucket": f"fh-{TENANT}-{TENANT_ACCOUNT}-{REGION}"}
+        known = {
+            "AWS::Partition": "aws",
+            "AWS::Region": REGION,
+            "AWS::AccountId": TENANT_ACCOUNT,
+            "TenantName": TENANT,
+            "DeployBucket": f"fh-{TENANT}-{TENANT_ACCOUNT}-{REGION}",
+        }
         return re.sub(r"\$\{([\w:]+)\}", lambda match: known[match[1]], resource["Fn::Sub"])
 
     def test_it_grants_nothing_that_no_role_lists(self):
         template, boundary = templates.tenant(), templates.tenant_boundary()
         holders = of_type(template, "AWS::IAM::Role") | of_type(template, "AWS::IAM::ManagedPolicy")
-        listed = {action for holder in holders.values() for s in statements(holder) if s["Effect"] == "Allow" for action in as_list(s["Action"])}
+        listed = {
+            action
+            for holder in holders.values()
+            for s in statements(holder)
+            if s["Effect"] == "Allow"
+            for action in as_list(s["Action"])
+        }
 
         for statement in boundary["Statement"]:
             if statement["Sid"] != "KeyOfTheTable":

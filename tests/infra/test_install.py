@@ -10,18 +10,67 @@ from templates import INSTALL, as_list, of_type, properties, statements
 
 MODES = ("Provision", "Maintenance", "Deprovision")
 TYPES = {
-    "AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::InternetGateway", "AWS::EC2::LaunchTemplate", "AWS::EC2::Route",
-    "AWS::EC2::RouteTable", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet", "AWS::EC2::SubnetRouteTableAssociation", "AWS::EC2::VPC",
-    "AWS::EC2::VPCEndpoint", "AWS::EC2::VPCGatewayAttachment", "AWS::ECR::Repository", "AWS::IAM::InstanceProfile", "AWS::IAM::ManagedPolicy", "AWS::IAM::Role", "AWS::KMS::Alias",
-    "AWS::KMS::Key", "AWS::S3::Bucket", "AWS::SecretsManager::Secret",
+    "AWS::AutoScaling::AutoScalingGroup",
+    "AWS::EC2::InternetGateway",
+    "AWS::EC2::LaunchTemplate",
+    "AWS::EC2::Route",
+    "AWS::EC2::RouteTable",
+    "AWS::EC2::SecurityGroup",
+    "AWS::EC2::Subnet",
+    "AWS::EC2::SubnetRouteTableAssociation",
+    "AWS::EC2::VPC",
+    "AWS::EC2::VPCEndpoint",
+    "AWS::EC2::VPCGatewayAttachment",
+    "AWS::ECR::Repository",
+    "AWS::IAM::InstanceProfile",
+    "AWS::IAM::ManagedPolicy",
+    "AWS::IAM::Role",
+    "AWS::KMS::Alias",
+    "AWS::KMS::Key",
+    "AWS::S3::Bucket",
+    "AWS::SecretsManager::Secret",
 }
 PLACEHOLDERS = {
-    "TENANT", "INSTALL", "APP", "ACCOUNT", "TENANT_ACCOUNT", "REGION", "TENANT_KEY", "CONTRACT", "VERSION", "ORDERS_QUEUE_ARN",
-    "ORDERS_QUEUE_URL", "REPORTS_QUEUE_ARN", "REPORTS_QUEUE_URL", "PROVISION_POLICIES", "PROVISION_MANAGED",
-    "MAINTENANCE_POLICIES", "MAINTENANCE_MANAGED", "DEPROVISION_POLICIES", "DEPROVISION_MANAGED",
-    "INPUT_GROUPS", "INPUT_LABELS", "INPUT_PARAMETERS", "INPUT_CONDITIONS", "INPUT_SECRETS_READ", "INPUT_SECRETS",
-    "INPUT_OUTPUTS", "NAMED_SWITCHES", "NAMED_LABELS", "NAMED_PARAMETERS", "NAMED_CONDITIONS", "NAMED_TAKEN", "NAMED_ROLES", "NAMED_ALL",
-    "NAMED_LIMITS", "NAMED_BASE", "NAMED_OUTPUTS", "NAMED_RULES", "PRIVATE_VALUES", "RUNNER_URL", "RUNNER_DIGEST",
+    "TENANT",
+    "INSTALL",
+    "APP",
+    "ACCOUNT",
+    "TENANT_ACCOUNT",
+    "REGION",
+    "TENANT_KEY",
+    "CONTRACT",
+    "VERSION",
+    "ORDERS_QUEUE_ARN",
+    "ORDERS_QUEUE_URL",
+    "REPORTS_QUEUE_ARN",
+    "REPORTS_QUEUE_URL",
+    "PROVISION_POLICIES",
+    "PROVISION_MANAGED",
+    "MAINTENANCE_POLICIES",
+    "MAINTENANCE_MANAGED",
+    "DEPROVISION_POLICIES",
+    "DEPROVISION_MANAGED",
+    "INPUT_GROUPS",
+    "INPUT_LABELS",
+    "INPUT_PARAMETERS",
+    "INPUT_CONDITIONS",
+    "INPUT_SECRETS_READ",
+    "INPUT_SECRETS",
+    "INPUT_OUTPUTS",
+    "NAMED_SWITCHES",
+    "NAMED_LABELS",
+    "NAMED_PARAMETERS",
+    "NAMED_CONDITIONS",
+    "NAMED_TAKEN",
+    "NAMED_ROLES",
+    "NAMED_ALL",
+    "NAMED_LIMITS",
+    "NAMED_BASE",
+    "NAMED_OUTPUTS",
+    "NAMED_RULES",
+    "PRIVATE_VALUES",
+    "RUNNER_URL",
+    "RUNNER_DIGEST",
 }
 # What the golden template's texts say (crates/app/tests/use_cases/render_stack.rs).
 HOSTILE = '%{TENANT_KEY} " }, Evil: {Type: String}\n  Evil: !Sub "${AWS::AccountId}" \\ # \u2028é…'
@@ -56,8 +105,13 @@ class Install(unittest.TestCase):
 
         # The tenant's account appears in the two queues, which the runner speaks to.
         queues = {templates.SAMPLE["ORDERS_QUEUE_ARN"], templates.SAMPLE["REPORTS_QUEUE_ARN"]}
-        named = {str(r) for role in of_type(self.template, "AWS::IAM::Role").values() for s in statements(role)
-                 for r in as_list(s["Resource"]) if templates.TENANT_ACCOUNT in str(r)}
+        named = {
+            str(r)
+            for role in of_type(self.template, "AWS::IAM::Role").values()
+            for s in statements(role)
+            for r in as_list(s["Resource"])
+            if templates.TENANT_ACCOUNT in str(r)
+        }
         self.assertEqual((accounts, named), ({templates.TENANT_ACCOUNT}, queues))
         for name, role in of_type(self.template, "AWS::IAM::Role").items():
             for statement in role["Properties"]["AssumeRolePolicyDocument"]["Statement"]:
@@ -71,10 +125,16 @@ class Install(unittest.TestCase):
 
             self.assertNotIn("Condition", role)
             self.assertEqual(trust["Effect"], {"Fn::If": [f"{mode}Enabled", "Allow", "Deny"]})
-            self.assertEqual(trust["Principal"], {"AWS": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}})
-            self.assertEqual(trust["Condition"], {"ArnEquals": {"aws:PrincipalArn": {"Fn::GetAtt": ["RunnerRole", "Arn"]}}})
-            self.assertEqual(role["Properties"]["PermissionsBoundary"],
-                             {"Fn::If": ["OwnBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "Boundary"}]})
+            self.assertEqual(
+                trust["Principal"], {"AWS": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}}
+            )
+            self.assertEqual(
+                trust["Condition"], {"ArnEquals": {"aws:PrincipalArn": {"Fn::GetAtt": ["RunnerRole", "Arn"]}}}
+            )
+            self.assertEqual(
+                role["Properties"]["PermissionsBoundary"],
+                {"Fn::If": ["OwnBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "Boundary"}]},
+            )
 
     def test_a_mode_that_is_off_loses_everything_and_no_other_does(self):
         first, *off = properties(self.template, "Limits")["PolicyDocument"]["Statement"]
@@ -84,14 +144,18 @@ class Install(unittest.TestCase):
             condition, on, denial = statement["Fn::If"]
             self.assertEqual((condition, on), (f"{mode}Enabled", {"Ref": "AWS::NoValue"}))
             self.assertEqual((denial["Effect"], denial["Action"], denial["Resource"]), ("Deny", "*", "*"))
-            self.assertEqual(denial["Condition"], {"ArnEquals": {"aws:PrincipalArn": {"Fn::GetAtt": [f"{mode}Role", "Arn"]}}})
+            self.assertEqual(
+                denial["Condition"], {"ArnEquals": {"aws:PrincipalArn": {"Fn::GetAtt": [f"{mode}Role", "Arn"]}}}
+            )
         self.assertEqual(properties(self.template, "Limits")["Roles"], [{"Ref": f"{mode}Role"} for mode in MODES])
 
     def test_the_runner_takes_exactly_its_mode_roles(self):
         [take] = [s for s in statements(self.template["Resources"]["RunnerRole"]) if s["Action"] == "sts:AssumeRole"]
 
-        self.assertEqual([arn["Fn::Sub"].rpartition("/")[2] for arn in take["Resource"]],
-                         [f"fh-{INSTALL}-{mode.lower()}" for mode in MODES])
+        self.assertEqual(
+            [arn["Fn::Sub"].rpartition("/")[2] for arn in take["Resource"]],
+            [f"fh-{INSTALL}-{mode.lower()}" for mode in MODES],
+        )
 
     def test_the_runner_names_all_resources_for_a_registry_token_alone(self):
         everywhere = [s["Action"] for s in statements(self.template["Resources"]["RunnerRole"]) if s["Resource"] == "*"]
@@ -130,13 +194,18 @@ class Install(unittest.TestCase):
             self.assertEqual(attached, {"Fn::If": ["OwnBoundary", {"Ref": "Boundary"}, {"Ref": "AWS::NoValue"}]})
         pattern = self.template["Parameters"]["PermissionsBoundaryArn"]["AllowedPattern"]
         self.assertRegex(f"arn:aws:iam::{templates.ACCOUNT}:policy/company", pattern)
-        for other in (f"arn:aws:iam::{templates.TENANT_ACCOUNT}:policy/company", "arn:aws:iam::aws:policy/AdministratorAccess"):
+        for other in (
+            f"arn:aws:iam::{templates.TENANT_ACCOUNT}:policy/company",
+            "arn:aws:iam::aws:policy/AdministratorAccess",
+        ):
             self.assertNotRegex(other, pattern)
 
     def test_the_bucket_is_private_versioned_and_encrypted_and_keeps_the_audit_log(self):
         bucket = properties(self.template, "Bucket")
         encryption = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]["ServerSideEncryptionByDefault"]
-        expires = {rule.get("Prefix") for rule in bucket["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in rule}
+        expires = {
+            rule.get("Prefix") for rule in bucket["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in rule
+        }
 
         self.assertEqual(set(bucket["PublicAccessBlockConfiguration"].values()), {True})
         self.assertEqual(bucket["VersioningConfiguration"], {"Status": "Enabled"})
@@ -148,7 +217,10 @@ class Install(unittest.TestCase):
         [rule] = group["SecurityGroupEgress"]
 
         self.assertNotIn("SecurityGroupIngress", group)
-        self.assertEqual((rule["FromPort"], rule["ToPort"], rule["CidrIp"]), ({"Ref": "EgressPort"}, {"Ref": "EgressPort"}, {"Ref": "EgressCidr"}))
+        self.assertEqual(
+            (rule["FromPort"], rule["ToPort"], rule["CidrIp"]),
+            ({"Ref": "EgressPort"}, {"Ref": "EgressPort"}, {"Ref": "EgressCidr"}),
+        )
         for name, endpoint in of_type(self.template, "AWS::EC2::VPCEndpoint").items():
             if name != "S3Endpoint":
                 self.assertEqual(endpoint["Properties"]["SecurityGroupIds"], [{"Ref": "EndpointSecurityGroup"}])
@@ -156,7 +228,9 @@ class Install(unittest.TestCase):
     def test_the_machines_metadata_takes_a_token_and_no_second_hop(self):
         data = properties(self.template, "Machine")["LaunchTemplateData"]
 
-        self.assertEqual(data["MetadataOptions"], {"HttpEndpoint": "enabled", "HttpTokens": "required", "HttpPutResponseHopLimit": 1})
+        self.assertEqual(
+            data["MetadataOptions"], {"HttpEndpoint": "enabled", "HttpTokens": "required", "HttpPutResponseHopLimit": 1}
+        )
         self.assertTrue(data["BlockDeviceMappings"][0]["Ebs"]["Encrypted"])
 
     def test_endpoints_are_not_offered_when_the_queues_are_in_another_region(self):
@@ -197,9 +271,26 @@ class Install(unittest.TestCase):
         outputs = self.template["Outputs"]
 
         self.assertEqual([name for name, output in outputs.items() if "Condition" in output], [])
-        self.assertEqual(set(outputs), {
-            "AcceptedContract", "RunnerRoleArn", "ProvisionRoleArn", "MaintenanceRoleArn", "DeprovisionRoleArn", "RepositoryName", "BucketName",
-            "KeyArn", "BoundaryArn", "EnrolmentSecretArn", "OrdersQueueUrl", "ReportsQueueUrl", "TenantKey", "TenantName", "InstallName"})
+        self.assertEqual(
+            set(outputs),
+            {
+                "AcceptedContract",
+                "RunnerRoleArn",
+                "ProvisionRoleArn",
+                "MaintenanceRoleArn",
+                "DeprovisionRoleArn",
+                "RepositoryName",
+                "BucketName",
+                "KeyArn",
+                "BoundaryArn",
+                "EnrolmentSecretArn",
+                "OrdersQueueUrl",
+                "ReportsQueueUrl",
+                "TenantKey",
+                "TenantName",
+                "InstallName",
+            },
+        )
 
 
 class Inputs(unittest.TestCase):
@@ -209,7 +300,9 @@ class Inputs(unittest.TestCase):
     def setUpClass(cls):
         cls.text = templates.rendered()
         cls.template = templates.parse(cls.text)
-        cls.asked = {name: parameter for name, parameter in cls.template["Parameters"].items() if name.startswith("Input")}
+        cls.asked = {
+            name: parameter for name, parameter in cls.template["Parameters"].items() if name.startswith("Input")
+        }
 
     def test_cfn_lint_finds_only_a_default_that_looks_like_a_substitution(self):
         [found] = linting.lint(self.text)
@@ -222,20 +315,35 @@ class Inputs(unittest.TestCase):
         self.assertEqual(set(self.template), set(plain))
         added = set(self.template["Resources"]) - set(plain["Resources"])
         self.assertEqual(added, {"SecretInputApiToken", "SecretInputOtpSeed", "BreakGlassRole", "CustomSupportRole"})
-        self.assertEqual({name for name in self.template["Parameters"] if name not in plain["Parameters"]},
-                         {*self.asked, "EnableBreakGlass", "EnableCustomSupport", "BreakGlassUntil"})
-        keys = {"Type", "Description", "Default", "NoEcho", "AllowedValues", "AllowedPattern", "MinLength", "ConstraintDescription"}
+        self.assertEqual(
+            {name for name in self.template["Parameters"] if name not in plain["Parameters"]},
+            {*self.asked, "EnableBreakGlass", "EnableCustomSupport", "BreakGlassUntil"},
+        )
+        keys = {
+            "Type",
+            "Description",
+            "Default",
+            "NoEcho",
+            "AllowedValues",
+            "AllowedPattern",
+            "MinLength",
+            "ConstraintDescription",
+        }
         for name, parameter in self.asked.items():
             self.assertLessEqual(set(parameter), keys, name)
             self.assertLessEqual(len(parameter["Description"]), 600, name)
         labels = self.template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterLabels"]
         self.assertEqual(self.asked["InputColour"]["Default"], HOSTILE)
         for text in (labels["InputColour"]["default"], self.asked["InputColour"]["Description"]):
-            self.assertTrue(text.startswith("%{TENANT_KEY} \" }, Evil: {Type: String} Evil: !Sub"), text)
+            self.assertTrue(text.startswith('%{TENANT_KEY} " }, Evil: {Type: String} Evil: !Sub'), text)
 
     def test_each_type_has_its_parameter(self):
         def shape(name):
-            return {key: value for key, value in self.asked[name].items() if key not in ("Description", "ConstraintDescription")}
+            return {
+                key: value
+                for key, value in self.asked[name].items()
+                if key not in ("Description", "ConstraintDescription")
+            }
 
         self.assertEqual(shape("InputDays"), {"Type": "Number", "Default": "7"})
         self.assertEqual(shape("InputReplicas"), {"Type": "Number"})
@@ -262,8 +370,10 @@ class Inputs(unittest.TestCase):
         [read] = [s for s in statements(resources["RunnerRole"]) if s["Sid"] == "ReadSensitiveAnswers"]
         [denied] = [s for s in statements(resources["Boundary"]) if s["Sid"] == "NotTheSecretsOfThisStack"]
 
-        self.assertEqual([arn["Fn::Sub"].rpartition(":")[2] for arn in read["Resource"]],
-                         ["fh-globex/input/api_token-??????", "fh-globex/input/otp_seed-??????", "fh-globex/input/otp_seed"])
+        self.assertEqual(
+            [arn["Fn::Sub"].rpartition(":")[2] for arn in read["Resource"]],
+            ["fh-globex/input/api_token-??????", "fh-globex/input/otp_seed-??????", "fh-globex/input/otp_seed"],
+        )
         self.assertEqual(denied["Resource"][1]["Fn::Sub"].rpartition(":")[2], "fh-globex/input/*")
         self.assertNotIn("Condition", resources["SecretInputApiToken"])
         self.assertEqual(resources["SecretInputOtpSeed"]["Condition"], "HasInputOtpSeed")
@@ -283,7 +393,9 @@ class NamedRoles(unittest.TestCase):
     def test_break_glass_is_off_and_over_whatever_the_app_says(self):
         parameters = self.template["Parameters"]
 
-        self.assertEqual((parameters["EnableBreakGlass"]["Default"], parameters["EnableCustomSupport"]["Default"]), ("false", "true"))
+        self.assertEqual(
+            (parameters["EnableBreakGlass"]["Default"], parameters["EnableCustomSupport"]["Default"]), ("false", "true")
+        )
         self.assertEqual(parameters["BreakGlassUntil"]["Default"], "1970-01-01T00:00:00Z")
 
     def test_break_glass_ends_by_itself_in_who_takes_it_and_in_what_it_may(self):
@@ -292,19 +404,30 @@ class NamedRoles(unittest.TestCase):
 
         self.assertEqual(trust["Condition"]["DateLessThan"], {"aws:CurrentTime": {"Ref": "BreakGlassUntil"}})
         self.assertEqual((over["Effect"], over["Action"], over["Resource"]), ("Deny", "*", "*"))
-        self.assertEqual(over["Condition"], {
-            "ArnEquals": {"aws:PrincipalArn": [{"Fn::GetAtt": ["BreakGlassRole", "Arn"]}]},
-            "DateGreaterThanEquals": {"aws:CurrentTime": {"Ref": "BreakGlassUntil"}}})
+        self.assertEqual(
+            over["Condition"],
+            {
+                "ArnEquals": {"aws:PrincipalArn": [{"Fn::GetAtt": ["BreakGlassRole", "Arn"]}]},
+                "DateGreaterThanEquals": {"aws:CurrentTime": {"Ref": "BreakGlassUntil"}},
+            },
+        )
         [other] = properties(self.template, "CustomSupportRole")["AssumeRolePolicyDocument"]["Statement"]
         self.assertNotIn("DateLessThan", other["Condition"])
 
     def test_named_roles_have_what_the_roles_of_modes_have(self):
         for name in ("BreakGlass", "CustomSupport"):
             role, limits = properties(self.template, f"{name}Role"), self.template["Resources"]["Limits"]
-            self.assertEqual(role["PermissionsBoundary"], properties(self.template, "ProvisionRole")["PermissionsBoundary"])
-            self.assertEqual(role["AssumeRolePolicyDocument"]["Statement"][0]["Effect"], {"Fn::If": [f"{name}Enabled", "Allow", "Deny"]})
+            self.assertEqual(
+                role["PermissionsBoundary"], properties(self.template, "ProvisionRole")["PermissionsBoundary"]
+            )
+            self.assertEqual(
+                role["AssumeRolePolicyDocument"]["Statement"][0]["Effect"],
+                {"Fn::If": [f"{name}Enabled", "Allow", "Deny"]},
+            )
             self.assertIn(f"{name}IsOff", [s["Sid"] for s in statements(limits)])
             self.assertIn({"Ref": f"{name}Role"}, limits["Properties"]["Roles"])
         [take] = [s for s in statements(self.template["Resources"]["RunnerRole"]) if s["Action"] == "sts:AssumeRole"]
-        self.assertEqual([arn["Fn::Sub"].rpartition("/")[2] for arn in take["Resource"]][3:],
-                         ["fh-globex-break-glass", "fh-globex-custom-support"])
+        self.assertEqual(
+            [arn["Fn::Sub"].rpartition("/")[2] for arn in take["Resource"]][3:],
+            ["fh-globex-break-glass", "fh-globex-custom-support"],
+        )

@@ -37,8 +37,10 @@ class Cloud:
     """One instance of the local cloud with the tenant stack and an install stack in it."""
 
     def __init__(self):
-        subprocess.run([sys.executable, CLOUD, "up", "--port", "0", "--detach", "--state", STATE, "--until-pid", str(os.getpid())],
-                       check=True)
+        subprocess.run(
+            [sys.executable, CLOUD, "up", "--port", "0", "--detach", "--state", STATE, "--until-pid", str(os.getpid())],
+            check=True,
+        )
         self.endpoint = (STATE / "endpoint").read_text()
         self.session = botocore.session.Session()
 
@@ -48,10 +50,15 @@ class Cloud:
     def client(self, service, account=TENANT_ACCOUNT, credentials=None):
         keys = {"aws_access_key_id": account, "aws_secret_access_key": "root"}
         if credentials:
-            keys = {"aws_access_key_id": credentials["AccessKeyId"], "aws_secret_access_key": credentials["SecretAccessKey"],
-                    "aws_session_token": credentials["SessionToken"]}
+            keys = {
+                "aws_access_key_id": credentials["AccessKeyId"],
+                "aws_secret_access_key": credentials["SecretAccessKey"],
+                "aws_session_token": credentials["SessionToken"],
+            }
         config = Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, read_timeout=DEADLINE_SECS)
-        return self.session.create_client(service, region_name=REGION, endpoint_url=self.endpoint, config=config, **keys)
+        return self.session.create_client(
+            service, region_name=REGION, endpoint_url=self.endpoint, config=config, **keys
+        )
 
     def upload(self):
         s3 = self.client("s3")
@@ -107,17 +114,40 @@ def settled(client, name):
 
 
 def orders_policy(arn, role):
-    return json.dumps({"Version": "2012-10-17", "Statement": [{
-        "Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Resource": arn,
-        "Action": ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"],
-        "Condition": {"ArnEquals": {"aws:PrincipalArn": f"arn:aws:iam::{ACCOUNT}:role/{role}"}}}]})
+    return json.dumps(
+        {
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Effect": "Allow",
+                    "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"},
+                    "Resource": arn,
+                    "Action": ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"],
+                    "Condition": {"ArnEquals": {"aws:PrincipalArn": f"arn:aws:iam::{ACCOUNT}:role/{role}"}},
+                }
+            ],
+        }
+    )
 
 
 def reports_policy(arn):
-    return json.dumps({"Version": "2012-10-17", "Statement": [{
-        "Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sqs:SendMessage", "Resource": arn,
-        "Condition": {"StringEquals": {"aws:PrincipalAccount": [ACCOUNT]},
-                      "ArnLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/fh-*-runner"}}}]})
+    return json.dumps(
+        {
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Effect": "Allow",
+                    "Principal": {"AWS": "*"},
+                    "Action": "sqs:SendMessage",
+                    "Resource": arn,
+                    "Condition": {
+                        "StringEquals": {"aws:PrincipalAccount": [ACCOUNT]},
+                        "ArnLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/fh-*-runner"},
+                    },
+                }
+            ],
+        }
+    )
 
 
 class Live(unittest.TestCase):
@@ -125,24 +155,59 @@ class Live(unittest.TestCase):
     def setUpClass(cls):
         cls.cloud = Cloud()
         cls.addClassCleanup(cls.cloud.stop)
-        parameters = {"TenantName": TENANT, "DeployBucket": BUCKET, "Architecture": "x86_64", "AlarmEmail": "ops@example.com",
-                      "BuildRunnerPrincipal": f"arn:aws:iam::{TENANT_ACCOUNT}:root", **cls.cloud.upload()}
-        cls.tenant, cls.out = cls.cloud.stack(f"freehold-{TENANT}", parameters, TENANT_ACCOUNT,
-                                              TemplateURL=f"https://s3.{REGION}.amazonaws.com/{BUCKET}/templates/tenant.yaml")
+        parameters = {
+            "TenantName": TENANT,
+            "DeployBucket": BUCKET,
+            "Architecture": "x86_64",
+            "AlarmEmail": "ops@example.com",
+            "BuildRunnerPrincipal": f"arn:aws:iam::{TENANT_ACCOUNT}:root",
+            **cls.cloud.upload(),
+        }
+        cls.tenant, cls.out = cls.cloud.stack(
+            f"freehold-{TENANT}",
+            parameters,
+            TENANT_ACCOUNT,
+            TemplateURL=f"https://s3.{REGION}.amazonaws.com/{BUCKET}/templates/tenant.yaml",
+        )
         cls.make_orders_queue()
         cls.install, cls.install_out = cls.cloud.stack(
-            f"freehold-{INSTALL}", {"EnrolmentSecret": ENROLMENT, "RunnerPrincipal": f"arn:aws:iam::{ACCOUNT}:root"}, ACCOUNT,
-            TemplateBody=templates.install_text())
+            f"freehold-{INSTALL}",
+            {"EnrolmentSecret": ENROLMENT, "RunnerPrincipal": f"arn:aws:iam::{ACCOUNT}:root"},
+            ACCOUNT,
+            TemplateBody=templates.install_text(),
+        )
 
     @classmethod
     def make_orders_queue(cls):
         """Does what register-install does, with its role."""
         arn = templates.SAMPLE["ORDERS_QUEUE_ARN"]
-        cls.orders = cls.cloud.invoke("register-install", {"call": ["sqs", "CreateQueue", {
-            "QueueName": arn.rpartition(":")[2], "tags": {"freehold:tenant": TENANT},
-            "Attributes": {"FifoQueue": "true", "Policy": orders_policy(arn, f"fh-{INSTALL}-runner")}}]})
-        cls.reporters = cls.cloud.invoke("register-install", {"call": ["sqs", "SetQueueAttributes", {
-            "QueueUrl": cls.out["ReportsQueueUrl"], "Attributes": {"Policy": reports_policy(templates.SAMPLE["REPORTS_QUEUE_ARN"])}}]})
+        cls.orders = cls.cloud.invoke(
+            "register-install",
+            {
+                "call": [
+                    "sqs",
+                    "CreateQueue",
+                    {
+                        "QueueName": arn.rpartition(":")[2],
+                        "tags": {"freehold:tenant": TENANT},
+                        "Attributes": {"FifoQueue": "true", "Policy": orders_policy(arn, f"fh-{INSTALL}-runner")},
+                    },
+                ]
+            },
+        )
+        cls.reporters = cls.cloud.invoke(
+            "register-install",
+            {
+                "call": [
+                    "sqs",
+                    "SetQueueAttributes",
+                    {
+                        "QueueUrl": cls.out["ReportsQueueUrl"],
+                        "Attributes": {"Policy": reports_policy(templates.SAMPLE["REPORTS_QUEUE_ARN"])},
+                    },
+                ]
+            },
+        )
 
     # Helpers of this class: what a function or a role may do
 
@@ -169,14 +234,23 @@ class Live(unittest.TestCase):
 
     def test_an_update_leaves_the_list_of_reporters_alone(self):
         client = self.cloud.client("cloudformation")
-        keep = [{"ParameterKey": p["ParameterKey"], "UsePreviousValue": True} for p in self.tenant["Parameters"]
-                if p["ParameterKey"] != "LogRetentionDays"]
-        client.update_stack(StackName=f"freehold-{TENANT}", UsePreviousTemplate=True, Capabilities=["CAPABILITY_NAMED_IAM"],
-                            Parameters=[*keep, {"ParameterKey": "LogRetentionDays", "ParameterValue": "7"}])
+        keep = [
+            {"ParameterKey": p["ParameterKey"], "UsePreviousValue": True}
+            for p in self.tenant["Parameters"]
+            if p["ParameterKey"] != "LogRetentionDays"
+        ]
+        client.update_stack(
+            StackName=f"freehold-{TENANT}",
+            UsePreviousTemplate=True,
+            Capabilities=["CAPABILITY_NAMED_IAM"],
+            Parameters=[*keep, {"ParameterKey": "LogRetentionDays", "ParameterValue": "7"}],
+        )
 
         stack = until(lambda: settled(client, f"freehold-{TENANT}"), "update")
         self.assertEqual(stack["StackStatus"], "UPDATE_COMPLETE", stack.get("StackStatusReason"))
-        attributes = self.cloud.client("sqs").get_queue_attributes(QueueUrl=self.out["ReportsQueueUrl"], AttributeNames=["Policy"])
+        attributes = self.cloud.client("sqs").get_queue_attributes(
+            QueueUrl=self.out["ReportsQueueUrl"], AttributeNames=["Policy"]
+        )
         self.assertIn(ACCOUNT, attributes["Attributes"]["Policy"])
 
     def test_functions_run_their_code_and_know_their_surroundings(self):
@@ -210,7 +284,12 @@ class Live(unittest.TestCase):
             self.allowed(name, "dynamodb", "GetItem", {"TableName": f"fh-{TENANT}", "Key": key})
 
     def test_only_two_functions_sign(self):
-        sign = {"KeyId": self.out["SigningKeyId"], "Message": "order", "MessageType": "RAW", "SigningAlgorithm": "ED25519_SHA_512"}
+        sign = {
+            "KeyId": self.out["SigningKeyId"],
+            "Message": "order",
+            "MessageType": "RAW",
+            "SigningAlgorithm": "ED25519_SHA_512",
+        }
 
         for name in ("dispatch-job", "grant-artifact"):
             self.allowed(name, "kms", "Sign", sign)
@@ -222,41 +301,70 @@ class Live(unittest.TestCase):
     def test_register_install_keeps_to_orders_queues(self):
         self.assertEqual(set(self.orders), {"answer"}, self.orders)
         self.assertEqual(set(self.reporters), {"answer"}, self.reporters)
-        self.refused("register-install", "sqs", "CreateQueue", {"QueueName": "fh-other-x.fifo", "Attributes": {"FifoQueue": "true"}})
+        self.refused(
+            "register-install",
+            "sqs",
+            "CreateQueue",
+            {"QueueName": "fh-other-x.fifo", "Attributes": {"FifoQueue": "true"}},
+        )
         self.refused("register-install", "sqs", "DeleteQueue", {"QueueUrl": self.out["BuildQueueUrl"]})
         self.refused("register-install", "sqs", "DeleteQueue", {"QueueUrl": self.out["ReportsQueueUrl"]})
-        self.refused("register-install", "sqs", "SendMessage", {"QueueUrl": self.orders["answer"]["QueueUrl"], "MessageBody": "x"})
+        self.refused(
+            "register-install",
+            "sqs",
+            "SendMessage",
+            {"QueueUrl": self.orders["answer"]["QueueUrl"], "MessageBody": "x"},
+        )
         self.refused("api", "sqs", "SendMessage", {"QueueUrl": self.out["ReportsQueueUrl"], "MessageBody": "x"})
 
     def test_the_api_reads_and_writes_sources_and_sees_what_is_missing(self):
         self.allowed("api", "s3", "PutObject", {"Bucket": BUCKET, "Key": "sources/00.tar.gz", "Body": "x"})
         self.refused("api", "s3", "PutObject", {"Bucket": BUCKET, "Key": "functions/00.zip", "Body": "x"})
-        missing = self.cloud.invoke("api", {"call": ["s3", "HeadObject", {"Bucket": BUCKET, "Key": "sources/01.tar.gz"}]})
+        missing = self.cloud.invoke(
+            "api", {"call": ["s3", "HeadObject", {"Bucket": BUCKET, "Key": "sources/01.tar.gz"}]}
+        )
         self.assertEqual(missing.get("error"), "404")
 
     def test_build_orders_go_from_dispatch_job_to_the_build_runner_alone(self):
         queue = self.out["BuildQueueUrl"]
         runner = self.cloud.client("sqs", credentials=self.cloud.assume(f"fh-{TENANT}-build-runner", TENANT_ACCOUNT))
 
-        self.refused("plan-workflow", "sqs", "SendMessage", {"QueueUrl": queue, "MessageBody": "x", "MessageGroupId": "g"})
-        self.allowed("dispatch-job", "sqs", "SendMessage", {
-            "QueueUrl": queue, "MessageBody": "order", "MessageGroupId": "g", "MessageDeduplicationId": "job_1.1"})
+        self.refused(
+            "plan-workflow", "sqs", "SendMessage", {"QueueUrl": queue, "MessageBody": "x", "MessageGroupId": "g"}
+        )
+        self.allowed(
+            "dispatch-job",
+            "sqs",
+            "SendMessage",
+            {"QueueUrl": queue, "MessageBody": "order", "MessageGroupId": "g", "MessageDeduplicationId": "job_1.1"},
+        )
         [message] = runner.receive_message(QueueUrl=queue, WaitTimeSeconds=5)["Messages"]
         runner.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
         runner.send_message(QueueUrl=self.out["ReportsQueueUrl"], MessageBody="report")
-        self.denied(runner.send_message, QueueUrl=queue, MessageBody="x", MessageGroupId="g", MessageDeduplicationId="1")
+        self.denied(
+            runner.send_message, QueueUrl=queue, MessageBody="x", MessageGroupId="g", MessageDeduplicationId="1"
+        )
         self.denied(runner.receive_message, QueueUrl=self.out["ReportsQueueUrl"])
 
     def test_the_build_runner_pushes_and_reads_sources_and_nobody_else_pushes(self):
         credentials = self.cloud.assume(f"fh-{TENANT}-build-runner", TENANT_ACCOUNT)
-        manifest = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "layers": []})
+        manifest = json.dumps(
+            {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "layers": []}
+        )
         image = {"repositoryName": f"fh-{TENANT}", "imageManifest": manifest, "imageTag": "bld_1"}
         s3 = self.cloud.client("s3", credentials=credentials)
 
         self.cloud.client("ecr", credentials=credentials).put_image(**image)
         self.refused("grant-artifact", "ecr", "PutImage", {**image, "imageTag": "bld_2"})
-        self.allowed("grant-artifact", "ecr", "BatchGetImage", {"repositoryName": f"fh-{TENANT}", "imageIds": [{"imageTag": "bld_1"}]})
-        self.refused("api", "ecr", "BatchGetImage", {"repositoryName": f"fh-{TENANT}", "imageIds": [{"imageTag": "bld_1"}]})
+        self.allowed(
+            "grant-artifact",
+            "ecr",
+            "BatchGetImage",
+            {"repositoryName": f"fh-{TENANT}", "imageIds": [{"imageTag": "bld_1"}]},
+        )
+        self.refused(
+            "api", "ecr", "BatchGetImage", {"repositoryName": f"fh-{TENANT}", "imageIds": [{"imageTag": "bld_1"}]}
+        )
         self.denied(s3.get_object, Bucket=BUCKET, Key="functions/00.zip")
 
     # State machines
@@ -264,13 +372,17 @@ class Live(unittest.TestCase):
     def run_workflow(self, machine, workflow):
         arn = f"arn:aws:states:{REGION}:{TENANT_ACCOUNT}:stateMachine:fh-{TENANT}-{machine}"
         text = json.dumps({"workflow": workflow, "install": INSTALL})
-        self.allowed("api", "stepfunctions", "StartExecution", {"stateMachineArn": arn, "name": workflow, "input": text})
+        self.allowed(
+            "api", "stepfunctions", "StartExecution", {"stateMachineArn": arn, "name": workflow, "input": text}
+        )
         return arn.replace(":stateMachine:", ":execution:") + f":{workflow}"
 
     def resume(self, workflow, phase):
         key = {"pk": {"S": f"token#{workflow}"}, "sk": {"S": phase}}
         table = self.cloud.client("dynamodb")
-        row = until(lambda: table.get_item(TableName=f"fh-{TENANT}", Key=key).get("Item"), f"token of {workflow} {phase}")
+        row = until(
+            lambda: table.get_item(TableName=f"fh-{TENANT}", Key=key).get("Item"), f"token of {workflow} {phase}"
+        )
         done = {"taskToken": row["body"]["S"], "output": '{"result": "succeeded"}'}
         self.refused("plan-workflow", "stepfunctions", "SendTaskSuccess", done)
         self.allowed("accept-report", "stepfunctions", "SendTaskHeartbeat", {"taskToken": row["body"]["S"]})
@@ -305,7 +417,9 @@ class Live(unittest.TestCase):
         self.resume("wf_bad", "run")
 
         end = self.ended(execution)
-        self.assertEqual((end["status"], end["error"], end["cause"]), ("FAILED", "failed", "workflow wf_bad ended: failed"))
+        self.assertEqual(
+            (end["status"], end["error"], end["cause"]), ("FAILED", "failed", "workflow wf_bad ended: failed")
+        )
 
     def test_an_error_reaches_finish_workflow_which_ends_it(self):
         for workflow in ("wf_unplannable", "wf_strange"):
@@ -326,8 +440,9 @@ class Live(unittest.TestCase):
 
     def test_it_is_not_made_in_another_account(self):
         # AWS refuses the template before it makes anything; the local cloud finds out at the first role.
-        stack, outputs = self.cloud.stack(f"freehold-{INSTALL}", {"EnrolmentSecret": ENROLMENT}, ELSEWHERE,
-                                          TemplateBody=templates.install_text())
+        stack, outputs = self.cloud.stack(
+            f"freehold-{INSTALL}", {"EnrolmentSecret": ENROLMENT}, ELSEWHERE, TemplateBody=templates.install_text()
+        )
 
         self.assertRegex(stack["StackStatus"], "FAILED|ROLLBACK_COMPLETE")
         self.assertEqual(outputs, {})
@@ -337,8 +452,12 @@ class Live(unittest.TestCase):
     def test_the_runner_receives_orders_and_sends_reports_and_not_the_other_way(self):
         sqs = self.cloud.client("sqs", credentials=self.cloud.assume(f"fh-{INSTALL}-runner"))
         orders, reports = self.orders["answer"]["QueueUrl"], self.out["ReportsQueueUrl"]
-        self.allowed("dispatch-job", "sqs", "SendMessage", {
-            "QueueUrl": orders, "MessageBody": "order", "MessageGroupId": "g", "MessageDeduplicationId": "job_1.1"})
+        self.allowed(
+            "dispatch-job",
+            "sqs",
+            "SendMessage",
+            {"QueueUrl": orders, "MessageBody": "order", "MessageGroupId": "g", "MessageDeduplicationId": "job_1.1"},
+        )
 
         [message] = sqs.receive_message(QueueUrl=orders, WaitTimeSeconds=5)["Messages"]
         sqs.change_message_visibility(QueueUrl=orders, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=30)
@@ -366,14 +485,28 @@ class Live(unittest.TestCase):
         self.denied(s3.delete_object, Bucket=bucket, Key="audit/1")
         self.denied(s3.get_object, Bucket=bucket, Key="terraform/a.tfstate")
         self.denied(s3.list_objects_v2, Bucket=bucket, Prefix="terraform/")
-        secret = self.cloud.client("secretsmanager", credentials=runner).get_secret_value(SecretId=self.install_out["EnrolmentSecretArn"])
+        secret = self.cloud.client("secretsmanager", credentials=runner).get_secret_value(
+            SecretId=self.install_out["EnrolmentSecretArn"]
+        )
         self.assertEqual(secret["SecretString"], ENROLMENT)
 
     def test_known_privilege_escalations_are_denied(self):
         admin = self.cloud.client("iam", ACCOUNT)
-        own_trust = json.dumps({"Version": "2012-10-17", "Statement": [
-            {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": "sts:AssumeRole"}]})
-        everything = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
+        own_trust = json.dumps(
+            {
+                "Version": "2012-10-17",
+                "Statement": [
+                    {
+                        "Effect": "Allow",
+                        "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"},
+                        "Action": "sts:AssumeRole",
+                    }
+                ],
+            }
+        )
+        everything = json.dumps(
+            {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+        )
         boundary, other = self.install_out["BoundaryArn"], "arn:aws:iam::aws:policy/AdministratorAccess"
         mode_role, runner_role = f"fh-{INSTALL}-mode-of-a-test", f"fh-{INSTALL}-runner"
         # A mode as mighty as a vendor could write it: all that holds it is the boundary.
@@ -391,28 +524,42 @@ class Live(unittest.TestCase):
             return f"arn:aws:iam::{ACCOUNT}:role/{role}"
 
         escalations = {
-            "a role without the boundary": lambda: iam.create_role(RoleName=f"{INSTALL}-free", AssumeRolePolicyDocument=own_trust),
+            "a role without the boundary": lambda: iam.create_role(
+                RoleName=f"{INSTALL}-free", AssumeRolePolicyDocument=own_trust
+            ),
             "a role with another boundary": lambda: iam.create_role(
-                RoleName=f"{INSTALL}-wide", AssumeRolePolicyDocument=own_trust, PermissionsBoundary=other),
+                RoleName=f"{INSTALL}-wide", AssumeRolePolicyDocument=own_trust, PermissionsBoundary=other
+            ),
             "a role outside of the prefix": lambda: iam.create_role(
-                RoleName="outside", AssumeRolePolicyDocument=own_trust, PermissionsBoundary=boundary),
-            "another boundary for an own role": lambda: iam.put_role_permissions_boundary(RoleName=own, PermissionsBoundary=other),
+                RoleName="outside", AssumeRolePolicyDocument=own_trust, PermissionsBoundary=boundary
+            ),
+            "another boundary for an own role": lambda: iam.put_role_permissions_boundary(
+                RoleName=own, PermissionsBoundary=other
+            ),
             "no boundary for an own role": lambda: iam.delete_role_permissions_boundary(RoleName=own),
             "a new version of the boundary": lambda: iam.create_policy_version(
-                PolicyArn=boundary, PolicyDocument=everything, SetAsDefault=True),
-            "a policy for the runner": lambda: iam.put_role_policy(RoleName=runner_role, PolicyName="all", PolicyDocument=everything),
+                PolicyArn=boundary, PolicyDocument=everything, SetAsDefault=True
+            ),
+            "a policy for the runner": lambda: iam.put_role_policy(
+                RoleName=runner_role, PolicyName="all", PolicyDocument=everything
+            ),
             "a managed policy for the runner": lambda: iam.attach_role_policy(RoleName=runner_role, PolicyArn=other),
             "the runner's trust": lambda: iam.update_assume_role_policy(RoleName=runner_role, PolicyDocument=own_trust),
             "the trust of a stranger's role": lambda: iam.update_assume_role_policy(
-                RoleName="admin-of-a-test", PolicyDocument=own_trust),
+                RoleName="admin-of-a-test", PolicyDocument=own_trust
+            ),
             "a user with a key": lambda: iam.create_user(UserName=f"{INSTALL}-user"),
             "the runner's instance profile": lambda: iam.delete_instance_profile(InstanceProfileName=runner_role),
             "the runner's role itself": lambda: sts.assume_role(RoleArn=arn(runner_role), RoleSessionName="escalation"),
-            "an administrator's role": lambda: sts.assume_role(RoleArn=arn("admin-of-a-test"), RoleSessionName="escalation"),
+            "an administrator's role": lambda: sts.assume_role(
+                RoleArn=arn("admin-of-a-test"), RoleSessionName="escalation"
+            ),
             "the install stack": lambda: stacks.update_stack(
-                StackName=f"freehold-{INSTALL}", UsePreviousTemplate=True, Capabilities=["CAPABILITY_NAMED_IAM"]),
+                StackName=f"freehold-{INSTALL}", UsePreviousTemplate=True, Capabilities=["CAPABILITY_NAMED_IAM"]
+            ),
             "the key's policy": lambda: kms.put_key_policy(
-                KeyId=self.install_out["KeyArn"], PolicyName="default", Policy=everything),
+                KeyId=self.install_out["KeyArn"], PolicyName="default", Policy=everything
+            ),
             "the bucket's policy": lambda: s3.put_bucket_policy(Bucket=bucket, Policy=everything),
         }
         for what, attempt in escalations.items():
@@ -420,25 +567,40 @@ class Live(unittest.TestCase):
                 self.denied(attempt)
         with self.subTest("what an own role may do is what the mode may"):
             second = self.cloud.assume(own, credentials=mode)
-            self.denied(self.cloud.client("iam", credentials=second).create_role, RoleName=f"{INSTALL}-free",
-                        AssumeRolePolicyDocument=own_trust)
+            self.denied(
+                self.cloud.client("iam", credentials=second).create_role,
+                RoleName=f"{INSTALL}-free",
+                AssumeRolePolicyDocument=own_trust,
+            )
 
     def test_a_mode_keeps_state_and_leaves_the_rest_of_the_stack_alone(self):
         runner = self.cloud.assume(f"fh-{INSTALL}-runner")
         mode = self.cloud.assume(f"fh-{INSTALL}-provision", credentials=runner)
         s3, bucket = self.cloud.client("s3", credentials=mode), self.install_out["BucketName"]
         iam = self.cloud.client("iam", credentials=mode)
-        trust = json.dumps({"Version": "2012-10-17", "Statement": [
-            {"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}]})
+        trust = json.dumps(
+            {
+                "Version": "2012-10-17",
+                "Statement": [
+                    {"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}
+                ],
+            }
+        )
 
         s3.put_object(Bucket=bucket, Key="terraform/db.tfstate", Body=b"x")
         s3.list_objects_v2(Bucket=bucket, Prefix="env:/")
         s3.delete_object(Bucket=bucket, Key="terraform/db.tfstate")
-        iam.create_role(RoleName=f"{INSTALL}-cluster", AssumeRolePolicyDocument=trust,
-                        PermissionsBoundary=self.install_out["BoundaryArn"])
+        iam.create_role(
+            RoleName=f"{INSTALL}-cluster",
+            AssumeRolePolicyDocument=trust,
+            PermissionsBoundary=self.install_out["BoundaryArn"],
+        )
         # AmazonS3FullAccess and iam:CreateRole are among this mode's policies: what stops it is the boundary.
         self.denied(iam.create_role, RoleName="admin", AssumeRolePolicyDocument=trust)
         self.denied(iam.create_role, RoleName=f"fh-{INSTALL}-second", AssumeRolePolicyDocument=trust)
         self.denied(s3.put_object, Bucket=bucket, Key="audit/1", Body=b"forged")
         self.denied(s3.delete_bucket, Bucket=bucket)
-        self.denied(self.cloud.client("secretsmanager", credentials=mode).get_secret_value, SecretId=self.install_out["EnrolmentSecretArn"])
+        self.denied(
+            self.cloud.client("secretsmanager", credentials=mode).get_secret_value,
+            SecretId=self.install_out["EnrolmentSecretArn"],
+        )

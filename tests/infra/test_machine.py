@@ -27,7 +27,10 @@ class Script(unittest.TestCase):
         for name in CALLED:
             self.tool(name, f'echo {name} "$@" >> "{self.root}/calls"')
         (self.root / "published").write_bytes(PROGRAM)
-        self.tool("curl", f'echo curl "$@" >> "{self.root}/calls"\nwhile [ "$1" != --output ]; do shift; done; cp "{self.root}/published" "$2"')
+        self.tool(
+            "curl",
+            f'echo curl "$@" >> "{self.root}/calls"\nwhile [ "$1" != --output ]; do shift; done; cp "{self.root}/published" "$2"',
+        )
         self.tool("id", "exit 1")
 
     def tool(self, name, text):
@@ -38,14 +41,23 @@ class Script(unittest.TestCase):
     def script(self, **parameters):
         """Returns the script with parameters filled in, its folders in a place of the test's."""
         text = properties(templates.install(), "Machine")["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
-        values = {"CaBundle": "", "HttpsProxy": "", "RunnerUrl": "https://releases.example/freehold-runner", "AWS::Region": "eu-west-1",
-                  "RunnerSha256": hashlib.sha256(PROGRAM).hexdigest(), "AWS::StackName": "freehold-globex-prod", **parameters}
+        values = {
+            "CaBundle": "",
+            "HttpsProxy": "",
+            "RunnerUrl": "https://releases.example/freehold-runner",
+            "AWS::Region": "eu-west-1",
+            "RunnerSha256": hashlib.sha256(PROGRAM).hexdigest(),
+            "AWS::StackName": "freehold-globex-prod",
+            **parameters,
+        }
         text = re.sub(r"\$\{([A-Za-z0-9:]+)\}", lambda match: values[match[1]], text)
         return re.sub(r"(?<![\w.])/(etc|opt)/", lambda match: f"{self.root}/{match[1]}/", text)
 
     def run_script(self, **parameters):
         env = {"PATH": f"{self.root}/bin:{os.environ['PATH']}"}
-        return subprocess.run(["bash", "-c", self.script(**parameters)], env=env, capture_output=True, text=True, timeout=60)
+        return subprocess.run(
+            ["bash", "-c", self.script(**parameters)], env=env, capture_output=True, text=True, timeout=60
+        )
 
     def calls(self):
         log = self.root / "calls"
@@ -56,7 +68,10 @@ class Script(unittest.TestCase):
 
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
         unit = (self.root / "etc/systemd/system/freehold-runner.service").read_text()
-        self.assertIn(f"ExecStart={self.root}/opt/freehold/freehold-runner run --role install --stack freehold-globex-prod\n", unit)
+        self.assertIn(
+            f"ExecStart={self.root}/opt/freehold/freehold-runner run --role install --stack freehold-globex-prod\n",
+            unit,
+        )
         self.assertEqual((self.root / "opt/freehold/freehold-runner").read_bytes(), PROGRAM)
         self.assertEqual(self.calls()[-1], "systemctl enable --now freehold-runner freehold-drain")
         self.assertIn("useradd --system --shell /sbin/nologin freehold", self.calls())
@@ -83,33 +98,50 @@ class Script(unittest.TestCase):
 
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertEqual((self.root / "etc/pki/ca-trust/source/anchors/freehold.pem").read_text(), "certificate")
-        self.assertEqual((self.root / "etc/freehold/environment").read_text(),
-                         "HTTPS_PROXY=http://proxy.example:3128\nNO_PROXY=169.254.169.254,localhost\n")
+        self.assertEqual(
+            (self.root / "etc/freehold/environment").read_text(),
+            "HTTPS_PROXY=http://proxy.example:3128\nNO_PROXY=169.254.169.254,localhost\n",
+        )
         self.assertIn("update-ca-trust", self.calls()[0])
 
     def test_no_answer_of_a_customers_reaches_the_shell_but_what_its_pattern_lets_through(self):
         parameters = templates.install()["Parameters"]
 
-        for name, bad in (("HttpsProxy", 'http://a"; rm -rf /; "'), ("HttpsProxy", "http://$(reboot)"), ("CaBundle", "`reboot`"),
-                          ("RunnerUrl", "https://a/$(reboot)"), ("RunnerSha256", "x")):
+        for name, bad in (
+            ("HttpsProxy", 'http://a"; rm -rf /; "'),
+            ("HttpsProxy", "http://$(reboot)"),
+            ("CaBundle", "`reboot`"),
+            ("RunnerUrl", "https://a/$(reboot)"),
+            ("RunnerSha256", "x"),
+        ):
             self.assertNotRegex(bad, parameters[name]["AllowedPattern"], name)
 
     def test_it_fits_and_the_drain_waits_for_the_group(self):
         text = self.script()
-        drain = text[text.index("#!/bin/bash\n# When the group"):text.index("\nEND", text.index("# When the group"))]
+        drain = text[text.index("#!/bin/bash\n# When the group") : text.index("\nEND", text.index("# When the group"))]
         self.tool("sleep", f'echo slept >> "{self.root}/calls"')
         self.tool("aws", f'echo aws "$@" >> "{self.root}/calls"')
-        self.tool("curl", f"""case "$*" in
+        self.tool(
+            "curl",
+            f"""case "$*" in
 *api/token*) echo token ;;
 *instance-id*) echo i-1 ;;
 *) cat "{self.root}/state"; echo Terminated > "{self.root}/state" ;;
-esac""")
+esac""",
+        )
         (self.root / "state").write_text("InService\n")
 
-        subprocess.run(["bash", "-c", drain], env={"PATH": f"{self.root}/bin:{os.environ['PATH']}"}, check=True, timeout=60)
+        subprocess.run(
+            ["bash", "-c", drain], env={"PATH": f"{self.root}/bin:{os.environ['PATH']}"}, check=True, timeout=60
+        )
 
         self.assertLess(len(text), 16_384)
-        self.assertEqual(self.calls(), [
-            "slept", "systemctl stop freehold-runner",
-            "aws autoscaling complete-lifecycle-action --region eu-west-1 --auto-scaling-group-name fh-globex-prod-runner "
-            "--lifecycle-hook-name drain --lifecycle-action-result CONTINUE --instance-id i-1"])
+        self.assertEqual(
+            self.calls(),
+            [
+                "slept",
+                "systemctl stop freehold-runner",
+                "aws autoscaling complete-lifecycle-action --region eu-west-1 --auto-scaling-group-name fh-globex-prod-runner "
+                "--lifecycle-hook-name drain --lifecycle-action-result CONTINUE --instance-id i-1",
+            ],
+        )

@@ -12,11 +12,24 @@ INVOKE = "arn:aws:states:::lambda:invoke"
 WAIT = f"{INVOKE}.waitForTaskToken"
 # Nothing beats before the customer has launched the install stack, and that may take days.
 WITHOUT_HEARTBEAT = {"await_runner"}
-TRANSIENT = {"Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException",
-             "Lambda.TooManyRequestsException", "Lambda.Unknown", "Sandbox.Timedout", "Runtime.ExitError", "Transient"}
+TRANSIENT = {
+    "Lambda.ServiceException",
+    "Lambda.AWSLambdaException",
+    "Lambda.SdkClientException",
+    "Lambda.TooManyRequestsException",
+    "Lambda.Unknown",
+    "Sandbox.Timedout",
+    "Runtime.ExitError",
+    "Transient",
+}
 ENDS = {"Succeed", "Fail"}
-PHASES = {"register": "RegisterInstall", "await_runner": "PlanWorkflow", "plan": "PlanWorkflow", "run": "PlanWorkflow",
-          "finish": "FinishWorkflow"}
+PHASES = {
+    "register": "RegisterInstall",
+    "await_runner": "PlanWorkflow",
+    "plan": "PlanWorkflow",
+    "run": "PlanWorkflow",
+    "finish": "FinishWorkflow",
+}
 
 
 def targets(state):
@@ -28,7 +41,9 @@ def targets(state):
 def longest(states, start, seen=()):
     """Returns the number of states on the longest path without an error."""
     state = states[start]
-    ways = [state[key] for key in ("Next", "Default") if key in state] + [rule["Next"] for rule in state.get("Choices", [])]
+    ways = [state[key] for key in ("Next", "Default") if key in state] + [
+        rule["Next"] for rule in state.get("Choices", [])
+    ]
     return 1 + max((longest(states, way, (*seen, start)) for way in ways if way not in seen), default=0)
 
 
@@ -47,9 +62,13 @@ class Machines(unittest.TestCase):
         stack = of_type(templates.tenant(), "AWS::StepFunctions::StateMachine")
 
         self.assertEqual({f"{logical}Machine" for logical in templates.DEFINITIONS.values()}, set(stack))
-        self.assertEqual({file["DefinitionS3Location"]["Key"]["Ref"] for file in (have["Properties"] for have in stack.values())},
-                         set(templates.DEFINITION_FILES))
-        self.assertEqual({f"{name}.asl.json" for name in templates.DEFINITION_FILES.values()}, set(machines.definitions()))
+        self.assertEqual(
+            {file["DefinitionS3Location"]["Key"]["Ref"] for file in (have["Properties"] for have in stack.values())},
+            set(templates.DEFINITION_FILES),
+        )
+        self.assertEqual(
+            {f"{name}.asl.json" for name in templates.DEFINITION_FILES.values()}, set(machines.definitions())
+        )
 
     def test_each_definition_is_what_the_source_says(self):
         self.assertEqual(machines.stale(), [], f"run {machines.COMMAND}")
@@ -124,8 +143,11 @@ class Machines(unittest.TestCase):
             states = machine["States"]
             into_success = {label for label, state in states.items() if "Succeeded" in targets(state)}
             self.assertEqual(into_success, {"EndedHow"}, name)
-            self.assertEqual(states["EndedHow"]["Choices"],
-                             [{"Variable": "$.finish.state", "StringEquals": "succeeded", "Next": "Succeeded"}], name)
+            self.assertEqual(
+                states["EndedHow"]["Choices"],
+                [{"Variable": "$.finish.state", "StringEquals": "succeeded", "Next": "Succeeded"}],
+                name,
+            )
             self.assertEqual(states["Failed"]["ErrorPath"], "$.finish.state", name)
 
     def test_each_machines_role_invokes_exactly_what_its_definition_names(self):
@@ -134,15 +156,24 @@ class Machines(unittest.TestCase):
             logical = templates.DEFINITIONS[name]
             named = set(re.findall(r"\$\{(\w+)\}", json.dumps(machine)))
             substituted = properties(template, f"{logical}Machine")["DefinitionSubstitutions"]
-            invoked = {says(resource) for s in statements(template["Resources"][f"{logical}MachineRole"])
-                       if "lambda:InvokeFunction" in as_list(s["Action"]) for resource in as_list(s["Resource"])}
+            invoked = {
+                says(resource)
+                for s in statements(template["Resources"][f"{logical}MachineRole"])
+                if "lambda:InvokeFunction" in as_list(s["Action"])
+                for resource in as_list(s["Resource"])
+            }
 
             self.assertEqual({f"{function}.Arn" for function in named}, invoked, name)
-            self.assertEqual({key: says(value) for key, value in substituted.items()},
-                             {function: f"{function}.Arn" for function in named}, name)
+            self.assertEqual(
+                {key: says(value) for key, value in substituted.items()},
+                {function: f"{function}.Arn" for function in named},
+                name,
+            )
 
     def test_every_machine_logs_its_errors_without_data(self):
         for name, machine in of_type(templates.tenant(), "AWS::StepFunctions::StateMachine").items():
             have = machine["Properties"]
-            self.assertEqual((have["StateMachineType"], have["LoggingConfiguration"]["Level"]), ("STANDARD", "ERROR"), name)
+            self.assertEqual(
+                (have["StateMachineType"], have["LoggingConfiguration"]["Level"]), ("STANDARD", "ERROR"), name
+            )
             self.assertFalse(have["LoggingConfiguration"]["IncludeExecutionData"], name)

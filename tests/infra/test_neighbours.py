@@ -11,7 +11,11 @@ from templates import REGION, TENANT_ACCOUNT
 from test_live import BUCKET, ENROLMENT, Cloud, orders_policy
 
 # By install: its tenant and its account.
-INSTALLS = {"globex": ("acme", "222222222222"), "initech": ("acme", "333333333333"), "hooli": ("umbrella", "444444444444")}
+INSTALLS = {
+    "globex": ("acme", "222222222222"),
+    "initech": ("acme", "333333333333"),
+    "hooli": ("umbrella", "444444444444"),
+}
 TENANTS = ("acme", "umbrella")
 
 
@@ -24,8 +28,11 @@ class Neighbours(unittest.TestCase):
         cls.tenants, cls.installs = {}, {}
         for tenant in TENANTS:
             stack, cls.tenants[tenant] = cls.cloud.stack(
-                f"freehold-{tenant}", {"TenantName": tenant, "DeployBucket": BUCKET, "Architecture": "x86_64", **code}, TENANT_ACCOUNT,
-                TemplateURL=f"https://s3.{REGION}.amazonaws.com/{BUCKET}/templates/tenant.yaml")
+                f"freehold-{tenant}",
+                {"TenantName": tenant, "DeployBucket": BUCKET, "Architecture": "x86_64", **code},
+                TENANT_ACCOUNT,
+                TemplateURL=f"https://s3.{REGION}.amazonaws.com/{BUCKET}/templates/tenant.yaml",
+            )
             assert stack["StackStatus"] == "CREATE_COMPLETE", stack
             cls.allow_reports(tenant)
         for install, (tenant, account) in INSTALLS.items():
@@ -34,23 +41,51 @@ class Neighbours(unittest.TestCase):
     @classmethod
     def allow_reports(cls, tenant):
         accounts = [account for of, account in INSTALLS.values() if of == tenant]
-        policy = json.dumps({"Version": "2012-10-17", "Statement": [{
-            "Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sqs:SendMessage",
-            "Resource": f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}:fh-{tenant}-reports",
-            "Condition": {"StringEquals": {"aws:PrincipalAccount": accounts}, "ArnLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/fh-*-runner"}}}]})
-        cls.cloud.client("sqs").set_queue_attributes(QueueUrl=cls.tenants[tenant]["ReportsQueueUrl"], Attributes={"Policy": policy})
+        policy = json.dumps(
+            {
+                "Version": "2012-10-17",
+                "Statement": [
+                    {
+                        "Effect": "Allow",
+                        "Principal": {"AWS": "*"},
+                        "Action": "sqs:SendMessage",
+                        "Resource": f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}:fh-{tenant}-reports",
+                        "Condition": {
+                            "StringEquals": {"aws:PrincipalAccount": accounts},
+                            "ArnLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/fh-*-runner"},
+                        },
+                    }
+                ],
+            }
+        )
+        cls.cloud.client("sqs").set_queue_attributes(
+            QueueUrl=cls.tenants[tenant]["ReportsQueueUrl"], Attributes={"Policy": policy}
+        )
 
     @classmethod
     def launch(cls, install, tenant, account):
         queues = f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}:fh-{tenant}"
         orders = f"{queues}-{install}.fifo"
-        made = cls.cloud.client("sqs").create_queue(QueueName=f"fh-{tenant}-{install}.fifo", Attributes={
-            "FifoQueue": "true", "Policy": orders_policy(orders, f"fh-{install}-runner").replace(templates.ACCOUNT, account)})
+        made = cls.cloud.client("sqs").create_queue(
+            QueueName=f"fh-{tenant}-{install}.fifo",
+            Attributes={
+                "FifoQueue": "true",
+                "Policy": orders_policy(orders, f"fh-{install}-runner").replace(templates.ACCOUNT, account),
+            },
+        )
         text = templates.install_text(
-            TENANT=tenant, INSTALL=install, ACCOUNT=account, ORDERS_QUEUE_ARN=orders, ORDERS_QUEUE_URL=made["QueueUrl"],
-            REPORTS_QUEUE_ARN=f"{queues}-reports", REPORTS_QUEUE_URL=cls.tenants[tenant]["ReportsQueueUrl"])
+            TENANT=tenant,
+            INSTALL=install,
+            ACCOUNT=account,
+            ORDERS_QUEUE_ARN=orders,
+            ORDERS_QUEUE_URL=made["QueueUrl"],
+            REPORTS_QUEUE_ARN=f"{queues}-reports",
+            REPORTS_QUEUE_URL=cls.tenants[tenant]["ReportsQueueUrl"],
+        )
         root = f"arn:aws:iam::{account}:root"
-        stack, out = cls.cloud.stack(f"freehold-{install}", {"EnrolmentSecret": ENROLMENT, "RunnerPrincipal": root}, account, TemplateBody=text)
+        stack, out = cls.cloud.stack(
+            f"freehold-{install}", {"EnrolmentSecret": ENROLMENT, "RunnerPrincipal": root}, account, TemplateBody=text
+        )
         assert stack["StackStatus"] == "CREATE_COMPLETE", stack
         runner = cls.cloud.assume(f"fh-{install}-runner", account)
         return {**out, "runner": runner, "provision": cls.cloud.assume(f"fh-{install}-provision", account, runner)}
@@ -65,29 +100,63 @@ class Neighbours(unittest.TestCase):
 
     def pairs(self, role, service, ask):
         """Returns who may do what `ask` does, in the role's credentials, to what is whose."""
-        return {(mine, other) for mine in INSTALLS for other in INSTALLS
-                if ask(self.cloud.client(service, credentials=self.installs[mine][role]), self.installs[other], other)}
+        return {
+            (mine, other)
+            for mine in INSTALLS
+            for other in INSTALLS
+            if ask(self.cloud.client(service, credentials=self.installs[mine][role]), self.installs[other], other)
+        }
 
     OWN = {(install, install) for install in INSTALLS}
 
     def test_orders_are_received_by_their_runner_alone(self):
-        found = self.pairs("runner", "sqs", lambda sqs, of, _: self.may(sqs.receive_message, QueueUrl=of["OrdersQueueUrl"]))
-        modes = self.pairs("provision", "sqs", lambda sqs, of, _: self.may(sqs.receive_message, QueueUrl=of["OrdersQueueUrl"]))
+        found = self.pairs(
+            "runner", "sqs", lambda sqs, of, _: self.may(sqs.receive_message, QueueUrl=of["OrdersQueueUrl"])
+        )
+        modes = self.pairs(
+            "provision", "sqs", lambda sqs, of, _: self.may(sqs.receive_message, QueueUrl=of["OrdersQueueUrl"])
+        )
 
         self.assertEqual((found, modes), (self.OWN, set()))
 
     def test_reports_go_to_the_runners_own_tenant(self):
-        found = self.pairs("runner", "sqs", lambda sqs, of, _: self.may(sqs.send_message, QueueUrl=of["ReportsQueueUrl"], MessageBody="x"))
+        found = self.pairs(
+            "runner",
+            "sqs",
+            lambda sqs, of, _: self.may(sqs.send_message, QueueUrl=of["ReportsQueueUrl"], MessageBody="x"),
+        )
 
-        self.assertEqual(found, {(mine, other) for mine in INSTALLS for other in INSTALLS if INSTALLS[mine][0] == INSTALLS[other][0]})
+        self.assertEqual(
+            found, {(mine, other) for mine in INSTALLS for other in INSTALLS if INSTALLS[mine][0] == INSTALLS[other][0]}
+        )
 
     def test_buckets_keys_secrets_and_registries_are_their_installs_alone(self):
         for role, service, ask in (
-            ("runner", "s3", lambda s3, of, _: self.may(s3.put_object, Bucket=of["BucketName"], Key="audit/1", Body=b"x")),
-            ("provision", "s3", lambda s3, of, _: self.may(s3.put_object, Bucket=of["BucketName"], Key="terraform/x", Body=b"x")),
-            ("runner", "kms", lambda kms, of, _: self.may(kms.generate_data_key, KeyId=of["KeyArn"], KeySpec="AES_256")),
-            ("provision", "kms", lambda kms, of, _: self.may(kms.generate_data_key, KeyId=of["KeyArn"], KeySpec="AES_256")),
-            ("runner", "secretsmanager", lambda secrets, of, _: self.may(secrets.get_secret_value, SecretId=of["EnrolmentSecretArn"])),
+            (
+                "runner",
+                "s3",
+                lambda s3, of, _: self.may(s3.put_object, Bucket=of["BucketName"], Key="audit/1", Body=b"x"),
+            ),
+            (
+                "provision",
+                "s3",
+                lambda s3, of, _: self.may(s3.put_object, Bucket=of["BucketName"], Key="terraform/x", Body=b"x"),
+            ),
+            (
+                "runner",
+                "kms",
+                lambda kms, of, _: self.may(kms.generate_data_key, KeyId=of["KeyArn"], KeySpec="AES_256"),
+            ),
+            (
+                "provision",
+                "kms",
+                lambda kms, of, _: self.may(kms.generate_data_key, KeyId=of["KeyArn"], KeySpec="AES_256"),
+            ),
+            (
+                "runner",
+                "secretsmanager",
+                lambda secrets, of, _: self.may(secrets.get_secret_value, SecretId=of["EnrolmentSecretArn"]),
+            ),
         ):
             with self.subTest(f"{role} {service}"):
                 self.assertEqual(self.pairs(role, service, ask), self.OWN)
@@ -108,7 +177,8 @@ class Neighbours(unittest.TestCase):
     def test_a_tenants_functions_reach_its_own_table_queues_key_and_registry_alone(self):
         def allowed(tenant, function, service, operation, parameters):
             answer = self.cloud.client("lambda").invoke(
-                FunctionName=f"fh-{tenant}-{function}", Payload=json.dumps({"call": [service, operation, parameters]}))
+                FunctionName=f"fh-{tenant}-{function}", Payload=json.dumps({"call": [service, operation, parameters]})
+            )
             said = json.load(answer["Payload"])
             self.assertTrue("answer" in said or "AccessDenied" in said.get("error", ""), said)
             return "answer" in said
@@ -119,11 +189,32 @@ class Neighbours(unittest.TestCase):
                 row = {"pk": {"S": "job#1"}, "sk": {"S": "-"}}
                 asked = {
                     "table": allowed(mine, "api", "dynamodb", "GetItem", {"TableName": f"fh-{other}", "Key": row}),
-                    "dispatch": allowed(mine, "plan-workflow", "sqs", "SendMessage", {"QueueUrl": f"{queues}/fh-{other}-dispatch", "MessageBody": "x"}),
-                    "key": allowed(mine, "dispatch-job", "kms", "Sign", {
-                        "KeyId": out["SigningKeyId"], "Message": "x", "MessageType": "RAW", "SigningAlgorithm": "ED25519_SHA_512"}),
-                    "registry": allowed(mine, "grant-artifact", "ecr", "BatchGetImage", {
-                        "repositoryName": out["RepositoryName"], "imageIds": [{"imageTag": "x"}]}),
+                    "dispatch": allowed(
+                        mine,
+                        "plan-workflow",
+                        "sqs",
+                        "SendMessage",
+                        {"QueueUrl": f"{queues}/fh-{other}-dispatch", "MessageBody": "x"},
+                    ),
+                    "key": allowed(
+                        mine,
+                        "dispatch-job",
+                        "kms",
+                        "Sign",
+                        {
+                            "KeyId": out["SigningKeyId"],
+                            "Message": "x",
+                            "MessageType": "RAW",
+                            "SigningAlgorithm": "ED25519_SHA_512",
+                        },
+                    ),
+                    "registry": allowed(
+                        mine,
+                        "grant-artifact",
+                        "ecr",
+                        "BatchGetImage",
+                        {"repositoryName": out["RepositoryName"], "imageIds": [{"imageTag": "x"}]},
+                    ),
                 }
                 with self.subTest(f"{mine} of {other}"):
                     self.assertEqual(asked, dict.fromkeys(asked, mine == other))

@@ -10,7 +10,9 @@ from permissions import Stack, sections
 
 class Permissions(unittest.TestCase):
     def test_the_page_is_what_the_templates_say(self):
-        self.assertTrue(permissions.PAGE.read_text() == permissions.page(), f"docs/permissions.md is old; run {permissions.COMMAND}")
+        self.assertTrue(
+            permissions.PAGE.read_text() == permissions.page(), f"docs/permissions.md is old; run {permissions.COMMAND}"
+        )
 
     def test_every_role_statement_and_policy_is_on_it(self):
         text = permissions.PAGE.read_text()
@@ -30,7 +32,9 @@ class Permissions(unittest.TestCase):
 
         self.assertIn("#### BreakGlassRole", text)
         self.assertIn("#### Queues", text)
-        self.assertIn("(`aws:PrincipalArn` ArnEquals `RunnerRole` and `aws:CurrentTime` DateLessThan `BreakGlassUntil`)", text)
+        self.assertIn(
+            "(`aws:PrincipalArn` ArnEquals `RunnerRole` and `aws:CurrentTime` DateLessThan `BreakGlassUntil`)", text
+        )
         self.assertIn("| Allow | `*` | `*` | if `DeprovisionEnabled` |", text)
         self.assertIn("| Deny | `*` | `*` | unless `DeprovisionEnabled` |", text)
 

@@ -10,12 +10,20 @@ from templates import ACCOUNT, REGION
 from test_live import ENROLMENT, Cloud, settled, until
 
 INSTALL, STACK = "globex", "freehold-globex"
-GIVEN = {"EnrolmentSecret": ENROLMENT, "RunnerPrincipal": f"arn:aws:iam::{ACCOUNT}:root", "InputApiToken": "t0ken",
-         "InputDebug": "true", "InputReplicas": "3"}
+GIVEN = {
+    "EnrolmentSecret": ENROLMENT,
+    "RunnerPrincipal": f"arn:aws:iam::{ACCOUNT}:root",
+    "InputApiToken": "t0ken",
+    "InputDebug": "true",
+    "InputReplicas": "3",
+}
 # By the switch: the role, and whether it is on unless the customer says otherwise.
 SWITCHES = {
-    "EnableProvision": ("provision", True), "EnableMaintenance": ("maintenance", True), "EnableDeprovision": ("deprovision", False),
-    "EnableBreakGlass": ("break-glass", False), "EnableCustomSupport": ("custom-support", True),
+    "EnableProvision": ("provision", True),
+    "EnableMaintenance": ("maintenance", True),
+    "EnableDeprovision": ("deprovision", False),
+    "EnableBreakGlass": ("break-glass", False),
+    "EnableCustomSupport": ("custom-support", True),
 }
 
 
@@ -31,17 +39,23 @@ class Launched(unittest.TestCase):
         cls.cloud = Cloud()
         cls.addClassCleanup(cls.cloud.stop)
         cls.formation = cls.cloud.client("cloudformation", ACCOUNT)
-        cls.cloud.client("s3", ACCOUNT).create_bucket(Bucket="templates-of-a-test", CreateBucketConfiguration={"LocationConstraint": REGION})
+        cls.cloud.client("s3", ACCOUNT).create_bucket(
+            Bucket="templates-of-a-test", CreateBucketConfiguration={"LocationConstraint": REGION}
+        )
 
     def by_address(self, template):
         """Returns a template as CloudFormation takes one that is too large for a request."""
-        self.cloud.client("s3", ACCOUNT).put_object(Bucket="templates-of-a-test", Key="install.yaml", Body=template.encode())
+        self.cloud.client("s3", ACCOUNT).put_object(
+            Bucket="templates-of-a-test", Key="install.yaml", Body=template.encode()
+        )
         return {"TemplateURL": f"https://s3.{REGION}.amazonaws.com/templates-of-a-test/install.yaml"}
 
     def launch(self, **changes):
         asked = templates.parse(templates.rendered())["Parameters"]
         needed = {name: "x" for name, parameter in asked.items() if "Default" not in parameter}
-        self.stack, self.out = self.cloud.stack(STACK, {**needed, **GIVEN, **changes}, ACCOUNT, **self.by_address(templates.rendered()))
+        self.stack, self.out = self.cloud.stack(
+            STACK, {**needed, **GIVEN, **changes}, ACCOUNT, **self.by_address(templates.rendered())
+        )
         self.assertEqual(self.stack["StackStatus"], "CREATE_COMPLETE", self.stack.get("StackStatusReason"))
         self.addCleanup(self.remove)
 
@@ -64,10 +78,15 @@ class Launched(unittest.TestCase):
 
     def update(self, template=None, **changes):
         body = self.by_address(template) if template else {"UsePreviousTemplate": True}
-        keep = [{"ParameterKey": p["ParameterKey"], "UsePreviousValue": True} for p in self.stack["Parameters"]
-                if p["ParameterKey"] not in changes]
+        keep = [
+            {"ParameterKey": p["ParameterKey"], "UsePreviousValue": True}
+            for p in self.stack["Parameters"]
+            if p["ParameterKey"] not in changes
+        ]
         changed = [{"ParameterKey": key, "ParameterValue": value} for key, value in changes.items()]
-        self.formation.update_stack(StackName=STACK, Parameters=keep + changed, Capabilities=["CAPABILITY_NAMED_IAM"], **body)
+        self.formation.update_stack(
+            StackName=STACK, Parameters=keep + changed, Capabilities=["CAPABILITY_NAMED_IAM"], **body
+        )
         return until(lambda: settled(self.formation, STACK), f"update of {STACK}")["StackStatus"]
 
 
@@ -106,7 +125,9 @@ class Switches(Launched):
 
         for switch, (role, _) in SWITCHES.items():
             with self.subTest(switch):
-                self.assertEqual(self.update(**far, **{**dict.fromkeys(SWITCHES, "true"), switch: "false"}), "UPDATE_COMPLETE")
+                self.assertEqual(
+                    self.update(**far, **{**dict.fromkeys(SWITCHES, "true"), switch: "false"}), "UPDATE_COMPLETE"
+                )
 
                 self.assertEqual({other for other, session in sessions.items() if not self.works(session)}, {role})
                 self.assertIsNone(self.takes(role))
@@ -140,7 +161,9 @@ class Switches(Launched):
         self.assertIsNone(self.takes("break-glass"))
 
     def test_a_template_that_cannot_be_made_is_rolled_back_and_everything_works_as_before(self):
-        broken = templates.rendered().replace("RepositoryName: fh-globex\n", "RepositoryName: fh-globex\n      Nonsense: !GetAtt Key.Nothing\n")
+        broken = templates.rendered().replace(
+            "RepositoryName: fh-globex\n", "RepositoryName: fh-globex\n      Nonsense: !GetAtt Key.Nothing\n"
+        )
         self.assertNotEqual(broken, templates.rendered())
 
         try:
@@ -157,17 +180,30 @@ class Switches(Launched):
         until(lambda: not self.kept(), "the stack is gone")
 
         tagging = self.cloud.client("resourcegroupstaggingapi", ACCOUNT)
-        found = tagging.get_resources(TagFilters=[{"Key": "freehold:install", "Values": [INSTALL]}])["ResourceTagMappingList"]
+        found = tagging.get_resources(TagFilters=[{"Key": "freehold:install", "Values": [INSTALL]}])[
+            "ResourceTagMappingList"
+        ]
         # Stacks of the local cloud tag no buckets; keys of other tests' stacks are still there.
         kinds = {tagged["ResourceARN"].split(":")[2] for tagged in found} - {"s3"}
         self.cloud.client("s3", ACCOUNT).head_bucket(Bucket=self.out["BucketName"])
         iam = self.cloud.client("iam", ACCOUNT)
         named = [role["RoleName"] for role in iam.list_roles()["Roles"] if INSTALL in role["RoleName"]]
-        named += [policy["PolicyName"] for policy in iam.list_policies(Scope="Local")["Policies"] if INSTALL in policy["PolicyName"]]
-        secrets = [s["Name"] for s in self.cloud.client("secretsmanager", ACCOUNT).list_secrets()["SecretList"] if INSTALL in s["Name"]]
+        named += [
+            policy["PolicyName"]
+            for policy in iam.list_policies(Scope="Local")["Policies"]
+            if INSTALL in policy["PolicyName"]
+        ]
+        secrets = [
+            s["Name"]
+            for s in self.cloud.client("secretsmanager", ACCOUNT).list_secrets()["SecretList"]
+            if INSTALL in s["Name"]
+        ]
 
-        retained = [name for name, resource in templates.parse(templates.rendered())["Resources"].items()
-                    if resource.get("DeletionPolicy") == "RetainExceptOnCreate"]
+        retained = [
+            name
+            for name, resource in templates.parse(templates.rendered())["Resources"].items()
+            if resource.get("DeletionPolicy") == "RetainExceptOnCreate"
+        ]
         self.assertEqual((sorted(retained), kinds), (["Bucket", "Key", "Repository"], {"ecr", "kms"}))
         self.assertEqual((named, secrets), ([], []))
 
@@ -183,7 +219,9 @@ class Machine(Launched):
         cls.ec2, cls.scaling = (cls.cloud.client(service, ACCOUNT) for service in ("ec2", "autoscaling"))
 
     def group(self):
-        [group] = self.scaling.describe_auto_scaling_groups(AutoScalingGroupNames=[f"fh-{INSTALL}-runner"])["AutoScalingGroups"]
+        [group] = self.scaling.describe_auto_scaling_groups(AutoScalingGroupNames=[f"fh-{INSTALL}-runner"])[
+            "AutoScalingGroups"
+        ]
         return group
 
     def ours(self, what, key):
@@ -208,7 +246,21 @@ class Machine(Launched):
         self.launch(**self.PROGRAM, PrivateEndpoints="true")
         services = {one["ServiceName"].partition("eu-west-1.")[2] for one in self.ours("vpc_endpoints", "VpcEndpoints")}
 
-        self.assertEqual(services, {"sqs", "sts", "ecr.api", "ecr.dkr", "kms", "logs", "secretsmanager", "cloudformation", "autoscaling", "s3"})
+        self.assertEqual(
+            services,
+            {
+                "sqs",
+                "sts",
+                "ecr.api",
+                "ecr.dkr",
+                "kms",
+                "logs",
+                "secretsmanager",
+                "cloudformation",
+                "autoscaling",
+                "s3",
+            },
+        )
         self.assertEqual(self.ours("internet_gateways", "InternetGateways"), [])
         [routes] = self.ours("route_tables", "RouteTables")
         self.assertNotIn("0.0.0.0/0", [route.get("DestinationCidrBlock") for route in routes["Routes"]])
@@ -225,7 +277,10 @@ class Machine(Launched):
         self.assertEqual((guard["VpcId"], guard["IpPermissions"], len(guard["IpPermissionsEgress"])), (vpc, [], 1))
 
     def test_a_machine_without_its_program_or_a_network_without_its_subnets_is_refused(self):
-        for changes, said in (({"RunnerPrincipal": ""}, "RunnerSha256"), ({"VpcId": "vpc-0123456789abcdef0"}, "SubnetIds")):
+        for changes, said in (
+            ({"RunnerPrincipal": ""}, "RunnerSha256"),
+            ({"VpcId": "vpc-0123456789abcdef0"}, "SubnetIds"),
+        ):
             with self.assertRaisesRegex(ClientError, said):
                 self.launch(**changes)
 
@@ -234,8 +289,16 @@ class Machine(Launched):
         self.formation.delete_stack(StackName=STACK)
         until(lambda: not self.kept(), "the stack is gone")
 
-        left = [self.ours(what, key) for what, key in (
-            ("vpcs", "Vpcs"), ("subnets", "Subnets"), ("route_tables", "RouteTables"), ("security_groups", "SecurityGroups"),
-            ("vpc_endpoints", "VpcEndpoints"), ("internet_gateways", "InternetGateways"))]
+        left = [
+            self.ours(what, key)
+            for what, key in (
+                ("vpcs", "Vpcs"),
+                ("subnets", "Subnets"),
+                ("route_tables", "RouteTables"),
+                ("security_groups", "SecurityGroups"),
+                ("vpc_endpoints", "VpcEndpoints"),
+                ("internet_gateways", "InternetGateways"),
+            )
+        ]
         self.assertEqual(left, [[]] * 6)
         self.assertEqual(self.scaling.describe_auto_scaling_groups()["AutoScalingGroups"], [])

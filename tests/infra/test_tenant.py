@@ -29,50 +29,103 @@ def send(*queues):
 
 # What each function is allowed, action by action. Its own log group comes on top.
 ALLOWED = {
-    "Api": TABLE | START | {"kms:GetPublicKey SigningKey.Arn", "s3:ListBucket s3:B"} | {
-        f"s3:{action} s3:B/{folder}/*" for action in ("GetObject", "PutObject") for folder in ("sources", "versions")},
-    "RegisterInstall": TABLE | {
-        f"sqs:{action} sqs:fh-T-*.fifo" for action in (
-            "CreateQueue", "DeleteQueue", "GetQueueAttributes", "GetQueueUrl", "SetQueueAttributes", "TagQueue")} | {
-        f"sqs:{action} ReportsQueue.Arn" for action in ("GetQueueAttributes", "GetQueueUrl", "SetQueueAttributes")},
+    "Api": TABLE
+    | START
+    | {"kms:GetPublicKey SigningKey.Arn", "s3:ListBucket s3:B"}
+    | {f"s3:{action} s3:B/{folder}/*" for action in ("GetObject", "PutObject") for folder in ("sources", "versions")},
+    "RegisterInstall": TABLE
+    | {
+        f"sqs:{action} sqs:fh-T-*.fifo"
+        for action in (
+            "CreateQueue",
+            "DeleteQueue",
+            "GetQueueAttributes",
+            "GetQueueUrl",
+            "SetQueueAttributes",
+            "TagQueue",
+        )
+    }
+    | {f"sqs:{action} ReportsQueue.Arn" for action in ("GetQueueAttributes", "GetQueueUrl", "SetQueueAttributes")},
     "PlanWorkflow": TABLE | send("DispatchQueue") | VERSIONS,
     "FinishWorkflow": TABLE | send("DispatchQueue"),
     "DispatchJob": TABLE | consume("DispatchQueue") | SIGN | ORDERS | VERSIONS,
     "AcceptReport": TABLE | consume("ReportsQueue") | send("DispatchQueue", "GrantsQueue") | RESUME,
-    "GrantArtifact": {f"dynamodb:{action} Table.Arn" for action in ("ConditionCheckItem", "GetItem", "PutItem", "UpdateItem")}
-    | consume("GrantsQueue") | SIGN | ORDERS
-    | {f"ecr:{action} Repository.Arn" for action in ("BatchCheckLayerAvailability", "BatchGetImage", "GetDownloadUrlForLayer")},
-    "PruneArtifacts": {f"dynamodb:{action} Table.Arn" for action in
-                     ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "ConditionCheckItem")}
-    | VERSIONS | {"ecr:BatchDeleteImage Repository.Arn"},
+    "GrantArtifact": {
+        f"dynamodb:{action} Table.Arn" for action in ("ConditionCheckItem", "GetItem", "PutItem", "UpdateItem")
+    }
+    | consume("GrantsQueue")
+    | SIGN
+    | ORDERS
+    | {
+        f"ecr:{action} Repository.Arn"
+        for action in ("BatchCheckLayerAvailability", "BatchGetImage", "GetDownloadUrlForLayer")
+    },
+    "PruneArtifacts": {
+        f"dynamodb:{action} Table.Arn"
+        for action in ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "ConditionCheckItem")
+    }
+    | VERSIONS
+    | {"ecr:BatchDeleteImage Repository.Arn"},
     "Sweep": TABLE | send("DispatchQueue", "GrantsQueue") | START | LOOK | RESUME,
 }
 # Actions that know no resource: the callbacks, log delivery, a registry token.
 WITHOUT_RESOURCE = {
-    "states:SendTaskSuccess", "states:SendTaskFailure", "states:SendTaskHeartbeat", "ecr:GetAuthorizationToken",
-    "logs:CreateLogDelivery", "logs:GetLogDelivery", "logs:UpdateLogDelivery", "logs:DeleteLogDelivery",
-    "logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:DescribeResourcePolicies", "logs:DescribeLogGroups",
+    "states:SendTaskSuccess",
+    "states:SendTaskFailure",
+    "states:SendTaskHeartbeat",
+    "ecr:GetAuthorizationToken",
+    "logs:CreateLogDelivery",
+    "logs:GetLogDelivery",
+    "logs:UpdateLogDelivery",
+    "logs:DeleteLogDelivery",
+    "logs:ListLogDeliveries",
+    "logs:PutResourcePolicy",
+    "logs:DescribeResourcePolicies",
+    "logs:DescribeLogGroups",
 }
 # Everything the stack may consist of. None is billed by the hour; a new type is added here after a look at its price.
 TYPES = {
-    "AWS::ApiGatewayV2::Api", "AWS::ApiGatewayV2::Integration", "AWS::ApiGatewayV2::Route", "AWS::ApiGatewayV2::Stage",
-    "AWS::CloudWatch::Alarm", "AWS::DynamoDB::Table", "AWS::ECR::Repository", "AWS::Events::Rule", "AWS::IAM::InstanceProfile",
-    "AWS::IAM::ManagedPolicy", "AWS::IAM::Role", "AWS::KMS::Alias", "AWS::KMS::Key", "AWS::Lambda::EventSourceMapping", "AWS::Lambda::Function",
-    "AWS::Lambda::Permission", "AWS::Logs::LogGroup", "AWS::Logs::MetricFilter", "AWS::SNS::Subscription", "AWS::SNS::Topic",
-    "AWS::SQS::Queue", "AWS::SQS::QueuePolicy", "AWS::StepFunctions::StateMachine",
+    "AWS::ApiGatewayV2::Api",
+    "AWS::ApiGatewayV2::Integration",
+    "AWS::ApiGatewayV2::Route",
+    "AWS::ApiGatewayV2::Stage",
+    "AWS::CloudWatch::Alarm",
+    "AWS::DynamoDB::Table",
+    "AWS::ECR::Repository",
+    "AWS::Events::Rule",
+    "AWS::IAM::InstanceProfile",
+    "AWS::IAM::ManagedPolicy",
+    "AWS::IAM::Role",
+    "AWS::KMS::Alias",
+    "AWS::KMS::Key",
+    "AWS::Lambda::EventSourceMapping",
+    "AWS::Lambda::Function",
+    "AWS::Lambda::Permission",
+    "AWS::Logs::LogGroup",
+    "AWS::Logs::MetricFilter",
+    "AWS::SNS::Subscription",
+    "AWS::SNS::Topic",
+    "AWS::SQS::Queue",
+    "AWS::SQS::QueuePolicy",
+    "AWS::StepFunctions::StateMachine",
 }
 
 
 def allows(role, action, pk):
     """Returns whether a role allows a table action on the partition `pk`, as IAM decides. The local cloud cannot show it:
     it knows no leading keys."""
-    decisions = {statement["Effect"] for statement in statements(role)
-                 if "Table.Arn" in map(says, as_list(statement["Resource"])) and applies(statement, action, pk)}
+    decisions = {
+        statement["Effect"]
+        for statement in statements(role)
+        if "Table.Arn" in map(says, as_list(statement["Resource"])) and applies(statement, action, pk)
+    }
     return decisions == {"Allow"}
 
 
 def applies(statement, action, pk):
-    named = any(fnmatchcase(action, pattern) for pattern in as_list(statement.get("Action", statement.get("NotAction"))))
+    named = any(
+        fnmatchcase(action, pattern) for pattern in as_list(statement.get("Action", statement.get("NotAction")))
+    )
     condition = dict(statement.get("Condition", {}))
     # Asks for what a write replaced; the question here is whether the write itself is allowed.
     if condition.pop("StringEquals", None):
@@ -114,8 +167,10 @@ class Tenant(unittest.TestCase):
         self.assertEqual(have["PointInTimeRecoverySpecification"], {"PointInTimeRecoveryEnabled": True})
         self.assertEqual(have["TimeToLiveSpecification"], {"AttributeName": "ttl", "Enabled": True})
         self.assertEqual(have["StreamSpecification"], {"StreamViewType": "NEW_AND_OLD_IMAGES"})
-        self.assertEqual(have["SSESpecification"]["KMSMasterKeyId"],
-                         {"Fn::If": ["HasTableKey", {"Ref": "TableKeyArn"}, {"Ref": "AWS::NoValue"}]})
+        self.assertEqual(
+            have["SSESpecification"]["KMSMasterKeyId"],
+            {"Fn::If": ["HasTableKey", {"Ref": "TableKeyArn"}, {"Ref": "AWS::NoValue"}]},
+        )
         self.assertEqual([key["AttributeName"] for key in have["KeySchema"]], ["pk", "sk"])
 
     def test_what_holds_data_outlives_the_stack(self):
@@ -131,7 +186,9 @@ class Tenant(unittest.TestCase):
         self.assertEqual(set(queues), {*receives, "DeadLetters", "OrdersDeadLetters"})
         for name, queue in queues.items():
             self.assertTrue(queue["Properties"]["SqsManagedSseEnabled"], name)
-            self.assertEqual(queue["Properties"].get("RedrivePolicy", {}).get("maxReceiveCount"), receives.get(name), name)
+            self.assertEqual(
+                queue["Properties"].get("RedrivePolicy", {}).get("maxReceiveCount"), receives.get(name), name
+            )
 
     def test_a_queue_is_invisible_for_six_times_its_functions_limit(self):
         for name, source in of_type(self.template, "AWS::Lambda::EventSourceMapping").items():
@@ -142,20 +199,36 @@ class Tenant(unittest.TestCase):
             self.assertEqual(source["Properties"]["BatchSize"], 10, name)
 
     def test_the_reports_queue_has_no_policy_that_an_update_would_put_back(self):
-        queues = [queue for policy in of_type(self.template, "AWS::SQS::QueuePolicy").values()
-                  for queue in policy["Properties"]["Queues"]]
+        queues = [
+            queue
+            for policy in of_type(self.template, "AWS::SQS::QueuePolicy").values()
+            for queue in policy["Properties"]["Queues"]
+        ]
 
         self.assertEqual(queues, [{"Ref": "BuildQueue"}])
 
     def test_build_orders_go_from_two_functions_to_the_build_runner(self):
-        denials = {statement["Action"] if isinstance(statement["Action"], str) else statement["Action"][0]: statement
-                   for statement in properties(self.template, "BuildQueuePolicy")["PolicyDocument"]["Statement"]}
+        denials = {
+            statement["Action"] if isinstance(statement["Action"], str) else statement["Action"][0]: statement
+            for statement in properties(self.template, "BuildQueuePolicy")["PolicyDocument"]["Statement"]
+        }
 
         self.assertEqual({statement["Effect"] for statement in denials.values()}, {"Deny"})
-        self.assertEqual(denials["sqs:SendMessage"]["Condition"], {"ArnNotEquals": {"aws:PrincipalArn": [
-            {"Fn::GetAtt": ["DispatchJobRole", "Arn"]}, {"Fn::GetAtt": ["GrantArtifactRole", "Arn"]}]}})
-        self.assertEqual(denials["sqs:ReceiveMessage"]["Condition"],
-                         {"ArnNotEquals": {"aws:PrincipalArn": {"Fn::GetAtt": ["BuildRunnerRole", "Arn"]}}})
+        self.assertEqual(
+            denials["sqs:SendMessage"]["Condition"],
+            {
+                "ArnNotEquals": {
+                    "aws:PrincipalArn": [
+                        {"Fn::GetAtt": ["DispatchJobRole", "Arn"]},
+                        {"Fn::GetAtt": ["GrantArtifactRole", "Arn"]},
+                    ]
+                }
+            },
+        )
+        self.assertEqual(
+            denials["sqs:ReceiveMessage"]["Condition"],
+            {"ArnNotEquals": {"aws:PrincipalArn": {"Fn::GetAtt": ["BuildRunnerRole", "Arn"]}}},
+        )
 
     def test_only_the_build_runner_pushes_and_tags_do_not_move(self):
         repository = properties(self.template, "Repository")
@@ -173,13 +246,17 @@ class Tenant(unittest.TestCase):
         self.assertEqual((key["KeySpec"], key["KeyUsage"]), ("ECC_NIST_EDWARDS25519", "SIGN_VERIFY"))
         self.assertEqual(len(signs), 1)
         roles = signs[0]["Condition"]["ArnEquals"]["aws:PrincipalArn"]
-        self.assertEqual([role["Fn::Sub"].rpartition("${TenantName}-")[2] for role in roles], ["dispatch-job", "grant-artifact"])
+        self.assertEqual(
+            [role["Fn::Sub"].rpartition("${TenantName}-")[2] for role in roles], ["dispatch-job", "grant-artifact"]
+        )
 
     def test_every_function_logs_into_its_own_group_with_retention(self):
         groups = of_type(self.template, "AWS::Logs::LogGroup")
         for name, logical in templates.FUNCTIONS.items():
-            self.assertEqual(groups[f"{logical}Logs"]["Properties"]["LogGroupName"],
-                             {"Fn::Sub": f"/aws/lambda/fh-${{TenantName}}-{name}"})
+            self.assertEqual(
+                groups[f"{logical}Logs"]["Properties"]["LogGroupName"],
+                {"Fn::Sub": f"/aws/lambda/fh-${{TenantName}}-{name}"},
+            )
         for name, group in groups.items():
             self.assertEqual(group["Properties"]["RetentionInDays"], {"Ref": "LogRetentionDays"}, name)
 
@@ -199,16 +276,22 @@ class Tenant(unittest.TestCase):
             allowed = set()
             for statement in statements(self.template["Resources"][f"{logical}Role"]):
                 if statement["Effect"] == "Allow":
-                    allowed |= {f"{action} {says(resource)}" for action in as_list(statement["Action"])
-                                for resource in as_list(statement["Resource"])}
+                    allowed |= {
+                        f"{action} {says(resource)}"
+                        for action in as_list(statement["Action"])
+                        for resource in as_list(statement["Resource"])
+                    }
             own_logs = {f"logs:{action} {logical}Logs.Arn" for action in ("CreateLogStream", "PutLogEvents")}
             with self.subTest(logical):
                 self.assertEqual(allowed, expected | own_logs)
 
     def test_task_tokens_and_grants_have_walls(self):
         def who(action, pk):
-            return {name for name, logical in templates.FUNCTIONS.items()
-                    if allows(self.template["Resources"][f"{logical}Role"], f"dynamodb:{action}", pk)}
+            return {
+                name
+                for name, logical in templates.FUNCTIONS.items()
+                if allows(self.template["Resources"][f"{logical}Role"], f"dynamodb:{action}", pk)
+            }
 
         everyone = set(templates.FUNCTIONS)
         for action in ("GetItem", "Query", "BatchGetItem", "DeleteItem", "ConditionCheckItem"):
@@ -235,12 +318,29 @@ class Tenant(unittest.TestCase):
                     self.assertEqual([a for a in as_list(statement["Action"]) if "*" in a], [], name)
 
     def test_the_build_role_takes_the_roles_of_private_registries_that_were_named_and_no_other(self):
-        takes = [statement for statement in properties(self.template, "BuildRunnerRole")["Policies"][0]["PolicyDocument"]["Statement"]
-                 if "Fn::If" in statement]
+        takes = [
+            statement
+            for statement in properties(self.template, "BuildRunnerRole")["Policies"][0]["PolicyDocument"]["Statement"]
+            if "Fn::If" in statement
+        ]
 
-        self.assertEqual(takes, [{"Fn::If": ["HasSourceRoles", {
-            "Sid": "SourceRoles", "Effect": "Allow", "Action": "sts:AssumeRole", "Resource": {"Ref": "SourceRoles"},
-        }, {"Ref": "AWS::NoValue"}]}])
+        self.assertEqual(
+            takes,
+            [
+                {
+                    "Fn::If": [
+                        "HasSourceRoles",
+                        {
+                            "Sid": "SourceRoles",
+                            "Effect": "Allow",
+                            "Action": "sts:AssumeRole",
+                            "Resource": {"Ref": "SourceRoles"},
+                        },
+                        {"Ref": "AWS::NoValue"},
+                    ]
+                }
+            ],
+        )
 
     def test_the_build_role_trusts_ec2_and_on_demand_one_principal_of_this_account(self):
         trust = properties(self.template, "BuildRunnerRole")["AssumeRolePolicyDocument"]["Statement"]
@@ -260,7 +360,9 @@ class Tenant(unittest.TestCase):
         alarms = of_type(self.template, "AWS::CloudWatch::Alarm")
         watched = {str(says(d["Value"])) for a in alarms.values() for d in a["Properties"].get("Dimensions", [])}
 
-        self.assertEqual(watched, {*templates.FUNCTIONS.values(), "DeadLetters.QueueName", "OrdersDeadLetters.QueueName"})
+        self.assertEqual(
+            watched, {*templates.FUNCTIONS.values(), "DeadLetters.QueueName", "OrdersDeadLetters.QueueName"}
+        )
         stuck = alarms["StuckWorkflowsAlarm"]["Properties"]
         [metric] = properties(self.template, "StuckWorkflowsMetric")["MetricTransformations"]
         self.assertEqual((stuck["Namespace"], stuck["MetricName"]), (metric["MetricNamespace"], metric["MetricName"]))
@@ -271,9 +373,35 @@ class Tenant(unittest.TestCase):
         code = {f"{name}Code" for name in templates.FUNCTIONS.values()}
         definitions = set(templates.DEFINITION_FILES)
 
-        self.assertEqual(set(self.template["Parameters"]), code | definitions | {
-            "TenantName", "DeployBucket", "Architecture", "TableKeyArn", "LogRetentionDays", "AlarmEmail", "BuildRunnerPrincipal",
-            "SourceRoles", "RunnerUrl", "RunnerSha256", "RolesBoundary"})
-        self.assertEqual(set(self.template["Outputs"]), {
-            "ApiUrl", "TableName", "DeployBucket", "ReportsQueueUrl", "BuildQueueUrl", "RepositoryName", "SigningKeyId",
-            "BuildRoleArn", "AlarmsTopicArn"})
+        self.assertEqual(
+            set(self.template["Parameters"]),
+            code
+            | definitions
+            | {
+                "TenantName",
+                "DeployBucket",
+                "Architecture",
+                "TableKeyArn",
+                "LogRetentionDays",
+                "AlarmEmail",
+                "BuildRunnerPrincipal",
+                "SourceRoles",
+                "RunnerUrl",
+                "RunnerSha256",
+                "RolesBoundary",
+            },
+        )
+        self.assertEqual(
+            set(self.template["Outputs"]),
+            {
+                "ApiUrl",
+                "TableName",
+                "DeployBucket",
+                "ReportsQueueUrl",
+                "BuildQueueUrl",
+                "RepositoryName",
+                "SigningKeyId",
+                "BuildRoleArn",
+                "AlarmsTopicArn",
+            },
+        )

@@ -28,13 +28,22 @@ ROOT = f"arn:aws:iam::{templates.ACCOUNT}:root"
 # Where the runner works; `private` needs a vendor in the same region.
 EXISTING = {"VpcId": "vpc-0123456789abcdef0", "SubnetIds": "subnet-0123456789abcdef0,subnet-0123456789abcdef1"}
 PRIVATE = {"PrivateEndpoints": "true"}
-NETWORKS = [{"RunnerPrincipal": ROOT}, {"RunnerPrincipal": ROOT, **EXISTING, **PRIVATE}, {}, PRIVATE, EXISTING, {**EXISTING, **PRIVATE},
-            {**EXISTING, **PRIVATE, "RouteTableIds": "rtb-0123456789abcdef0"}]
+NETWORKS = [
+    {"RunnerPrincipal": ROOT},
+    {"RunnerPrincipal": ROOT, **EXISTING, **PRIVATE},
+    {},
+    PRIVATE,
+    EXISTING,
+    {**EXISTING, **PRIVATE},
+    {**EXISTING, **PRIVATE, "RouteTableIds": "rtb-0123456789abcdef0"},
+]
 
 
 def main():
     args = _arguments()
-    subprocess.run(["cargo", "build", "--quiet", "--workspace", "--bin", "rendered-stacks"], cwd=templates.ROOT, check=True)
+    subprocess.run(
+        ["cargo", "build", "--quiet", "--workspace", "--bin", "rendered-stacks"], cwd=templates.ROOT, check=True
+    )
     place = Path(tempfile.mkdtemp(prefix="freehold-stacks-"))
     try:
         texts = rendered(place / "whole", args)
@@ -48,8 +57,14 @@ def main():
     for line in wrong[:20]:
         print(line, file=sys.stderr)
     for name, (attempted, passed) in tally.items():
-        print(json.dumps({"name": name, "value": passed, "attempted": attempted, "passed": passed, "seed": args.seed}), flush=True)
-    print(f"stacks: {len(texts)} templates, {tally['stack.combinations'][0]} combinations, {len(wrong)} wrong", file=sys.stderr)
+        print(
+            json.dumps({"name": name, "value": passed, "attempted": attempted, "passed": passed, "seed": args.seed}),
+            flush=True,
+        )
+    print(
+        f"stacks: {len(texts)} templates, {tally['stack.combinations'][0]} combinations, {len(wrong)} wrong",
+        file=sys.stderr,
+    )
     return 1 if wrong else 0
 
 
@@ -83,19 +98,31 @@ def check(texts, args, place):
                 sample[f"{app}-{at}.json"] = json.dumps(made)
     checker.end()
     if drawn:
-        print(f"stacks: {args.each} combinations each are drawn by the seed where there are more: "
-              + ", ".join(f"{app} has {all_:,}" for app, all_ in drawn.items()), file=sys.stderr)
+        print(
+            f"stacks: {args.each} combinations each are drawn by the seed where there are more: "
+            + ", ".join(f"{app} has {all_:,}" for app, all_ in drawn.items()),
+            file=sys.stderr,
+        )
     broken = guarded(place / "guard", sample)
-    broken += [f"{name}: {said}" for name in draw.sample(sorted(sample), min(args.linted, len(sample))) for said in lint_flat(sample[name])]
+    broken += [
+        f"{name}: {said}"
+        for name in draw.sample(sorted(sample), min(args.linted, len(sample)))
+        for said in lint_flat(sample[name])
+    ]
     bad = {said.split(": ")[0] for said in broken}
-    return {"stack.combinations": (count, count - failed), "stack.guarded": (len(sample), len(sample) - len(bad))}, wrong + broken
+    return {
+        "stack.combinations": (count, count - failed),
+        "stack.guarded": (len(sample), len(sample) - len(bad)),
+    }, wrong + broken
 
 
 class Checker:
     """One process that checks as `verify-template` does."""
 
     def __init__(self):
-        self.process = subprocess.Popen([str(PROGRAM), "check"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [str(PROGRAM), "check"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def findings(self, made):
         self.process.stdin.write(json.dumps(made) + "\n")
@@ -123,9 +150,16 @@ def combinations(template, draw, most):
     every = itertools.product(*([("false", "true")] * len(roles)), boundaries, networks)
     taken = set(numbers)
     open_ = [name.removeprefix("Has") for name in template["Conditions"] if name.startswith("HasInput")]
-    chosen = [{**dict(zip(roles, on)), "PermissionsBoundaryArn": boundary, **network,
-               **{name: draw.choice(("", "an answer")) for name in open_}}
-              for at, (*on, boundary, network) in enumerate(every) if at in taken]
+    chosen = [
+        {
+            **dict(zip(roles, on)),
+            "PermissionsBoundaryArn": boundary,
+            **network,
+            **{name: draw.choice(("", "an answer")) for name in open_},
+        }
+        for at, (*on, boundary, network) in enumerate(every)
+        if at in taken
+    ]
     return chosen, all_
 
 
@@ -147,6 +181,7 @@ def lint_flat(text):
 
 def guarded(place, texts):
     """Returns what Guard finds in these templates; one process for each core."""
+
     def one(part):
         folder = place / str(part)
         folder.mkdir(parents=True)
@@ -160,18 +195,23 @@ def guarded(place, texts):
         found = {name: rules for part in pool.map(one, range(cores)) for name, rules in part.items()}
     missing = set(texts) - set(found)
     return [f"{name}: Guard did not look at it" for name in sorted(missing)] + [
-        f"{name}: Guard finds {rules}" for name, rules in sorted(found.items()) if rules]
+        f"{name}: Guard finds {rules}" for name, rules in sorted(found.items()) if rules
+    ]
 
 
 def _arguments():
-    parser = argparse.ArgumentParser(prog="stacks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="stacks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--real", type=int, help="how many of the real apps (all)")
     parser.add_argument("--generated", type=int, default=3, help="how many apps are made up (3)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--each", type=int, default=64, help="how many combinations of each app, at most (64)")
     parser.add_argument("--guarded", type=int, default=2, help="how many of them go through Guard, for each app (2)")
     parser.add_argument("--linted", type=int, default=1, help="how many of those go through cfn-lint, of all apps (1)")
-    parser.add_argument("--mutants", action="store_true", help="puts faults into a template too, and shows that each is noticed")
+    parser.add_argument(
+        "--mutants", action="store_true", help="puts faults into a template too, and shows that each is noticed"
+    )
     return parser.parse_args()
 
 

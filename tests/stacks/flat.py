@@ -15,10 +15,16 @@ def flat(template, parameters):
     """Returns the resources, outputs and parameters that are left, without `Conditions` and `Fn::If`."""
     env = Env(template, templates.ACCOUNT, {"AWS::StackName": "freehold-globex", **parameters})
     taken = {name: env.holds(name) for name in template["Conditions"]}
-    kept = {section: _without(content, taken) for section, content in template.items() if section not in ("Conditions", "Metadata")}
+    kept = {
+        section: _without(content, taken)
+        for section, content in template.items()
+        if section not in ("Conditions", "Metadata")
+    }
     for section in ("Resources", "Outputs"):
         there = ((name, thing) for name, thing in template[section].items() if taken.get(thing.get("Condition"), True))
-        kept[section] = {name: {key: kept[section][name][key] for key in thing if key != "Condition"} for name, thing in there}
+        kept[section] = {
+            name: {key: kept[section][name][key] for key in thing if key != "Condition"} for name, thing in there
+        }
     return kept
 
 

@@ -15,15 +15,24 @@ WHERE = ("VpcId", "SubnetIds", "RouteTableIds", "PermissionsBoundaryArn", "Runne
 
 def switches(template):
     """Returns the roles that have a switch, by its parameter."""
-    return {name: f"{name.removeprefix('Enable')}Role" for name in template["Parameters"]
-            if name.startswith("Enable") and name != "EnableRunner"}
+    return {
+        name: f"{name.removeprefix('Enable')}Role"
+        for name in template["Parameters"]
+        if name.startswith("Enable") and name != "EnableRunner"
+    }
 
 
 def broken(template, parameters):
     """Returns the flat template, and what is wrong with it."""
     made = flat(template, parameters)
-    wrong = [*_dangling(made), *_empty(template, made, parameters), *_modes(template, made, parameters), *_boundary(template, made, parameters),
-             *_network(made, parameters), *_kill_switch(template, made, parameters)]
+    wrong = [
+        *_dangling(made),
+        *_empty(template, made, parameters),
+        *_modes(template, made, parameters),
+        *_boundary(template, made, parameters),
+        *_network(made, parameters),
+        *_kill_switch(template, made, parameters),
+    ]
     return made, wrong
 
 
@@ -66,20 +75,28 @@ def _modes(template, made, parameters):
             yield f"{role}: {switch} is {on} and so is not that Base is attached"
         if "DateLessThan" in trust["Condition"] and not _ends(limits, role):
             yield f"{role}: its sessions do not end with break-glass"
-    if not any(_is_everything(one) and list(one["Condition"]) == ["DateLessThan"] for one in limits["PolicyDocument"]["Statement"]):
+    if not any(
+        _is_everything(one) and list(one["Condition"]) == ["DateLessThan"]
+        for one in limits["PolicyDocument"]["Statement"]
+    ):
         yield "sessions of before cannot be revoked"
 
 
 def _denied(limits, role):
     """Returns whether a role may do nothing at all."""
-    return any(_is_everything(one) and one["Condition"] == {"ArnEquals": {"aws:PrincipalArn": {"Fn::GetAtt": [role, "Arn"]}}}
-               for one in limits["PolicyDocument"]["Statement"])
+    return any(
+        _is_everything(one) and one["Condition"] == {"ArnEquals": {"aws:PrincipalArn": {"Fn::GetAtt": [role, "Arn"]}}}
+        for one in limits["PolicyDocument"]["Statement"]
+    )
 
 
 def _ends(limits, role):
-    return any(_is_everything(one) and one["Condition"].get("DateGreaterThanEquals") == {"aws:CurrentTime": {"Ref": "BreakGlassUntil"}}
-               and {"Fn::GetAtt": [role, "Arn"]} in as_list(one["Condition"]["ArnEquals"]["aws:PrincipalArn"])
-               for one in limits["PolicyDocument"]["Statement"])
+    return any(
+        _is_everything(one)
+        and one["Condition"].get("DateGreaterThanEquals") == {"aws:CurrentTime": {"Ref": "BreakGlassUntil"}}
+        and {"Fn::GetAtt": [role, "Arn"]} in as_list(one["Condition"]["ArnEquals"]["aws:PrincipalArn"])
+        for one in limits["PolicyDocument"]["Statement"]
+    )
 
 
 def _is_everything(statement):
@@ -115,12 +132,26 @@ def _network(made, parameters):
             yield f"the runner is elsewhere, and there are {sorted(set(machines))}"
         return
     new, private = not parameters.get("VpcId"), parameters.get("PrivateEndpoints") == "true"
-    count = {kind: kinds.count(f"AWS::EC2::{kind}") for kind in ("VPC", "Subnet", "RouteTable", "InternetGateway", "Route",
-                                                            "SubnetRouteTableAssociation", "VPCEndpoint", "SecurityGroup")}
+    count = {
+        kind: kinds.count(f"AWS::EC2::{kind}")
+        for kind in (
+            "VPC",
+            "Subnet",
+            "RouteTable",
+            "InternetGateway",
+            "Route",
+            "SubnetRouteTableAssociation",
+            "VPCEndpoint",
+            "SecurityGroup",
+        )
+    }
     through = 1 if private and (new or parameters.get("RouteTableIds")) else 0
-    wanted = {**dict.fromkeys(("VPC", "Subnet", "RouteTable", "SubnetRouteTableAssociation"), int(new)),
-              **dict.fromkeys(("InternetGateway", "Route"), int(new and not private)),
-              "VPCEndpoint": 9 * private + through, "SecurityGroup": 1 + private}
+    wanted = {
+        **dict.fromkeys(("VPC", "Subnet", "RouteTable", "SubnetRouteTableAssociation"), int(new)),
+        **dict.fromkeys(("InternetGateway", "Route"), int(new and not private)),
+        "VPCEndpoint": 9 * private + through,
+        "SecurityGroup": 1 + private,
+    }
     public = properties(made, "Machine")["LaunchTemplateData"]["NetworkInterfaces"][0].get("AssociatePublicIpAddress")
     if public != (not private if new else None):
         yield f"whether the machine has a public address is {public}"
@@ -136,7 +167,9 @@ def _kill_switch(template, made, parameters):
     changed = list(differences(made, other))
     if changed != (EFFECT if parameters.get("RunnerPrincipal") else CAPACITY):
         yield f"the kill switch changes {changed}"
-    if not parameters.get("RunnerPrincipal") and properties(made, "RunnerGroup")["DesiredCapacity"] != ("0" if off else "1"):
+    if not parameters.get("RunnerPrincipal") and properties(made, "RunnerGroup")["DesiredCapacity"] != (
+        "0" if off else "1"
+    ):
         yield "the kill switch is the wrong way round"
     if parameters.get("RunnerPrincipal"):
         [trust] = properties(made, "RunnerRole")["AssumeRolePolicyDocument"]["Statement"]

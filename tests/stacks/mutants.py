@@ -29,7 +29,9 @@ def _chosen(template, networks):
     own = f"arn:aws:iam::{ACCOUNT}:policy/everybody"
     chosen = []
     for at, (runner, boundary, network) in enumerate(itertools.product(("true", "false"), ("", own), networks)):
-        on = {role: "true" if (at + place) % len(roles) < len(roles) // 2 else "false" for place, role in enumerate(roles)}
+        on = {
+            role: "true" if (at + place) % len(roles) < len(roles) // 2 else "false" for place, role in enumerate(roles)
+        }
         answers = dict.fromkeys(asked, "" if at % 2 else "an answer")
         chosen.append({**on, **answers, "EnableRunner": runner, "PermissionsBoundaryArn": boundary, **network})
     return chosen
@@ -39,7 +41,10 @@ def faults(template):
     """Yields each fault by name, with the template that has it."""
     for name, resource in template["Resources"].items():
         if "Condition" in resource:
-            yield f"{name} is there whatever is chosen", _changed(template, ("Resources", name), lambda one: one.pop("Condition"))
+            yield (
+                f"{name} is there whatever is chosen",
+                _changed(template, ("Resources", name), lambda one: one.pop("Condition")),
+            )
             yield f"{name} is never there", _gone(template, name)
     for name, condition in template["Conditions"].items():
         yield f"{name} is turned", _put(template, ("Conditions", name), {"Fn::Not": [condition]})
@@ -50,17 +55,34 @@ def faults(template):
         yield f"{at} is turned", _put(template, path, {"Fn::If": [condition, otherwise, holds]})
     limits = template["Resources"]["Limits"]["Properties"]["PolicyDocument"]["Statement"]
     for at in range(len(limits)):
-        yield f"Limits does not say its statement {at}", _changed(
-            template, ("Resources", "Limits", "Properties", "PolicyDocument", "Statement"), lambda list_, at=at: list_.pop(at))
+        yield (
+            f"Limits does not say its statement {at}",
+            _changed(
+                template,
+                ("Resources", "Limits", "Properties", "PolicyDocument", "Statement"),
+                lambda list_, at=at: list_.pop(at),
+            ),
+        )
     yield "an output of what may not be there", _put(template, ("Outputs", "More"), {"Value": {"Ref": "Vpc"}})
-    yield "a name in a text that nothing has", _put(template, ("Outputs", "More"), {"Value": {"Fn::Sub": "${Nothing.Arn}"}})
-    yield "the kill switch does more", _put(
-        template, ("Resources", "RunnerGroup", "Properties", "MaxSize"), {"Fn::If": ["RunnerEnabled", "1", "0"]})
-    yield "a machine without a condition", _put(template, ("Resources", "More"), {"Type": "AWS::EC2::Instance", "Properties": {}})
+    yield (
+        "a name in a text that nothing has",
+        _put(template, ("Outputs", "More"), {"Value": {"Fn::Sub": "${Nothing.Arn}"}}),
+    )
+    yield (
+        "the kill switch does more",
+        _put(template, ("Resources", "RunnerGroup", "Properties", "MaxSize"), {"Fn::If": ["RunnerEnabled", "1", "0"]}),
+    )
+    yield (
+        "a machine without a condition",
+        _put(template, ("Resources", "More"), {"Type": "AWS::EC2::Instance", "Properties": {}}),
+    )
     yield "a mode without a switch", _put(template, ("Resources", "MoreRole"), template["Resources"]["ProvisionRole"])
     for role in invariants.switches(template).values():
         trust = ("Resources", role, "Properties", "AssumeRolePolicyDocument", "Statement", 0)
-        yield f"others than the runner may take {role}", _changed(template, trust, lambda one: one["Condition"].pop("ArnEquals"))
+        yield (
+            f"others than the runner may take {role}",
+            _changed(template, trust, lambda one: one["Condition"].pop("ArnEquals")),
+        )
 
 
 def _choices(node, path):
