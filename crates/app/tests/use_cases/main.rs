@@ -14,6 +14,7 @@ mod dispatch_job;
 mod faults;
 mod finish_workflow;
 mod grant_artifact;
+mod plain_stack;
 mod plan_workflow;
 mod prune_artifacts;
 mod register_install;
