@@ -1,6 +1,7 @@
 """cfn-lint as a function, and what its resource specifications know of tags."""
 
-from cfnlint.api import ManualArgs, lint as lint_text
+from cfnlint.api import ManualArgs
+from cfnlint.api import lint as lint_text
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
 from templates import REGION

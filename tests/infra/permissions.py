@@ -6,11 +6,11 @@ import sys
 from itertools import groupby
 
 import templates
+from intrinsics import branches, sub_parts, substitute
 from templates import as_list
 
 PAGE = templates.ROOT / "docs" / "permissions.md"
 COMMAND = "tests/infra/permissions"
-NOTHING = {"Ref": "AWS::NoValue"}
 # Where a resource has a policy that says who may use it.
 POLICIES = ("PolicyDocument", "KeyPolicy", "RepositoryPolicyText", "ResourcePolicy")
 ATTACHED = ("AWS::IAM::ManagedPolicy", "AWS::IAM::Policy", "AWS::IAM::RolePolicy")
@@ -31,12 +31,25 @@ installs send): `register-install` writes them, `crates/aws/src/queue.rs`.
 """
 
 
+# What the page shows instead of the names in the golden install stack.
+SHOWN = {
+    templates.ORDERS_QUEUE: "<orders-queue-arn>",
+    templates.REPORTS_QUEUE: "<reports-queue-arn>",
+    templates.TENANT: "<tenant>",
+    templates.TENANT_ACCOUNT: "<tenant-account>",
+    templates.APP: "<app>",
+    templates.INSTALL: "<install>",
+    templates.ACCOUNT: "<account>",
+}
+MODES = ("provision", "maintenance", "deprovision")
+
+
 class Stack:
-    """A template with the comments that a parser throws away, its placeholders shown as `<name>`."""
+    """A template with its comments, which a parser throws away."""
 
     def __init__(self, text):
-        self.text = re.sub(r"%\{([A-Z_]+)\}", lambda match: f"<{match[1].lower().replace('_', '-')}>", text)
-        self.template = templates.parse(self.text)
+        self.text = text
+        self.template = templates.parse(text)
         self.resources = self.template["Resources"]
 
     def of_type(self, *types):
@@ -88,12 +101,8 @@ def plain(value):
     if form == "Ref":
         return named(of)
     if form == "Fn::Sub":
-        text, own = (of, {}) if isinstance(of, str) else of
-        return shortened(
-            re.sub(
-                r"\$\{([^}]+)\}", lambda match: f"<{match[1].lower()}>" if match[1] in own else named(match[1]), text
-            )
-        )
+        text, own = sub_parts(of)
+        return shortened(substitute(text, lambda name: f"<{name.lower()}>" if name in own else named(name)))
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
 
 
@@ -115,7 +124,7 @@ def shortened(text):
 
 def quoted(values):
     return ", ".join(
-        f"`{plain(value)}`{f' ({given})' if (given := ' and '.join(when)) else ''}" for value, when in every(values)
+        f"`{plain(value)}`{f' ({given})' if (given := ' and '.join(when)) else ''}" for value, when in branches(values)
     )
 
 
@@ -153,18 +162,6 @@ def principals(statement):
     return f"all but {said}" if "NotPrincipal" in statement else said
 
 
-def every(values):
-    """Returns each statement, or each value of another list, with the stack's conditions that it depends on."""
-    for one in as_list(values):
-        if not isinstance(one, dict) or "Fn::If" not in one:
-            yield one, []
-            continue
-        condition, then, otherwise = one["Fn::If"]
-        for side, word in ((then, "if"), (otherwise, "unless")):
-            if side != NOTHING:
-                yield from ((inner, [f"{word} `{condition}`", *given]) for inner, given in every(side))
-
-
 # Tables
 
 
@@ -184,7 +181,7 @@ def may(documents):
             only_when(statement, given),
         ]
         for document, conditions in documents
-        for statement, given in every(document["Statement"])
+        for statement, given in branches(document["Statement"])
         for given in [[*conditions, *given]]
     ]
     return table(["statement", "effect", "actions", "resources", "only when"], rows)
@@ -201,7 +198,7 @@ def who(document, itself):
             resources(statement, itself),
             only_when(statement, given),
         ]
-        for statement, given in every(document["Statement"])
+        for statement, given in branches(document["Statement"])
     ]
     return table(["statement", "effect", "who", "actions", "resources", "only when"], rows)
 
@@ -213,7 +210,7 @@ def role(stack, name, resource):
     have = resource["Properties"]
     taken = [
         f"{principals(statement)}{f' ({when})' if (when := only_when(statement, given)) else ''}"
-        for statement, given in every(have["AssumeRolePolicyDocument"]["Statement"])
+        for statement, given in branches(have["AssumeRolePolicyDocument"]["Statement"])
     ]
     facts = [f"Taken by: {'; '.join(taken)}."]
     if "Condition" in resource:
@@ -224,7 +221,7 @@ def role(stack, name, resource):
     written = have.get("Policies", [])
     if isinstance(written, str):
         return [*facts, f"Policies: `{written}`, filled in from the app's config."]
-    documents = [(policy["PolicyDocument"], given) for policy, given in every(written)]
+    documents = [(policy["PolicyDocument"], given) for policy, given in branches(written)]
     return [*facts, may(documents)] if documents else facts
 
 
@@ -288,18 +285,30 @@ def sections(stack):
             yield from filter(None, [stack.about(name), *render(stack, name, resource)])
 
 
+def tenant_stack():
+    return Stack((templates.INFRA / "tenant.yaml").read_text())
+
+
+def install_stack():
+    """Returns the golden install stack with its names shown as `<name>`, without the policies of its app."""
+    stack = Stack(templates.replace_each(templates.install_text(), SHOWN))
+    for mode in MODES:
+        have = stack.resources[f"{mode.title()}Role"]["Properties"]
+        have["Policies"] = f"<{mode}-policies>"
+        have["ManagedPolicyArns"] = [arn for arn in have["ManagedPolicyArns"] if not isinstance(arn, str)]
+    return stack
+
+
 def page():
     def policy(name):
-        return json.loads(
-            re.sub(r"%\{([A-Z_]+)\}", lambda match: f"<{match[1].lower()}>", (templates.INFRA / name).read_text())
-        )
+        return templates.policy(name, "<tenant>", "<account>", "<region>")
 
     parts = [
         HEAD.strip(),
         "## The tenant stack, in the vendor's account",
-        *sections(Stack((templates.INFRA / "tenant.yaml").read_text())),
+        *sections(tenant_stack()),
         "## The install stack, in the customer's account",
-        *sections(Stack((templates.INFRA / "install.yaml").read_text())),
+        *sections(install_stack()),
         "## Who makes the tenant stack",
         "`infra/deploy-policy.json`: what a role needs that makes, updates and removes one tenant's "
         "stack, and nothing else; [how to make it](tenant-role.md).",

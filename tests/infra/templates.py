@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -9,20 +10,16 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 INFRA = ROOT / "infra"
 MACHINES = ROOT / "statemachines"
+GOLDEN = ROOT / "crates" / "app" / "golden"
 REGION = "eu-west-1"
+# The names and accounts in the golden install stack (crates/app/tests/use_cases/plain_stack.rs).
+APP = "shop"
 TENANT, TENANT_ACCOUNT = "acme", "111111111111"
 INSTALL, ACCOUNT = "globex-prod", "222222222222"
 
+# Each function's program, with its logical name in the tenant stack.
 FUNCTIONS = {
-    "api": "Api",
-    "register-install": "RegisterInstall",
-    "plan-workflow": "PlanWorkflow",
-    "dispatch-job": "DispatchJob",
-    "accept-report": "AcceptReport",
-    "grant-artifact": "GrantArtifact",
-    "finish-workflow": "FinishWorkflow",
-    "sweep": "Sweep",
-    "prune-artifacts": "PruneArtifacts",
+    program.stem: program.stem.title().replace("-", "") for program in sorted((ROOT / "functions/src/bin").glob("*.rs"))
 }
 # The machines of the tenant stack, and the files that define them by the parameter that names each.
 DEFINITIONS = {
@@ -33,72 +30,7 @@ DEFINITIONS = {
 }
 DEFINITION_FILES = {"ProvisionInstallDefinition": "provision-install", "RunWorkflowDefinition": "run-workflow"}
 QUEUES = f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}"
-QUEUE_URLS = f"http://localhost:4566/{TENANT_ACCOUNT}"
-# What the renderer fills in; the lists hold what an app config may bring.
-SAMPLE = {
-    "TENANT": TENANT,
-    "INSTALL": INSTALL,
-    "APP": "shop",
-    "ACCOUNT": ACCOUNT,
-    "TENANT_ACCOUNT": TENANT_ACCOUNT,
-    "REGION": REGION,
-    "CONTRACT": "sha256:" + 64 * "0",
-    "VERSION": "0.1.0",
-    "TENANT_KEY": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
-    "ORDERS_QUEUE_ARN": f"{QUEUES}:fh-{TENANT}-{INSTALL}.fifo",
-    "ORDERS_QUEUE_URL": f"{QUEUE_URLS}/fh-{TENANT}-{INSTALL}.fifo",
-    "REPORTS_QUEUE_ARN": f"{QUEUES}:fh-{TENANT}-reports",
-    "REPORTS_QUEUE_URL": f"{QUEUE_URLS}/fh-{TENANT}-reports",
-    "PROVISION_MANAGED": '\n        - "arn:aws:iam::aws:policy/AmazonS3FullAccess"',
-    "MAINTENANCE_MANAGED": "",
-    "DEPROVISION_MANAGED": "",
-    "PROVISION_POLICIES": json.dumps(
-        [
-            {
-                "PolicyName": "tables",
-                "PolicyDocument": {
-                    "Version": "2012-10-17",
-                    "Statement": [
-                        {
-                            "Effect": "Allow",
-                            "Action": ["dynamodb:CreateTable", "iam:CreateRole", "iam:GetRole"],
-                            "Resource": "*",
-                        }
-                    ],
-                },
-            }
-        ]
-    ),
-    "MAINTENANCE_POLICIES": "[]",
-    "DEPROVISION_POLICIES": "[]",
-    "PRIVATE_VALUES": '"true", "false"',
-    "RUNNER_URL": "https://releases.example/freehold-runner",
-    "RUNNER_DIGEST": "0" * 64,
-    # An app that asks the customer nothing and names no roles; `rendered` is one that does both.
-    **dict.fromkeys(
-        (
-            "NAMED_SWITCHES",
-            "NAMED_LABELS",
-            "NAMED_PARAMETERS",
-            "NAMED_CONDITIONS",
-            "NAMED_TAKEN",
-            "NAMED_ROLES",
-            "NAMED_ALL",
-            "NAMED_LIMITS",
-            "NAMED_BASE",
-            "NAMED_OUTPUTS",
-            "NAMED_RULES",
-            "INPUT_GROUPS",
-            "INPUT_LABELS",
-            "INPUT_PARAMETERS",
-            "INPUT_CONDITIONS",
-            "INPUT_SECRETS_READ",
-            "INPUT_SECRETS",
-            "INPUT_OUTPUTS",
-        ),
-        "",
-    ),
-}
+ORDERS_QUEUE, REPORTS_QUEUE = f"{QUEUES}:fh-{TENANT}-{INSTALL}.fifo", f"{QUEUES}:fh-{TENANT}-reports"
 
 
 class _Loader(yaml.SafeLoader):
@@ -131,39 +63,61 @@ def parse(text):
     return yaml.load(text, _Loader)
 
 
-def fill(text, values):
-    """Replaces every `%{NAME}`, as the renderer does; an unknown name is an error."""
-    return re.sub(r"%\{([A-Z_]+)\}", lambda match: values[match[1]], text)
+@cache
+def _as_json(path):
+    return json.dumps(parse(path.read_text()))
 
 
 def tenant():
-    return parse((INFRA / "tenant.yaml").read_text())
+    return json.loads(_as_json(INFRA / "tenant.yaml"))
 
 
-def install_text(**changes):
-    return fill((INFRA / "install.yaml").read_text(), {**SAMPLE, **changes})
+def install_text(tenant=TENANT, tenant_account=TENANT_ACCOUNT, install=INSTALL, account=ACCOUNT):
+    """Returns the stack that the renderer makes for an install of an app without inputs of the customer or named roles.
+
+    The file has one install's names; for another, these names are replaced, which is the only difference between two
+    installs (a test in `plain_stack.rs` compares the two).
+    """
+    return _rename((GOLDEN / "install.yaml").read_text(), tenant, tenant_account, install, account)
 
 
-def install():
-    return parse(install_text())
+def install(tenant=TENANT, tenant_account=TENANT_ACCOUNT, install=INSTALL, account=ACCOUNT):
+    return json.loads(_rename(_as_json(GOLDEN / "install.yaml"), tenant, tenant_account, install, account))
 
 
-def rendered():
-    """Returns an install stack as the renderer makes it of inputs of every kind and of named roles, with hostile texts."""
-    return (ROOT / "crates" / "app" / "golden" / "install-with-inputs.yaml").read_text()
+def _rename(text, *names):
+    return replace_each(text, dict(zip((TENANT, TENANT_ACCOUNT, INSTALL, ACCOUNT), names, strict=True)))
+
+
+def install_with_inputs_text():
+    """Returns the stack that the renderer makes of inputs of every kind and of named roles, with hostile texts."""
+    return (GOLDEN / "install-with-inputs.yaml").read_text()
+
+
+def install_with_inputs():
+    return parse(install_with_inputs_text())
+
+
+def replace_each(text, replacements):
+    """Replaces each key by its value in one pass, so that nothing is replaced twice; longer keys first."""
+    keys = sorted(replacements, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, keys)), lambda found: replacements[found[0]], text)
 
 
 def deploy_policy(tenant=TENANT, account=TENANT_ACCOUNT):
-    return _policy("deploy-policy.json", tenant, account)
+    return policy("deploy-policy.json", tenant, account, REGION)
 
 
 def tenant_boundary(tenant=TENANT, account=TENANT_ACCOUNT):
-    return _policy("tenant-boundary.json", tenant, account)
+    return policy("tenant-boundary.json", tenant, account, REGION)
 
 
-def _policy(name, tenant, account):
-    values = {"TENANT": tenant, "ACCOUNT": account, "REGION": REGION}
-    return json.loads(fill((INFRA / name).read_text(), values))
+def policy(name, tenant, account, region):
+    """Returns a policy that the vendor's administrator makes; docs/tenant-role.md fills its three names in the same way."""
+    names = {"%{TENANT}": tenant, "%{ACCOUNT}": account, "%{REGION}": region}
+    text = replace_each((INFRA / name).read_text(), names)
+    assert "%{" not in text, f"{name} has another name to fill in"
+    return json.loads(text)
 
 
 def machines():
@@ -189,15 +143,6 @@ def properties(template, name):
 
 def as_list(value):
     return value if isinstance(value, list) else [value]
-
-
-def statements(holder):
-    """Returns the statements of a role's inline policies, or of a managed policy, with those that a condition adds."""
-    return [
-        next(side for side in statement["Fn::If"][1:] if "Ref" not in side) if "Fn::If" in statement else statement
-        for policy in holder["Properties"].get("Policies", [holder["Properties"]])
-        for statement in policy["PolicyDocument"]["Statement"]
-    ]
 
 
 def says(resource):

@@ -10,9 +10,11 @@ import unittest
 from fnmatch import fnmatchcase
 from importlib import resources
 
-import templates
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
-from templates import REGION, TENANT, TENANT_ACCOUNT, as_list, of_type, statements
+
+import templates
+from intrinsics import statements
+from templates import REGION, TENANT, TENANT_ACCOUNT, as_list, of_type
 
 ARN = f"{REGION}:{TENANT_ACCOUNT}"
 ROLE = f"arn:aws:iam::{TENANT_ACCOUNT}:role/"

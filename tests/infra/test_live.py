@@ -180,7 +180,7 @@ class Live(unittest.TestCase):
     @classmethod
     def make_orders_queue(cls):
         """Does what register-install does, with its role."""
-        arn = templates.SAMPLE["ORDERS_QUEUE_ARN"]
+        arn = templates.ORDERS_QUEUE
         cls.orders = cls.cloud.invoke(
             "register-install",
             {
@@ -203,7 +203,7 @@ class Live(unittest.TestCase):
                     "SetQueueAttributes",
                     {
                         "QueueUrl": cls.out["ReportsQueueUrl"],
-                        "Attributes": {"Policy": reports_policy(templates.SAMPLE["REPORTS_QUEUE_ARN"])},
+                        "Attributes": {"Policy": reports_policy(templates.REPORTS_QUEUE)},
                     },
                 ]
             },

@@ -6,7 +6,8 @@ import unittest
 
 import machines
 import templates
-from templates import as_list, of_type, properties, says, statements
+from intrinsics import statements
+from templates import as_list, of_type, properties, says
 
 INVOKE = "arn:aws:states:::lambda:invoke"
 WAIT = f"{INVOKE}.waitForTaskToken"

@@ -64,24 +64,15 @@ class Neighbours(unittest.TestCase):
 
     @classmethod
     def launch(cls, install, tenant, account):
-        queues = f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}:fh-{tenant}"
-        orders = f"{queues}-{install}.fifo"
-        made = cls.cloud.client("sqs").create_queue(
+        orders = f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}:fh-{tenant}-{install}.fifo"
+        cls.cloud.client("sqs").create_queue(
             QueueName=f"fh-{tenant}-{install}.fifo",
             Attributes={
                 "FifoQueue": "true",
                 "Policy": orders_policy(orders, f"fh-{install}-runner").replace(templates.ACCOUNT, account),
             },
         )
-        text = templates.install_text(
-            TENANT=tenant,
-            INSTALL=install,
-            ACCOUNT=account,
-            ORDERS_QUEUE_ARN=orders,
-            ORDERS_QUEUE_URL=made["QueueUrl"],
-            REPORTS_QUEUE_ARN=f"{queues}-reports",
-            REPORTS_QUEUE_URL=cls.tenants[tenant]["ReportsQueueUrl"],
-        )
+        text = templates.install_text(tenant=tenant, install=install, account=account)
         root = f"arn:aws:iam::{account}:root"
         stack, out = cls.cloud.stack(
             f"freehold-{install}", {"EnrolmentSecret": ENROLMENT, "RunnerPrincipal": root}, account, TemplateBody=text

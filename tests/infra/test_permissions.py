@@ -17,8 +17,8 @@ class Permissions(unittest.TestCase):
     def test_every_role_statement_and_policy_is_on_it(self):
         text = permissions.PAGE.read_text()
 
-        for name in ("tenant.yaml", "install.yaml"):
-            template = Stack((templates.INFRA / name).read_text()).template
+        for stack in (permissions.tenant_stack(), permissions.install_stack()):
+            template = stack.template
             for logical, resource in template["Resources"].items():
                 if any("Statement" in value for value in resource["Properties"].values() if isinstance(value, dict)):
                     self.assertIn(f"#### {logical}", text)

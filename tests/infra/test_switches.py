@@ -51,10 +51,10 @@ class Launched(unittest.TestCase):
         return {"TemplateURL": f"https://s3.{REGION}.amazonaws.com/templates-of-a-test/install.yaml"}
 
     def launch(self, **changes):
-        asked = templates.parse(templates.rendered())["Parameters"]
+        asked = templates.install_with_inputs()["Parameters"]
         needed = {name: "x" for name, parameter in asked.items() if "Default" not in parameter}
         self.stack, self.out = self.cloud.stack(
-            STACK, {**needed, **GIVEN, **changes}, ACCOUNT, **self.by_address(templates.rendered())
+            STACK, {**needed, **GIVEN, **changes}, ACCOUNT, **self.by_address(templates.install_with_inputs_text())
         )
         self.assertEqual(self.stack["StackStatus"], "CREATE_COMPLETE", self.stack.get("StackStatusReason"))
         self.addCleanup(self.remove)
@@ -161,10 +161,10 @@ class Switches(Launched):
         self.assertIsNone(self.takes("break-glass"))
 
     def test_a_template_that_cannot_be_made_is_rolled_back_and_everything_works_as_before(self):
-        broken = templates.rendered().replace(
+        broken = templates.install_with_inputs_text().replace(
             "RepositoryName: fh-globex\n", "RepositoryName: fh-globex\n      Nonsense: !GetAtt Key.Nothing\n"
         )
-        self.assertNotEqual(broken, templates.rendered())
+        self.assertNotEqual(broken, templates.install_with_inputs_text())
 
         try:
             status = self.update(template=broken)
@@ -201,7 +201,7 @@ class Switches(Launched):
 
         retained = [
             name
-            for name, resource in templates.parse(templates.rendered())["Resources"].items()
+            for name, resource in templates.install_with_inputs()["Resources"].items()
             if resource.get("DeletionPolicy") == "RetainExceptOnCreate"
         ]
         self.assertEqual((sorted(retained), kinds), (["Bucket", "Key", "Repository"], {"ecr", "kms"}))

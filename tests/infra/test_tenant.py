@@ -6,7 +6,8 @@ from fnmatch import fnmatchcase
 
 import linting
 import templates
-from templates import as_list, of_type, properties, says, statements
+from intrinsics import statements
+from templates import as_list, of_type, properties, says
 
 TABLE = ["BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"]
 TABLE = {f"dynamodb:{action} Table.Arn" for action in TABLE}

@@ -17,11 +17,11 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import invariants
-import mutants
-from flat import templates
 import guard
+import invariants
 import linting
+import mutants
+import templates
 
 PROGRAM = Path(os.environ.get("CARGO_TARGET_DIR") or templates.ROOT / "target") / "debug" / "rendered-stacks"
 ROOT = f"arn:aws:iam::{templates.ACCOUNT}:root"
@@ -51,7 +51,7 @@ def main():
     finally:
         shutil.rmtree(place)
     if args.mutants:
-        missed, attempted = mutants.missed(templates.parse(templates.rendered()), NETWORKS)
+        missed, attempted = mutants.missed(templates.install_with_inputs(), NETWORKS)
         tally["stack.mutants_killed"] = (attempted, attempted - len(missed))
         wrong += [f"nothing notices: {name}" for name in missed]
     for line in wrong[:20]:
@@ -73,7 +73,10 @@ def rendered(place, args):
     command = [PROGRAM, "render", "--out", place, "--generated", args.generated, "--seed", args.seed]
     command += [] if args.real is None else ["--real", args.real]
     subprocess.run([str(word) for word in command], cwd=templates.ROOT, check=True)
-    return {"golden": templates.rendered(), **{file.stem: file.read_text() for file in sorted(place.iterdir())}}
+    return {
+        "golden": templates.install_with_inputs_text(),
+        **{file.stem: file.read_text() for file in sorted(place.iterdir())},
+    }
 
 
 def check(texts, args, place):

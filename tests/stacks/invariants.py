@@ -1,7 +1,7 @@
 """What is true of an install stack whatever its switches say; `broken` lists what is not."""
 
-from flat import differences, flat, references
-from templates import as_list, of_type, properties
+from intrinsics import decide_conditions, references
+from templates import ACCOUNT, as_list, of_type, properties
 
 MACHINES = ("AWS::EC2::", "AWS::AutoScaling::")
 RUNNER_ROLE = {"Fn::GetAtt": ["RunnerRole", "Arn"]}
@@ -24,7 +24,7 @@ def switches(template):
 
 def broken(template, parameters):
     """Returns the flat template, and what is wrong with it."""
-    made = flat(template, parameters)
+    made = decide_conditions(template, "freehold-globex", ACCOUNT, parameters)
     wrong = [
         *_dangling(made),
         *_empty(template, made, parameters),
@@ -163,7 +163,9 @@ def _network(made, parameters):
 
 def _kill_switch(template, made, parameters):
     off = parameters.get("EnableRunner", "true") == "false"
-    other = flat(template, {**parameters, "EnableRunner": "true" if off else "false"})
+    other = decide_conditions(
+        template, "freehold-globex", ACCOUNT, {**parameters, "EnableRunner": "true" if off else "false"}
+    )
     changed = list(differences(made, other))
     if changed != (EFFECT if parameters.get("RunnerPrincipal") else CAPACITY):
         yield f"the kill switch changes {changed}"
@@ -175,3 +177,15 @@ def _kill_switch(template, made, parameters):
         [trust] = properties(made, "RunnerRole")["AssumeRolePolicyDocument"]["Statement"]
         if (trust["Effect"], trust["Principal"]) != ("Deny" if off else "Allow", {"AWS": {"Ref": "RunnerPrincipal"}}):
             yield "the runner's role is taken by others than RunnerPrincipal, or while the runner is off"
+
+
+def differences(one, other, path=""):
+    """Yields where two trees are not the same."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in {**one, **other}:
+            yield from differences(one.get(key), other.get(key), f"{path}/{key}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for at, (left, right) in enumerate(zip(one, other)):
+            yield from differences(left, right, f"{path}/{at}")
+    elif one != other:
+        yield path

@@ -1,0 +1,185 @@
+"""An install in its customer's account: the roles and resources of the install stack, and who else is in the account."""
+
+import policies
+import templates
+from intrinsics import Evaluator
+from templates import properties
+
+MODES = ("provision", "maintenance", "deprovision")
+TAKE = ["sts:AssumeRole", "sts:TagSession"]
+
+
+def add_install(account, vendor, queues):
+    """Adds the install of `account`; `queues` are the ARNs of its queues `orders` and `reports` at the vendor."""
+    install = Install(account, vendor, queues)
+    install.add_runner()
+    for mode in MODES:
+        install.add_mode(mode)
+    install.add_attackers()
+    install.add_queues_without_policy()
+    install.add_machine()
+    install.add_bucket()
+    install.add_stack_resources()
+    install.add_roles_of_the_app()
+    account.add_resources_of_others()
+
+
+class Install:
+    def __init__(self, account, vendor, queues):
+        self.account, self.vendor, self.queues, self.name = account, vendor, queues, account.name
+        # The second install of a tenant has its runner on a machine of the customer's own.
+        self.is_elsewhere = account.i == 1
+        template = templates.install(
+            tenant=vendor.name, tenant_account=vendor.number, install=account.name, account=account.number
+        )
+        # The widest policies that a vendor can write: only the boundary holds them.
+        set_policies(template, [{"PolicyName": "all", "PolicyDocument": policies.EVERYTHING}])
+        self.template = account.world.change("install", template)
+        self.on = self.evaluator("true")
+        # The same stack with each switch off.
+        self.off = self.evaluator("false", EnableRunner="false")
+        self.boundary = self.document(self.on, "Boundary")
+        self.base, self.limits = self.document(self.on, "Base"), self.document(self.on, "Limits")
+
+    def evaluator(self, modes, **more):
+        parameters = {
+            "RevokeSessionsBefore": "2026-10-01T00:00:00Z",
+            "RunnerPrincipal": self.account.role_arn("host") if self.is_elsewhere else "",
+            **{f"Enable{mode.title()}": modes for mode in MODES},
+            **more,
+        }
+        return Evaluator(self.template, f"freehold-{self.name}", self.account.number, parameters)
+
+    def document(self, evaluator, logical):
+        return evaluator.resolve(properties(self.template, logical)["PolicyDocument"])
+
+    def trust(self, evaluator, logical):
+        return evaluator.resolve(properties(self.template, logical)["AssumeRolePolicyDocument"])
+
+    def role(self, logical):
+        """Returns the name of a role, its identity policies and its boundaries."""
+        role = self.on.resolve(properties(self.template, logical))
+        identity = [policy["PolicyDocument"] for policy in role["Policies"]]
+        return role["RoleName"], identity, [self.boundary] if "PermissionsBoundary" in role else []
+
+    def add_runner(self):
+        name, identity, boundary = self.role("RunnerRole")
+        self.account.add_principal("runner", "runner", name, identity, boundary)
+        kind = "runner-role-elsewhere" if self.is_elsewhere else "runner-role"
+        self.add_role("runner", kind, "RunnerRole")
+        if self.is_elsewhere:
+            self.add_role_that_is_off("runner", "RunnerRole")
+
+    def add_mode(self, mode):
+        """Adds a mode's role as it is, without the vendor's policies, switched off, and in a session that was revoked."""
+        logical = f"{mode.title()}Role"
+        name, identity, boundary = self.role(logical)
+        everywhere, off = [self.base, self.limits], [self.base, self.document(self.off, "Limits")]
+        revoked = {"aws:TokenIssueTime": "2026-09-30T23:59:59Z"}
+        self.account.add_principal(mode, mode, name, identity + everywhere, boundary)
+        self.account.add_principal(f"bare-{mode}", "bare-mode", name, everywhere, boundary)
+        self.account.add_principal(f"off-{mode}", "off-mode", name, identity + off, boundary)
+        self.account.add_principal(f"old-{mode}", "old-session", name, identity + everywhere, boundary, revoked)
+        self.add_role(mode, "mode-role", logical)
+        self.add_role_that_is_off(mode, logical)
+        arn = self.on.attribute(logical, "Arn")
+        trust = policies.open_to_account(self.account.number, "sts:*")
+        self.account.add_resource(f"{mode}-role-left-open", "open-mode-role", arn, TAKE, trust)
+
+    def add_role(self, name, kind, logical):
+        arn = self.on.attribute(logical, "Arn")
+        self.account.add_resource(f"{name}-role", kind, arn, TAKE, self.trust(self.on, logical))
+        changes = ["iam:PassRole", "iam:PutRolePolicy", "iam:SimulatePrincipalPolicy"]
+        self.account.add_resource(f"{name}-role-to-change", "stack-role", arn, changes)
+
+    def add_role_that_is_off(self, name, logical):
+        arn, trust = self.on.attribute(logical, "Arn"), self.trust(self.off, logical)
+        self.account.add_resource(f"off-{name}-role", "off-mode-role", arn, ["sts:AssumeRole"], trust)
+
+    def add_attackers(self):
+        sts = policies.everything_of("sts")
+        # Without a boundary, to see what Base itself permits.
+        self.account.add_principal("base-alone", "base-alone", f"fh-{self.name}-provision", [self.base])
+        # These may ask for every role: only the role's trust stops them.
+        self.account.add_principal("mighty-runner", "mighty-runner", f"fh-{self.name}-runner", [sts])
+        self.account.add_principal("host", "host" if self.is_elsewhere else "host-of-nothing", "host", [sts])
+        # The customer's account lets its administrator, another role and a former runner do everything.
+        for kind, role in (("admin", "admin"), ("other", "other"), ("former-runner", f"fh-{self.name}-runner-old")):
+            self.account.add_principal(kind, kind, role, [policies.EVERYTHING])
+
+    def add_queues_without_policy(self):
+        """Adds the vendor's queues as if they let the account in, so that only the runner's own policy decides."""
+        for kind, arn in self.queues.items():
+            self.account.add_resource(
+                f"{kind}-left-open",
+                f"open-{kind}",
+                arn,
+                ["sqs:SendMessage", "sqs:ReceiveMessage", "sqs:PurgeQueue"],
+                policies.open_to_account(self.account.number, "sqs:*", Resource=arn),
+                account=self.vendor.number,
+            )
+
+    def add_machine(self):
+        tags = {"aws:ResourceTag/freehold:part": "runner", "aws:ResourceTag/freehold:install": self.name}
+        group = f"autoScalingGroup:1:autoScalingGroupName/fh-{self.name}-runner"
+        for name, kind, arn, actions in (
+            (
+                "machine",
+                "runner-machine",
+                self.account.arn("ec2", "instance/i-1"),
+                ["ec2:TerminateInstances", "ec2:ModifyInstanceAttribute"],
+            ),
+            (
+                "group",
+                "runner-group",
+                self.account.arn("autoscaling", group),
+                ["autoscaling:UpdateAutoScalingGroup", "autoscaling:CompleteLifecycleAction"],
+            ),
+        ):
+            self.account.add_resource(name, kind, arn, [(action, tags) for action in actions])
+
+    def add_bucket(self):
+        bucket = self.on.attribute("Bucket", "Arn")
+
+        def listing(prefix, *actions):
+            return [(f"s3:{action}", {"s3:prefix": prefix}) for action in actions]
+
+        objects = ["s3:PutObject", "s3:DeleteObject"]
+        both = ("ListBucket", "ListBucketVersions")
+        for kind, arn, actions in (
+            ("bucket", bucket, ["s3:PutBucketPolicy"]),
+            ("audit", f"{bucket}/audit/1", objects),
+            ("plans", f"{bucket}/plans/x", objects),
+            ("state", f"{bucket}/terraform/x.tfstate", ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"]),
+            ("audit-list", bucket, listing("audit/x", *both)),
+            ("state-list", bucket, listing("terraform/x", *both)),
+            ("other-list", bucket, listing("x", "ListBucket")),
+        ):
+            self.account.add_resource(kind, kind, arn, actions)
+
+    def add_stack_resources(self):
+        key_policy = self.on.resolve(properties(self.template, "Key")["KeyPolicy"])
+        secret = self.on.attribute("Enrolment", "Id")
+        images = ["ecr:PutImage", "ecr:BatchGetImage", "ecr:DeleteRepository"]
+        secret_actions = ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"]
+        stack_actions = ["cloudformation:UpdateStack", "cloudformation:DescribeStacks"]
+        self.account.add_resource("repository", "repository", self.on.attribute("Repository", "Arn"), images)
+        self.account.add_resource(
+            "key", "key", self.on.attribute("Key", "Arn"), ["kms:Decrypt", "kms:PutKeyPolicy"], key_policy
+        )
+        self.account.add_resource("secret", "secret", secret, secret_actions)
+        self.account.add_resource("stack", "stack", self.on.values["AWS::StackId"], stack_actions)
+
+    def add_roles_of_the_app(self):
+        """Adds roles under the install's prefix, made with and without the boundary."""
+        arn = self.account.role_arn(f"{self.name}-own")
+        bound = {"iam:PermissionsBoundary": self.on.reference("Boundary")}
+        self.account.add_resource("own-role", "own-role", arn, [("iam:CreateRole", bound), "iam:PassRole"])
+        unbound = ["iam:CreateRole", "iam:DeleteRolePermissionsBoundary"]
+        self.account.add_resource("own-role-unbound", "unbound-role", arn, unbound)
+
+
+def set_policies(template, vendors):
+    """Puts these in place of the inline policies that the vendor's app gives each mode."""
+    for mode in MODES:
+        properties(template, f"{mode.title()}Role")["Policies"] = vendors

@@ -1,0 +1,251 @@
+"""Who may do what, written down independently of any policy. Whatever is not listed here has to be denied."""
+
+import templates
+
+READ, WRITE = "dynamodb:GetItem", "dynamodb:PutItem"
+SEND, RECEIVE, SET = "sqs:SendMessage", "sqs:ReceiveMessage", "sqs:SetQueueAttributes"
+GET_OBJECT, PUT_OBJECT, DELETE_OBJECT = "s3:GetObject", "s3:PutObject", "s3:DeleteObject"
+LIST, LIST_VERSIONS = "s3:ListBucket", "s3:ListBucketVersions"
+PULL, PUSH = "ecr:BatchGetImage", "ecr:PutImage"
+TAKE, TAG = "sts:AssumeRole", "sts:TagSession"
+SIMULATE, INVOKE = "iam:SimulatePrincipalPolicy", "lambda:InvokeFunction"
+
+OPEN_QUEUES = dict.fromkeys(("open-orders", "open-reports"), {SEND, RECEIVE, "sqs:PurgeQueue"})
+ROWS = {"rows": {READ, WRITE}, "app-rows": {WRITE}}
+MODE = {
+    "stack-role": {SIMULATE},
+    "state-list": {LIST},
+    "state": {GET_OBJECT, PUT_OBJECT},
+    "plans": {PUT_OBJECT},
+    "repository": {PULL},
+    "key": {"kms:Decrypt"},
+}
+# Resources of the account that Freehold did not make.
+ELSEWHERE = {
+    "autoscaling:CompleteLifecycleAction",
+    "cloudformation:DescribeStacks",
+    "ec2:TerminateInstances",
+    "ecr:BatchDeleteImage",
+    "kms:Decrypt",
+    "kms:GetPublicKey",
+    "kms:Sign",
+    "logs:PutLogEvents",
+    "secretsmanager:GetSecretValue",
+    "states:DescribeExecution",
+    "states:StartExecution",
+    DELETE_OBJECT,
+    GET_OBJECT,
+    INVOKE,
+    LIST,
+    PULL,
+    PUSH,
+    PUT_OBJECT,
+    READ,
+    RECEIVE,
+    SEND,
+    SET,
+    WRITE,
+}
+
+FUNCTIONS = {
+    "api": {
+        **ROWS,
+        "versions": {GET_OBJECT},
+        # It presigns uploads of sources, and looks whether one is there.
+        "sources": {GET_OBJECT},
+        "vendor-bucket": {LIST},
+        "machine": {"states:StartExecution"},
+    },
+    "register-install": {**ROWS, "orders": {SET, "sqs:DeleteQueue"}, "reports": {SET}},
+    "plan-workflow": {**ROWS, "dispatch-queue": {SEND}, "versions": {GET_OBJECT}},
+    "dispatch-job": {
+        **ROWS,
+        "dispatch-queue": {RECEIVE},
+        "orders": {SEND},
+        "open-orders": {SEND},
+        "build-queue": {SEND},
+        "root-key": {"kms:Sign"},
+        "versions": {GET_OBJECT},
+    },
+    "accept-report": {
+        **ROWS,
+        "tokens": {READ},
+        "tokens-given-back": {WRITE},
+        "reports": {RECEIVE},
+        "open-reports": {RECEIVE},
+        "dispatch-queue": {SEND},
+        "grants-queue": {SEND},
+    },
+    "grant-artifact": {
+        "rows": {READ},
+        "grant-rows": {WRITE},
+        "grants-queue": {RECEIVE},
+        "orders": {SEND},
+        "open-orders": {SEND},
+        "build-queue": {SEND},
+        "registry": {PULL},
+        "root-key": {"kms:Sign"},
+    },
+    "finish-workflow": {**ROWS, "dispatch-queue": {SEND}},
+    "sweep": {
+        **ROWS,
+        "tokens": {READ},
+        "tokens-given-back": {WRITE},
+        "dispatch-queue": {SEND},
+        "grants-queue": {SEND},
+        "machine": {"states:StartExecution"},
+        "execution": {"states:DescribeExecution"},
+    },
+    "prune-artifacts": {
+        "rows": {READ},
+        "app-rows": {WRITE},
+        "registry": {"ecr:BatchDeleteImage"},
+        "versions": {GET_OBJECT},
+    },
+}
+
+VENDOR = {
+    **{name: {**own, f"log-of-{name}": {"logs:PutLogEvents"}} for name, own in FUNCTIONS.items()},
+    **{
+        f"{name}-machine": {"function-plan-workflow": {INVOKE}, "function-finish-workflow": {INVOKE}}
+        for name in templates.DEFINITIONS
+    },
+    "provision-install-machine": {
+        "function-register-install": {INVOKE},
+        "function-plan-workflow": {INVOKE},
+        "function-finish-workflow": {INVOKE},
+    },
+    "build-runner": {
+        "build-queue": {RECEIVE},
+        "build-enrolment": {"secretsmanager:GetSecretValue"},
+        "reports": {SEND},
+        "open-reports": {SEND},
+        "registry": {PUSH, PULL},
+        "sources": {GET_OBJECT},
+        "source-role": {TAKE},
+    },
+    "service-lambda": {"function-role": {TAKE}},
+    "service-ec2": {"build-role": {TAKE}, "runner-role": {TAKE}},
+    "service-states": {"machine-role": {TAKE}},
+    "service-states-for-others": {},
+    "builder-host": {
+        "build-role": {TAKE},
+        "vendor-role": {TAKE},
+        "source-role": {TAKE, TAG},
+        "other-source": {TAKE},
+    },
+    "builder-host-of-others": {},
+    "mighty-dispatch-job": {
+        "root-key": {"kms:Sign", "kms:ScheduleKeyDeletion"},
+        "vendor-elsewhere": {"kms:Decrypt", "kms:Sign", "kms:GetPublicKey"},
+    },
+    "vendor-stranger": {},
+    # The policies of some resources deny an administrator too: signing, pushing images, build orders, roles.
+    "vendor-admin": {
+        "rows": {READ, WRITE, "dynamodb:DeleteTable"},
+        "app-rows": {WRITE},
+        "tokens": {READ},
+        "tokens-given-back": {WRITE},
+        "grant-rows": {WRITE},
+        **dict.fromkeys(
+            ("reports", "dispatch-queue", "grants-queue", "orders"),
+            {SEND, RECEIVE, "sqs:PurgeQueue", SET, "sqs:DeleteQueue"},
+        ),
+        "build-queue": {"sqs:PurgeQueue", SET, "sqs:DeleteQueue"},
+        **OPEN_QUEUES,
+        "source-role": {TAKE, TAG},
+        "other-source": {TAKE},
+        "registry": {PULL, "ecr:BatchDeleteImage", "ecr:DeleteRepository"},
+        "root-key": {"kms:ScheduleKeyDeletion"},
+        "versions": {GET_OBJECT, DELETE_OBJECT},
+        "sources": {GET_OBJECT, DELETE_OBJECT},
+        "machine": {"states:StartExecution", "states:DeleteStateMachine"},
+        "execution": {"states:DescribeExecution", "states:StopExecution"},
+        **{f"log-of-{name}": {"logs:PutLogEvents", "logs:DeleteLogStream"} for name in FUNCTIONS},
+        **{f"function-{name}": {INVOKE, "lambda:UpdateFunctionCode"} for name in FUNCTIONS},
+        "build-enrolment": {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"},
+        "vendor-bucket": {LIST, "s3:DeleteBucket"},
+        "vendor-elsewhere": ELSEWHERE,
+        "vendor-role": {TAKE, "iam:PassRole", "iam:PutRolePolicy", SIMULATE},
+    },
+}
+
+CUSTOMER = {
+    "runner": {
+        "orders": {RECEIVE},
+        "open-orders": {RECEIVE},
+        "reports": {SEND},
+        "open-reports": {SEND},
+        "mode-role": {TAKE},
+        "open-mode-role": {TAKE},
+        "stack": {"cloudformation:DescribeStacks"},
+        "runner-group": {"autoscaling:CompleteLifecycleAction"},
+        "audit": {PUT_OBJECT},
+        "audit-list": {LIST},
+        "plans": {PUT_OBJECT},
+        "repository": {PUSH, PULL},
+        "key": {"kms:Decrypt"},
+        "secret": {"secretsmanager:GetSecretValue"},
+    },
+    "bare-mode": MODE,
+    "base-alone": MODE,
+    "off-mode": {},
+    "old-session": {},
+    "mighty-runner": {"open-mode-role": {TAKE, TAG}, "mode-role": {TAKE}, "their-role": {TAKE}},
+    "host": {"open-mode-role": {TAKE, TAG}, "runner-role-elsewhere": {TAKE}, "their-role": {TAKE}},
+    "host-of-nothing": {"open-mode-role": {TAKE, TAG}, "their-role": {TAKE}},
+    # The vendor's policies allow a mode everything; the boundary leaves this.
+    **dict.fromkeys(
+        ("provision", "maintenance", "deprovision"),
+        {
+            **MODE,
+            **OPEN_QUEUES,
+            "plans": {PUT_OBJECT, DELETE_OBJECT},
+            "state-list": {LIST, LIST_VERSIONS},
+            "audit-list": {LIST, LIST_VERSIONS},
+            "other-list": {LIST},
+            "elsewhere": ELSEWHERE,
+            "their-role": {SIMULATE},
+            "open-mode-role": {TAG},
+            "own-role": {"iam:CreateRole", "iam:PassRole"},
+            "stack": {"cloudformation:DescribeStacks"},
+        },
+    ),
+    # The customer may do everything in the own account, except take the roles of the runner and of its modes.
+    **dict.fromkeys(
+        ("admin", "other", "former-runner"),
+        {
+            **OPEN_QUEUES,
+            "audit-list": {LIST, LIST_VERSIONS},
+            "other-list": {LIST},
+            "state-list": {LIST, LIST_VERSIONS},
+            "open-mode-role": {TAKE, TAG},
+            "audit": {PUT_OBJECT, DELETE_OBJECT},
+            "state": {GET_OBJECT, PUT_OBJECT, "s3:PutObjectTagging"},
+            "bucket": {"s3:PutBucketPolicy"},
+            "plans": {PUT_OBJECT, DELETE_OBJECT},
+            "repository": {PUSH, PULL, "ecr:DeleteRepository"},
+            "key": {"kms:Decrypt", "kms:PutKeyPolicy"},
+            "secret": {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"},
+            "elsewhere": ELSEWHERE,
+            "their-role": {TAKE, "iam:PassRole", "iam:PutRolePolicy", SIMULATE},
+            "stack-role": {"iam:PassRole", "iam:PutRolePolicy", SIMULATE},
+            "own-role": {"iam:CreateRole", "iam:PassRole"},
+            "unbound-role": {"iam:CreateRole", "iam:DeleteRolePermissionsBoundary"},
+            "runner-machine": {"ec2:TerminateInstances", "ec2:ModifyInstanceAttribute"},
+            "runner-group": {"autoscaling:UpdateAutoScalingGroup", "autoscaling:CompleteLifecycleAction"},
+            "stack": {"cloudformation:UpdateStack", "cloudformation:DescribeStacks"},
+        },
+    ),
+}
+
+# By kind of principal: the kinds of resources of the same tenant (and install, where both have one), and actions on them.
+PERMITTED = {**VENDOR, **CUSTOMER, "anonymous": {}}
+
+
+def is_permitted(principal, resource, action):
+    """Returns whether a principal has to be allowed an action on a resource."""
+    same_tenant = principal.get("t") == resource["t"]
+    same_install = principal.get("i") is None or resource["i"] is None or principal["i"] == resource["i"]
+    near = principal.get("anywhere") or (same_tenant and same_install)
+    return bool(near and action in PERMITTED[principal["kind"]].get(resource["kind"], set()))

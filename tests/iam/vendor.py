@@ -1,0 +1,214 @@
+"""A tenant in its vendor's account: the roles and resources of the tenant stack, and who else is in the account."""
+
+import policies
+import templates
+from accounts import Account
+from customer import add_install
+from intrinsics import Evaluator
+from templates import REGION, properties
+
+# Functions, the build runner and the state machines, by the logical name of their role without `Role`.
+ROLES = {
+    **templates.FUNCTIONS,
+    "build-runner": "BuildRunner",
+    **{f"{name}-machine": f"{logical}Machine" for name, logical in templates.DEFINITIONS.items()},
+}
+# Another vendor's account, with a role that lets a tenant's build runner in.
+FOREIGN = "999999999999"
+QUEUE_ACTIONS = [
+    "sqs:SendMessage",
+    "sqs:ReceiveMessage",
+    "sqs:PurgeQueue",
+    "sqs:SetQueueAttributes",
+    "sqs:DeleteQueue",
+]
+
+
+def add_tenant(world, t, customers):
+    """Adds tenant `t` with an install for each of its customers' accounts."""
+    tenant = Tenant(world, t)
+    tenant.add_roles()
+    tenant.add_services()
+    tenant.add_attackers()
+    tenant.add_build_runner_surroundings()
+    tenant.add_functions()
+    tenant.add_machines()
+    tenant.add_table()
+    tenant.add_bucket()
+    tenant.add_queues(customers)
+    tenant.add_registry_and_key()
+    tenant.account.add_resources_of_others()
+    for i, customer in enumerate(customers):
+        tenant.add_install(i, customer)
+
+
+class Tenant:
+    def __init__(self, world, t):
+        self.world, self.t = world, t
+        self.name, number = f"tenant{t}", f"{1000 + t:04d}".ljust(12, "1")
+        self.account = Account(world, self.name, number, t)
+        self.bucket = f"fh-{self.name}-{number}-{REGION}"
+        # The second tenant names a principal of another vendor, whom the role's condition keeps out.
+        self.builder_account = FOREIGN if t == 1 else number
+        self.stack = Evaluator(
+            world.tenant_template,
+            f"freehold-{self.name}",
+            number,
+            {
+                "TenantName": self.name,
+                "DeployBucket": self.bucket,
+                "TableKeyArn": "",
+                "SourceRoles": [f"arn:aws:iam::{FOREIGN}:role/source-of-{self.name}"],
+                "BuildRunnerPrincipal": f"arn:aws:iam::{self.builder_account}:role/builder-host",
+            },
+        )
+
+    def resolved(self, logical, key):
+        return self.stack.resolve(properties(self.stack.template, logical)[key])
+
+    def add_roles(self):
+        resources = self.stack.template["Resources"]
+        for kind, logical in ROLES.items():
+            declared = properties(self.stack.template, f"{logical}Role")
+            role = self.stack.resolve(declared)
+            attached = [arn["Ref"] for arn in declared.get("ManagedPolicyArns", []) if arn.get("Ref") in resources]
+            identity = [policy["PolicyDocument"] for policy in role["Policies"]]
+            identity += [self.resolved(policy, "PolicyDocument") for policy in attached]
+            self.account.add_principal(kind, kind, role["RoleName"], identity)
+            is_function, is_builder = kind in templates.FUNCTIONS, kind == "build-runner"
+            self.account.add_resource(
+                f"{kind}-role",
+                "function-role" if is_function else "build-role" if is_builder else "machine-role",
+                self.account.role_arn(role["RoleName"]),
+                ["sts:AssumeRole", "sts:TagSession"],
+                role["AssumeRolePolicyDocument"],
+            )
+
+    def add_services(self):
+        """Adds the AWS services that take roles, and Step Functions as it works for another account."""
+        own = self.account.number
+        # Whoever may pass a role to Lambda or EC2 decides whose role it is; nothing in the service's request does.
+        for service in ("lambda", "ec2"):
+            self.account.add_service(f"service-{service}", f"service-{service}", service, own, anywhere=True)
+        self.account.add_service("service-states", "service-states", "states", own, anywhere=False)
+        others = "service-states-for-others"
+        self.account.add_service(others, others, "states", FOREIGN, anywhere=False)
+
+    def add_attackers(self):
+        """Adds principals that may ask for all of a service, so that only the policy of the resource stands in the way."""
+        host = "builder-host" if self.builder_account == self.account.number else "builder-host-of-others"
+        sts, kms = policies.everything_of("sts"), policies.everything_of("kms")
+        self.account.add_principal("builder-host", host, "builder-host", [sts], account=self.builder_account)
+        self.account.add_principal("mighty-dispatch-job", "mighty-dispatch-job", f"fh-{self.name}-dispatch-job", [kms])
+        self.account.add_principal("stranger", "vendor-stranger", "stranger")
+        self.account.add_principal("admin", "vendor-admin", "admin", [policies.EVERYTHING])
+
+    def add_build_runner_surroundings(self):
+        """Adds the build runner's enrolment secret, a role for sources in another account, and one that is not for it."""
+        trust = policies.open_to_account(self.account.number, "sts:*")
+        source, other = (f"arn:aws:iam::{FOREIGN}:role/{name}" for name in (f"source-of-{self.name}", "other-source"))
+        both = ["sts:AssumeRole", "sts:TagSession"]
+        self.account.add_resource("source-role", "source-role", source, both, trust, account=FOREIGN)
+        self.account.add_resource("other-source", "other-source", other, ["sts:AssumeRole"], trust, account=FOREIGN)
+        self.account.add_resource(
+            "enrolment",
+            "build-enrolment",
+            self.account.arn("secretsmanager", f"secret:fh-{self.name}/build-enrolment-AbCdEf"),
+            ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"],
+        )
+
+    def add_functions(self):
+        for kind in templates.FUNCTIONS:
+            function = f"fh-{self.name}-{kind}"
+            self.account.add_resource(
+                f"{kind}-log",
+                f"log-of-{kind}",
+                self.account.arn("logs", f"log-group:/aws/lambda/{function}:log-stream:x"),
+                ["logs:PutLogEvents", "logs:DeleteLogStream"],
+            )
+            self.account.add_resource(
+                kind,
+                f"function-{kind}",
+                self.account.arn("lambda", f"function:{function}"),
+                ["lambda:InvokeFunction", "lambda:UpdateFunctionCode"],
+            )
+
+    def add_machines(self):
+        for kind in templates.DEFINITIONS:
+            machine = f"fh-{self.name}-{kind}"
+            self.account.add_resource(
+                kind,
+                "machine",
+                self.account.arn("states", f"stateMachine:{machine}"),
+                ["states:StartExecution", "states:DeleteStateMachine"],
+            )
+            self.account.add_resource(
+                f"{kind}-run",
+                "execution",
+                self.account.arn("states", f"execution:{machine}:x"),
+                ["states:DescribeExecution", "states:StopExecution"],
+            )
+
+    def add_table(self):
+        """Adds the table once for each kind of row, since the policies tell rows apart by their leading key."""
+        table = self.stack.attribute("Table", "Arn")
+        get, put = "dynamodb:GetItem", "dynamodb:PutItem"
+
+        def row(key, **more):
+            return {"dynamodb:LeadingKeys": [key], **more}
+
+        old_values = {"dynamodb:ReturnValues": "ALL_OLD"}
+        for name, kind, actions in (
+            ("rows", "rows", [(get, row("job#1")), (put, row("job#1")), "dynamodb:DeleteTable"]),
+            ("app-rows", "app-rows", [(put, row("app#1"))]),
+            ("tokens", "tokens", [(get, row("token#1"))]),
+            ("tokens-given-back", "tokens-given-back", [(put, row("token#1", **old_values))]),
+            ("grants", "grant-rows", [(put, row("grant#1"))]),
+        ):
+            self.account.add_resource(name, kind, table, actions)
+
+    def add_bucket(self):
+        bucket = f"arn:aws:s3:::{self.bucket}"
+        objects = ["s3:GetObject", "s3:DeleteObject"]
+        self.account.add_resource("bucket", "vendor-bucket", bucket, ["s3:ListBucket", "s3:DeleteBucket"])
+        self.account.add_resource("versions", "versions", f"{bucket}/versions/x.json", objects)
+        self.account.add_resource("sources", "sources", f"{bucket}/sources/x.tar.gz", objects)
+
+    def add_queues(self, customers):
+        reports = self.stack.attribute("ReportsQueue", "Arn")
+        for name, logical, policy in (
+            ("reports", "ReportsQueue", policies.reports_queue(reports, sorted(customers))),
+            ("build-queue", "BuildQueue", self.resolved("BuildQueuePolicy", "PolicyDocument")),
+            ("dispatch-queue", "DispatchQueue", None),
+            ("grants-queue", "GrantsQueue", None),
+        ):
+            self.account.add_resource(name, name, self.stack.attribute(logical, "Arn"), QUEUE_ACTIONS, policy)
+
+    def add_registry_and_key(self):
+        registry = self.resolved("Repository", "RepositoryPolicyText")
+        for statement in registry["Statement"]:
+            statement["Resource"] = "*"
+        self.account.add_resource(
+            "registry",
+            "registry",
+            self.stack.attribute("Repository", "Arn"),
+            ["ecr:PutImage", "ecr:BatchGetImage", "ecr:BatchDeleteImage", "ecr:DeleteRepository"],
+            registry,
+        )
+        self.account.add_resource(
+            "root-key",
+            "root-key",
+            self.stack.attribute("SigningKey", "Arn"),
+            ["kms:Sign", "kms:ScheduleKeyDeletion", "kms:CreateGrant"],
+            self.resolved("SigningKey", "KeyPolicy"),
+        )
+
+    def add_install(self, i, customer):
+        """Adds the orders queue of an install, which is in the vendor's account, and the install itself."""
+        install = f"globex{self.t}x{i}"
+        orders = self.account.arn("sqs", f"fh-{self.name}-{install}.fifo")
+        vendors_side = Account(self.world, install, self.account.number, self.t, i)
+        policy = policies.orders_queue(orders, install, customer)
+        vendors_side.add_resource("orders", "orders", orders, QUEUE_ACTIONS, policy)
+        queues = {"orders": orders, "reports": self.stack.attribute("ReportsQueue", "Arn")}
+        add_install(Account(self.world, install, customer, self.t, i), self.account, queues)
