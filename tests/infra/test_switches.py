@@ -242,29 +242,6 @@ class Machine(Launched):
         self.assertEqual(self.group()["DesiredCapacity"], 0)
         self.assertEqual(self.cloud.client("iam", ACCOUNT).list_roles()["Roles"], roles, "nothing else changes")
 
-    def test_with_endpoints_there_is_no_way_to_the_internet(self):
-        self.launch(**self.PROGRAM, PrivateEndpoints="true")
-        services = {one["ServiceName"].partition("eu-west-1.")[2] for one in self.ours("vpc_endpoints", "VpcEndpoints")}
-
-        self.assertEqual(
-            services,
-            {
-                "sqs",
-                "sts",
-                "ecr.api",
-                "ecr.dkr",
-                "kms",
-                "logs",
-                "secretsmanager",
-                "cloudformation",
-                "autoscaling",
-                "s3",
-            },
-        )
-        self.assertEqual(self.ours("internet_gateways", "InternetGateways"), [])
-        [routes] = self.ours("route_tables", "RouteTables")
-        self.assertNotIn("0.0.0.0/0", [route.get("DestinationCidrBlock") for route in routes["Routes"]])
-
     def test_in_a_network_of_the_customers_it_makes_none(self):
         vpc = self.ec2.create_vpc(CidrBlock="10.9.0.0/24")["Vpc"]["VpcId"]
         subnets = [self.ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.9.0.{n}/28")["Subnet"]["SubnetId"] for n in (0, 16)]

@@ -1,7 +1,7 @@
 """Renders the install stacks of real and of generated apps and checks each in every combination of its switches.
 
-Every template as a whole goes through cfn-lint and Guard. Every combination goes through the nine rules of `verify-template`
-and what `invariants.py` lists; a sample of them, drawn by the seed, through Guard and cfn-lint too, which take longer.
+cfn-lint and Guard check each template as a whole. The nine rules of `verify-template` and `invariants.py` check each
+combination. A sample of the combinations, drawn by the seed, goes through Guard and cfn-lint too, which take longer.
 """
 
 import argparse
@@ -24,19 +24,6 @@ import mutants
 import templates
 
 PROGRAM = Path(os.environ.get("CARGO_TARGET_DIR") or templates.ROOT / "target") / "debug" / "rendered-stacks"
-ROOT = f"arn:aws:iam::{templates.ACCOUNT}:root"
-# Where the runner works; `private` needs a vendor in the same region.
-EXISTING = {"VpcId": "vpc-0123456789abcdef0", "SubnetIds": "subnet-0123456789abcdef0,subnet-0123456789abcdef1"}
-PRIVATE = {"PrivateEndpoints": "true"}
-NETWORKS = [
-    {"RunnerPrincipal": ROOT},
-    {"RunnerPrincipal": ROOT, **EXISTING, **PRIVATE},
-    {},
-    PRIVATE,
-    EXISTING,
-    {**EXISTING, **PRIVATE},
-    {**EXISTING, **PRIVATE, "RouteTableIds": "rtb-0123456789abcdef0"},
-]
 
 
 def main():
@@ -51,7 +38,7 @@ def main():
     finally:
         shutil.rmtree(place)
     if args.mutants:
-        missed, attempted = mutants.missed(templates.install_with_inputs(), NETWORKS)
+        missed, attempted = mutants.missed(templates.install_with_inputs())
         tally["stack.mutants_killed"] = (attempted, attempted - len(missed))
         wrong += [f"nothing notices: {name}" for name in missed]
     for line in wrong[:20]:
@@ -80,47 +67,41 @@ def rendered(place, args):
 
 
 def check(texts, args, place):
-    """Returns what was attempted and passed by figure, and what is wrong."""
+    """Returns by figure how many were checked and how many passed, and what is wrong, as sentences."""
     draw = random.Random(args.seed)
-    wrong = [f"{app}: {said}" for app, text in texts.items() for said in linting.lint(text) if not _is_hostile(said)]
-    wrong += guarded(place / "guard-whole", {f"{app}.yaml": text for app, text in texts.items()})
+    wrong = [f"{app}: {found}" for app, text in texts.items() for found in lint(text)]
+    wrong += guard_findings(place / "guard-whole", {f"{app}.yaml": text for app, text in texts.items()})
     checker = Checker()
-    count, failed, sample, drawn = 0, 0, {}, {}
+    count, failed, sample, larger = 0, 0, {}, {}
     for app, text in texts.items():
         template = templates.parse(text)
-        chosen, all_ = combinations(template, draw, args.each)
-        if all_ > len(chosen):
-            drawn[app] = all_
+        chosen, total = combinations(template, draw, args.each)
+        if total > len(chosen):
+            larger[app] = total
         picked = set(draw.sample(range(len(chosen)), min(args.guarded, len(chosen))))
         for at, parameters in enumerate(chosen):
-            made, found = invariants.broken(template, parameters)
+            made, found = invariants.check(template, parameters)
             found += checker.findings(made)
-            wrong += [f"{app} with {shown(parameters)}: {said}" for said in found]
+            wrong += [f"{app} with {as_text(parameters)}: {each}" for each in found]
             count, failed = count + 1, failed + bool(found)
             if at in picked:
                 sample[f"{app}-{at}.json"] = json.dumps(made)
     checker.end()
-    if drawn:
-        print(
-            f"stacks: {args.each} combinations each are drawn by the seed where there are more: "
-            + ", ".join(f"{app} has {all_:,}" for app, all_ in drawn.items()),
-            file=sys.stderr,
-        )
-    broken = guarded(place / "guard", sample)
-    broken += [
-        f"{name}: {said}"
-        for name in draw.sample(sorted(sample), min(args.linted, len(sample)))
-        for said in lint_flat(sample[name])
-    ]
-    bad = {said.split(": ")[0] for said in broken}
+    if larger:
+        sizes = ", ".join(f"{app} has {total:,}" for app, total in larger.items())
+        print(f"stacks: {args.each} combinations are drawn by the seed where there are more: {sizes}", file=sys.stderr)
+    broken = guard_findings(place / "guard", sample)
+    for name in draw.sample(sorted(sample), min(args.linted, len(sample))):
+        broken += [f"{name}: {found}" for found in lint_decided(sample[name])]
+    failed_samples = {sentence.split(": ")[0] for sentence in broken}
     return {
         "stack.combinations": (count, count - failed),
-        "stack.guarded": (len(sample), len(sample) - len(bad)),
+        "stack.guarded": (len(sample), len(sample) - len(failed_samples)),
     }, wrong + broken
 
 
 class Checker:
-    """One process that checks as `verify-template` does."""
+    """A process that checks the nine rules of `freehold install verify-template`."""
 
     def __init__(self):
         self.process = subprocess.Popen(
@@ -130,10 +111,10 @@ class Checker:
     def findings(self, made):
         self.process.stdin.write(json.dumps(made) + "\n")
         self.process.stdin.flush()
-        said = self.process.stdout.readline()
-        if not said:
+        line = self.process.stdout.readline()
+        if not line:
             sys.exit("the checker ended; the lines above say why")
-        return [said.strip()] if said.strip() else []
+        return [line.strip()] if line.strip() else []
 
     def end(self):
         self.process.stdin.close()
@@ -141,51 +122,53 @@ class Checker:
 
 
 def combinations(template, draw, most):
-    """Returns the parameters of every combination, or of `most` that are drawn, and how many there are. Whether the customer
-    answers what may be left open is drawn for each."""
+    """Returns the parameters of every combination, or of `most` that are drawn, and how many combinations there are.
+
+    Whether the customer fills in an optional input is drawn for each.
+    """
     values = template["Parameters"]["PrivateEndpoints"]["AllowedValues"]
-    networks = [network for network in NETWORKS if network.get("PrivateEndpoints", "false") in values]
-    roles = [*invariants.switches(template), "EnableRunner"]
+    # Endpoints are for customers in the vendor's own region.
+    networks = [network for network in mutants.NETWORKS if network.get("PrivateEndpoints", "false") in values]
+    switches = [*invariants.switches(template), "EnableRunner"]
     boundaries = ["", f"arn:aws:iam::{templates.ACCOUNT}:policy/everybody"]
-    sizes = [2] * len(roles) + [len(boundaries), len(networks)]
-    all_ = math.prod(sizes)
-    numbers = range(all_) if all_ <= most else sorted(draw.sample(range(all_), most))
-    every = itertools.product(*([("false", "true")] * len(roles)), boundaries, networks)
-    taken = set(numbers)
-    open_ = [name.removeprefix("Has") for name in template["Conditions"] if name.startswith("HasInput")]
+    total = math.prod([2] * len(switches) + [len(boundaries), len(networks)])
+    numbers = set(range(total) if total <= most else draw.sample(range(total), most))
+    every = itertools.product(*([("false", "true")] * len(switches)), boundaries, networks)
     chosen = [
         {
-            **dict(zip(roles, on)),
+            **dict(zip(switches, on, strict=True)),
             "PermissionsBoundaryArn": boundary,
             **network,
-            **{name: draw.choice(("", "an answer")) for name in open_},
+            **{name: draw.choice(("", "an answer")) for name in invariants.optional_inputs(template)},
         }
         for at, (*on, boundary, network) in enumerate(every)
-        if at in taken
+        if at in numbers
     ]
-    return chosen, all_
+    return chosen, total
 
 
-def _is_hostile(said):
-    """The golden app's own text looks like a substitution, in a default: nothing substitutes there."""
-    return said.startswith("E1029 ") and said.endswith(" at Parameters/InputColour/Default")
-
-
-def shown(parameters):
+def as_text(parameters):
     return ", ".join(f"{name}={value}" for name, value in parameters.items() if value)
 
 
-def lint_flat(text):
-    """Returns what cfn-lint finds in a flat template: parameters that only switches use are not used any more."""
+def lint(text):
+    """Returns what cfn-lint finds, except that a default of the golden app looks like a substitution: it is a text."""
+    expected = " at Parameters/InputColour/Default"
+    return [found for found in linting.lint(text) if not (found.startswith("E1029 ") and found.endswith(expected))]
+
+
+def lint_decided(text):
+    """Returns what cfn-lint finds in a template without conditions, where parameters that are switches have no use."""
     template = json.loads(text)
     template["Metadata"] = {"cfn-lint": {"config": {"ignore_checks": ["W1030", "W2001", "W2506", "W7001"]}}}
-    return [said for said in linting.lint(json.dumps(template)) if not _is_hostile(said)]
+    return lint(json.dumps(template))
 
 
-def guarded(place, texts):
-    """Returns what Guard finds in these templates; one process for each core."""
+def guard_findings(place, texts):
+    """Returns what Guard finds in these templates, with one process for each core."""
+    cores = os.cpu_count() or 1
 
-    def one(part):
+    def part_findings(part):
         folder = place / str(part)
         folder.mkdir(parents=True)
         names = sorted(texts)[part::cores]
@@ -193,13 +176,10 @@ def guarded(place, texts):
             (folder / name).write_text(texts[name])
         return guard.broken_in(folder) if names else {}
 
-    cores = os.cpu_count() or 1
     with ThreadPoolExecutor(cores) as pool:
-        found = {name: rules for part in pool.map(one, range(cores)) for name, rules in part.items()}
-    missing = set(texts) - set(found)
-    return [f"{name}: Guard did not look at it" for name in sorted(missing)] + [
-        f"{name}: Guard finds {rules}" for name, rules in sorted(found.items()) if rules
-    ]
+        found = {name: rules for part in pool.map(part_findings, range(cores)) for name, rules in part.items()}
+    unread = [f"{name}: Guard did not read it" for name in sorted(set(texts) - set(found))]
+    return unread + [f"{name}: Guard finds {rules}" for name, rules in sorted(found.items()) if rules]
 
 
 def _arguments():
@@ -207,13 +187,13 @@ def _arguments():
         prog="stacks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--real", type=int, help="how many of the real apps (all)")
-    parser.add_argument("--generated", type=int, default=3, help="how many apps are made up (3)")
+    parser.add_argument("--generated", type=int, default=3, help="how many generated apps (3)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--each", type=int, default=64, help="how many combinations of each app, at most (64)")
     parser.add_argument("--guarded", type=int, default=2, help="how many of them go through Guard, for each app (2)")
     parser.add_argument("--linted", type=int, default=1, help="how many of those go through cfn-lint, of all apps (1)")
     parser.add_argument(
-        "--mutants", action="store_true", help="puts faults into a template too, and shows that each is noticed"
+        "--mutants", action="store_true", help="put faults into a template too, and show that each is noticed"
     )
     return parser.parse_args()
 

@@ -1,20 +1,22 @@
-"""What is true of an install stack whatever its switches say; `broken` lists what is not."""
+"""What is true of an install stack in every combination of its switches; `check` lists what is not."""
 
 from intrinsics import decide_conditions, references
 from templates import ACCOUNT, as_list, of_type, properties
 
-MACHINES = ("AWS::EC2::", "AWS::AutoScaling::")
-RUNNER_ROLE = {"Fn::GetAtt": ["RunnerRole", "Arn"]}
-# What the kill switch changes, on EC2 and elsewhere.
+STACK = "freehold-globex"
+MACHINE_TYPES = ("AWS::EC2::", "AWS::AutoScaling::")
+OWN_ACCOUNT = {"AWS": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}}
+RUNNER_ONLY = {"aws:PrincipalArn": {"Fn::GetAtt": ["RunnerRole", "Arn"]}}
+BEFORE_THE_END = {"aws:CurrentTime": {"Ref": "BreakGlassUntil"}}
+# What the kill switch changes where the runner is on EC2, and where it is on another machine.
 CAPACITY = ["/Resources/RunnerGroup/Properties/DesiredCapacity"]
 EFFECT = ["/Resources/RunnerRole/Properties/AssumeRolePolicyDocument/Statement/0/Effect"]
-
-
-WHERE = ("VpcId", "SubnetIds", "RouteTableIds", "PermissionsBoundaryArn", "RunnerPrincipal")
+# Parameters that the customer may leave empty.
+OPTIONAL = ("VpcId", "SubnetIds", "RouteTableIds", "PermissionsBoundaryArn", "RunnerPrincipal")
 
 
 def switches(template):
-    """Returns the roles that have a switch, by its parameter."""
+    """Returns the roles that have a switch, by the parameter that is the switch."""
     return {
         name: f"{name.removeprefix('Enable')}Role"
         for name in template["Parameters"]
@@ -22,13 +24,26 @@ def switches(template):
     }
 
 
-def broken(template, parameters):
-    """Returns the flat template, and what is wrong with it."""
-    made = decide_conditions(template, "freehold-globex", ACCOUNT, parameters)
+def optional_inputs(template):
+    """Returns the inputs that the customer may leave empty: each has a condition of its own."""
+    return [name.removeprefix("Has") for name in template["Conditions"] if name.startswith("HasInput")]
+
+
+def decide(template, parameters):
+    return decide_conditions(template, STACK, ACCOUNT, parameters)
+
+
+def check(template, parameters):
+    """Returns the template with its conditions decided, and the invariants that it breaks, as sentences."""
+    made = decide(template, parameters)
+    if set(of_type(made, "AWS::IAM::Role")) != {"RunnerRole", *switches(template).values()}:
+        return made, ["a role has no switch, or a switch has no role"]
     wrong = [
-        *_dangling(made),
-        *_empty(template, made, parameters),
-        *_modes(template, made, parameters),
+        *_missing_references(made),
+        *_empty_references(template, made, parameters),
+        *_role_switches(template, made, parameters),
+        *_limits(template, made, parameters),
+        *_roles_of_the_runner(template, made),
         *_boundary(template, made, parameters),
         *_network(made, parameters),
         *_kill_switch(template, made, parameters),
@@ -36,156 +51,163 @@ def broken(template, parameters):
     return made, wrong
 
 
-def _dangling(made):
-    there = {*made["Parameters"], *made["Resources"]}
-    for name in {name for name in references(made) if not name.startswith("AWS::")} - there:
-        yield f"`{name}` is referred to and is not there"
+def _missing_references(made):
+    existing = {*made["Parameters"], *made["Resources"]}
+    for name in {name for name in references(made) if not name.startswith("AWS::")} - existing:
+        yield f"`{name}` is referred to and does not exist"
 
 
-def _empty(template, made, parameters):
-    """What is left empty stands for something else, and is nothing itself."""
-    asked = [name.removeprefix("Has") for name in template["Conditions"] if name.startswith("HasInput")]
+def _empty_references(template, made, parameters):
+    inputs = optional_inputs(template)
     used = set(references(made["Resources"]))
-    for name in (*WHERE, *asked):
+    for name in (*OPTIONAL, *inputs):
         if name in used and not parameters.get(name):
             yield f"`{name}` is referred to and is empty"
-        if name in asked and name not in used and parameters.get(name):
-            yield f"the answer `{name}` goes nowhere"
+        if name in inputs and name not in used and parameters.get(name):
+            yield f"no resource uses the input `{name}`"
 
 
-def _modes(template, made, parameters):
-    roles = switches(template)
-    if set(of_type(made, "AWS::IAM::Role")) != {"RunnerRole", *roles.values()}:
-        yield "a role has no switch, or a switch no role"
-        return
-    limits, base = properties(made, "Limits"), properties(made, "Base")
-    if limits["Roles"] != [{"Ref": role} for role in roles.values()]:
-        yield "Limits does not hold every mode"
-    given = [role["Ref"] for role in base["Roles"]]
-    for switch, role in roles.items():
-        on = parameters.get(switch, template["Parameters"][switch]["Default"]) == "true"
-        [trust] = properties(made, role)["AssumeRolePolicyDocument"]["Statement"]
+def _is_on(template, parameters, switch):
+    return parameters.get(switch, template["Parameters"][switch]["Default"]) == "true"
+
+
+def _trust(made, role):
+    [trust] = properties(made, role)["AssumeRolePolicyDocument"]["Statement"]
+    return trust
+
+
+def _role_switches(template, made, parameters):
+    """A role is trusted, and has what every mode needs, while its switch is on; only the runner takes it."""
+    with_base = [role["Ref"] for role in properties(made, "Base")["Roles"]]
+    for switch, role in switches(template).items():
+        on, trust = _is_on(template, parameters, switch), _trust(made, role)
         if trust["Effect"] != ("Allow" if on else "Deny"):
-            yield f"{role}: {switch} is {on} and its trust says {trust['Effect']}"
-        if trust["Condition"]["ArnEquals"] != {"aws:PrincipalArn": RUNNER_ROLE}:
-            yield f"{role}: others than the runner may take it"
-        if on == _denied(limits, role):
-            yield f"{role}: {switch} is {on} and so is that Limits denies it everything"
-        if on != (role in given):
-            yield f"{role}: {switch} is {on} and so is not that Base is attached"
-        if "DateLessThan" in trust["Condition"] and not _ends(limits, role):
-            yield f"{role}: its sessions do not end with break-glass"
-    if not any(
-        _is_everything(one) and list(one["Condition"]) == ["DateLessThan"]
-        for one in limits["PolicyDocument"]["Statement"]
-    ):
-        yield "sessions of before cannot be revoked"
+            yield f"{role}: {switch} is {on}, and the effect of its trust is {trust['Effect']}"
+        if trust["Principal"] != OWN_ACCOUNT or trust["Condition"].get("ArnEquals") != RUNNER_ONLY:
+            yield f"{role}: its trust names another principal than the runner"
+        if trust["Condition"] not in (
+            {"ArnEquals": RUNNER_ONLY},
+            {"ArnEquals": RUNNER_ONLY, "DateLessThan": BEFORE_THE_END},
+        ):
+            yield f"{role}: its trust has another condition"
+        if on != (role in with_base):
+            yield f"{role}: {switch} is {on}, and the policy Base says otherwise"
 
 
-def _denied(limits, role):
-    """Returns whether a role may do nothing at all."""
-    return any(
-        _is_everything(one) and one["Condition"] == {"ArnEquals": {"aws:PrincipalArn": {"Fn::GetAtt": [role, "Arn"]}}}
-        for one in limits["PolicyDocument"]["Statement"]
-    )
+def _limits(template, made, parameters):
+    """The policy Limits is on every mode, and denies everything in exactly the cases that it has to."""
+    roles = switches(template)
+    limits = properties(made, "Limits")
+    if limits["Roles"] != [{"Ref": role} for role in roles.values()]:
+        yield "Limits is not attached to every mode"
+
+    def arns(names):
+        return [{"Fn::GetAtt": [name, "Arn"]} for name in names]
+
+    off = [role for switch, role in roles.items() if not _is_on(template, parameters, switch)]
+    break_glass = [role for role in roles.values() if "DateLessThan" in _trust(made, role)["Condition"]]
+    expected = [
+        {"DateLessThan": {"aws:TokenIssueTime": {"Ref": "RevokeSessionsBefore"}}},
+        *({"ArnEquals": {"aws:PrincipalArn": arn}} for arn in arns(off)),
+    ]
+    if break_glass:
+        over = {"aws:PrincipalArn": arns(break_glass)}
+        expected.append({"ArnEquals": over, "DateGreaterThanEquals": BEFORE_THE_END})
+    statements = limits["PolicyDocument"]["Statement"]
+    if any((each["Effect"], each["Action"], each["Resource"]) != ("Deny", "*", "*") for each in statements):
+        yield "Limits has a statement that does not deny everything"
+    found = [each["Condition"] for each in statements]
+    for condition in expected:
+        if condition not in found:
+            yield f"Limits does not deny everything when {condition}"
+    if len(found) != len(expected):
+        yield f"Limits has {len(found)} statements, not {len(expected)}"
 
 
-def _ends(limits, role):
-    return any(
-        _is_everything(one)
-        and one["Condition"].get("DateGreaterThanEquals") == {"aws:CurrentTime": {"Ref": "BreakGlassUntil"}}
-        and {"Fn::GetAtt": [role, "Arn"]} in as_list(one["Condition"]["ArnEquals"]["aws:PrincipalArn"])
-        for one in limits["PolicyDocument"]["Statement"]
-    )
-
-
-def _is_everything(statement):
-    return (statement["Effect"], statement["Action"], statement["Resource"]) == ("Deny", "*", "*")
+def _roles_of_the_runner(template, made):
+    """The runner may take the roles of the modes, and no others."""
+    prefix = "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/"
+    names = [properties(made, role)["RoleName"] for role in switches(template).values()]
+    statements = [
+        statement
+        for policy in properties(made, "RunnerRole")["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        if any(action.startswith("sts:") for action in as_list(statement["Action"]))
+    ]
+    taken = [(each["Action"], each["Resource"]) for each in statements]
+    if taken != [("sts:AssumeRole", [{"Fn::Sub": f"{prefix}{name}"} for name in names])]:
+        yield "the runner takes other roles than those of the modes"
 
 
 def _boundary(template, made, parameters):
+    """The customer's boundary, if there is one, takes the place of Boundary, which then only denies and is attached."""
     own = bool(parameters.get("PermissionsBoundaryArn"))
     ours = {"Ref": "Boundary"}
-    bound = {"Ref": "PermissionsBoundaryArn"} if own else ours
+    expected = {"Ref": "PermissionsBoundaryArn"} if own else ours
     for role in switches(template).values():
-        says = properties(made, role)
-        if says.get("PermissionsBoundary") != bound:
-            yield f"{role}: its boundary is not {bound['Ref']}"
-        if own != (ours in says["ManagedPolicyArns"]):
-            yield f"{role}: the policy Boundary is attached, or is not, in the wrong case"
-    says = {one["Sid"]: one for one in properties(made, "Boundary")["PolicyDocument"]["Statement"]}
-    allowed = [name for name, one in says.items() if one["Effect"] == "Allow"]
-    if allowed != ([] if own else ["WhatTheModesPoliciesSay"]):
-        yield f"Boundary allows {allowed}"
-    carried = says["RolesCarryThisBoundary"]["Condition"]["StringNotEquals"]["iam:PermissionsBoundary"]
-    if (carried == bound) != own or made["Outputs"]["BoundaryArn"]["Value"] != bound:
-        yield "what the app makes has to carry another boundary"
-    if properties(made, "RunnerRole").get("PermissionsBoundary") != (bound if own else None):
+        have = properties(made, role)
+        if have.get("PermissionsBoundary") != expected:
+            yield f"{role}: its boundary is not {expected['Ref']}"
+        if own != (ours in have["ManagedPolicyArns"]):
+            yield f"{role}: the policy Boundary is attached without the customer's boundary, or missing beside it"
+    statements = {each["Sid"]: each for each in properties(made, "Boundary")["PolicyDocument"]["Statement"]}
+    not_denied = [sid for sid, each in statements.items() if each["Effect"] != "Deny"]
+    if not_denied != ([] if own else ["WhatTheModesPoliciesSay"]):
+        yield f"Boundary allows {not_denied}"
+    required = statements["RolesCarryThisBoundary"]["Condition"]["StringNotEquals"]["iam:PermissionsBoundary"]
+    if (required == expected) != own or made["Outputs"]["BoundaryArn"]["Value"] != expected:
+        yield "the roles that the app makes need another boundary"
+    if properties(made, "RunnerRole").get("PermissionsBoundary") != (expected if own else None):
         yield "the runner's role has another boundary"
 
 
 def _network(made, parameters):
-    kinds = [resource["Type"] for resource in made["Resources"].values()]
-    machines = [kind for kind in kinds if kind.startswith(MACHINES)]
+    types = [resource["Type"] for resource in made["Resources"].values()]
     if parameters.get("RunnerPrincipal"):
-        if machines:
-            yield f"the runner is elsewhere, and there are {sorted(set(machines))}"
+        if machines := {type_ for type_ in types if type_.startswith(MACHINE_TYPES)}:
+            yield f"the runner is on another machine, and the stack makes {sorted(machines)}"
         return
     new, private = not parameters.get("VpcId"), parameters.get("PrivateEndpoints") == "true"
-    count = {
-        kind: kinds.count(f"AWS::EC2::{kind}")
-        for kind in (
-            "VPC",
-            "Subnet",
-            "RouteTable",
-            "InternetGateway",
-            "Route",
-            "SubnetRouteTableAssociation",
-            "VPCEndpoint",
-            "SecurityGroup",
-        )
-    }
-    through = 1 if private and (new or parameters.get("RouteTableIds")) else 0
-    wanted = {
+    s3_endpoint = private and (new or bool(parameters.get("RouteTableIds")))
+    expected = {
         **dict.fromkeys(("VPC", "Subnet", "RouteTable", "SubnetRouteTableAssociation"), int(new)),
         **dict.fromkeys(("InternetGateway", "Route"), int(new and not private)),
-        "VPCEndpoint": 9 * private + through,
+        "VPCEndpoint": 9 * private + s3_endpoint,
         "SecurityGroup": 1 + private,
     }
+    count = {kind: types.count(f"AWS::EC2::{kind}") for kind in expected}
     public = properties(made, "Machine")["LaunchTemplateData"]["NetworkInterfaces"][0].get("AssociatePublicIpAddress")
     if public != (not private if new else None):
-        yield f"whether the machine has a public address is {public}"
-    if count != wanted:
-        yield f"the network is {count}, not {wanted}"
-    if kinds.count("AWS::AutoScaling::AutoScalingGroup") != 1 or kinds.count("AWS::EC2::LaunchTemplate") != 1:
-        yield "there is not one machine"
+        yield f"AssociatePublicIpAddress of the machine is {public}"
+    if count != expected:
+        yield f"the network is {count}, not {expected}"
+    if types.count("AWS::AutoScaling::AutoScalingGroup") != 1 or types.count("AWS::EC2::LaunchTemplate") != 1:
+        yield "there is not exactly one machine"
 
 
 def _kill_switch(template, made, parameters):
+    """EnableRunner changes one thing: the group's capacity, or the trust of a runner on another machine."""
     off = parameters.get("EnableRunner", "true") == "false"
-    other = decide_conditions(
-        template, "freehold-globex", ACCOUNT, {**parameters, "EnableRunner": "true" if off else "false"}
-    )
-    changed = list(differences(made, other))
-    if changed != (EFFECT if parameters.get("RunnerPrincipal") else CAPACITY):
+    other = decide(template, {**parameters, "EnableRunner": "true" if off else "false"})
+    elsewhere = bool(parameters.get("RunnerPrincipal"))
+    changed = list(_differences(made, other))
+    if changed != (EFFECT if elsewhere else CAPACITY):
         yield f"the kill switch changes {changed}"
-    if not parameters.get("RunnerPrincipal") and properties(made, "RunnerGroup")["DesiredCapacity"] != (
-        "0" if off else "1"
-    ):
-        yield "the kill switch is the wrong way round"
-    if parameters.get("RunnerPrincipal"):
-        [trust] = properties(made, "RunnerRole")["AssumeRolePolicyDocument"]["Statement"]
+    if elsewhere:
+        trust = _trust(made, "RunnerRole")
         if (trust["Effect"], trust["Principal"]) != ("Deny" if off else "Allow", {"AWS": {"Ref": "RunnerPrincipal"}}):
-            yield "the runner's role is taken by others than RunnerPrincipal, or while the runner is off"
+            yield "the trust of the runner's role names another principal, or ignores the kill switch"
+    elif properties(made, "RunnerGroup")["DesiredCapacity"] != ("0" if off else "1"):
+        yield "the group's capacity ignores the kill switch"
 
 
-def differences(one, other, path=""):
-    """Yields where two trees are not the same."""
+def _differences(one, other, path=""):
+    """Yields the paths where two trees are not the same."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in {**one, **other}:
-            yield from differences(one.get(key), other.get(key), f"{path}/{key}")
+            yield from _differences(one.get(key), other.get(key), f"{path}/{key}")
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for at, (left, right) in enumerate(zip(one, other)):
-            yield from differences(left, right, f"{path}/{at}")
+        for at, (left, right) in enumerate(zip(one, other, strict=True)):
+            yield from _differences(left, right, f"{path}/{at}")
     elif one != other:
         yield path
