@@ -283,10 +283,10 @@ class Queues(Contract):
         sqs.send_message(QueueUrl=url, MessageBody="x")
         until(
             lambda: (
-                "1"
-                == sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"][
+                sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"][
                     "ApproximateNumberOfMessagesNotVisible"
                 ]
+                == "1"
             ),
             "the dead poll takes the message",
         )

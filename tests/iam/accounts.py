@@ -1,4 +1,4 @@
-"""One account of the simulated world: what a tenant or an install has in it, and what belongs to somebody else there."""
+"""One account of the simulated world: what a tenant or an install has in it, and what others have there."""
 
 import policies
 from templates import REGION
@@ -17,7 +17,7 @@ class Account:
         return f"arn:aws:iam::{self.number}:role/{role}"
 
     def add_principal(self, name, kind, role, identity=(), boundary=(), context=None, account=None):
-        """Adds a role's session: its identity policies, the boundaries over them, and what each request says besides."""
+        """Adds the session of a role: its identity policies, its boundaries and the context of its requests."""
         self.world.principals[f"{self.name}/{name}"] = {
             "kind": kind,
             "account": account or self.number,

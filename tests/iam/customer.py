@@ -1,4 +1,4 @@
-"""An install in its customer's account: the roles and resources of the install stack, and who else is in the account."""
+"""An install in its customer's account: the roles and resources of its stack, and who else is in the account."""
 
 import policies
 import templates
@@ -71,7 +71,7 @@ class Install:
             self.add_role_that_is_off("runner", "RunnerRole")
 
     def add_mode(self, mode):
-        """Adds a mode's role as it is, without the vendor's policies, switched off, and in a session that was revoked."""
+        """Adds a mode's role four times: on, without the vendor's policies, off, and with its session revoked."""
         logical = f"{mode.title()}Role"
         name, identity, boundary = self.role(logical)
         everywhere, off = [self.base, self.limits], [self.base, self.document(self.off, "Limits")]

@@ -239,7 +239,8 @@ CUSTOMER = {
     ),
 }
 
-# By kind of principal: the kinds of resources of the same tenant (and install, where both have one), and actions on them.
+# By kind of principal and kind of resource: the actions on resources of the same tenant, and of the same install where
+# both have one.
 PERMITTED = {**VENDOR, **CUSTOMER, "anonymous": {}}
 
 

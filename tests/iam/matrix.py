@@ -1,4 +1,4 @@
-"""Decides every question of a world with the IAM simulator, and shows that a decision notices each widened statement."""
+"""Decides every question with the IAM simulator, and shows that some decision notices each widened statement."""
 
 import argparse
 import json

@@ -107,7 +107,7 @@ def _lists(template):
 
 
 def _sides(statement):
-    """Returns the statement, or both that an `Fn::If` chooses from, each with a function that puts others in its place."""
+    """Returns each side of a statement that an `Fn::If` may choose, with a function that replaces that side."""
     if "Fn::If" not in statement:
         return [(statement, lambda changed: changed)]
     condition, *sides = statement["Fn::If"]

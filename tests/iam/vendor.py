@@ -95,7 +95,7 @@ class Tenant:
         self.account.add_service(others, others, "states", FOREIGN, anywhere=False)
 
     def add_attackers(self):
-        """Adds principals that may ask for all of a service, so that only the policy of the resource stands in the way."""
+        """Adds principals that may ask for all of a service: only the policy of the resource can stop them."""
         host = "builder-host" if self.builder_account == self.account.number else "builder-host-of-others"
         sts, kms = policies.everything_of("sts"), policies.everything_of("kms")
         self.account.add_principal("builder-host", host, "builder-host", [sts], account=self.builder_account)
@@ -104,7 +104,7 @@ class Tenant:
         self.account.add_principal("admin", "vendor-admin", "admin", [policies.EVERYTHING])
 
     def add_build_runner_surroundings(self):
-        """Adds the build runner's enrolment secret, a role for sources in another account, and one that is not for it."""
+        """Adds the build runner's enrolment secret, and a role for sources and another role elsewhere."""
         trust = policies.open_to_account(self.account.number, "sts:*")
         source, other = (f"arn:aws:iam::{FOREIGN}:role/{name}" for name in (f"source-of-{self.name}", "other-source"))
         both = ["sts:AssumeRole", "sts:TagSession"]

@@ -1,4 +1,4 @@
-"""The engine of AWS CloudFormation Guard as a function: which rules of `infra/install.guard` a template breaks, and why."""
+"""Runs the engine of AWS CloudFormation Guard: which rules of `infra/install.guard` a template breaks, and why."""
 
 import importlib.metadata
 import json

@@ -15,7 +15,7 @@ NAME_PROPERTIES = (
     "LogGroupName",
     "FunctionName",
 )
-# What `Fn::GetAtt` returns, of attributes that are ARNs: `{account}` is the stack's account and `{name}` what `Ref` returns.
+# What `Fn::GetAtt` returns for an ARN: `{account}` is the stack's account and `{name}` is what `Ref` returns.
 ARNS = {
     "AWS::DynamoDB::Table": f"arn:aws:dynamodb:{REGION}:{{account}}:table/{{name}}",
     "AWS::ECR::Repository": f"arn:aws:ecr:{REGION}:{{account}}:repository/{{name}}",
@@ -137,8 +137,10 @@ def _function(node):
 
 
 def decide_conditions(template, stack_name, account, parameters):
-    """Returns the template with each condition decided: no `Conditions`, no `Fn::If`, and only the resources and outputs
-    that are made. References stay as they are."""
+    """Returns the template as CloudFormation makes it of the parameters, without `Conditions` and `Fn::If`.
+
+    Only the resources and outputs that are made remain. References stay as they are.
+    """
     evaluator = Evaluator(template, stack_name, account, parameters)
     holds = {name: evaluator.holds(name) for name in template["Conditions"]}
     made = {

@@ -113,7 +113,7 @@ def tenant_boundary(tenant=TENANT, account=TENANT_ACCOUNT):
 
 
 def policy(name, tenant, account, region):
-    """Returns a policy that the vendor's administrator makes; docs/tenant-role.md fills its three names in the same way."""
+    """Returns a policy that the vendor's administrator makes, with its names filled in as docs/tenant-role.md does."""
     names = {"%{TENANT}": tenant, "%{ACCOUNT}": account, "%{REGION}": region}
     text = replace_each((INFRA / name).read_text(), names)
     assert "%{" not in text, f"{name} has another name to fill in"

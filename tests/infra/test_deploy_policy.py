@@ -1,7 +1,7 @@
-"""The role that makes the tenant stack: all that CloudFormation needs for it, nothing else, and no way above its boundary.
+"""The role that makes the tenant stack may do what CloudFormation needs and nothing else, under its boundary.
 
-What CloudFormation needs is what its own resource schemas list for each type's handlers; which actions know a resource is
-what AWS's policy editor knows of them. cfn-lint ships both.
+CloudFormation's resource schemas list which actions the handlers of each type need, and AWS's policy editor lists which
+actions take a resource. cfn-lint ships both.
 """
 
 import json
@@ -215,7 +215,7 @@ class DeployPolicy(unittest.TestCase):
                         self.assertIn(action, self.actions)
 
     def is_about(self, type_, action):
-        """Returns whether an action is done to the resource itself: not to a role that it is given, nor to none at all."""
+        """Returns whether an action has the resource itself as its target: not a role of the resource, and not none."""
         others = {
             "AWS::IAM::ManagedPolicy": {"iam:AttachRolePolicy", "iam:DetachRolePolicy"},
             "AWS::IAM::InstanceProfile": {"iam:PassRole"},

@@ -1,4 +1,4 @@
-"""The rules that a customer checks the install stack with: the engine finds nothing in ours, and every change for the worse."""
+"""Guard rules for the install stack: the engine finds nothing in ours, and finds every change for the worse."""
 
 import json
 import unittest
@@ -71,7 +71,8 @@ MACHINES = """
             PolicyDocument: {Statement: [{Effect: Allow, Action: "*", Resource: "*"}]}
           - !Ref AWS::NoValue
         - PolicyName: cut-off
-          PolicyDocument: {Statement: [!If [DeprovisionEnabled, !Ref AWS::NoValue, {Effect: Deny, Action: "*", Resource: "*"}]]}
+          PolicyDocument:
+            Statement: [!If [DeprovisionEnabled, !Ref AWS::NoValue, {Effect: Deny, Action: "*", Resource: "*"}]]
 """
 PARAMETERS = """
   EnableBreakGlass: {Type: String, Default: "false"}
@@ -95,7 +96,7 @@ def base(template):
 
 class Guard(unittest.TestCase):
     def found(self, template):
-        """Returns the only rule that a template breaks, with the resources or parameters that it names and its reasons."""
+        """Returns the only rule that a template breaks, the resources or parameters that break it, and the reasons."""
         broken = guard.broken(template if isinstance(template, str) else json.dumps(template))
         self.assertEqual(len(broken), 1, broken)
         [(rule, reasons)] = broken.items()
@@ -252,7 +253,8 @@ class Guard(unittest.TestCase):
                     "no_outside_principal",
                     "Open",
                     with_resources(
-                        f"  Open: {{Type: AWS::S3::BucketPolicy, Properties: {{PolicyDocument: {{Statement: {statement}}}}}}}"
+                        "  Open: {Type: AWS::S3::BucketPolicy, "
+                        f"Properties: {{PolicyDocument: {{Statement: {statement}}}}}}}"
                     ),
                 )
 

@@ -137,7 +137,18 @@ class Install(unittest.TestCase):
     def test_endpoints_are_for_the_services_that_the_runner_calls(self):
         endpoints = of_type(self.template, "AWS::EC2::VPCEndpoint").values()
         services = [each["Properties"]["ServiceName"]["Fn::Sub"] for each in endpoints]
-        expected = "autoscaling cloudformation ecr.api ecr.dkr kms logs s3 secretsmanager sqs sts".split()
+        expected = [
+            "autoscaling",
+            "cloudformation",
+            "ecr.api",
+            "ecr.dkr",
+            "kms",
+            "logs",
+            "s3",
+            "secretsmanager",
+            "sqs",
+            "sts",
+        ]
 
         self.assertEqual(sorted(services), [f"com.amazonaws.${{AWS::Region}}.{name}" for name in expected])
 

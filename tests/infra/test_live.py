@@ -1,4 +1,4 @@
-"""Both templates on the local cloud with IAM enforced: they are made, and the roles allow and refuse what they should."""
+"""Both stacks on the local cloud with IAM enforced: they are made, and their roles allow and deny what they should."""
 
 import hashlib
 import io
@@ -390,8 +390,12 @@ class Live(unittest.TestCase):
 
     def ended(self, execution):
         client = self.cloud.client("stepfunctions")
-        have = lambda: client.describe_execution(executionArn=execution)
-        return until(lambda: (seen := have())["status"] != "RUNNING" and seen, execution)
+
+        def outcome():
+            described = client.describe_execution(executionArn=execution)
+            return described if described["status"] != "RUNNING" else None
+
+        return until(outcome, execution)
 
     def test_a_provision_waits_for_the_runner_then_runs(self):
         execution = self.run_workflow("provision-install", "wf_good_provision")

@@ -1,7 +1,7 @@
-"""The tenant stack on the local cloud under the deploy policy alone: it is made, updated and removed, and nothing else is.
+"""A role with the deploy policy alone makes, updates and removes the tenant stack on the local cloud, and nothing else.
 
-The local cloud's CloudFormation does not check what its caller may do to the resources of a stack, as AWS does; so the role also
-makes what a stack has itself. `test_deploy_policy.py` compares it with all that AWS asks for.
+AWS checks what CloudFormation's caller may do to each resource of a stack; the local cloud does not. So the role also
+makes resources such as the stack has itself. `test_deploy_policy.py` compares the policy with all that AWS requires.
 """
 
 import json
@@ -195,7 +195,10 @@ class LiveDeploy(unittest.TestCase):
         taken = self.cloud.root("sts", EMPTY).assume_role(
             RoleArn=f"arn:aws:iam::{EMPTY}:role/{role}", RoleSessionName="mine"
         )["Credentials"]
-        mine = lambda service: self.cloud.client(service, EMPTY, taken)
+
+        def mine(service):
+            return self.cloud.client(service, EMPTY, taken)
+
         self.denied("user", mine("iam").create_user, UserName="x")
         self.denied("role", mine("iam").create_role, RoleName="x", AssumeRolePolicyDocument=LAMBDA)
         self.denied("another tenant's table", mine("dynamodb").scan, TableName=f"fh-{OTHER}")

@@ -29,7 +29,8 @@ class Script(unittest.TestCase):
         (self.root / "published").write_bytes(PROGRAM)
         self.tool(
             "curl",
-            f'echo curl "$@" >> "{self.root}/calls"\nwhile [ "$1" != --output ]; do shift; done; cp "{self.root}/published" "$2"',
+            f'echo curl "$@" >> "{self.root}/calls"\n'
+            f'while [ "$1" != --output ]; do shift; done; cp "{self.root}/published" "$2"',
         )
         self.tool("id", "exit 1")
 
@@ -141,7 +142,8 @@ esac""",
             [
                 "slept",
                 "systemctl stop freehold-runner",
-                "aws autoscaling complete-lifecycle-action --region eu-west-1 --auto-scaling-group-name fh-globex-prod-runner "
-                "--lifecycle-hook-name drain --lifecycle-action-result CONTINUE --instance-id i-1",
+                "aws autoscaling complete-lifecycle-action --region eu-west-1 "
+                "--auto-scaling-group-name fh-globex-prod-runner --lifecycle-hook-name drain "
+                "--lifecycle-action-result CONTINUE --instance-id i-1",
             ],
         )

@@ -1,5 +1,7 @@
-"""Two tenants in one account and three of their customers on the local cloud with IAM enforced: each reaches what is its own,
-and nothing of any neighbour's, asked for with the credentials of its own roles."""
+"""Two tenants in one account and three of their customers on the local cloud with IAM enforced.
+
+With the credentials of its own roles, each reaches what is its own and nothing of a neighbour's.
+"""
 
 import json
 import unittest
@@ -151,7 +153,7 @@ class Neighbours(unittest.TestCase):
         ):
             with self.subTest(f"{role} {service}"):
                 self.assertEqual(self.pairs(role, service, ask), self.OWN)
-        # A registry of another account is not reached by its name on the local cloud: only what is one's own is asked for.
+        # The local cloud does not find the registry of another account by its name, so each is asked about its own.
         for install in INSTALLS:
             ecr = self.cloud.client("ecr", credentials=self.installs[install]["runner"])
             self.assertTrue(self.may(ecr.describe_images, repositoryName=f"fh-{install}"))

@@ -1,6 +1,5 @@
 """The tenant stack: what it makes, what it costs when idle, and what each role may do."""
 
-import json
 import unittest
 from fnmatch import fnmatchcase
 
@@ -113,8 +112,10 @@ TYPES = {
 
 
 def allows(role, action, pk):
-    """Returns whether a role allows a table action on the partition `pk`, as IAM decides. The local cloud cannot show it:
-    it knows no leading keys."""
+    """Returns whether a role allows a table action on the partition `pk`, as IAM decides.
+
+    The local cloud cannot decide it, since it does not know leading keys.
+    """
     decisions = {
         statement["Effect"]
         for statement in statements(role)
