@@ -1,0 +1,166 @@
+"""The programs of the demo: the local cloud, the CLI and the runners; and AWS clients that speak to the local cloud."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import botocore.session
+
+ROOT = Path(__file__).resolve().parents[2]
+WORK = ROOT / "target" / "demo"
+FILES = WORK / "files"
+CLOUD = ROOT / "localstack" / "cloud"
+BIN = ROOT / "target" / "debug"
+VENDOR, CUSTOMER, REGION = "111111111111", "222222222222", "eu-west-1"
+TENANT, INSTALL, APP = "acme", "globex", "demo"
+RUNNER_SECS = 60
+
+
+class Failed(Exception):
+    """Why the demo did not get to its end."""
+
+
+class Programs:
+    def __init__(self):
+        self.started = time.monotonic()
+        self.steps = 0
+        self.endpoint = ""
+        self.runners = []
+        self.own_cloud = None
+        self.terraform = shutil.which("terraform") or shutil.which("tofu")
+        self.sandbox = "bubblewrap" if shutil.which("bwrap") else "none"
+
+    def seconds(self):
+        return time.monotonic() - self.started
+
+    def step(self, text):
+        self.steps += 1
+        print(f"\n[{self.steps:>2}] {text}  ({self.seconds():.0f} s)", flush=True)
+
+    # ---- commands
+
+    def freehold(self, *arguments, account=VENDOR):
+        """Runs `freehold`, showing the command and its output; fails when the command fails."""
+        print("$ freehold " + " ".join(_short(argument) for argument in arguments), flush=True)
+        self._run(BIN / "freehold", *arguments, account=account)
+
+    def freehold_quietly(self, *arguments, account=VENDOR):
+        self._run(BIN / "freehold", *arguments, account=account, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def freehold_json(self, *arguments, account=VENDOR):
+        """Returns what a command of `freehold` prints with `--json`."""
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return json.loads(self._run(BIN / "freehold", *arguments, "--json", account=account, **pipes).stdout)
+
+    def succeeds(self, *command):
+        """Returns whether a command succeeds; its output is not shown."""
+        return self._start(command, VENDOR, stdout=subprocess.PIPE, stderr=subprocess.PIPE).returncode == 0
+
+    def _run(self, *command, account=VENDOR, **streams):
+        done = self._start(command, account, **streams)
+        if done.returncode != 0:
+            reason = (done.stderr or "").strip().splitlines()
+            shown = " ".join(_short(part) for part in command[:4])
+            raise Failed(f"`{shown}` ended with {done.returncode}" + (f": {reason[-1]}" if reason else ""))
+        return done
+
+    def _start(self, command, account, **streams):
+        command = [str(part) for part in command]
+        env = self._environment(account)
+        return subprocess.run(command, env=env, stdin=subprocess.DEVNULL, text=True, **streams)
+
+    def _environment(self, account):
+        keep = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TERM") if name in os.environ}
+        return {
+            **keep,
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": account,
+            "AWS_SECRET_ACCESS_KEY": "local",
+            "FREEHOLD_TENANT": TENANT,
+        }
+
+    # ---- processes
+
+    def start_cloud(self):
+        """Uses the cloud of `make up` when it is up; otherwise starts one, which ends with the demo."""
+        if self.succeeds(CLOUD, "status"):
+            state = ROOT / "target" / "local"
+            print("uses the cloud of `make up`")
+        else:
+            state = self.own_cloud = WORK / "cloud"
+            self._run(CLOUD, "up", "--detach", "--port", "0", "--state", state, "--until-pid", os.getpid())
+        self.endpoint = (state / "endpoint").read_text().strip()
+
+    def start_runner(self, role, config, account, role_name):
+        """Starts a runner with the temporary credentials of its role, and waits until it has announced itself."""
+        credentials = self.assume(account, role_name)
+        environment = {**self._environment(account), **{name.upper(): value for name, value in credentials.items()}}
+        log = FILES / f"{role}-runner.log"
+        with log.open("w") as file:
+            process = subprocess.Popen(
+                [BIN / "freehold-runner", "run", "--role", role, "--config", config],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+            )
+        self.runners.append(process)
+        install = "build" if role == "build" else INSTALL
+
+        def has_announced_itself():
+            if process.poll() is not None:
+                raise Failed(f"the {role} runner ended with {process.returncode}; see `{_short(log)}`")
+            try:
+                return self.freehold_json("install", "show", install).get("runner")
+            except Failed:
+                return False
+
+        self.wait_until(f"the {role} runner announces itself", has_announced_itself)
+        print(f"{role} runner is up as {account} {role_name} (pid {process.pid}; log `{_short(log)}`)")
+
+    def wait_until(self, what, condition):
+        deadline = time.monotonic() + RUNNER_SECS
+        while not condition():
+            if time.monotonic() > deadline:
+                raise Failed(f"not within {RUNNER_SECS} s: {what}")
+            time.sleep(0.2)
+
+    def end(self):
+        for process in self.runners:
+            if process.poll() is None:
+                # The first signal drains the runner, the second stops it at once.
+                process.send_signal(signal.SIGINT)
+                process.send_signal(signal.SIGINT)
+        for process in self.runners:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        if self.own_cloud:
+            subprocess.run([CLOUD, "down", "--state", self.own_cloud], stdout=subprocess.DEVNULL)
+
+    # ---- AWS
+
+    def client(self, service, account, credentials=None):
+        credentials = credentials or {"aws_access_key_id": account, "aws_secret_access_key": "local"}
+        session = botocore.session.get_session()
+        return session.create_client(service, region_name=REGION, endpoint_url=self.endpoint, **credentials)
+
+    def assume(self, account, role):
+        """Returns the temporary credentials of a role, as arguments of a client."""
+        arn = f"arn:aws:iam::{account}:role/{role}"
+        session = self.client("sts", account).assume_role(RoleArn=arn, RoleSessionName="demo")["Credentials"]
+        return {
+            "aws_access_key_id": session["AccessKeyId"],
+            "aws_secret_access_key": session["SecretAccessKey"],
+            "aws_session_token": session["SessionToken"],
+        }
+
+
+def _short(argument):
+    return str(argument).replace(f"{ROOT}/", "")
