@@ -1,4 +1,4 @@
-"""An instance of the local cloud for the contract tests, and the few things that every test makes."""
+"""Starts the local cloud for the contract tests, and makes the resources that several tests need."""
 
 import atexit
 import functools
@@ -29,7 +29,7 @@ DEADLINE_SECS = 20
 _accounts = itertools.count(100000000001)
 _session = botocore.session.Session()
 
-# A Lambda bootstrap that answers by what it is sent.
+# A Lambda bootstrap whose event selects the answer.
 BOOTSTRAP = f"""#!{sys.executable}
 import json, os, urllib.request
 api = "http://%s/2018-06-01/runtime/invocation/" % os.environ["AWS_LAMBDA_RUNTIME_API"]
@@ -76,7 +76,7 @@ def shared():
 
 
 class Instance:
-    """One emulator process on a free port, gone at the latest when this process is."""
+    """One emulator process on a free port; it ends when this process ends."""
 
     def __init__(self, *arguments, env=None):
         self.directory = tempfile.TemporaryDirectory(prefix="freehold-contract-")
@@ -119,7 +119,7 @@ class Answer:
 
 
 class Principal:
-    """Someone with credentials: an account's root, or a role session."""
+    """A principal with credentials: the root of an account, or the session of a role."""
 
     def __init__(self, instance, account, key, secret, token=None):
         self.instance, self.id = instance, account
@@ -135,7 +135,7 @@ class Principal:
                 aws_access_key_id=self.credentials.access_key,
                 aws_secret_access_key=self.credentials.secret_key,
                 aws_session_token=self.credentials.token,
-                # "s3v4": left alone, botocore signs S3 URLs in the way of 2006.
+                # By default botocore signs S3 URLs with signature version 2.
                 config=Config(
                     retries={"max_attempts": 0},
                     inject_host_prefix=False,
@@ -253,7 +253,7 @@ def allow(*actions, on="*", **more):
 
 
 def refusal(instance, url, headers):
-    """Returns the body of a 403, and nothing for any other answer."""
+    """Returns the body of a 403 answer; `None` for any other answer."""
     answer = instance.http("GET", url, headers)
     return answer.status == 403 and answer.body
 

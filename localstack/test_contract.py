@@ -1,4 +1,4 @@
-"""What we rely on in the local cloud, and where it differs from AWS. Run by `cloud test`.
+"""Tests what the product relies on in the local cloud, and where the local cloud differs from AWS. Run by `cloud test`.
 
 A test whose name says `deviation` fails when the emulator becomes better than it was: then the product's
 workaround, the note in README.md and the test go together.
@@ -295,7 +295,7 @@ class Queues(Contract):
         self.assertEqual("2", receive[0]["Attributes"]["ApproximateReceiveCount"])
 
 
-# Sends one long poll and waits; 12 digits as an access key are that account's root, whose signature nobody checks.
+# Sends one long poll and waits. Twelve digits as access key are the root of that account; its signature is not checked.
 POLL = """
 import http.client, json, sys
 endpoint, account, url = sys.argv[1:]
@@ -316,7 +316,7 @@ class Functions(Contract):
         env = self.account.call("f")["env"]
 
         self.assertEqual((shared().endpoint, REGION), (env["AWS_ENDPOINT_URL"], env["AWS_REGION"]))
-        # MiniStack hands its own environment on to a function; `cloud` keeps the caller's out of it.
+        # MiniStack passes its own environment to a function; `cloud` does not pass the caller's to MiniStack.
         leaked = set(os.environ) & set(env) - {
             "PATH",
             "LANG",
@@ -543,7 +543,7 @@ class Templates(Contract):
         )["ResourceTagMappingList"]
 
         services = {resource["ResourceARN"].split(":")[2] for resource in found}
-        # Deviation: AWS also finds secrets; neither finds IAM roles.
+        # Deviation: AWS finds secrets too. Neither of the two finds IAM roles.
         self.assertEqual({"sqs", "ecr", "kms", "dynamodb"}, services)
 
 

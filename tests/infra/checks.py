@@ -1,4 +1,4 @@
-"""Runs the checks and closes with a line that counts them."""
+"""Runs the checks and prints how many passed, failed and were skipped."""
 
 import sys
 import unittest

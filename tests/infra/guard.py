@@ -12,13 +12,13 @@ from pathlib import Path
 import templates
 
 RULES = templates.INFRA / "install.guard"
-# It ships the engine's own binaries; nothing else of it is used.
+# This package is used only for the binaries of the engine that it ships.
 PACKAGE = "cdklabs-cdk-validator-cfnguard"
 BROKEN = 19
 
 
 def engine():
-    """Returns where the engine is, taken out of its package the first time."""
+    """Returns the path of the engine; unpacks it the first time."""
     place = Path(sys.prefix) / "bin" / "cfn-guard"
     if not place.exists():
         [archive] = [file for file in importlib.metadata.files(PACKAGE) if file.name.endswith(".jsii.tgz")]
@@ -33,17 +33,17 @@ def engine():
     return place
 
 
-def broken(template):
+def broken_rules(template):
     """Returns the rules that a template breaks, each with its reasons: pairs of a path and a message."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write(template)
         file.flush()
-        [found] = broken_in(file.name).values()
+        [found] = broken_rules_of_files(file.name).values()
     return found
 
 
-def broken_in(place):
-    """Returns the same for each file of a folder, by its name, or for one file."""
+def broken_rules_of_files(place):
+    """Returns the broken rules of one file, or of each file of a folder, by the name of the file."""
     ran = subprocess.run(
         [
             engine(),
@@ -74,14 +74,14 @@ def _broken(report):
 
 
 def _reasons(checks):
-    """Returns what every clause below says, with the place that it is about."""
+    """Yields the place and the message of every failed clause in a report."""
     if isinstance(checks, list):
         for check in checks:
             yield from _reasons(check)
     elif isinstance(checks, dict):
-        said = (checks.get("messages") or {}).get("custom_message")
-        if said:
-            yield _place(checks.get("check")), said
+        message = (checks.get("messages") or {}).get("custom_message")
+        if message:
+            yield _place(checks.get("check")), message
         for value in checks.values():
             yield from _reasons(value)
 

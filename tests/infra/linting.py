@@ -1,4 +1,4 @@
-"""cfn-lint as a function, and what its resource specifications know of tags."""
+"""Runs cfn-lint, and reads from its resource specifications which types take tags."""
 
 from cfnlint.api import ManualArgs
 from cfnlint.api import lint as lint_text

@@ -59,8 +59,8 @@ class Stack:
     def about(self, name):
         """Returns what the template says of a resource: its description, the comment above it, and who uses it."""
         own = self.resources[name]["Properties"].get("Description")
-        said = " ".join(sentence(part) for part in (own and plain(own), self.comment(name), self.users(name)) if part)
-        return re.sub(r"<[a-z-]+>", r"`\g<0>`", said)
+        text = " ".join(sentence(part) for part in (own and as_text(own), self.comment(name), self.users(name)) if part)
+        return re.sub(r"<[a-z-]+>", r"`\g<0>`", text)
 
     def comment(self, name):
         above = self.text[: re.search(rf"^  {name}:$", self.text, re.MULTILINE).start()]
@@ -74,12 +74,12 @@ class Stack:
             if resource["Properties"].get("Role", resource["Properties"].get("RoleArn"))
             == {"Fn::GetAtt": [role, "Arn"]}
         ]
-        said = [
-            plain(self.resources[name]["Properties"]["Description"])
+        parts = [
+            as_text(self.resources[name]["Properties"]["Description"])
             for name in used
             if "Description" in self.resources[name]["Properties"]
         ]
-        return " ".join([f"Role of {', '.join(f'`{name}`' for name in used)}.", *map(sentence, said)]) if used else ""
+        return " ".join([f"Role of {', '.join(f'`{name}`' for name in used)}.", *map(sentence, parts)]) if used else ""
 
 
 def sentence(text):
@@ -90,24 +90,24 @@ def sentence(text):
 # Values in plain words
 
 
-def plain(value):
-    """Returns a value of a template as text: `<tenant>` for a parameter, `Table` for what the template makes."""
+def as_text(value):
+    """Returns a value of a template as text: `<tenant>` for a parameter, `Table` for a resource of the template."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, dict):
-        return shortened(str(value))
+        return shorten_arn(str(value))
     [(form, of)] = value.items() if len(value) == 1 else [("", value)]
     if form == "Fn::GetAtt":
         return re.sub(r"\.(Arn|Id)$", "", of if isinstance(of, str) else ".".join(of))
     if form == "Ref":
-        return named(of)
+        return name_as_text(of)
     if form == "Fn::Sub":
         text, own = sub_parts(of)
-        return shortened(substitute(text, lambda name: f"<{name.lower()}>" if name in own else named(name)))
+        return shorten_arn(substitute(text, lambda name: f"<{name.lower()}>" if name in own else name_as_text(name)))
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
 
 
-def named(name):
+def name_as_text(name):
     known = {
         "TenantName": "<tenant>",
         "DeployBucket": "<bucket>",
@@ -119,13 +119,14 @@ def named(name):
     return known.get(name, re.sub(r"\.(Arn|Id)$", "", name))
 
 
-def shortened(text):
+def shorten_arn(text):
     return re.sub(r"^arn:aws:([a-z0-9-]+):(?:<region>)?:(?:<account>)?:", r"\1:", text)
 
 
-def quoted(values):
+def quote_all(values):
     return ", ".join(
-        f"`{plain(value)}`{f' ({given})' if (given := ' and '.join(when)) else ''}" for value, when in branches(values)
+        f"`{as_text(value)}`{f' ({given})' if (given := ' and '.join(when)) else ''}"
+        for value, when in branches(values)
     )
 
 
@@ -134,33 +135,33 @@ def actions(statement):
     key = "Action" if "Action" in statement else "NotAction"
     split = [action.partition(":") for action in as_list(statement[key])]
     services = [(service, [name for _, _, name in of]) for service, of in groupby(split, lambda parts: parts[0])]
-    said = "<br>".join(
+    text = "<br>".join(
         f"`{service}`" if names == [""] else f"`{service}:` {', '.join(f'`{name}`' for name in names)}"
         for service, names in services
     )
-    return said if key == "Action" else f"all but {said}"
+    return text if key == "Action" else f"all but {text}"
 
 
 def resources(statement, itself):
     if "NotResource" in statement:
-        return f"all but {quoted(statement['NotResource'])}"
-    return quoted(statement.get("Resource", itself))
+        return f"all but {quote_all(statement['NotResource'])}"
+    return quote_all(statement.get("Resource", itself))
 
 
 def only_when(statement, given):
-    said = [
-        f"`{key}` {operator} {quoted(values)}"
+    parts = [
+        f"`{key}` {operator} {quote_all(values)}"
         for operator, keys in statement.get("Condition", {}).items()
         for key, values in keys.items()
     ]
-    return " and ".join([*given, *said])
+    return " and ".join([*given, *parts])
 
 
 def principals(statement):
     who = statement.get("Principal", statement.get("NotPrincipal"))
-    said = "everybody" if who in ("*", {"AWS": "*"}) else ", ".join(quoted(of) for of in who.values())
-    said = "this account" if said == "`iam:root`" else said
-    return f"all but {said}" if "NotPrincipal" in statement else said
+    text = "everybody" if who in ("*", {"AWS": "*"}) else ", ".join(quote_all(of) for of in who.values())
+    text = "this account" if text == "`iam:root`" else text
+    return f"all but {text}" if "NotPrincipal" in statement else text
 
 
 # Tables
@@ -171,8 +172,8 @@ def table(head, rows):
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def may(documents):
-    """Returns what policies of a principal permit."""
+def permission_table(documents):
+    """Returns a table of what the policies of a principal permit."""
     rows = [
         [
             statement.get("Sid", ""),
@@ -188,8 +189,8 @@ def may(documents):
     return table(["statement", "effect", "actions", "resources", "only when"], rows)
 
 
-def who(document, itself):
-    """Returns whom a policy of a resource lets in."""
+def access_table(document, itself):
+    """Returns a table of who may use a resource, as its policy says."""
     rows = [
         [
             statement.get("Sid", ""),
@@ -217,18 +218,18 @@ def role(stack, name, resource):
     if "Condition" in resource:
         facts.append(f"Exists while `{resource['Condition']}`.")
     if "PermissionsBoundary" in have:
-        facts.append(f"Never more than: {quoted(have['PermissionsBoundary'])}.")
-    facts += [f"Policies besides: {quoted(have['ManagedPolicyArns'])}."] if have.get("ManagedPolicyArns") else []
+        facts.append(f"Never more than: {quote_all(have['PermissionsBoundary'])}.")
+    facts += [f"Policies besides: {quote_all(have['ManagedPolicyArns'])}."] if have.get("ManagedPolicyArns") else []
     written = have.get("Policies", [])
     if isinstance(written, str):
         return [*facts, f"Policies: `{written}`, filled in from the app's config."]
     documents = [(policy["PolicyDocument"], given) for policy, given in branches(written)]
-    return [*facts, may(documents)] if documents else facts
+    return [*facts, permission_table(documents)] if documents else facts
 
 
 def attached(stack, name, resource):
     have = resource["Properties"]
-    holders = [quoted(have["Roles"])] if have.get("Roles") else []
+    holders = [quote_all(have["Roles"])] if have.get("Roles") else []
     holders += [
         f"`{other}`"
         for other, of in stack.of_type("AWS::IAM::Role")
@@ -241,10 +242,10 @@ def attached(stack, name, resource):
     ]
     facts = [f"Attached to: {', '.join(holders)}."] if holders else []
     facts += [f"Boundary of: {', '.join(limits)}. It grants nothing."] if limits else []
-    return [*facts, may([(have["PolicyDocument"], [])])]
+    return [*facts, permission_table([(have["PolicyDocument"], [])])]
 
 
-def used(stack, name, resource):
+def access_of(stack, name, resource):
     have = resource["Properties"]
     if resource["Type"] == "AWS::Lambda::Permission":
         document = {
@@ -258,12 +259,12 @@ def used(stack, name, resource):
                 }
             ]
         }
-        return [who(document, name)]
-    return [who(have[key], name) for key in POLICIES if key in have]
+        return [access_table(document, name)]
+    return [access_table(have[key], name) for key in POLICIES if key in have]
 
 
 def sections(stack):
-    """Returns each resource that permits something, under what it is; no such resource can be left out."""
+    """Yields a section for each resource that permits something; no such resource is left out."""
     roles = stack.of_type("AWS::IAM::Role")
     policies = stack.of_type(*ATTACHED)
     shared = [
@@ -275,14 +276,14 @@ def sections(stack):
     for title, found, render in (
         ("Roles", roles, role),
         ("Policies", policies, attached),
-        ("Who may use what", shared, used),
+        ("Who may use what", shared, access_of),
     ):
         if found:
             yield f"### {title}"
         for name, resource in found:
             have = resource["Properties"]
             own = have.get("RoleName", have.get("ManagedPolicyName"))
-            yield f"#### {name}{f': `{plain(own)}`' if own else ''}"
+            yield f"#### {name}{f': `{as_text(own)}`' if own else ''}"
             yield from filter(None, [stack.about(name), *render(stack, name, resource)])
 
 
@@ -313,11 +314,11 @@ def page():
         "## Who makes the tenant stack",
         "`infra/deploy-policy.json`: what a role needs that makes, updates and removes one tenant's "
         "stack, and nothing else; [how to make it](tenant-role.md).",
-        may([(policy("deploy-policy.json"), [])]),
+        permission_table([(policy("deploy-policy.json"), [])]),
         "## What no role of a tenant may exceed",
         "`infra/tenant-boundary.json`: a ceiling, which grants nothing. It is on every role "
         "of a tenant stack that is made under the deploy policy.",
-        may([(policy("tenant-boundary.json"), [])]),
+        permission_table([(policy("tenant-boundary.json"), [])]),
     ]
     return "\n\n".join(parts) + "\n"
 

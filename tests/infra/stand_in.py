@@ -1,6 +1,6 @@
-"""A Lambda bootstrap that stands in for every function: it does the AWS call it is asked for, with its role's rights.
+"""A Lambda bootstrap in the place of every function: it makes the AWS call that its event names, with its own role.
 
-To a state machine it answers as the functions do: the workflow's id chooses how it goes.
+It answers a state machine as the functions do; the id of the workflow selects the outcome.
 """
 
 import json
@@ -15,7 +15,7 @@ api = f"http://{os.environ['AWS_LAMBDA_RUNTIME_API']}/2018-06-01/runtime/invocat
 
 
 class Failure(Exception):
-    """An error with the word that a state machine sees."""
+    """An error with the type that a state machine matches."""
 
     def __init__(self, word):
         super().__init__(word)

@@ -1,4 +1,4 @@
-"""Reads the templates, state machines and policies that the checks look at."""
+"""Reads the templates, state machines and policies for the checks."""
 
 import json
 import re
@@ -73,7 +73,7 @@ def tenant():
 
 
 def install_text(tenant=TENANT, tenant_account=TENANT_ACCOUNT, install=INSTALL, account=ACCOUNT):
-    """Returns the stack that the renderer makes for an install of an app without inputs of the customer or named roles.
+    """Returns the rendered stack of an app without inputs of the customer or named roles.
 
     The file has one install's names; for another, these names are replaced, which is the only difference between two
     installs (a test in `plain_stack.rs` compares the two).
@@ -90,7 +90,7 @@ def _rename(text, *names):
 
 
 def install_with_inputs_text():
-    """Returns the stack that the renderer makes of inputs of every kind and of named roles, with hostile texts."""
+    """Returns the rendered stack of an app with inputs of every kind, named roles, and hostile texts."""
     return (GOLDEN / "install-with-inputs.yaml").read_text()
 
 
@@ -145,7 +145,7 @@ def as_list(value):
     return value if isinstance(value, list) else [value]
 
 
-def says(resource):
+def resource_text(resource):
     """Returns a resource of a statement as text: `Table.Arn` for an attribute, the ARN's last part for a name."""
     if isinstance(resource, str):
         return resource

@@ -19,7 +19,7 @@ from templates import REGION, TENANT, TENANT_ACCOUNT, as_list, of_type
 ARN = f"{REGION}:{TENANT_ACCOUNT}"
 ROLE = f"arn:aws:iam::{TENANT_ACCOUNT}:role/"
 ID = "0123456789"
-# The ARN of each resource by its type: of its name, or of the id that AWS gives it.
+# The ARN of a resource by its type, made of its name or of the id that AWS gives it.
 ARNS = {
     "AWS::ApiGatewayV2::Api": f"arn:aws:apigateway:{REGION}::/apis/{ID}",
     "AWS::ApiGatewayV2::Integration": f"arn:aws:apigateway:{REGION}::/apis/{ID}/integrations/{ID}",
@@ -45,7 +45,7 @@ ARNS = {
     "AWS::SQS::QueuePolicy": f"arn:aws:sqs:{ARN}:fh-{TENANT}-build.fifo",
     "AWS::StepFunctions::StateMachine": f"arn:aws:states:{ARN}:stateMachine:{{StateMachineName}}",
 }
-# What handlers list for properties that the template does not set, by type.
+# Actions by type that the handlers list for properties that the template does not set.
 UNUSED = {
     "AWS::ApiGatewayV2::Api": {"s3:getObject"},
     "AWS::DynamoDB::Table": {
@@ -88,7 +88,7 @@ UNUSED = {
         "iam:DetachGroupPolicy",
         "iam:DetachUserPolicy",
     },
-    # A boundary that was given is never taken off.
+    # The boundary of a role is never removed.
     "AWS::IAM::Role": {"iam:DeleteRolePermissionsBoundary", "iam:UpdateRoleDescription"},
     "AWS::KMS::Key": {"kms:DisableKey", "kms:EnableKey", "kms:EnableKeyRotation", "kms:DisableKeyRotation"},
     "AWS::Lambda::EventSourceMapping": {"kms:Decrypt", "kms:GenerateDataKey"},
@@ -135,7 +135,7 @@ UNUSED = {
     "AWS::SNS::Topic": {"sns:PutDataProtectionPolicy"},
     "AWS::StepFunctions::StateMachine": {"kms:Decrypt", "kms:GenerateDataKey", "s3:GetObjectVersion"},
 }
-# What `freehold tenant deploy` does itself: the stack, its bucket, and a look at what was made.
+# The calls of `freehold tenant deploy` itself: the stack, its bucket, and reading what was made.
 BY_THE_COMMAND = {"Stack", "DeployBucket", "DeployObjects"}
 ALSO = {
     "lambda:GetFunctionConfiguration",
@@ -171,7 +171,7 @@ def needed(type_):
 
 
 def filled(template, value):
-    """Returns a name of the template for our tenant; the name of what a `Ref` stands for."""
+    """Returns a name in the template with the tenant filled in; for a `Ref`, the name of that resource."""
     if "Ref" in value:
         return next(
             filled(template, named)
@@ -244,7 +244,7 @@ class DeployPolicy(unittest.TestCase):
         self.assertEqual(set().union(*UNUSED.values()) & self.actions - other - {"s3:GetObject"}, set())
 
     def test_all_resources_are_named_only_where_an_action_knows_none(self):
-        # AWS gives these their id: what limits them is the function, and the tag that they are made with.
+        # AWS chooses the id of these, so the function and the tag at creation limit them.
         by_condition = {"FunctionSources", "MakeTheSigningKey"}
         for statement in self.policy["Statement"]:
             for action in as_list(statement["Action"]):

@@ -21,7 +21,7 @@ RULES = {
 ROOT = {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}
 ANY_ROLE = {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/fh-*"}
 
-# Another machine, network and mode, written in other ways than ours are; each keeps every rule.
+# Another machine, network and mode in other notations than ours; each keeps every rule.
 MACHINES = """
   Network: {Type: AWS::EC2::VPC, Properties: {CidrBlock: 10.0.0.0/24}}
   MoreSubnet: {Type: AWS::EC2::Subnet, Properties: {VpcId: !Ref Network, CidrBlock: 10.0.0.0/25}}
@@ -81,7 +81,7 @@ PARAMETERS = """
 
 
 def with_resources(text, parameters=""):
-    """Returns our template with more, as it is written by hand."""
+    """Returns our template with more resources and parameters, as somebody would write them by hand."""
     template = templates.install_text().replace("\nOutputs:\n", f"\n{text}\n\nOutputs:\n", 1)
     return template.replace("\nParameters:\n", f"\nParameters:{parameters}\n", 1)
 
@@ -97,13 +97,13 @@ def base(template):
 class Guard(unittest.TestCase):
     def found(self, template):
         """Returns the only rule that a template breaks, the resources or parameters that break it, and the reasons."""
-        broken = guard.broken(template if isinstance(template, str) else json.dumps(template))
+        broken = guard.broken_rules(template if isinstance(template, str) else json.dumps(template))
         self.assertEqual(len(broken), 1, broken)
         [(rule, reasons)] = broken.items()
         return (
             rule,
             {place.split("/")[2] for place, _ in reasons if place.count("/") > 1},
-            {said for _, said in reasons},
+            {message for _, message in reasons},
         )
 
     def finds(self, rule, of, template):
@@ -113,13 +113,13 @@ class Guard(unittest.TestCase):
             self.assertRegex(reason, r"\A[A-Z][^\n]*\. Fix: [^\n]+\.\Z")
 
     def worse(self, rule, of, change):
-        """Checks that a change of our template, in its long form, is found by one rule in one place."""
+        """Checks that exactly one rule finds a change of our template, in one place."""
         template = templates.install()
         change(template)
         self.finds(rule, of, template)
 
     def loosened(self, change):
-        """Checks that a change for the worse of the boundary is found there; what it held may be found too."""
+        """Checks that the boundary rule finds a weaker boundary; it may also find the roles under that boundary."""
         template = templates.install()
         change(template)
         rule, places, _ = self.found(template)
@@ -133,18 +133,18 @@ class Guard(unittest.TestCase):
         self.assertEqual(text.count("<<"), text.count(" Fix: "))
 
     def test_our_templates_keep_every_rule(self):
-        self.assertEqual(guard.broken(templates.install_text()), {})
-        self.assertEqual(guard.broken(templates.install_with_inputs_text()), {})
+        self.assertEqual(guard.broken_rules(templates.install_text()), {})
+        self.assertEqual(guard.broken_rules(templates.install_with_inputs_text()), {})
 
     def test_short_and_long_forms_are_the_same(self):
-        self.assertEqual(guard.broken(json.dumps(templates.install())), {})
-        self.assertEqual(guard.broken(json.dumps(templates.install_with_inputs())), {})
+        self.assertEqual(guard.broken_rules(json.dumps(templates.install())), {})
+        self.assertEqual(guard.broken_rules(json.dumps(templates.install_with_inputs())), {})
 
     def test_machines_networks_and_more_modes_keep_every_rule(self):
         text = with_resources(MACHINES, PARAMETERS)
 
-        self.assertEqual(guard.broken(text), {})
-        self.assertEqual(guard.broken(json.dumps(templates.parse(text))), {})
+        self.assertEqual(guard.broken_rules(text), {})
+        self.assertEqual(guard.broken_rules(json.dumps(templates.parse(text))), {})
 
     def test_code_is_found(self):
         for type_ in (
@@ -173,7 +173,7 @@ class Guard(unittest.TestCase):
         ):
             template = templates.install()
             change(template)
-            self.assertIn("no_code", guard.broken(json.dumps(template)))
+            self.assertIn("no_code", guard.broken_rules(json.dumps(template)))
 
     def test_a_principal_from_outside_is_found_wherever_it_stands(self):
         strangers = [
@@ -231,7 +231,7 @@ class Guard(unittest.TestCase):
             }
         )
 
-        self.assertEqual(guard.broken(json.dumps(template)), {})
+        self.assertEqual(guard.broken_rules(json.dumps(template)), {})
 
     def test_a_stranger_that_a_condition_lets_in_is_found(self):
         open_ = "{Effect: Allow, Principal: '*', Action: 's3:*', Resource: '*'}"
@@ -385,27 +385,27 @@ class Guard(unittest.TestCase):
         nothing, boundary = {"Ref": "AWS::NoValue"}, {"Ref": "Boundary"}
         allow = {"Effect": "Allow", "Action": "*", "Resource": "*"}
 
-        def first(template, said):
-            properties(template, "ProvisionRole")["ManagedPolicyArns"][0] = said
+        def first(template, value):
+            properties(template, "ProvisionRole")["ManagedPolicyArns"][0] = value
 
-        for said in (
+        for value in (
             boundary,
             {"Fn::If": ["OwnBoundary", nothing, boundary]},
             {"Fn::If": ["Private", boundary, nothing]},
         ):
-            with self.subTest(said):
-                self.worse("no_wildcard_assume_role", "Boundary", lambda t: first(t, said))
-        for said in (
+            with self.subTest(value):
+                self.worse("no_wildcard_assume_role", "Boundary", lambda t: first(t, value))
+        for value in (
             allow,
             {"Fn::If": ["Private", allow, nothing]},
             {"Fn::If": ["OwnBoundary", allow, nothing]},
             {"Effect": {"Fn::If": ["OwnBoundary", "Allow", "Deny"]}, "Action": "*", "Resource": "*"},
         ):
-            with self.subTest(said):
+            with self.subTest(value):
                 self.worse(
                     "no_wildcard_assume_role",
                     "Boundary",
-                    lambda t: properties(t, "Boundary")["PolicyDocument"]["Statement"].append(said),
+                    lambda t: properties(t, "Boundary")["PolicyDocument"]["Statement"].append(value),
                 )
 
     def test_a_mode_may_say_so_only_while_its_boundary_names_roles(self):
@@ -423,7 +423,7 @@ class Guard(unittest.TestCase):
             denials[:] = [s for s in denials if not ("NotResource" in s and "sts:AssumeRole" in s["Action"])]
 
         def left_to_the_customers(template):
-            """Wide, and under the customer's own boundary alone when there is one."""
+            """Lets a mode do everything, with the customer's own boundary as its only limit when there is one."""
             everything(template)
             properties(template, "ProvisionRole")["ManagedPolicyArns"] = [
                 {"Fn::If": ["OwnBoundary", {"Ref": "Limits"}, {"Ref": "AWS::NoValue"}]}
@@ -431,11 +431,11 @@ class Guard(unittest.TestCase):
 
         template = templates.install()
         everything(template)
-        self.assertEqual(guard.broken(json.dumps(template)), {})
+        self.assertEqual(guard.broken_rules(json.dumps(template)), {})
         self.worse("no_wildcard_assume_role", "ProvisionRole", loose)
         template = templates.install()
         left_to_the_customers(template)
-        broken = guard.broken(json.dumps(template))
+        broken = guard.broken_rules(json.dumps(template))
         self.assertEqual(set(broken), {"no_wildcard_assume_role", "boundary"})
         self.assertNotIn("/Resources/MaintenanceRole", str(broken))
 
@@ -443,15 +443,15 @@ class Guard(unittest.TestCase):
         template = templates.install()
         del properties(template, "ProvisionRole")["PermissionsBoundary"]
 
-        self.assertIn("/Resources/ProvisionRole/", str(guard.broken(json.dumps(template))["boundary"]))
-        for says in (
+        self.assertIn("/Resources/ProvisionRole/", str(guard.broken_rules(json.dumps(template))["boundary"]))
+        for fields in (
             {"Action": "s3:*"},
             {"Action": "iam:GetRole"},
             {"Action": ["sqs:SendMessage", "Iam:passrole"]},
             {"NotAction": "iam:*"},
         ):
-            statement = {"Effect": "Allow", "Resource": "arn:x", **says}
-            with self.subTest(says):
+            statement = {"Effect": "Allow", "Resource": "arn:x", **fields}
+            with self.subTest(fields):
                 self.worse("boundary", "RunnerRole", lambda t: runners(t).append(statement))
         self.worse(
             "boundary",
@@ -479,14 +479,14 @@ class Guard(unittest.TestCase):
         )
         self.worse("boundary", "Base", of({"Ref": "Base"}))
         own, parameter, nothing = {"Ref": "Boundary"}, {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}
-        for said in (
+        for value in (
             {"Fn::If": ["OwnBoundary", nothing, own]},
             {"Fn::If": ["OwnBoundary", "arn:aws:iam::aws:policy/X", own]},
             {"Fn::If": ["OwnBoundary", own, "arn:aws:iam::aws:policy/X"]},
             nothing,
         ):
-            with self.subTest(said):
-                self.worse("boundary", "MaintenanceRole", of(said))
+            with self.subTest(value):
+                self.worse("boundary", "MaintenanceRole", of(value))
         self.worse("boundary", "EnrolmentSecret", of({"Fn::If": ["OwnBoundary", {"Ref": "EnrolmentSecret"}, own]}))
         self.worse(
             "boundary",

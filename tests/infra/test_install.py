@@ -1,4 +1,4 @@
-"""The install stack: what a customer's security team looks for, on a filled template."""
+"""The install stack has the properties that a customer's security team looks for."""
 
 import json
 import re
@@ -31,7 +31,7 @@ TYPES = {
     "AWS::S3::Bucket",
     "AWS::SecretsManager::Secret",
 }
-# What the golden template's texts say (crates/app/tests/use_cases/render_stack.rs).
+# The text in every place of the golden template that takes one (crates/app/tests/use_cases/render_stack.rs).
 HOSTILE = '%{TENANT_KEY} " }, Evil: {Type: String}\n  Evil: !Sub "${AWS::AccountId}" \\ # \u2028é…'
 
 
@@ -56,7 +56,7 @@ class Install(unittest.TestCase):
     def test_it_trusts_nobody_outside_the_account(self):
         accounts = set(re.findall(r"\b\d{12}\b", str(self.template["Resources"])))
 
-        # The tenant's account appears in the two queues, which the runner speaks to.
+        # The ARNs of the two queues, which the runner uses, contain the tenant's account.
         queues = {templates.ORDERS_QUEUE, templates.REPORTS_QUEUE}
         named = {
             str(r)
@@ -217,7 +217,7 @@ class Install(unittest.TestCase):
 
 
 class Inputs(unittest.TestCase):
-    """The install stack of an app that asks the customer, as the renderer made it."""
+    """The rendered install stack of an app with inputs of the customer."""
 
     @classmethod
     def setUpClass(cls):
@@ -307,7 +307,7 @@ class Inputs(unittest.TestCase):
 
 
 class NamedRoles(unittest.TestCase):
-    """The roles that an app names itself, as the renderer made them."""
+    """The rendered install stack of an app with named roles."""
 
     @classmethod
     def setUpClass(cls):

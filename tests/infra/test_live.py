@@ -179,7 +179,7 @@ class Live(unittest.TestCase):
 
     @classmethod
     def make_orders_queue(cls):
-        """Does what register-install does, with its role."""
+        """Makes the orders queue as `register-install` does, with the role of that function."""
         arn = templates.ORDERS_QUEUE
         cls.orders = cls.cloud.invoke(
             "register-install",
@@ -209,7 +209,7 @@ class Live(unittest.TestCase):
             },
         )
 
-    # Helpers of this class: what a function or a role may do
+    # What a function or a role may do
 
     def allowed(self, function, service, operation, parameters):
         answer = self.cloud.invoke(function, {"call": [service, operation, parameters]})
@@ -443,7 +443,7 @@ class Live(unittest.TestCase):
         self.assertEqual(set(templates.install()["Outputs"]), set(self.install_out))
 
     def test_it_is_not_made_in_another_account(self):
-        # AWS refuses the template before it makes anything; the local cloud finds out at the first role.
+        # AWS refuses the template before it makes anything; the local cloud fails at the first role.
         stack, outputs = self.cloud.stack(
             f"freehold-{INSTALL}", {"EnrolmentSecret": ENROLMENT}, ELSEWHERE, TemplateBody=templates.install_text()
         )
@@ -513,7 +513,7 @@ class Live(unittest.TestCase):
         )
         boundary, other = self.install_out["BoundaryArn"], "arn:aws:iam::aws:policy/AdministratorAccess"
         mode_role, runner_role = f"fh-{INSTALL}-mode-of-a-test", f"fh-{INSTALL}-runner"
-        # A mode as mighty as a vendor could write it: all that holds it is the boundary.
+        # The widest mode that a vendor can write: only the boundary limits it.
         admin.create_role(RoleName=mode_role, AssumeRolePolicyDocument=own_trust, PermissionsBoundary=boundary)
         admin.put_role_policy(RoleName=mode_role, PolicyName="all", PolicyDocument=everything)
         admin.create_role(RoleName="admin-of-a-test", AssumeRolePolicyDocument=own_trust)
@@ -599,7 +599,7 @@ class Live(unittest.TestCase):
             AssumeRolePolicyDocument=trust,
             PermissionsBoundary=self.install_out["BoundaryArn"],
         )
-        # AmazonS3FullAccess and iam:CreateRole are among this mode's policies: what stops it is the boundary.
+        # This mode's policies include AmazonS3FullAccess and iam:CreateRole, so only the boundary denies these.
         self.denied(iam.create_role, RoleName="admin", AssumeRolePolicyDocument=trust)
         self.denied(iam.create_role, RoleName=f"fh-{INSTALL}-second", AssumeRolePolicyDocument=trust)
         self.denied(s3.put_object, Bucket=bucket, Key="audit/1", Body=b"forged")

@@ -15,7 +15,7 @@ from templates import REGION, TENANT, TENANT_ACCOUNT
 from test_live import BUCKET, settled, until
 
 OTHER = "umbrella"
-# Its own account, where nothing is yet.
+# An account of its own, which is empty.
 EMPTY = "444444444444"
 DEPLOYER = f"freehold-deploy-{TENANT}"
 LAMBDA = json.dumps(
@@ -46,7 +46,7 @@ class DeployersCloud(test_live.Cloud):
         return super().client(service, account)
 
     def make_deployer(self, account):
-        """Does what docs/tenant-role.md tells an administrator to do, and takes the role."""
+        """Follows docs/tenant-role.md as an administrator, and assumes the role."""
         iam = self.root("iam", account)
         iam.create_policy(
             PolicyName=f"fh-{TENANT}-boundary", PolicyDocument=json.dumps(templates.tenant_boundary(account=account))
@@ -174,7 +174,7 @@ class LiveDeploy(unittest.TestCase):
     def test_a_role_that_it_makes_for_itself_stays_under_the_boundary(self):
         iam, role = self.empty("iam"), f"fh-{TENANT}-mine"
         iam.create_role(RoleName=role, AssumeRolePolicyDocument=LAMBDA, PermissionsBoundary=boundary(EMPTY))
-        # Only AWS knows a role's boundary when the role is given a policy.
+        # The local cloud does not know a role's boundary when the role gets a policy.
         self.cloud.root("iam", EMPTY).put_role_policy(RoleName=role, PolicyName="all", PolicyDocument=ALL)
         iam.update_assume_role_policy(
             RoleName=role,

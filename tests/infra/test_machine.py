@@ -1,4 +1,4 @@
-"""The script that a runner's machine starts with: run by a real shell, with stand-ins for what changes a machine."""
+"""A real shell runs the start script of a runner's machine, with stand-ins for commands that change the machine."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ import templates
 from templates import properties
 
 PROGRAM = b"#!/bin/sh\necho the runner\n"
-# What would change the machine that runs the test, or leave it, only says that it was called.
+# Commands that would change the machine of the test, or call out of it, only record their call.
 CALLED = ("update-ca-trust", "dnf", "useradd", "systemctl")
 
 
@@ -40,7 +40,7 @@ class Script(unittest.TestCase):
         path.chmod(0o755)
 
     def script(self, **parameters):
-        """Returns the script with parameters filled in, its folders in a place of the test's."""
+        """Returns the script with parameters filled in and its folders under the folder of the test."""
         text = properties(templates.install(), "Machine")["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
         values = {
             "CaBundle": "",

@@ -7,11 +7,11 @@ import unittest
 import machines
 import templates
 from intrinsics import statements
-from templates import as_list, of_type, properties, says
+from templates import as_list, of_type, properties, resource_text
 
 INVOKE = "arn:aws:states:::lambda:invoke"
 WAIT = f"{INVOKE}.waitForTaskToken"
-# Nothing beats before the customer has launched the install stack, and that may take days.
+# The heartbeat begins when the customer has launched the install stack, which may take days.
 WITHOUT_HEARTBEAT = {"await_runner"}
 TRANSIENT = {
     "Lambda.ServiceException",
@@ -34,7 +34,7 @@ PHASES = {
 
 
 def targets(state):
-    """Returns every state that may follow."""
+    """Returns every state that may follow this one."""
     after = [state[key] for key in ("Next", "Default") if key in state]
     return after + [rule["Next"] for key in ("Choices", "Catch") for rule in state.get(key, [])]
 
@@ -158,7 +158,7 @@ class Machines(unittest.TestCase):
             named = set(re.findall(r"\$\{(\w+)\}", json.dumps(machine)))
             substituted = properties(template, f"{logical}Machine")["DefinitionSubstitutions"]
             invoked = {
-                says(resource)
+                resource_text(resource)
                 for s in statements(template["Resources"][f"{logical}MachineRole"])
                 if "lambda:InvokeFunction" in as_list(s["Action"])
                 for resource in as_list(s["Resource"])
@@ -166,7 +166,7 @@ class Machines(unittest.TestCase):
 
             self.assertEqual({f"{function}.Arn" for function in named}, invoked, name)
             self.assertEqual(
-                {key: says(value) for key, value in substituted.items()},
+                {key: resource_text(value) for key, value in substituted.items()},
                 {function: f"{function}.Arn" for function in named},
                 name,
             )

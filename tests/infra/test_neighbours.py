@@ -12,7 +12,7 @@ import templates
 from templates import REGION, TENANT_ACCOUNT
 from test_live import BUCKET, ENROLMENT, Cloud, orders_policy
 
-# By install: its tenant and its account.
+# The tenant and the account of each install.
 INSTALLS = {
     "globex": ("acme", "222222222222"),
     "initech": ("acme", "333333333333"),
@@ -92,7 +92,7 @@ class Neighbours(unittest.TestCase):
         return True
 
     def pairs(self, role, service, ask):
-        """Returns who may do what `ask` does, in the role's credentials, to what is whose."""
+        """Returns the pairs of installs where the first, with the role's credentials, may do `ask` to the second."""
         return {
             (mine, other)
             for mine in INSTALLS
@@ -172,9 +172,9 @@ class Neighbours(unittest.TestCase):
             answer = self.cloud.client("lambda").invoke(
                 FunctionName=f"fh-{tenant}-{function}", Payload=json.dumps({"call": [service, operation, parameters]})
             )
-            said = json.load(answer["Payload"])
-            self.assertTrue("answer" in said or "AccessDenied" in said.get("error", ""), said)
-            return "answer" in said
+            result = json.load(answer["Payload"])
+            self.assertTrue("answer" in result or "AccessDenied" in result.get("error", ""), result)
+            return "answer" in result
 
         for mine in TENANTS:
             for other in TENANTS:

@@ -1,4 +1,4 @@
-"""The page of permissions: it is what the templates say, and leaves nothing out."""
+"""The page of permissions repeats the templates and leaves nothing out."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""An install stack with named roles on the local cloud: launched, switched one by one, rolled back, deleted."""
+"""Launches an install stack with named roles on the local cloud, uses each switch, rolls it back and deletes it."""
 
 import datetime
 import unittest
@@ -17,7 +17,7 @@ GIVEN = {
     "InputDebug": "true",
     "InputReplicas": "3",
 }
-# By the switch: the role, and whether it is on unless the customer says otherwise.
+# The role of each switch, and whether the switch is on by default.
 SWITCHES = {
     "EnableProvision": ("provision", True),
     "EnableMaintenance": ("maintenance", True),
@@ -32,7 +32,7 @@ def moment(**ahead):
 
 
 class Launched(unittest.TestCase):
-    """What the tests of a launched stack share."""
+    """Launches the stack for a test, and deletes it afterwards."""
 
     @classmethod
     def setUpClass(cls):
@@ -44,7 +44,7 @@ class Launched(unittest.TestCase):
         )
 
     def by_address(self, template):
-        """Returns a template as CloudFormation takes one that is too large for a request."""
+        """Uploads a template that is too large for a request, and returns the argument that names it."""
         self.cloud.client("s3", ACCOUNT).put_object(
             Bucket="templates-of-a-test", Key="install.yaml", Body=template.encode()
         )
@@ -183,7 +183,7 @@ class Switches(Launched):
         found = tagging.get_resources(TagFilters=[{"Key": "freehold:install", "Values": [INSTALL]}])[
             "ResourceTagMappingList"
         ]
-        # Stacks of the local cloud tag no buckets; keys of other tests' stacks are still there.
+        # The local cloud does not tag the buckets of a stack; the keys of other tests remain.
         kinds = {tagged["ResourceARN"].split(":")[2] for tagged in found} - {"s3"}
         self.cloud.client("s3", ACCOUNT).head_bucket(Bucket=self.out["BucketName"])
         iam = self.cloud.client("iam", ACCOUNT)
@@ -209,7 +209,7 @@ class Switches(Launched):
 
 
 class Machine(Launched):
-    """The runner's own machine and network. The local cloud makes no machine; it keeps what would make one."""
+    """The runner's own machine and network; the local cloud keeps the resources but does not start a machine."""
 
     PROGRAM = {"RunnerPrincipal": "", "RunnerUrl": "https://releases.example/freehold-runner", "RunnerSha256": "0" * 64}
 
@@ -254,11 +254,11 @@ class Machine(Launched):
         self.assertEqual((guard["VpcId"], guard["IpPermissions"], len(guard["IpPermissionsEgress"])), (vpc, [], 1))
 
     def test_a_machine_without_its_program_or_a_network_without_its_subnets_is_refused(self):
-        for changes, said in (
+        for changes, message in (
             ({"RunnerPrincipal": ""}, "RunnerSha256"),
             ({"VpcId": "vpc-0123456789abcdef0"}, "SubnetIds"),
         ):
-            with self.assertRaisesRegex(ClientError, said):
+            with self.assertRaisesRegex(ClientError, message):
                 self.launch(**changes)
 
     def test_after_deletion_nothing_of_the_machine_is_left(self):

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 import linting
 import templates
 from intrinsics import statements
-from templates import as_list, of_type, properties, says
+from templates import as_list, of_type, properties, resource_text
 
 TABLE = ["BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"]
 TABLE = {f"dynamodb:{action} Table.Arn" for action in TABLE}
@@ -27,7 +27,7 @@ def send(*queues):
     return {f"sqs:SendMessage {queue}.Arn" for queue in queues}
 
 
-# What each function is allowed, action by action. Its own log group comes on top.
+# The actions that each function may do, besides writing to its own log group.
 ALLOWED = {
     "Api": TABLE
     | START
@@ -68,7 +68,7 @@ ALLOWED = {
     | {"ecr:BatchDeleteImage Repository.Arn"},
     "Sweep": TABLE | send("DispatchQueue", "GrantsQueue") | START | LOOK | RESUME,
 }
-# Actions that know no resource: the callbacks, log delivery, a registry token.
+# Actions that do not take a resource: callbacks, log delivery, a registry token.
 WITHOUT_RESOURCE = {
     "states:SendTaskSuccess",
     "states:SendTaskFailure",
@@ -83,7 +83,7 @@ WITHOUT_RESOURCE = {
     "logs:DescribeResourcePolicies",
     "logs:DescribeLogGroups",
 }
-# Everything the stack may consist of. None is billed by the hour; a new type is added here after a look at its price.
+# The types of resources in the stack. None is billed by the hour; check the price of a new type before adding it.
 TYPES = {
     "AWS::ApiGatewayV2::Api",
     "AWS::ApiGatewayV2::Integration",
@@ -119,7 +119,7 @@ def allows(role, action, pk):
     decisions = {
         statement["Effect"]
         for statement in statements(role)
-        if "Table.Arn" in map(says, as_list(statement["Resource"])) and applies(statement, action, pk)
+        if "Table.Arn" in map(resource_text, as_list(statement["Resource"])) and applies(statement, action, pk)
     }
     return decisions == {"Allow"}
 
@@ -129,10 +129,10 @@ def applies(statement, action, pk):
         fnmatchcase(action, pattern) for pattern in as_list(statement.get("Action", statement.get("NotAction")))
     )
     condition = dict(statement.get("Condition", {}))
-    # Asks for what a write replaced; the question here is whether the write itself is allowed.
+    # This key asks for the replaced item; the tests ask whether the write itself is allowed.
     if condition.pop("StringEquals", None):
         return False
-    # One key in the request: for all of them and for any of them is the same.
+    # A request has one key, so `ForAllValues` and `ForAnyValue` mean the same.
     keys = [key for test in condition.values() for key in test["dynamodb:LeadingKeys"]]
     return named == ("Action" in statement) and (not condition or any(fnmatchcase(pk, key) for key in keys))
 
@@ -279,7 +279,7 @@ class Tenant(unittest.TestCase):
             for statement in statements(self.template["Resources"][f"{logical}Role"]):
                 if statement["Effect"] == "Allow":
                     allowed |= {
-                        f"{action} {says(resource)}"
+                        f"{action} {resource_text(resource)}"
                         for action in as_list(statement["Action"])
                         for resource in as_list(statement["Resource"])
                     }
@@ -360,7 +360,9 @@ class Tenant(unittest.TestCase):
 
     def test_alarms_watch_every_function_both_dead_letters_and_stuck_workflows(self):
         alarms = of_type(self.template, "AWS::CloudWatch::Alarm")
-        watched = {str(says(d["Value"])) for a in alarms.values() for d in a["Properties"].get("Dimensions", [])}
+        watched = {
+            str(resource_text(d["Value"])) for a in alarms.values() for d in a["Properties"].get("Dimensions", [])
+        }
 
         self.assertEqual(
             watched, {*templates.FUNCTIONS.values(), "DeadLetters.QueueName", "OrdersDeadLetters.QueueName"}

@@ -174,7 +174,7 @@ def guard_findings(place, texts):
         names = sorted(texts)[part::cores]
         for name in names:
             (folder / name).write_text(texts[name])
-        return guard.broken_in(folder) if names else {}
+        return guard.broken_rules_of_files(folder) if names else {}
 
     with ThreadPoolExecutor(cores) as pool:
         found = {name: rules for part in pool.map(part_findings, range(cores)) for name, rules in part.items()}
