@@ -1,153 +1,21 @@
 """Both stacks on the local cloud with IAM enforced: they are made, and their roles allow and deny what they should."""
 
-import hashlib
-import io
 import json
-import os
-import subprocess
-import sys
-import time
 import unittest
 import urllib.error
 import urllib.parse
 import urllib.request
-import zipfile
-from pathlib import Path
 
-import botocore.session
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
-from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
 import templates
+from cloud import BUCKET, DEADLINE_SECS, ENROLMENT, Cloud, orders_policy, reports_policy, settled, until
 from templates import ACCOUNT, INSTALL, REGION, TENANT, TENANT_ACCOUNT
 
-CLOUD = templates.ROOT / "localstack" / "cloud"
-STATE = templates.ROOT / "target" / "infra-cloud"
-STAND_IN = Path(__file__).with_name("stand_in.py")
-BUCKET = f"fh-{TENANT}-{TENANT_ACCOUNT}-{REGION}"
-ENROLMENT = "an-enrolment-secret-of-a-test"
 ELSEWHERE = "333333333333"
-DEADLINE_SECS = 60
-
-
-class Cloud:
-    """One instance of the local cloud with the tenant stack and an install stack in it."""
-
-    def __init__(self):
-        subprocess.run(
-            [sys.executable, CLOUD, "up", "--port", "0", "--detach", "--state", STATE, "--until-pid", str(os.getpid())],
-            check=True,
-        )
-        self.endpoint = (STATE / "endpoint").read_text()
-        self.session = botocore.session.Session()
-
-    def stop(self):
-        subprocess.run([sys.executable, CLOUD, "down", "--state", STATE], check=True)
-
-    def client(self, service, account=TENANT_ACCOUNT, credentials=None):
-        keys = {"aws_access_key_id": account, "aws_secret_access_key": "root"}
-        if credentials:
-            keys = {
-                "aws_access_key_id": credentials["AccessKeyId"],
-                "aws_secret_access_key": credentials["SecretAccessKey"],
-                "aws_session_token": credentials["SessionToken"],
-            }
-        config = Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, read_timeout=DEADLINE_SECS)
-        return self.session.create_client(
-            service, region_name=REGION, endpoint_url=self.endpoint, config=config, **keys
-        )
-
-    def upload(self):
-        s3 = self.client("s3")
-        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
-        archive = io.BytesIO()
-        with zipfile.ZipFile(archive, "w") as file:
-            entry = zipfile.ZipInfo("bootstrap")
-            entry.external_attr = 0o755 << 16
-            file.writestr(entry, f"#!{sys.executable}\n{STAND_IN.read_text()}")
-        code = f"functions/{hashlib.sha256(archive.getvalue()).hexdigest()}.zip"
-        s3.put_object(Bucket=BUCKET, Key=code, Body=archive.getvalue())
-        parameters = {f"{logical}Code": code for logical in templates.FUNCTIONS.values()}
-        for parameter, name in templates.DEFINITION_FILES.items():
-            text = (templates.MACHINES / f"{name}.asl.json").read_bytes()
-            parameters[parameter] = f"statemachines/{hashlib.sha256(text).hexdigest()}.json"
-            s3.put_object(Bucket=BUCKET, Key=parameters[parameter], Body=text)
-        # Too large for a request's body.
-        s3.put_object(Bucket=BUCKET, Key="templates/tenant.yaml", Body=(templates.INFRA / "tenant.yaml").read_bytes())
-        return parameters
-
-    def stack(self, name, parameters, account, **template):
-        """Makes a stack; returns its status and its outputs."""
-        client = self.client("cloudformation", account)
-        listed = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
-        client.create_stack(StackName=name, Parameters=listed, Capabilities=["CAPABILITY_NAMED_IAM"], **template)
-        stack = until(lambda: settled(client, name), f"stack {name}")
-        return stack, {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-
-    def invoke(self, function, event):
-        answer = self.client("lambda").invoke(FunctionName=f"fh-{TENANT}-{function}", Payload=json.dumps(event))
-        return json.load(answer["Payload"])
-
-    def assume(self, role, account=ACCOUNT, credentials=None):
-        sts = self.client("sts", account, credentials)
-        arn = f"arn:aws:iam::{account}:role/{role}"
-        return sts.assume_role(RoleArn=arn, RoleSessionName="job_1")["Credentials"]
-
-
-def until(condition, what):
-    """Returns the first true value of `condition()`; fails after the deadline."""
-    deadline = time.monotonic() + DEADLINE_SECS
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"not within {DEADLINE_SECS} s: {what}")
-
-
-def settled(client, name):
-    [stack] = client.describe_stacks(StackName=name)["Stacks"]
-    return None if stack["StackStatus"].endswith("IN_PROGRESS") else stack
-
-
-def orders_policy(arn, role):
-    return json.dumps(
-        {
-            "Version": "2012-10-17",
-            "Statement": [
-                {
-                    "Effect": "Allow",
-                    "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"},
-                    "Resource": arn,
-                    "Action": ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"],
-                    "Condition": {"ArnEquals": {"aws:PrincipalArn": f"arn:aws:iam::{ACCOUNT}:role/{role}"}},
-                }
-            ],
-        }
-    )
-
-
-def reports_policy(arn):
-    return json.dumps(
-        {
-            "Version": "2012-10-17",
-            "Statement": [
-                {
-                    "Effect": "Allow",
-                    "Principal": {"AWS": "*"},
-                    "Action": "sqs:SendMessage",
-                    "Resource": arn,
-                    "Condition": {
-                        "StringEquals": {"aws:PrincipalAccount": [ACCOUNT]},
-                        "ArnLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/fh-*-runner"},
-                    },
-                }
-            ],
-        }
-    )
 
 
 class Live(unittest.TestCase):

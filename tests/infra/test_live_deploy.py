@@ -9,10 +9,10 @@ import unittest
 
 from botocore.exceptions import ClientError
 
+import cloud
 import templates
-import test_live
+from cloud import BUCKET, settled, until
 from templates import REGION, TENANT, TENANT_ACCOUNT
-from test_live import BUCKET, settled, until
 
 OTHER = "umbrella"
 # An account of its own, which is empty.
@@ -34,7 +34,7 @@ KEYS = {
 }
 
 
-class DeployersCloud(test_live.Cloud):
+class DeployersCloud(cloud.Cloud):
     """The local cloud as the deploy role sees it; `root` as the account's administrator does."""
 
     deployer = None

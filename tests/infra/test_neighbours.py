@@ -9,8 +9,8 @@ import unittest
 from botocore.exceptions import ClientError
 
 import templates
+from cloud import BUCKET, ENROLMENT, Cloud, orders_policy
 from templates import REGION, TENANT_ACCOUNT
-from test_live import BUCKET, ENROLMENT, Cloud, orders_policy
 
 # The tenant and the account of each install.
 INSTALLS = {

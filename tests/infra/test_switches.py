@@ -6,8 +6,8 @@ import unittest
 from botocore.exceptions import ClientError
 
 import templates
+from cloud import ENROLMENT, Cloud, settled, until
 from templates import ACCOUNT, REGION
-from test_live import ENROLMENT, Cloud, settled, until
 
 INSTALL, STACK = "globex", "freehold-globex"
 GIVEN = {
