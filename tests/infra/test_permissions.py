@@ -2,9 +2,9 @@
 
 import unittest
 
+import guard_case
 import permissions
 import templates
-import test_guard
 from permissions import Stack, sections
 
 
@@ -28,7 +28,7 @@ class Permissions(unittest.TestCase):
             self.assertIn(f"| {statement['Sid']} | Allow |", text)
 
     def test_more_modes_and_conditions_are_written_out(self):
-        text = "\n".join(sections(Stack(test_guard.with_resources(test_guard.MACHINES, test_guard.PARAMETERS))))
+        text = "\n".join(sections(Stack(guard_case.with_resources(guard_case.MACHINES, guard_case.PARAMETERS))))
 
         self.assertIn("#### BreakGlassRole", text)
         self.assertIn("#### Queues", text)
