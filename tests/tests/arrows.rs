@@ -12,17 +12,17 @@ const ARROWS: [(&str, &[&str]); 14] = [
     ("protocol", &[]),
     ("template", &[]),
     ("stackcheck", &[]),
-    ("contract", &["protocol"]),
-    ("domain", &["contract", "protocol"]),
+    ("permissions", &["protocol"]),
+    ("domain", &["permissions", "protocol"]),
     ("appconfig", &["protocol", "template"]),
     ("fuzz", &["appconfig", "protocol", "template"]),
-    ("app", &["contract", "domain", "protocol", "template"]),
+    ("app", &["domain", "permissions", "protocol", "template"]),
     ("aws", &["app", "domain", "protocol"]),
     ("functions", &["app", "aws", "domain", "protocol"]),
     ("oci", &["protocol"]),
     ("model", &["domain", "protocol", "runner"]),
-    ("runner", &["appconfig", "contract", "oci", "protocol", "template"]),
-    ("cli", &["appconfig", "contract", "domain", "protocol", "stackcheck"]),
+    ("runner", &["appconfig", "oci", "permissions", "protocol", "template"]),
+    ("cli", &["appconfig", "domain", "permissions", "protocol", "stackcheck"]),
 ];
 
 /// The crates that speak to AWS themselves.
@@ -85,7 +85,7 @@ fn only_four_crates_speak_to_aws() {
 fn pure_crates_have_no_clock_no_randomness_and_no_io() {
     let crates = workspace();
 
-    let wrong: Vec<String> = ["protocol", "contract", "domain", "template", "stackcheck"]
+    let wrong: Vec<String> = ["protocol", "permissions", "domain", "template", "stackcheck"]
         .into_iter()
         .flat_map(|name| {
             let impure = crates[name].iter().filter(|other| IMPURE.contains(&other.as_str()));

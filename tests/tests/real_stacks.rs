@@ -2,8 +2,8 @@
 
 #![cfg(test)]
 
-use freehold_contract::compare_terms;
 use freehold_domain::contract::terms;
+use freehold_permissions::compare_terms;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::canonical;
 use freehold_protocol::limits::MAX_TERMS_BYTES;

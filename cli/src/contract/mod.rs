@@ -5,7 +5,7 @@ mod told;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use freehold_contract::{TermsDiff, compare_terms};
+use freehold_permissions::{TermsDiff, compare_terms};
 use freehold_protocol::api::{AppView, ContractView, InstallView, ReleaseView, TenantView};
 use freehold_protocol::contract::{SignedContract, Terms};
 use freehold_protocol::envelope::PublicKey;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_contract::{Permission, TermsDiff, action_words, permissions, why_wide};
+use freehold_permissions::{Permission, TermsDiff, action_words, permissions, why_wide};
 use freehold_protocol::Digest;
 use freehold_protocol::app_version::PolicyEngine;
 use freehold_protocol::contract::{Contract, RoleTerms};
@@ -119,7 +119,7 @@ pub(super) fn diff(head: &str, diff: &TermsDiff, same: bool, out: Output) -> Str
 
 #[cfg(test)]
 mod tests {
-    use freehold_contract::compare_terms;
+    use freehold_permissions::compare_terms;
     use freehold_protocol::contract::Terms;
     use serde_json::json;
 

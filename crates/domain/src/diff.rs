@@ -11,7 +11,7 @@ use freehold_protocol::AppName;
 use freehold_protocol::app_version::AppVersion;
 use serde::{Deserialize, Serialize};
 
-pub use freehold_contract::{Effect, Permission};
+pub use freehold_permissions::{Effect, Permission};
 
 pub use answers::{Answer, Question, Reason};
 pub(crate) use egress::hosts;

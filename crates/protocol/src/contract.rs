@@ -1,5 +1,5 @@
 //! What a release may do at a customer: the terms that the customer agrees to, and the contract that fixes one version's.
-//! Comparing terms is the crate `contract`.
+//! The crate `permissions` compares terms.
 
 use std::collections::{BTreeMap, BTreeSet};
 

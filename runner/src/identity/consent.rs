@@ -1,7 +1,7 @@
 //! Whether the customer agreed to what an order belongs to. The runner decides it itself: what the control plane says of it
 //! is a digest and, at most, two documents that fit their digests.
 
-use freehold_contract::{TermsDiff, compare_terms};
+use freehold_permissions::{TermsDiff, compare_terms};
 use freehold_protocol::Digest;
 use freehold_protocol::contract::{OrderTerms, TermsError};
 use freehold_protocol::order::Order;

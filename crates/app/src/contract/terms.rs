@@ -1,9 +1,9 @@
 //! What customers agreed to: terms are kept by digest, so that what an install accepted can be held against what a release
 //! asks for. The control plane's word here is early help; the runner decides.
 
-use freehold_contract::compare_terms;
 use freehold_domain::contract as made;
 use freehold_domain::install::Install;
+use freehold_permissions::compare_terms;
 use freehold_protocol::api::ContractView;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::contract::{OrderTerms, PackedTerms, Terms, TermsChange};

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_contract::{Permission, Powers};
+use freehold_permissions::{Permission, Powers};
 use freehold_protocol::app_version::{AppVersion, ModeRole, NamedRole};
 use serde::{Deserialize, Serialize};
 
 use super::values::{Change, change_of_text};
 
-/// How one role differs; permissions are compared by [`freehold_contract::compare`].
+/// How one role differs; permissions are compared by [`freehold_permissions::compare`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoleDiff {
     /// Such as `mode provision`, or a named role's name.
@@ -78,7 +78,7 @@ fn of_name(role: &NamedRole) -> Role<'_> {
 }
 
 fn compare(name: &str, before: Option<&Role<'_>>, after: Option<&Role<'_>>) -> RoleDiff {
-    let gap = freehold_contract::compare(before.map(|role| role.powers), after.map(|role| role.powers));
+    let gap = freehold_permissions::compare(before.map(|role| role.powers), after.map(|role| role.powers));
     let presence = match (before, after) {
         (None, Some(_)) => Presence::Added,
         (Some(_), None) => Presence::Removed,

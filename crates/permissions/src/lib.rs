@@ -1,5 +1,5 @@
-//! What a release may do at a customer, held against what the customer agreed to: permissions of roles and whole terms. Both
-//! the control plane and the runner compare with it. No I/O, no clock; what cannot be decided counts as widened.
+//! Compares the permissions of roles, and whole terms: does a version ask for more than the customer agreed to? The control
+//! plane and the runner both use it. No I/O, no clock; what cannot be decided counts as widened.
 
 mod pattern;
 mod permission;
