@@ -2,20 +2,14 @@
 
 use stateright::{Model, Property};
 
-use crate::bounds::Bounds;
 use crate::bug::seeded;
-use crate::job::{Control, Outcome};
+use crate::job::Outcome;
+use crate::protocol::Protocol;
 use crate::report::{RUNNERS, Report};
-use crate::rules::{self, Rule};
+use crate::rule::Rule;
+use crate::rules;
 use crate::runner::{Attempt, Redelivery};
 use crate::world::{Place, World};
-
-/// The protocol within bounds.
-#[derive(Debug, Clone, Copy)]
-pub struct Protocol {
-    pub bounds: Bounds,
-    pub control: Control,
-}
 
 /// Something that happens; `j` is a job, `r` a runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -128,11 +122,6 @@ pub enum Action {
 }
 
 impl Protocol {
-    /// Returns the protocol within `bounds`.
-    pub const fn new(bounds: Bounds) -> Self {
-        Self { bounds, control: Control { max_dispatches: bounds.dispatches, seed: bounds.seed } }
-    }
-
     fn control_plane_actions(&self, world: &World, j: usize, actions: &mut Vec<Action>) {
         let (part, bounds) = (&world.jobs[j], &self.bounds);
         let dispatch = part.job.dispatch;

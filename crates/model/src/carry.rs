@@ -1,8 +1,8 @@
 //! Steps of what carries and of what breaks: the orders queue with its leases, machines, crashes.
 
-use crate::action::Protocol;
 use crate::bug::seeded;
 use crate::job::Fence;
+use crate::protocol::Protocol;
 use crate::report::{Reports, Says};
 use crate::runner::{Attempt, JOBS, Machine, Runner};
 use crate::world::{Order, Place, World};

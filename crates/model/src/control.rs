@@ -2,11 +2,11 @@
 //!
 //! A step returns `None` when it cannot happen in this world.
 
-use crate::action::Protocol;
 use crate::bug::seeded;
 use crate::job::{Answer, Event, Fence, Job, JobState};
+use crate::protocol::Protocol;
 use crate::report::{DISPATCHES, RUNNERS, Report, Says};
-use crate::rules::Rule;
+use crate::rule::Rule;
 use crate::runner::Attempt;
 use crate::world::{Order, Place, World};
 

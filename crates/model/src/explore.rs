@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use stateright::{Checker, HasDiscoveries, Model};
 
-use crate::action::{Action, Protocol};
+use crate::action::Action;
 use crate::bounds::Bounds;
+use crate::protocol::Protocol;
 use crate::world::World;
 
 /// What one run of the checker found.

@@ -14,7 +14,7 @@
 //!   machine that takes over while the first one may live on with a retired key.
 //! - Time, as far as the protocol sees it: an order's `not_after`, the grace after it, the end of a lease.
 //!
-//! [`rules::Rule`] lists what must hold; `bug::Bug` (feature `mutants`) the mistakes that each break a rule, so that the rules are known
+//! [`rule::Rule`] lists what must hold; `bug::Bug` (feature `mutants`) the mistakes that each break a rule, so that the rules are known
 //! to see something.
 //!
 //! # Bounds
@@ -55,7 +55,9 @@ mod carry;
 mod control;
 pub mod explore;
 pub mod job;
+pub mod protocol;
 pub mod report;
+pub mod rule;
 pub mod rules;
 pub mod runner;
 mod work;

@@ -2,51 +2,12 @@
 
 use stateright::{Model, Property};
 
-use crate::action::Protocol;
 use crate::bounds::Bounds;
 use crate::job::{Job, JobState};
+use crate::protocol::Protocol;
+use crate::rule::Rule;
 use crate::runner::{Attempt, Entry, Phase};
 use crate::world::World;
-
-/// A rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Rule {
-    OneAtATime,
-    NoEffectWithoutLease,
-    NoEffectAfterExpiry,
-    DoneOnce,
-    FinishedIsNotStartedAgain,
-    CancelledIsNotStarted,
-    JournalFirst,
-    NoOlderOrder,
-    NoStaleReport,
-    NoRetiredKey,
-    EndAbsorbs,
-    CancelAsksOnly,
-    GivenUpOnlyAfterExpiry,
-    DispatchFollowsEnd,
-    AttemptsAreBounded,
-    NoOutcomeLost,
-    DeletedWhenDurable,
-    EveryJobEnds,
-}
-
-impl Rule {
-    /// The rules that stand on SQS handing one delivery of a FIFO queue to one receiver only.
-    const NEED_ONE_RECEIVER: [Self; 4] =
-        [Self::OneAtATime, Self::NoEffectWithoutLease, Self::DoneOnce, Self::NoOutcomeLost];
-
-    /// Returns the bits of the rules that cannot hold within `bounds`.
-    pub(crate) fn excused(bounds: &Bounds) -> u32 {
-        if bounds.twins == 0 { 0 } else { Self::NEED_ONE_RECEIVER.into_iter().fold(0, |bits, rule| bits | rule.bit()) }
-    }
-
-    /// Returns the bit that marks the rule as broken.
-    pub const fn bit(self) -> u32 {
-        1 << self as u8
-    }
-}
 
 macro_rules! watched {
     ($name:literal, $rule:ident) => {

@@ -1,10 +1,10 @@
 //! A runner's steps with one order: accept, journal, start, work, end, report, delete.
 
-use crate::action::Protocol;
 use crate::bug::seeded;
 use crate::job::{Fence, Outcome};
+use crate::protocol::Protocol;
 use crate::report::{Report, Says};
-use crate::rules::Rule;
+use crate::rule::Rule;
 use crate::runner::{Attempt, Decision, Delivery, Entry, Phase, Redelivery, Runner, decide};
 use crate::world::World;
 

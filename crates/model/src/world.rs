@@ -3,7 +3,7 @@
 use crate::bounds::Bounds;
 use crate::job::{Fence, Job};
 use crate::report::{DISPATCHES, RUNNERS, Reports};
-use crate::rules::Rule;
+use crate::rule::Rule;
 use crate::runner::{Attempt, JOBS, Machine, Redelivery, Runner};
 
 /// One state of the protocol.
