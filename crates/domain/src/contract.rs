@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::build::Build;
 use crate::diff;
-use crate::runs_as::{Doing, runs_as};
+use crate::runs_as::{Operation, runs_as};
 
 /// The API endpoints of AWS: the runner itself and whatever works at a customer calls them.
 const AWS: &str = "*.amazonaws.com";
@@ -109,7 +109,7 @@ fn roles(version: &AppVersion) -> Vec<RoleTerms> {
 }
 
 fn action_terms(version: &AppVersion, action: &Action) -> ActionTerms {
-    let role = match runs_as(version, Doing::Trigger(action), None, Mode::Maintenance) {
+    let role = match runs_as(version, Operation::Trigger(action), None, Mode::Maintenance) {
         Ok(Some(as_what)) => as_what.role.map_or_else(|| as_what.mode.as_str().to_owned(), String::from),
         Ok(None) => Mode::Maintenance.as_str().to_owned(),
         // Such an action cannot be run; it is named by what the config says.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use freehold_protocol::app_version::{AppVersion, Input, InputError};
 use serde_json::Value;
 
-use crate::plan::{hint, nearest};
+use crate::nearest::{hint, nearest};
 
 /// Everything that is wrong with an install's inputs, at once.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

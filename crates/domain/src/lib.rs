@@ -10,6 +10,7 @@ pub mod graph;
 pub mod inputs;
 pub mod install;
 pub mod job;
+pub mod nearest;
 pub mod plan;
 pub mod preflight;
 pub mod prune_artifacts;

@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use crate::build::Build;
 use crate::deployable::{Undeployable, undeployable};
+use crate::nearest::{hint, nearest};
 use crate::preflight;
-use crate::runs_as::{Doing, RunsAs, runs_as};
+use crate::runs_as::{Operation, RunsAs, UnknownRole, runs_as};
 use crate::workflow::{Node, NodeState, Target};
 
 /// The longest that one build may take, in seconds.
@@ -39,16 +40,12 @@ pub enum PlanError {
     UnknownComponent { app: String, component: ComponentName, nearest: Option<String> },
     #[error("app `{app}` has no action `{action}`{}", hint(.nearest))]
     UnknownAction { app: String, action: ActionName, nearest: Option<String> },
-    #[error("app `{app}` has no role `{role}`{}", hint(.nearest))]
-    UnknownRole { app: String, role: String, nearest: Option<String> },
+    #[error(transparent)]
+    UnknownRole(#[from] UnknownRole),
     #[error("app `{app}` cannot be deployed here yet: {}", listed(.found))]
     NotDeployable { app: String, found: Vec<Undeployable> },
     #[error("value cannot be written as JSON: {0}")]
     Unwritable(String),
-}
-
-pub(crate) fn hint(nearest: &Option<String>) -> String {
-    nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
 fn listed(found: &[Undeployable]) -> String {
@@ -182,12 +179,12 @@ fn role_of(
     asked: Option<&str>,
     mode: Mode,
 ) -> Result<Option<RunsAs>, PlanError> {
-    let doing = match target {
-        Target::Component { component, .. } => version.component(component).map(Doing::Deploy),
-        Target::Action { action } => version.action(action).map(Doing::Trigger),
+    let operation = match target {
+        Target::Component { component, .. } => version.component(component).map(Operation::Deploy),
+        Target::Action { action } => version.action(action).map(Operation::Trigger),
         Target::Build { .. } | Target::Preflight => None,
     };
-    doing.map_or(Ok(None), |doing| runs_as(version, doing, asked, mode))
+    operation.map_or(Ok(None), |operation| Ok(runs_as(version, operation, asked, mode)?))
 }
 
 fn component_target(version: &AppVersion, component: &Component, input: DeployInput<'_>) -> Result<Target, PlanError> {
@@ -276,7 +273,7 @@ pub fn action_nodes(
         action: action.clone(),
         nearest: nearest(action.as_str(), version.actions.iter().map(|a| a.name.as_str())),
     })?;
-    let runs_as = runs_as(version, Doing::Trigger(found), role, Mode::Maintenance)?;
+    let runs_as = runs_as(version, Operation::Trigger(found), role, Mode::Maintenance)?;
     Ok(vec![Node { runs_as, ..action_node(found, BTreeSet::new(), serial) }])
 }
 
@@ -294,32 +291,6 @@ pub fn build_nodes(builds: &[(ComponentName, BuildId)], serial: u64) -> Vec<Node
             state: NodeState::Waiting,
         })
         .collect()
-}
-
-/// Returns the candidate that is spelt most like `word`, if one is close.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    candidates
-        .into_iter()
-        .map(|candidate| (edit_distance(word, candidate), candidate))
-        .filter(|(distance, candidate)| *distance * 3 <= word.len().max(candidate.len()))
-        .min()
-        .map(|(_, candidate)| candidate.to_owned())
-}
-
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut next = vec![i + 1];
-        for (j, to) in b.iter().enumerate() {
-            let change = row.get(j).copied().unwrap_or(0) + usize::from(from != *to);
-            let remove = row.get(j + 1).copied().unwrap_or(0) + 1;
-            let insert = next.last().copied().unwrap_or(0) + 1;
-            next.push(change.min(remove).min(insert));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]

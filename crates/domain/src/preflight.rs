@@ -8,7 +8,7 @@ use freehold_protocol::order::Mode;
 use freehold_protocol::preflight::{CheckInstall, Permission};
 use serde_json::Value;
 
-use crate::diff;
+use crate::diff::hosts as contacted_hosts;
 use crate::workflow::{Node, NodeState, Target, Workflow};
 
 /// The node's name. No component has it: their names hold no colon, and those of actions begin otherwise.
@@ -97,7 +97,7 @@ fn add_component(needs: &mut CheckInstall, version: &AppVersion, name: &Componen
 fn hosts(version: &AppVersion, owners: &[String]) -> BTreeSet<String> {
     let named = |places: &BTreeSet<String>| places.iter().any(|place| owners.iter().any(|owner| is_of(place, owner)));
     let plain = |host: &str| !host.contains(['{', '$', '%', '/']) && host.contains('.');
-    let all = diff::hosts(version).into_iter().filter(|(host, places)| plain(host) && named(places));
+    let all = contacted_hosts(version).into_iter().filter(|(host, places)| plain(host) && named(places));
     all.map(|(host, _)| host).take(MAX_HOSTS).collect()
 }
 

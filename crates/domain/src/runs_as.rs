@@ -5,7 +5,7 @@ use freehold_protocol::app_version::{Action, AppVersion, Component};
 use freehold_protocol::order::Mode;
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{PlanError, nearest};
+use crate::nearest::{hint, nearest};
 
 /// The role of one job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,14 +16,23 @@ pub struct RunsAs {
     pub role: Option<RoleKey>,
 }
 
-/// What is done under a role.
+/// The name of a role that the app does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("app `{app}` has no role `{role}`{}", hint(.nearest))]
+pub struct UnknownRole {
+    app: String,
+    role: String,
+    nearest: Option<String>,
+}
+
+/// An operation that a job performs under a role.
 #[derive(Debug, Clone, Copy)]
-pub enum Doing<'a> {
+pub enum Operation<'a> {
     Deploy(&'a Component),
     Trigger(&'a Action),
 }
 
-impl<'a> Doing<'a> {
+impl<'a> Operation<'a> {
     /// Returns the roles that the app version gives it, the one that counts first: an action's of break-glass, its own,
     /// and the first rule of the matrix that fits.
     fn roles(self, version: &'a AppVersion) -> impl Iterator<Item = &'a str> {
@@ -47,15 +56,15 @@ impl<'a> Doing<'a> {
 /// Returns the role of a job: `asked` by whoever starts it, else what the app version says, else nothing but the mode's.
 ///
 /// # Errors
-/// [`PlanError::UnknownRole`] when the name that counts belongs to no role of the app.
+/// [`UnknownRole`] when the app has no role of the name that was chosen.
 pub fn runs_as(
     version: &AppVersion,
-    doing: Doing<'_>,
+    operation: Operation<'_>,
     asked: Option<&str>,
     mode: Mode,
-) -> Result<Option<RunsAs>, PlanError> {
-    let Some(name) = asked.or_else(|| doing.roles(version).next()) else { return Ok(None) };
-    called(version, name, mode).map(Some).ok_or_else(|| PlanError::UnknownRole {
+) -> Result<Option<RunsAs>, UnknownRole> {
+    let Some(name) = asked.or_else(|| operation.roles(version).next()) else { return Ok(None) };
+    called(version, name, mode).map(Some).ok_or_else(|| UnknownRole {
         app: version.app.to_string(),
         role: name.to_owned(),
         nearest: nearest(name, known(version).iter().map(String::as_str)),
@@ -109,7 +118,7 @@ mod tests {
 
     fn found(action: Value, rules: Value, asked: Option<&str>) -> Result<String, String> {
         let version = version(&action, &rules);
-        let role = runs_as(&version, Doing::Trigger(&version.actions[0]), asked, Mode::Maintenance);
+        let role = runs_as(&version, Operation::Trigger(&version.actions[0]), asked, Mode::Maintenance);
         let said = |role: RunsAs| format!("{} {}", role.mode.as_str(), role.role.map(String::from).unwrap_or_default());
         role.map(|role| role.map_or_else(String::new, said)).map_err(|error| error.to_string())
     }

@@ -226,7 +226,7 @@ fn check_scope(
     for name in &request.components {
         if version.component(name).is_none() {
             let known = version.components.iter().map(|component| component.name.as_str());
-            let hint = freehold_domain::plan::nearest(name.as_str(), known)
+            let hint = freehold_domain::nearest::nearest(name.as_str(), known)
                 .map(|near| format!("; did you mean `{near}`?"))
                 .unwrap_or_default();
             return Err(AppError::invalid(format!("app `{}` has no component `{name}`{hint}", version.app)));
