@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::Payload;
-use crate::report::Fence;
+use crate::fence::Fence;
 use crate::{Digest, Envelope, GrantId, InstallId, JobId, TenantName, Timestamp};
 
 /// The control plane's answer to a runner that lacks an artifact: manifests, and one short-lived URL per blob.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::Digest;
-use crate::report::Fence;
+use crate::fence::Fence;
 
 /// Why a text is not the id it was meant to be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

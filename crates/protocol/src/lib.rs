@@ -3,14 +3,18 @@
 
 pub mod api;
 pub mod app_version;
+mod artifact;
+mod build;
 pub mod canonical;
 pub mod contract;
 pub mod digest;
 pub mod envelope;
+mod fence;
 pub mod grant;
 pub mod ids;
 pub mod limits;
 pub mod lineage;
+mod mode;
 pub mod order;
 mod packed;
 pub mod pem;

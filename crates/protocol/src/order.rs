@@ -9,10 +9,14 @@ use crate::app_version::Input;
 use crate::contract::OrderTerms;
 use crate::envelope::Payload;
 use crate::preflight::CheckInstall;
-use crate::provenance::Provenance;
-use crate::{
-    ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId,
+use crate::{ActionName, BuildId, ComponentName, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId};
+
+pub use crate::artifact::{Artifact, Descriptor};
+pub use crate::build::{
+    CHART_CONFIG, CHART_LAYER, KUSTOMIZATION_ARTIFACT, KUSTOMIZATION_LAYER, MANIFEST_ARTIFACT, MANIFEST_LAYER,
+    MODULE_ARTIFACT, MODULE_LAYER, Package, Recipe, Signer, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER,
 };
+pub use crate::mode::Mode;
 
 /// The signed message that asks for one try at a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,29 +77,6 @@ pub struct Cancel {
 
 impl Payload for Cancel {
     const TYPE: &'static str = "application/vnd.freehold.cancel.v1+json";
-}
-
-/// Which role a job runs under.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    Provision,
-    Maintenance,
-    Deprovision,
-    BreakGlass,
-}
-
-impl Mode {
-    /// Returns the word that role names, parameters and messages use.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Provision => "provision",
-            Self::Maintenance => "maintenance",
-            Self::Deprovision => "deprovision",
-            Self::BreakGlass => "break_glass",
-        }
-    }
 }
 
 /// What a second delivery means after the first attempt's runner died.
@@ -254,196 +235,4 @@ pub struct BuildArtifact {
     pub recipe: Option<Recipe>,
     /// The tenant registry's repository name.
     pub repository: String,
-}
-
-/// What a build follows beside its source.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Recipe {
-    /// A Dockerfile of the source's directory.
-    Dockerfile {
-        /// Relative to the source's directory.
-        dockerfile: String,
-        /// Values of `ARG`.
-        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        args: BTreeMap<String, String>,
-        /// A stage; empty for the last.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        target: String,
-    },
-    /// The text of a manifest, a template.
-    Manifest { text: String },
-    /// The same, gzipped and in base64: how an order carries a long one.
-    PackedManifest { gzip: String },
-    /// A directory that Kustomize makes a manifest from, and what it is told beside.
-    Kustomization {
-        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        options: BTreeMap<String, Value>,
-    },
-    /// An image that one of these signed; with nobody in the list there is no such image.
-    SignedImage { signers: Vec<Signer> },
-}
-
-/// Who may have signed an image.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "by", rename_all = "snake_case")]
-pub enum Signer {
-    /// Whoever holds the private half of a key.
-    Key {
-        /// In PEM form.
-        public_key: String,
-    },
-    /// Whoever an issuer vouched for when he signed.
-    Keyless {
-        issuer: String,
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        subject: String,
-        /// A pattern, instead of the subject.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        subject_regexp: String,
-    },
-}
-
-/// What form a build gives its source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Package {
-    /// An image copied as it is.
-    Image,
-    /// A Terraform module: one tarred layer of [`MODULE_LAYER`].
-    TerraformModule,
-    /// A CloudFormation template: one layer of [`TEMPLATE_LAYER`], the template's bytes.
-    CloudformationTemplate,
-    /// A Helm chart with its dependencies, as Helm itself stores it: a config of [`CHART_CONFIG`], `Chart.yaml` as JSON,
-    /// and one layer of [`CHART_LAYER`].
-    HelmChart,
-    /// An image made by a Dockerfile.
-    DockerImage,
-    /// Kubernetes objects: one layer of [`MANIFEST_LAYER`], the template's text, or of [`KUSTOMIZATION_LAYER`].
-    KubernetesManifest,
-}
-
-impl Package {
-    /// Returns what it is, as messages say it.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Image => "an image",
-            Self::TerraformModule => "a Terraform module",
-            Self::CloudformationTemplate => "a CloudFormation template",
-            Self::HelmChart => "a Helm chart",
-            Self::DockerImage => "an image of a Dockerfile",
-            Self::KubernetesManifest => "a Kubernetes manifest",
-        }
-    }
-}
-
-/// Media type of a module layer: a gzipped tar with sorted entries, zero times and owners.
-pub const MODULE_LAYER: &str = "application/vnd.freehold.terraform.module.v1.tar+gzip";
-/// Media type of a template layer.
-pub const TEMPLATE_LAYER: &str = "application/vnd.freehold.cloudformation.template.v1";
-/// Artifact type of a module (OCI image manifest 1.1, `artifactType`).
-pub const MODULE_ARTIFACT: &str = "application/vnd.freehold.terraform.module.v1";
-/// Artifact type of a template.
-pub const TEMPLATE_ARTIFACT: &str = "application/vnd.freehold.cloudformation.template.v1+artifact";
-/// Media type of a chart's config (Helm, "Use OCI-based registries").
-pub const CHART_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
-/// Media type of a chart's layer: a gzipped tar with the chart below its name.
-pub const CHART_LAYER: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
-/// Media type of a manifest's layer: YAML, which is a template.
-pub const MANIFEST_LAYER: &str = "application/vnd.freehold.kubernetes.manifest.v1+yaml";
-/// Artifact type of a manifest.
-pub const MANIFEST_ARTIFACT: &str = "application/vnd.freehold.kubernetes.manifest.v1";
-/// Media type of a kustomization's layer, packed as a module is: `kustomization/` with the directory, and
-/// `options.json` with what the config says beside it.
-pub const KUSTOMIZATION_LAYER: &str = "application/vnd.freehold.kubernetes.kustomization.v1.tar+gzip";
-/// Artifact type of a kustomization.
-pub const KUSTOMIZATION_ARTIFACT: &str = "application/vnd.freehold.kubernetes.kustomization.v1";
-
-/// Where a build takes its input from.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "from", rename_all = "snake_case")]
-pub enum Source {
-    /// A directory of the vendor's machine, packed at sync: object `sources/<hex>.tar.gz` of the tenant bucket.
-    Directory { digest: Digest },
-    /// A git repository at a commit (40 hex digits); `directory` is where in it.
-    Git {
-        url: String,
-        commit: String,
-        #[serde(default)]
-        directory: String,
-        /// The branch or tag that was the commit's name at sync; empty when the config names the commit.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        branch: String,
-    },
-    /// An image in any OCI registry: `host/name:tag` or `host/name@sha256:...`.
-    Image { reference: String },
-    /// An image in a private ECR registry of the vendor, read with a role.
-    EcrImage { reference: String, region: String, role_arn: String },
-    /// A chart of a Helm chart repository; an empty version means the newest at build.
-    Chart { repo_url: String, chart: String, version: String },
-    /// Nothing but the app version itself, which holds all of it.
-    Version,
-}
-
-impl Source {
-    /// Returns what it is, as messages say it.
-    pub const fn words(&self) -> &'static str {
-        match self {
-            Self::Directory { .. } => "a directory",
-            Self::Git { .. } => "a git repository",
-            Self::Image { .. } => "an image",
-            Self::EcrImage { .. } => "an image of a private registry",
-            Self::Chart { .. } => "a chart repository",
-            Self::Version => "the app version itself",
-        }
-    }
-
-    /// Returns the source without what its commit was called: the same input has the same pinned source.
-    #[must_use]
-    pub fn pinned(&self) -> Self {
-        match self.clone() {
-            Self::Git { url, commit, directory, branch: _ } => {
-                Self::Git { url, commit, directory, branch: String::new() }
-            }
-            other => other,
-        }
-    }
-}
-
-/// An OCI object in the tenant registry, with all that a runner needs to know what it lacks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Artifact {
-    /// The digest of its top manifest or index.
-    pub digest: Digest,
-    /// The media type of its top manifest or index.
-    pub media_type: String,
-    /// Manifests below an index, then the top one: the order in which they are pushed.
-    pub manifests: Vec<Descriptor>,
-    /// Every blob that the manifests name, configs included, each once.
-    pub blobs: Vec<Descriptor>,
-    /// Who made it, from what and when; a runner uses no artifact without.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Value>"))]
-    pub provenance: Option<Box<Provenance>>,
-}
-
-impl Artifact {
-    /// Returns the bytes of all blobs together.
-    pub fn blob_bytes(&self) -> u64 {
-        self.blobs.iter().map(|blob| blob.size).sum()
-    }
-}
-
-/// One content-addressed part of an artifact (OCI content descriptor).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Descriptor {
-    pub media_type: String,
-    pub digest: Digest,
-    /// In bytes.
-    pub size: u64,
 }

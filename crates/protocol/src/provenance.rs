@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::build::{Package, Source};
 use crate::envelope::{EnvelopeError, Payload, PublicKey};
-use crate::order::{Package, Source};
 use crate::{AppName, BuildId, ComponentName, Digest, Envelope, JobId, TenantName, Timestamp};
 
 /// The statement's `_type`.

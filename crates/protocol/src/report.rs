@@ -1,15 +1,16 @@
 //! Reports: what a runner says of itself and of a job.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::artifact::Artifact;
 use crate::envelope::{Payload, PublicKey};
-use crate::order::Artifact;
 use crate::provenance::BuildFacts;
 use crate::{Digest, GrantId, InstallId, JobId, KeyId, TenantName, Timestamp};
+
+pub use crate::fence::Fence;
 
 /// The signed message that answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,22 +69,6 @@ pub struct AttemptReport {
     /// Rises by one with every report of the attempt, from 1; decides the order of log lines and shows gaps.
     pub seq: u64,
     pub event: AttemptEvent,
-}
-
-/// Which attempt speaks: compared as (dispatch, receive), the higher one wins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Fence {
-    /// The order's dispatch number.
-    pub dispatch: u32,
-    /// SQS `ApproximateReceiveCount` of the delivery that the attempt answers.
-    pub receive: u32,
-}
-
-impl fmt::Display for Fence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.dispatch, self.receive)
-    }
 }
 
 /// What happened to an attempt.

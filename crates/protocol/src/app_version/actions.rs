@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Reference, is_false};
-use crate::order::{ActionStep, Source};
+use crate::build::Source;
+use crate::order::ActionStep;
 use crate::{ActionName, ComponentName};
 
 /// Steps the runner executes.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Verification, is_false};
-use crate::order::{Package, Recipe, Source};
+use crate::build::{Package, Recipe, Source};
 use crate::{ActionName, ComponentName, Digest, canonical};
 
 /// One component.

@@ -2,6 +2,7 @@
 
 use serde_json::{Number, Value};
 
+use super::inputs::is_empty;
 use super::{Input, InputKind};
 
 /// Why a value is no answer to an input. The value itself is never told: it may be a secret.
@@ -103,11 +104,6 @@ impl InputKind {
             Self::Hcl => "a text of HCL",
         }
     }
-}
-
-/// Returns whether a value says nothing.
-pub(super) fn is_empty(value: &Value) -> bool {
-    value.is_null() || value.as_str().is_some_and(str::is_empty)
 }
 
 fn number(text: &str) -> Option<Number> {

@@ -49,7 +49,7 @@ pub struct Input {
 impl Input {
     /// Returns the default, unless it is as good as none: an empty text that is there to be replaced.
     pub fn usable_default(&self) -> Option<&Value> {
-        self.default.as_ref().filter(|default| !(self.required && super::input_value::is_empty(default)))
+        self.default.as_ref().filter(|default| !(self.required && is_empty(default)))
     }
 
     /// Returns the logical id of the install stack's parameter for this input: `Input` and the name's words in camel
@@ -156,4 +156,9 @@ impl SecretFormat {
 pub struct SyncedSecret {
     pub namespace: String,
     pub name: String,
+}
+
+/// Returns whether a value says nothing.
+pub(super) fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(str::is_empty)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::is_false;
-use crate::order::Mode;
+use crate::mode::Mode;
 use crate::{ComponentName, RoleKey};
 
 /// The permissions that the vendor asks for one mode. Texts may contain templates over the install's id.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Reference, is_false};
 use crate::ComponentName;
-use crate::order::Source;
+use crate::build::Source;
 
 /// The module that makes the network and cluster an app lives in. String values are templates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::order::{Recipe, Signer};
+use crate::build::{Recipe, Signer};
 
 /// Signatures that an image must have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,0 +1,21 @@
+//! The fence of an attempt: which of two attempts at one job is the later one.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Which attempt speaks: compared as (dispatch, receive), the higher one wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Fence {
+    /// The order's dispatch number.
+    pub dispatch: u32,
+    /// SQS `ApproximateReceiveCount` of the delivery that the attempt answers.
+    pub receive: u32,
+}
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.dispatch, self.receive)
+    }
+}
