@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::functions::Function;
+use crate::functions::function::Function;
 
 /// Where a part starts in the text, in bytes; says nothing about equality.
 #[derive(Debug, Clone, Copy)]

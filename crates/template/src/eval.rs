@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-use crate::Limits;
 use crate::ast::{Base, Command, Node, Operand, Pipeline, Set};
 use crate::error::{RenderError, RenderErrorKind as Kind};
 use crate::format::print;
-use crate::functions::{self, Cost, Function, Room};
+use crate::functions::function::{Cost, Function, MANY, Room};
+use crate::functions::go;
+use crate::limits::Limits;
 use crate::nearest::nearest;
 use crate::value::{V, entries, kind, size, truth, whole};
 
@@ -258,7 +259,7 @@ impl<'t> Run<'_, 't> {
         }
         self.charge_arguments(function.cost, &arguments, at)?;
         let answer = match function.name {
-            "index" => functions::index(&arguments, lenient),
+            "index" => go::index(&arguments, lenient),
             _ => (function.call)(&arguments, Room(self.limits.max_output_bytes)),
         };
         let value = match answer {
@@ -355,7 +356,7 @@ fn accepts_missing(command: &Command) -> bool {
 fn arity(function: &Function, got: usize) -> String {
     match (function.min, function.max) {
         (min, max) if min == max => format!("takes {min} arguments, got {got}"),
-        (min, functions::MANY) => format!("takes at least {min} arguments, got {got}"),
+        (min, MANY) => format!("takes at least {min} arguments, got {got}"),
         (min, max) => format!("takes {min} to {max} arguments, got {got}"),
     }
 }

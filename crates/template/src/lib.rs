@@ -31,11 +31,11 @@ mod format;
 mod functions;
 mod json;
 mod lex;
+mod limits;
 mod nearest;
 mod parse;
 mod printf;
 mod refs;
-mod sprig;
 mod value;
 mod write;
 mod yaml;
@@ -46,23 +46,9 @@ use std::fmt;
 use serde_json::Value;
 
 pub use error::{ParseError, RenderError, RenderErrorKind};
+pub use limits::Limits;
 pub use nearest::nearest;
 pub use refs::Use;
-
-/// What one rendering may cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Evaluated nodes, plus one for each 256 bytes that a function makes.
-    pub max_steps: u64,
-    /// Bytes of the result, and of any value made on the way.
-    pub max_output_bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { max_steps: 1_000_000, max_output_bytes: 4 * 1024 * 1024 }
-    }
-}
 
 /// A parsed template. Two are equal when they say the same; comments and spaces inside of actions do not count.
 #[derive(Debug, Clone)]
@@ -89,11 +75,6 @@ impl Template {
     /// Returns each place where the template reads a field path, in the order of the text.
     pub fn uses(&self) -> Vec<Use> {
         refs::uses(&self.text, &self.nodes)
-    }
-
-    /// Returns whether the text holds no action at all.
-    pub fn is_literal(&self) -> bool {
-        self.nodes.iter().all(|node| matches!(node, ast::Node::Text(_)))
     }
 
     /// Renders the template over `tree`, whose root holds `nuon`.

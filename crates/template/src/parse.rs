@@ -2,7 +2,7 @@
 
 use crate::ast::{At, Base, Command, Node, Operand, Pipeline, Set};
 use crate::error::ParseError;
-use crate::functions::{self, Function};
+use crate::functions::{self, function::Function};
 use crate::lex::{Kind, Token, tokens};
 use crate::nearest::nearest;
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ast::{Base, Command, Node, Operand, Pipeline, Set};
-use crate::functions::Function;
+use crate::functions::function::Function;
 
 /// One place where a template reads a path.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-use crate::functions::{Answer, Function, MANY, at, made, number, plain};
+use crate::functions::function::{Answer, Function, MANY, at, made, number, plain};
 use crate::lex::whole_literal;
 use crate::value::{V, kind};
 

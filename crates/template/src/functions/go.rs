@@ -1,81 +1,16 @@
-//! The functions a template may call: Go's own here, Sprig's in `sprig/`, and one table of all.
+//! The functions of Go itself (<https://pkg.go.dev/text/template#hdr-Functions>).
 
 use std::cmp::Ordering;
 
 use serde_json::Value;
 
 use crate::format::print;
+use crate::functions::function::{Answer, Function, MANY, at, lenient, light, made, number, plain, text};
+use crate::nearest::nearest;
 use crate::printf::printf;
-use crate::sprig;
-use crate::value::{V, kind, truth, whole};
+use crate::value::{V, kind, truth};
 
-/// What a function answers; the message says what it does not accept, without the values themselves.
-pub(crate) type Answer<'t> = Result<V<'t>, String>;
-
-/// One function.
-#[derive(Debug)]
-pub(crate) struct Function {
-    pub(crate) name: &'static str,
-    pub(crate) min: usize,
-    pub(crate) max: usize,
-    /// Whether a missing key may be given to it, as null.
-    pub(crate) lenient: bool,
-    /// How its arguments are paid for.
-    pub(crate) cost: Cost,
-    pub(crate) call: for<'t> fn(&[V<'t>], Room) -> Answer<'t>,
-}
-
-/// A name is given once, so functions are equal when their names are.
-impl PartialEq for Function {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-/// What steps the arguments of a function take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cost {
-    /// None: it returns one of them or a small value.
-    Light,
-    /// One for each 256 bytes.
-    Walk,
-    /// One for each byte: it runs a pattern over them.
-    Search,
-}
-
-/// How many bytes a function may make.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Room(pub(crate) usize);
-
-impl Room {
-    /// Refuses to make `bytes`.
-    pub(crate) fn check(self, bytes: usize) -> Result<(), String> {
-        if bytes <= self.0 { Ok(()) } else { Err(format!("the result is larger than {} bytes", self.0)) }
-    }
-}
-
-/// Any number of arguments.
-pub(crate) const MANY: usize = usize::MAX;
-
-type Call = for<'t> fn(&[V<'t>], Room) -> Answer<'t>;
-
-pub(crate) const fn plain(name: &'static str, min: usize, max: usize, call: Call) -> Function {
-    Function { name, min, max, lenient: false, cost: Cost::Walk, call }
-}
-
-pub(crate) const fn light(name: &'static str, min: usize, max: usize, call: Call) -> Function {
-    Function { name, min, max, lenient: false, cost: Cost::Light, call }
-}
-
-pub(crate) const fn lenient(name: &'static str, min: usize, max: usize, call: Call) -> Function {
-    Function { name, min, max, lenient: true, cost: Cost::Light, call }
-}
-
-pub(crate) const fn search(name: &'static str, min: usize, max: usize, call: Call) -> Function {
-    Function { name, min, max, lenient: false, cost: Cost::Search, call }
-}
-
-static GO: &[Function] = &[
+pub(super) static FUNCTIONS: &[Function] = &[
     lenient("and", 1, MANY, |args, _| first_where(args, |value| !truth(value))),
     lenient("or", 1, MANY, |args, _| first_where(args, truth)),
     lenient("not", 1, 1, |args, _| made(!truth(at(args, 0)))),
@@ -106,45 +41,6 @@ static GO: &[Function] = &[
     }),
 ];
 
-fn tables() -> impl Iterator<Item = &'static Function> {
-    std::iter::once(GO).chain(sprig::TABLES.iter().copied()).flatten()
-}
-
-/// Returns the function called `name`. Sprig's `mustX` differs from `x` only in failing, which every `x` here does.
-pub(crate) fn find(name: &str) -> Option<&'static Function> {
-    let known = |name: &str| tables().find(|function| function.name == name);
-    known(name).or_else(|| {
-        let mut rest = name.strip_prefix("must")?.chars();
-        let first = rest.next().filter(char::is_ascii_uppercase)?.to_ascii_lowercase();
-        let name = format!("{first}{}", rest.as_str());
-        known(&name).filter(|function| sprig::HAVE_MUST.contains(&function.name))
-    })
-}
-
-/// Returns the names of all functions.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    tables().map(|function| function.name)
-}
-
-pub(crate) fn made<'t>(value: impl Into<Value>) -> Answer<'t> {
-    Ok(V::made(value.into()))
-}
-
-/// Returns argument `index`; null when it is not there, which the table's `min` rules out.
-pub(crate) fn at<'a>(args: &'a [V<'_>], index: usize) -> &'a Value {
-    args.get(index).map_or(&Value::Null, V::get)
-}
-
-pub(crate) fn text(value: &Value) -> Result<&str, String> {
-    value.as_str().ok_or_else(|| format!("expected a string, got {}", kind(value)))
-}
-
-pub(crate) fn number(value: &Value) -> Result<i64, String> {
-    value.as_number().and_then(whole).ok_or_else(|| {
-        format!("expected a whole number, got {}", if value.is_number() { "a fraction" } else { kind(value) })
-    })
-}
-
 fn first_where<'t>(args: &[V<'t>], found: impl Fn(&Value) -> bool) -> Answer<'t> {
     let pick = args.iter().find(|arg| found(arg.get())).or_else(|| args.last());
     Ok(pick.cloned().unwrap_or_else(V::null))
@@ -172,7 +68,7 @@ pub(crate) fn index<'t>(args: &[V<'t>], lenient: bool) -> Answer<'t> {
 fn element<'t>(value: &V<'t>, key: &Value) -> Answer<'t> {
     match (value.get(), key) {
         (Value::Object(map), Value::String(name)) => value.child(|v| v.get(name.as_str())).ok_or_else(|| {
-            let near = crate::nearest(name, map.keys().map(String::as_str));
+            let near = nearest(name, map.keys().map(String::as_str));
             format!(
                 "the map has no key `{name}`{}",
                 near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"))

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
 use sha2::{Digest, Sha256, Sha512};
 
-use crate::functions::{Function, Room, at, made, plain, text};
+use crate::functions::function::{Function, Room, at, made, plain, text};
 use crate::json::{self, Form};
 use crate::value::{V, size};
 use crate::yaml;

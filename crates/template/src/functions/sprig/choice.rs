@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::functions::{Answer, Function, MANY, at, lenient, light, made, text};
-use crate::sprig::last;
+use super::arguments::last;
+use crate::functions::function::{Answer, Function, MANY, at, lenient, light, made, text};
 use crate::value::{V, truth, word};
 
 pub(super) static FUNCTIONS: &[Function] = &[

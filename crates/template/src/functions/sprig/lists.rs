@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::arguments::{list, texts};
 use crate::format::print;
-use crate::functions::{Answer, Function, MANY, Room, at, light, made, number, plain, text};
+use crate::functions::function::{Answer, Function, MANY, Room, at, light, made, number, plain, text};
 use crate::json::{self, Form};
-use crate::sprig::{list, texts};
 use crate::value::{V, truth};
 
 pub(super) static FUNCTIONS: &[Function] = &[

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use super::arguments::map;
 use crate::format::print;
-use crate::functions::{Answer, Function, MANY, at, lenient, light, made, plain, text};
-use crate::sprig::map;
+use crate::functions::function::{Answer, Function, MANY, at, lenient, light, made, plain, text};
 use crate::value::{V, entries, truth};
 
 pub(super) static FUNCTIONS: &[Function] = &[

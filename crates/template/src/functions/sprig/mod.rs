@@ -1,6 +1,7 @@
 //! The functions of Sprig (<https://masterminds.github.io/sprig/>) that app configs use, with Sprig's argument order:
 //! the value comes last, so that it can come through a pipe.
 
+mod arguments;
 mod choice;
 mod data;
 mod lists;
@@ -9,11 +10,7 @@ mod numbers;
 mod patterns;
 mod text;
 
-use serde_json::{Map, Value};
-
-use crate::format::print;
-use crate::functions::Function;
-use crate::value::{V, kind};
+use crate::functions::function::Function;
 
 pub(crate) static TABLES: [&[Function]; 7] = [
     choice::FUNCTIONS,
@@ -56,24 +53,3 @@ pub(crate) const HAVE_MUST: [&str; 28] = [
     "concat",
     "dict",
 ];
-
-fn map(value: &Value) -> Result<&Map<String, Value>, String> {
-    value.as_object().ok_or_else(|| format!("expected a map, got {}", kind(value)))
-}
-
-fn list(value: &Value) -> Result<&Vec<Value>, String> {
-    value.as_array().ok_or_else(|| format!("expected a list, got {}", kind(value)))
-}
-
-fn last<'t>(args: &[V<'t>]) -> V<'t> {
-    args.last().cloned().unwrap_or_else(V::null)
-}
-
-/// Returns the elements of a list as texts without its nulls; another value is a list of one.
-fn texts(value: &Value) -> Vec<String> {
-    match value {
-        Value::Array(items) => items.iter().filter(|item| !item.is_null()).map(print).collect(),
-        Value::Null => Vec::new(),
-        other => vec![print(other)],
-    }
-}

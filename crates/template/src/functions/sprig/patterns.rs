@@ -3,7 +3,7 @@
 use regex_lite::{NoExpand, Regex, RegexBuilder};
 use serde_json::Value;
 
-use crate::functions::{Answer, Function, Room, at, made, number, plain, search, text};
+use crate::functions::function::{Answer, Function, Room, at, made, number, plain, search, text};
 use crate::value::V;
 
 /// The largest compiled pattern, in bytes: it bounds what one byte of text may cost.

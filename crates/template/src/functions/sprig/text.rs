@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::format::{print, quoted};
-use crate::functions::{Function, MANY, Room, at, made, number, plain, text};
+use crate::functions::function::{Function, MANY, Room, at, made, number, plain, text};
 use crate::value::V;
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -100,7 +100,7 @@ fn separates(c: char) -> bool {
     }
 }
 
-fn trim_all<'t>(args: &[V<'t>]) -> crate::functions::Answer<'t> {
+fn trim_all<'t>(args: &[V<'t>]) -> crate::functions::function::Answer<'t> {
     let out: BTreeSet<char> = text(at(args, 0))?.chars().collect();
     made(text(at(args, 1))?.trim_matches(|c| out.contains(&c)))
 }

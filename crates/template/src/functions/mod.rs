@@ -1,0 +1,27 @@
+//! The functions that a template may call: those of Go and those of Sprig, found by name.
+
+pub(crate) mod function;
+pub(crate) mod go;
+mod sprig;
+
+use crate::functions::function::Function;
+
+fn tables() -> impl Iterator<Item = &'static Function> {
+    std::iter::once(go::FUNCTIONS).chain(sprig::TABLES.iter().copied()).flatten()
+}
+
+/// Returns the function called `name`. Sprig's `mustX` differs from `x` only in failing, which every `x` here does.
+pub(crate) fn find(name: &str) -> Option<&'static Function> {
+    let known = |name: &str| tables().find(|function| function.name == name);
+    known(name).or_else(|| {
+        let mut rest = name.strip_prefix("must")?.chars();
+        let first = rest.next().filter(char::is_ascii_uppercase)?.to_ascii_lowercase();
+        let name = format!("{first}{}", rest.as_str());
+        known(&name).filter(|function| sprig::HAVE_MUST.contains(&function.name))
+    })
+}
+
+/// Returns the names of all functions.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    tables().map(|function| function.name)
+}
