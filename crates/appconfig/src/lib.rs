@@ -4,100 +4,23 @@
 mod build;
 mod check;
 mod kinds;
+mod loaded;
 mod read;
 mod report;
 mod schema;
+mod state;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-use freehold_protocol::Digest;
-use freehold_protocol::app_version::AppVersion;
-use freehold_protocol::order::Source;
+use std::path::Path;
 
 use crate::read::tree::Tree;
+use crate::state::app::Purpose;
 
-pub use read::addresses::{GitAddress, git_address};
-pub use report::diagnostic::{Diagnostic, Diagnostics, Related, Severity};
+pub use loaded::{Loaded, LocalSource, NotACommit, UnresolvedGit};
+pub use read::addresses::{Fetched, GitAddress, git_address};
+pub use report::diagnostic::{Diagnostic, Related, Severity};
+pub use report::diagnostics::Diagnostics;
 pub use schema::{SchemaKind, UnknownSchema, reference, schema, schema_kinds, schemas, taplo_config};
-
-/// The texts behind addresses that a config names (`https://...`, `git::...//path?ref=...`), by address.
-pub type Fetched = BTreeMap<String, String>;
-
-/// What a directory was read as.
-#[derive(Debug)]
-pub struct Loaded {
-    /// The app version. It has a meaningful digest when `unresolved` and `addresses` are empty.
-    pub version: AppVersion,
-    /// Local sources, packed, sorted by owner.
-    pub sources: Vec<LocalSource>,
-    /// Repositories and branches that must become commits.
-    pub unresolved: Vec<UnresolvedGit>,
-    /// Addresses whose text the version needs, sorted: fetch them and call [`load_with`].
-    pub addresses: Vec<String>,
-    pub warnings: Diagnostics,
-}
-
-/// A directory or file of the vendor's machine, packed for upload.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LocalSource {
-    /// What needs it, such as ``component `web` ``.
-    pub owner: String,
-    pub path: PathBuf,
-    /// The digest of `archive`.
-    pub digest: Digest,
-    /// A gzipped tar, the same bytes for the same files.
-    pub archive: Vec<u8>,
-}
-
-/// A branch or tag of a repository, which the version names by commit.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct UnresolvedGit {
-    pub url: String,
-    /// What to ask `git ls-remote` for.
-    pub branch: String,
-}
-
-/// A commit was given that is none, or for a branch that nothing needs.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{commit}` is not a commit for `{branch}` of {url}; expected 40 hex digits for a branch that the app needs")]
-pub struct NotACommit {
-    pub url: String,
-    pub branch: String,
-    pub commit: String,
-}
-
-impl Loaded {
-    /// Puts `commit` wherever the version needs `branch` of the repository at `url`.
-    ///
-    /// # Errors
-    /// When `commit` is not 40 hex digits, or nothing needs the branch.
-    pub fn resolve(&mut self, url: &str, branch: &str, commit: &str) -> Result<(), NotACommit> {
-        let wanted = |git: &UnresolvedGit| git.url == url && git.branch == branch;
-        if !build::sources::is_commit(commit) || !self.unresolved.iter().any(wanted) {
-            let commit = commit.chars().take(80).collect();
-            return Err(NotACommit { url: url.to_owned(), branch: branch.to_owned(), commit });
-        }
-        for source in sources_of(&mut self.version) {
-            if let Source::Git { url: at, commit: slot, branch: name, .. } = source
-                && at == url
-                && name == branch
-            {
-                commit.clone_into(slot);
-            }
-        }
-        self.unresolved.retain(|git| !wanted(git));
-        Ok(())
-    }
-}
-
-/// Returns every source of a version.
-fn sources_of(version: &mut AppVersion) -> impl Iterator<Item = &mut Source> {
-    let components = version.components.iter_mut().map(|component| &mut component.source);
-    let sandbox = version.sandbox.iter_mut().map(|sandbox| &mut sandbox.source);
-    let steps = version.actions.iter_mut().flat_map(|action| &mut action.step_repos).map(|repo| &mut repo.source);
-    components.chain(sandbox).chain(steps)
-}
 
 /// Reads the app config in `dir`, whose name is the app's, for a sync.
 ///
@@ -112,7 +35,7 @@ pub fn load(dir: &Path) -> Result<Loaded, Diagnostics> {
 /// # Errors
 /// As [`load`].
 pub fn load_with(dir: &Path, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
-    finished(build::app::read(Tree::disk(dir), build::app::Purpose::Sync, fetched))
+    finished(build::app::read(Tree::disk(dir), Purpose::Sync, fetched))
 }
 
 /// Reads the app config of `app` from memory, for a sync: the bytes of its files by their paths, which are relative and
@@ -121,7 +44,7 @@ pub fn load_with(dir: &Path, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
 /// # Errors
 /// As [`load`].
 pub fn load_files(app: &str, files: &BTreeMap<String, Vec<u8>>, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
-    finished(build::app::read(Tree::memory(app, files), build::app::Purpose::Sync, fetched))
+    finished(build::app::read(Tree::memory(app, files), Purpose::Sync, fetched))
 }
 
 fn finished((built, diagnostics): (Option<Loaded>, Diagnostics)) -> Result<Loaded, Diagnostics> {
@@ -133,10 +56,10 @@ fn finished((built, diagnostics): (Option<Loaded>, Diagnostics)) -> Result<Loade
 
 /// Reads the app config in `dir` and says all that is wrong with it.
 pub fn check(dir: &Path) -> Diagnostics {
-    build::app::read(Tree::disk(dir), build::app::Purpose::Check, &Fetched::new()).1
+    build::app::read(Tree::disk(dir), Purpose::Check, &Fetched::new()).1
 }
 
 /// Reads the app config of `app` from memory, as [`load_files`] does, and says all that is wrong with it.
 pub fn check_files(app: &str, files: &BTreeMap<String, Vec<u8>>) -> Diagnostics {
-    build::app::read(Tree::memory(app, files), build::app::Purpose::Check, &Fetched::new()).1
+    build::app::read(Tree::memory(app, files), Purpose::Check, &Fetched::new()).1
 }

@@ -1,22 +1,21 @@
 //! The actions of an app: `actions/`.
 
-use std::collections::BTreeMap;
-
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Action, StepRepo, Trigger};
 use freehold_protocol::order::ActionStep;
 use freehold_template::nearest;
 
-use crate::build::app::App;
-use crate::build::components::not_a_schedule;
+use crate::build::schedule::not_a_schedule;
 use crate::build::sources::Sources;
+use crate::build::values::scalars;
 use crate::check::links::{Index, needed_by_action, references};
-use crate::check::validate::Checked;
 use crate::kinds::Kind;
 use crate::kinds::spec::seconds;
 use crate::read::document::{Entry, Node};
 use crate::read::files::Files;
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// How long a run may take when the action does not say, in seconds.
 pub(crate) const DEFAULT_SECS: u32 = 5 * 60;
@@ -226,10 +225,4 @@ impl Reader<'_> {
             .push(draft.help("put the script beside the config and name it: `inline_contents = \"./scripts/...\"`"));
         Some(StepRepo { step, source })
     }
-}
-
-/// Returns a table of scalars as texts.
-pub(crate) fn scalars(node: Option<&Node>) -> BTreeMap<String, String> {
-    let entries = node.map(Node::entries).unwrap_or_default();
-    entries.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.to_scalar_text()?))).collect()
 }

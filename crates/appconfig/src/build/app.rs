@@ -3,13 +3,11 @@
 use freehold_protocol::AppName;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{canonical, limits};
-use freehold_template::nearest;
 
-use crate::Fetched;
-use crate::Loaded;
 use crate::build::actions;
 use crate::build::branch;
 use crate::build::components;
+use crate::build::file;
 use crate::build::input_sources;
 use crate::build::inputs;
 use crate::build::installs;
@@ -24,54 +22,15 @@ use crate::build::stack;
 use crate::check::cycles;
 use crate::check::links;
 use crate::check::operation_roles;
-use crate::check::validate::{Checked, validate};
-use crate::kinds::{FOLDERS, Kind, ROOT};
-use crate::read::addresses::Addresses;
-use crate::read::document;
-use crate::read::files::{Files, Place, reason};
-use crate::read::shape;
+use crate::kinds::{FOLDERS, Kind};
+use crate::loaded::Loaded;
+use crate::read::addresses::{Addresses, Fetched};
+use crate::read::files::{Files, Place};
+use crate::read::paths::reason;
 use crate::read::tree::Tree;
-use crate::report::diagnostic::{Diagnostics, Draft, Severity};
-
-/// What a directory is read for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// To make an app version of it: what cannot be deployed is an error.
-    Sync,
-    /// To say what is wrong with it.
-    Check,
-}
-
-impl Purpose {
-    /// Returns how bad something is that the format has and that cannot be done yet.
-    pub(crate) const fn unsupported(self) -> Severity {
-        match self {
-            Self::Sync => Severity::Error,
-            Self::Check => Severity::Warning,
-        }
-    }
-}
-
-/// A directory while it is read.
-#[derive(Debug)]
-pub(crate) struct App {
-    pub(crate) files: Files,
-    pub(crate) checked: Vec<Checked>,
-    /// Kinds of the files that are not TOML.
-    pub(crate) broken: Vec<Kind>,
-    pub(crate) drafts: Vec<Draft>,
-    pub(crate) purpose: Purpose,
-    /// Texts behind addresses, fetched before.
-    pub(crate) fetched: Fetched,
-    pub(crate) addresses: Addresses,
-}
-
-impl App {
-    /// Returns the files of `kind`.
-    pub(crate) fn of(&self, kind: Kind) -> impl Iterator<Item = &Checked> {
-        self.checked.iter().filter(move |checked| checked.kind == kind)
-    }
-}
+use crate::report::diagnostics::Diagnostics;
+use crate::report::draft::Draft;
+use crate::state::app::{App, Purpose};
 
 /// Reads the app in `tree`; the result is there when a version could be made, which errors may still forbid to use.
 pub(crate) fn read(tree: Tree, purpose: Purpose, fetched: &Fetched) -> (Option<Loaded>, Diagnostics) {
@@ -115,7 +74,7 @@ fn read_files(app: &mut App) {
         }
     };
     for path in paths {
-        read_file(app, &path, kind_of(&path));
+        file::read(app, &path, file::kind_of(&path));
     }
     input_sources::read(app);
     if app.of(Kind::Metadata).next().is_none() && !app.broken.contains(&Kind::Metadata) {
@@ -123,42 +82,6 @@ fn read_files(app: &mut App) {
         let draft = Draft::error(Place { file, span: 0..0 }, "the app has no `metadata.toml`");
         app.drafts.push(draft.help("create it with `version = \"v2\"`, and a `display_name` and `description`"));
     }
-}
-
-/// Reads the file at `path`, relative to the app's directory, as one of `kind`.
-pub(crate) fn read_file(app: &mut App, path: &str, kind: Option<Kind>) {
-    let file = match app.files.read(path) {
-        Ok(file) => file,
-        Err(reason) => {
-            let file = app.files.add(path.to_owned(), String::new());
-            app.drafts.push(Draft::error(Place { file, span: 0..0 }, format!("the file cannot be read: {reason}")));
-            return;
-        }
-    };
-    let Some(kind) = kind else {
-        let draft = Draft::warning(Place { file, span: 0..0 }, format!("`{path}` is no known file; it has no effect"));
-        app.drafts.push(draft.meant(nearest(path, ROOT.iter().map(|(name, _)| *name))));
-        return;
-    };
-    match document::parse(app.files.text(file)) {
-        Ok(root) => {
-            let (kind, root) = shape::of(kind, root);
-            let checked = validate(app, file, kind, root);
-            app.checked.push(checked);
-        }
-        Err(error) => {
-            app.broken.push(kind);
-            app.drafts.push(Draft::error(Place { file, span: error.span }, format!("not TOML: {}", error.message)));
-        }
-    }
-}
-
-fn kind_of(path: &str) -> Option<Kind> {
-    let found = match path.split_once('/') {
-        Some((folder, _)) => FOLDERS.iter().find(|(name, _)| *name == folder),
-        None => ROOT.iter().find(|(name, _)| *name == path),
-    };
-    found.map(|(_, kind)| *kind)
 }
 
 fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {

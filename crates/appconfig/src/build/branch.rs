@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::build::app::App;
 use crate::check::names;
 use crate::check::syntax;
-use crate::check::validate::Checked;
 use crate::kinds::Kind;
 use crate::read::document::{Data, Entry, Node};
 use crate::read::files::Place;
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// Checks groups, previews, runbooks and the expression of what is ignored.
 pub(crate) fn check(app: &mut App) {

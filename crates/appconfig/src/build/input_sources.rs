@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::build::app::{App, read_file};
-use crate::check::validate::Checked;
+use crate::build::file;
 use crate::kinds::Kind;
 use crate::read::addresses::{Naming, naming};
 use crate::read::document::Node;
-use crate::read::files::{Place, normal};
-use crate::read::tree::join;
-use crate::report::diagnostic::Draft;
+use crate::read::files::Place;
+use crate::read::paths::{join, normal};
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// How many files one pattern may stand for.
 const MAX_FILES: usize = 500;
@@ -29,7 +30,7 @@ pub(crate) fn read(app: &mut App) {
             for path in found(app, &word, place) {
                 let known = app.checked.iter().any(|one| app.files.path(one.file) == path);
                 if !known && seen.insert(path.clone()) {
-                    read_file(app, &path, Some(Kind::Inputs));
+                    file::read(app, &path, Some(Kind::Inputs));
                 }
             }
         }

@@ -3,13 +3,13 @@
 use freehold_protocol::app_version::{Input, InputGroup, InputKind};
 use serde_json::Value;
 
-use crate::build::app::App;
 use crate::check::input_values::{Misfit, misfit};
-use crate::check::validate::Checked;
 use crate::kinds::Kind;
 use crate::read::document::{Data, Node};
 use crate::read::files::Files;
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// Returns the app's groups, in the order of the config.
 pub(crate) fn groups(app: &App) -> Vec<InputGroup> {

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::Input;
 
-use crate::build::app::App;
 use crate::check::index::Thing;
 use crate::check::input_values::misfit;
 use crate::check::links::Index;
 use crate::check::names;
-use crate::check::validate::Checked;
 use crate::kinds::Kind;
 use crate::read::document::{Data, Entry, Node};
 use crate::read::files::Place;
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// Checks what the files say of the app's inputs and components.
 pub(crate) fn check(app: &mut App, index: &Index, inputs: &[Input]) {

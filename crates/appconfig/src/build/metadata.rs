@@ -2,12 +2,12 @@
 
 use freehold_protocol::app_version::KubernetesContext;
 
-use crate::build::app::App;
 use crate::check::links::Index;
-use crate::check::validate::Checked;
 use crate::kinds::Kind;
 use crate::read::document::Node;
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// What goes into the app version.
 #[derive(Debug, Default)]

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use freehold_protocol::app_version::{Policy, PolicyEngine};
 
-use crate::build::app::App;
 use crate::check::links::Index;
 use crate::check::syntax;
-use crate::check::validate::Checked;
 use crate::kinds::Kind;
 use crate::read::document::Node;
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// Older types that never did anything, with what judges the same today.
 const IDLE: [(&str, &str); 3] = [

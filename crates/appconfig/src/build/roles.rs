@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use freehold_protocol::app_version::{ModeRole, NamedRole, RolePolicy};
 use freehold_protocol::order::Mode;
 
-use crate::Severity;
-use crate::build::app::App;
 use crate::check::names;
 use crate::check::policy_document;
-use crate::check::validate::Checked;
 use crate::kinds::Kind;
 use crate::read::document::{Data, Node};
 use crate::read::files::{Files, Place};
 use crate::read::json;
-use crate::report::diagnostic::Draft;
+use crate::report::diagnostic::Severity;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// The roles of an app.
 #[derive(Debug, Default)]

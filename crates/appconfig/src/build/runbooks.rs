@@ -3,14 +3,15 @@
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Runbook, RunbookStep, StepKind};
 
-use crate::build::actions::{DEFAULT_SECS, scalars};
-use crate::build::app::App;
+use crate::build::actions::DEFAULT_SECS;
+use crate::build::values::scalars;
 use crate::check::links::Index;
-use crate::check::validate::Checked;
 use crate::kinds::Kind;
 use crate::kinds::spec::seconds;
 use crate::read::document::{Entry, Node};
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// Returns the app's runbooks, sorted by name.
 pub(crate) fn build(app: &mut App, index: &Index) -> Vec<Runbook> {

@@ -1,20 +1,16 @@
 //! The module that an app lives on: `sandbox.toml`.
 
-use std::collections::BTreeMap;
-
 use freehold_protocol::app_version::{Sandbox, SandboxTool};
-use serde_json::Value;
 
-use crate::build::actions::scalars;
-use crate::build::app::App;
-use crate::build::components::{not_a_schedule, whole};
+use crate::build::schedule::not_a_schedule;
 use crate::build::sources::Sources;
+use crate::build::values::{scalars, values, whole};
 use crate::check::links::{Index, references};
 use crate::check::operation_roles;
-use crate::check::validate::Checked;
 use crate::kinds::Kind;
-use crate::read::document::Node;
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// Keys that only one of the tools has.
 const TERRAFORM: [&str; 3] = ["terraform_version", "vars", "var_file"];
@@ -79,9 +75,4 @@ fn tool(checked: &Checked, drafts: &mut Vec<Draft>) -> Option<SandboxTool> {
         "pulumi" => SandboxTool::Pulumi { runtime: text(must)?, version: text("pulumi_version").unwrap_or_default() },
         _ => SandboxTool::Terraform { version: text(must)? },
     })
-}
-
-fn values(node: Option<&Node>) -> BTreeMap<String, Value> {
-    let entries = node.map(Node::entries).unwrap_or_default();
-    entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
 }

@@ -2,11 +2,11 @@
 
 use freehold_protocol::app_version::{Secret, SecretFormat, SyncedSecret};
 
-use crate::build::app::App;
-use crate::check::validate::Checked;
 use crate::kinds::Kind;
 use crate::read::document::{Entry, Node};
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// Returns the app's secrets, sorted by name.
 pub(crate) fn build(app: &mut App) -> Vec<Secret> {

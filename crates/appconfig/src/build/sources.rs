@@ -5,15 +5,15 @@ use std::path::Path;
 
 use freehold_protocol::order::Source;
 
-use crate::LocalSource;
-use crate::Severity;
-use crate::UnresolvedGit;
-use crate::build::app::App;
-use crate::check::validate::Checked;
+use crate::loaded::{LocalSource, UnresolvedGit, is_commit};
 use crate::read::archive::{self, Archive};
 use crate::read::document::{Entry, Node};
-use crate::read::files::{Files, Place, normal, reason};
-use crate::report::diagnostic::Draft;
+use crate::read::files::{Files, Place};
+use crate::read::paths::{normal, reason};
+use crate::report::diagnostic::Severity;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// Every source that an app was found to have, while the app is read.
 #[derive(Debug)]
@@ -170,11 +170,6 @@ impl Sources {
             }
         }
     }
-}
-
-/// Whether `text` is a git commit.
-pub(crate) fn is_commit(text: &str) -> bool {
-    text.len() == 40 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Returns the address of a repository that a config names; `owner/name` is one on GitHub, as in the public format.

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::{NestedStack, Platform, RunnerSettings, StackSettings};
 
-use crate::build::actions::scalars;
-use crate::build::app::App;
-use crate::build::components::whole;
+use crate::build::values::{scalars, whole};
 use crate::check::names;
-use crate::check::validate::Checked;
 use crate::kinds::Kind;
 use crate::read::document::Node;
 use crate::read::files::Place;
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// Returns what the config says of the runner.
 pub(crate) fn runner(app: &App) -> Option<RunnerSettings> {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::build::app::App;
 use crate::check::links::Edge;
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::app::App;
 
 /// Says which components depend on themselves, each loop once, with the places of all its steps.
 pub(crate) fn check(app: &mut App, edges: &[Edge]) {

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_template::nearest;
 
-use crate::build::app::App;
-use crate::check::validate::Checked;
 use crate::kinds::Kind;
 use crate::read::document::Node;
 use crate::read::files::Place;
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// What has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

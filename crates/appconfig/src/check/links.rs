@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use freehold_protocol::ComponentName;
 
-use crate::build::app::App;
 use crate::check::index::Thing;
 use crate::check::references::{Target, misreference, target};
-use crate::check::validate::Checked;
 use crate::kinds::Kind;
 use crate::read::document::{Data, Node};
 use crate::read::files::Place;
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 pub(crate) use crate::check::index::{Index, index};
 pub(crate) use crate::check::references::references;

@@ -3,7 +3,7 @@
 use freehold_template::nearest;
 
 use crate::read::files::{Files, Place};
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
 
 /// Says that there is no `what` called `name`, and what may have been meant.
 pub(crate) fn unknown<'a>(place: Place, what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Draft {

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use freehold_protocol::app_version::OperationRole;
 use freehold_template::nearest;
 
-use crate::build::app::App;
 use crate::build::roles::Roles;
 use crate::check::index::Thing;
 use crate::check::links::Index;
 use crate::check::names;
-use crate::check::validate::Checked;
 use crate::kinds::Kind;
 use crate::read::document::{Data, Node};
 use crate::read::files::Place;
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// Operations of a sandbox.
 pub(crate) const SANDBOX: &[&str] = &["provision", "reprovision", "deprovision"];

@@ -6,9 +6,9 @@ use freehold_protocol::app_version::Reference;
 use freehold_template::nearest;
 
 use crate::check::index::{Index, Thing};
-use crate::check::validate::{Checked, Reading};
 use crate::read::files::Place;
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::checked::{Checked, Reading};
 
 /// Keys below `.nuon`.
 const TREE: [&str; 12] = [

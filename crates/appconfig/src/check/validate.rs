@@ -7,88 +7,14 @@ use std::path::Path;
 
 use freehold_template::{Template, nearest};
 
-use crate::build::app::App;
 use crate::kinds::spec::{Holds, Key, seconds};
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
 use crate::read::addresses::{Naming, naming};
-use crate::read::document::{Data, Entry, Node, Offsets, offset_in_file};
-use crate::read::files::{Files, Place};
-use crate::report::diagnostic::Draft;
-
-/// One file that is TOML, with what was found in it.
-#[derive(Debug)]
-pub(crate) struct Checked {
-    pub(crate) file: usize,
-    pub(crate) kind: Kind,
-    pub(crate) root: Node,
-    /// The paths that its templates, and those in files it names, read.
-    pub(crate) uses: Vec<Reading>,
-    /// Texts of values that name a file or an address, by where the value starts.
-    contents: BTreeMap<usize, Content>,
-}
-
-/// What became of a value that names a text.
-#[derive(Debug)]
-enum Content {
-    /// It cannot be read; that was said.
-    Unreadable,
-    /// Nobody has fetched it yet.
-    Unfetched,
-    Text {
-        file: usize,
-        text: String,
-    },
-}
-
-/// One path that a template reads.
-#[derive(Debug)]
-pub(crate) struct Reading {
-    pub(crate) place: Place,
-    pub(crate) path: Vec<String>,
-    pub(crate) guarded: bool,
-}
-
-impl Checked {
-    pub(crate) fn place(&self, node: &Node) -> Place {
-        Place { file: self.file, span: node.span.clone() }
-    }
-
-    pub(crate) fn key_place(&self, entry: &Entry) -> Place {
-        Place { file: self.file, span: entry.key_span.clone() }
-    }
-
-    /// Returns the place of the value under `key` of `node`, or of `node` itself.
-    pub(crate) fn place_of(&self, node: &Node, key: &str) -> Place {
-        self.place(node.get(key).unwrap_or(node))
-    }
-
-    /// Returns the text of a value that is a text or names a file or address; an empty one for an address that nobody
-    /// has fetched yet.
-    pub(crate) fn content<'a>(&'a self, node: &'a Node) -> Option<&'a str> {
-        match self.contents.get(&node.span.start) {
-            Some(Content::Text { text, .. }) => Some(text),
-            Some(Content::Unfetched) => Some(""),
-            Some(Content::Unreadable) => None,
-            None => node.as_text(),
-        }
-    }
-
-    /// Returns whether the value names an address that nobody has fetched yet.
-    pub(crate) fn is_unfetched(&self, node: &Node) -> bool {
-        matches!(self.contents.get(&node.span.start), Some(Content::Unfetched))
-    }
-
-    /// Returns the place of byte `offset` of [`Self::content`], one character long.
-    pub(crate) fn place_in(&self, files: &Files, node: &Node, offset: usize) -> Place {
-        let (file, at) = match self.contents.get(&node.span.start) {
-            Some(Content::Text { file, .. }) => (*file, offset),
-            Some(Content::Unreadable | Content::Unfetched) | None => {
-                (self.file, offset_in_file(files.text(self.file), &node.span, offset))
-            }
-        };
-        Place { file, span: at..at + 1 }
-    }
-}
+use crate::read::document::{Data, Node, Offsets};
+use crate::read::files::Place;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::{Checked, Content, Reading};
 
 /// Checks `root`, the tree of `file`.
 pub(crate) fn validate(app: &mut App, file: usize, kind: Kind, root: Node) -> Checked {

@@ -5,8 +5,8 @@ use crate::kinds::spec::Holds::{
 };
 use crate::kinds::spec::{Key, may, must};
 
-use super::MAX_ACTION_SECS;
 use super::components::REPO;
+use super::spec::MAX_ACTION_SECS;
 
 pub(super) const ACTION: &[Key] = &[
     must("name", Text).doc("The action's name, with which others refer to it"),

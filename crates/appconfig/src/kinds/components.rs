@@ -5,7 +5,7 @@ use crate::kinds::spec::Holds::{
 };
 use crate::kinds::spec::{Key, may, must};
 
-use super::MAX_COMPONENT_SECS;
+use super::spec::MAX_COMPONENT_SECS;
 
 /// The longest that a component may take to become healthy, in seconds.
 const MAX_STABILIZATION_SECS: u32 = 60 * 60;

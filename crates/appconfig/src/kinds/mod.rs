@@ -8,13 +8,9 @@ mod settings;
 pub(crate) mod spec;
 
 pub(crate) use components::{COMPONENT_TYPES, component_keys};
+pub(crate) use spec::MAX_COMPONENT_SECS;
 
 use crate::kinds::spec::Key;
-
-/// The longest build or deploy of a component, in seconds.
-pub(crate) const MAX_COMPONENT_SECS: u32 = 60 * 60;
-/// The longest run of an action, in seconds.
-pub(crate) const MAX_ACTION_SECS: u32 = 30 * 60;
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

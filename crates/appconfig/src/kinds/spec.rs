@@ -1,5 +1,10 @@
 //! The words in which the keys of each kind of file are described; the descriptions themselves are in `kinds.rs`.
 
+/// The longest build or deploy of a component, in seconds.
+pub(crate) const MAX_COMPONENT_SECS: u32 = 60 * 60;
+/// The longest run of an action, in seconds.
+pub(crate) const MAX_ACTION_SECS: u32 = 30 * 60;
+
 /// One key of a table.
 #[derive(Debug)]
 pub(crate) struct Key {

@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The texts behind addresses that a config names (`https://...`, `git::...//path?ref=...`), by address.
+pub type Fetched = BTreeMap<String, String>;
+
 /// Where the texts behind addresses were put, and which of them are not there.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use flate2::{Compression, GzBuilder};
 use freehold_protocol::Digest;
 
+use crate::read::paths::normal;
 use crate::read::tree::{Tree, below};
 
 /// The most files that one source may have.
@@ -87,7 +88,7 @@ fn collect(dir: &Path, prefix: &str, entries: &mut BTreeMap<String, Entry<'_>>, 
         }
         let packed = if meta.is_symlink() {
             let target = fs::read_link(entry.path())?;
-            let inside = Path::new(prefix).join(&target).to_str().and_then(crate::read::files::normal);
+            let inside = Path::new(prefix).join(&target).to_str().and_then(normal);
             if inside.is_none() {
                 return Err(io::Error::other(format!("the link `{path}` leads out of it")));
             }

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use crate::read::paths::normal;
 use crate::read::tree::Tree;
-
-pub(crate) use crate::read::tree::reason;
 
 /// The most TOML files that one app may have.
 const MAX_FILES: usize = 5_000;
@@ -176,20 +175,4 @@ fn too_many() -> io::Error {
 
 fn is_toml(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == "toml")
-}
-
-/// Returns `path` without `.` and empty parts and with `..` resolved; nothing when it is absolute or leaves the root.
-pub(crate) fn normal(path: &str) -> Option<String> {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in Path::new(path).components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                parts.pop()?;
-            }
-            Component::Normal(name) => parts.push(name.to_str()?),
-            Component::RootDir | Component::Prefix(_) => return None,
-        }
-    }
-    Some(parts.join("/"))
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::read::files::normal;
+use crate::read::paths::{join, normal, reason};
 
 /// The largest file that is read as text, in bytes.
 const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
@@ -133,11 +133,6 @@ impl Tree {
     }
 }
 
-/// Returns the path of `name` in the directory `path`.
-pub(crate) fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
-}
-
 /// Returns the files of a directory in memory, at any depth, with their paths from there.
 pub(crate) fn below<'a>(
     files: &'a BTreeMap<String, Vec<u8>>,
@@ -153,13 +148,4 @@ fn fits(bytes: usize) -> Result<(), String> {
         return Err(format!("it is larger than {MAX_TEXT_BYTES} bytes"));
     }
     Ok(())
-}
-
-/// Returns a short reason without the machine's path, which messages name themselves.
-pub(crate) fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "it does not exist".to_owned(),
-        io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
-        _ => error.to_string(),
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::schema_kinds;
+use super::kind::schema_kinds;
 
 /// Returns the text of a `.taplo.toml` for the root of an app's directory, with its schemas in `schemas/`.
 pub fn taplo_config() -> String {

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::kind::{Shape, about, schema_kinds, sentence};
 use super::rule::Rule;
-use super::{Shape, about, rules, schema_kinds, sentence};
+use super::rules;
 use crate::kinds::spec::{Holds, Key};
 use crate::kinds::{Kind, component_keys};
 

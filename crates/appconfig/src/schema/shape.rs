@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{OLD_IMAGE, pattern, rules, sentence};
+use super::kind::{OLD_IMAGE, sentence};
+use super::{pattern, rules};
 use crate::kinds::spec::{Holds, Key};
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
 

@@ -8,17 +8,18 @@ use jsonschema::Validator;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{SchemaKind, Shape, pattern, reference, rules, schema, schema_kinds, shape};
-use crate::Fetched;
-use crate::build::app::{App, Purpose};
+use super::kind::Shape;
+use super::{SchemaKind, pattern, reference, rules, schema, schema_kinds, shape};
 use crate::check::validate::validate;
 use crate::kinds::spec::{Holds, Key, seconds};
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
 use crate::read::addresses::Addresses;
+use crate::read::addresses::Fetched;
 use crate::read::document;
 use crate::read::files::Files;
 use crate::read::tree::Tree;
 use crate::report::diagnostic::Severity;
+use crate::state::app::{App, Purpose};
 
 #[test]
 fn every_rule_is_about_keys_that_are_there() {

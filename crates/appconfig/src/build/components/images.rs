@@ -5,11 +5,11 @@ use freehold_protocol::order::Source;
 use freehold_protocol::pem;
 use serde_json::Value;
 
-use super::{Builder, Subject};
-use crate::check::validate::Checked;
+use super::builder::{Builder, Subject};
 use crate::read::document::{Entry, Node};
-use crate::read::tree::join;
-use crate::report::diagnostic::Draft;
+use crate::read::paths::join;
+use crate::report::draft::Draft;
+use crate::state::checked::Checked;
 
 /// The places that an image can come from.
 const PLACES: [&str; 5] = ["public", "aws_ecr", "gcp_gar", "azure_acr", "oci_layout"];

@@ -1,5 +1,6 @@
 //! The components of an app: `components/`.
 
+mod builder;
 mod images;
 mod settings;
 mod specs;
@@ -10,16 +11,14 @@ use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Component, ComponentSpec};
 use freehold_protocol::order::Source;
 
-use crate::build::app::App;
+use crate::build::components::builder::{Builder, Subject};
 use crate::build::sources::Sources;
 use crate::check::links::{Edge, Index, references};
-use crate::check::validate::Checked;
 use crate::kinds::spec::seconds;
 use crate::kinds::{Kind, MAX_COMPONENT_SECS};
-use crate::read::files::{Files, Place};
-use crate::report::diagnostic::Draft;
-
-pub(crate) use settings::{not_a_schedule, whole};
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
 
 /// Builds every component without a mistake; says which of them cannot be deployed yet.
 pub(crate) fn build(app: &App, index: &Index, edges: &[Edge], sources: &mut Sources) -> Vec<Component> {
@@ -33,29 +32,6 @@ pub(crate) fn build(app: &App, index: &Index, edges: &[Edge], sources: &mut Sour
     built.sort_by(|a, b| a.name.cmp(&b.name));
     built.dedup_by(|a, b| a.name == b.name);
     built
-}
-
-struct Builder<'a> {
-    files: &'a Files,
-    index: &'a Index,
-    needs: BTreeMap<&'a str, BTreeSet<ComponentName>>,
-    sources: &'a mut Sources,
-    /// Kinds that cannot be deployed yet: how many components are of each, the first one's name, and where its type is.
-    waiting: BTreeMap<&'static str, (usize, ComponentName, Place)>,
-}
-
-/// One component while it is built.
-#[derive(Debug, Clone, Copy)]
-struct Subject<'a> {
-    checked: &'a Checked,
-    name: &'a ComponentName,
-}
-
-impl Subject<'_> {
-    /// Returns how messages and sources name it.
-    fn owner(self) -> String {
-        format!("component `{}`", self.name)
-    }
 }
 
 impl Builder<'_> {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::{ComponentHealth, ComponentSettings};
 
-use crate::build::actions::scalars;
-use crate::check::cron;
-use crate::check::validate::Checked;
+use crate::build::schedule::not_a_schedule;
+use crate::build::values::{scalars, whole};
 use crate::kinds::spec::seconds;
 use crate::read::document::{Data, Node};
-use crate::report::diagnostic::Draft;
+use crate::report::draft::Draft;
+use crate::state::checked::Checked;
 
 /// How long a component must stay healthy when its config does not say, in seconds.
 const STABILIZATION_SECS: u32 = 3 * 60;
@@ -31,28 +31,6 @@ pub(super) fn settings(checked: &Checked, drafts: &mut Vec<Draft>) -> ComponentS
         drift_schedule: text("drift_schedule"),
         health: root.get("health").map(|node| health(checked, node, drafts)),
     }
-}
-
-/// Returns a whole number; what does not fit is as large as can be.
-pub(crate) fn whole(node: Option<&Node>) -> Option<u32> {
-    match node?.data {
-        Data::Whole(number) if number >= 0 => Some(u32::try_from(number).unwrap_or(u32::MAX)),
-        _ => None,
-    }
-}
-
-/// Says why a value is no schedule of five fields; nothing for a template, which is known at run time only.
-pub(crate) fn not_a_schedule(checked: &Checked, node: &Node) -> Option<Draft> {
-    let text = node.as_text().filter(|text| !text.contains("{{"))?;
-    let found = cron::check(text).err()?;
-    let mut place = checked.place(node);
-    // A string of one line without escapes has one quote before it; of any other, the whole is marked.
-    if place.span.len() == text.len() + 2 {
-        let start = place.span.start + 1 + found.offset;
-        place.span = start..start + found.length.max(1);
-    }
-    let draft = Draft::error(place, found.message);
-    Some(draft.help("write minute, hour, day of the month, month and day of the week, such as `*/15 8-18 * * mon-fri`"))
 }
 
 /// Returns the roles of operations, each operation once.

@@ -1,18 +1,15 @@
 //! What is special to each kind of component, and where its source is.
 
-use std::collections::BTreeMap;
-
 use freehold_protocol::app_version::{ComponentSpec, Kustomize};
 use freehold_protocol::order::Source;
-use serde_json::Value;
 
-use super::{Builder, Subject};
-use crate::build::actions::scalars;
-use crate::check::validate::Checked;
+use super::builder::{Builder, Subject};
+use crate::build::values::{scalars, texts, values};
 use crate::read::addresses::naming;
 use crate::read::archive;
 use crate::read::document::{Entry, Node};
-use crate::read::tree::join;
+use crate::read::paths::join;
+use crate::state::checked::Checked;
 
 /// The name of a stack whose component gives none; a template.
 const STACK_NAME: &str = "{{ .nuon.install.id }}-";
@@ -212,15 +209,6 @@ pub(super) fn job(checked: &Checked) -> ComponentSpec {
 
 fn text(checked: &Checked, key: &str) -> String {
     checked.root.text(key).unwrap_or_default().to_owned()
-}
-
-fn texts(node: Option<&Node>) -> Vec<String> {
-    node.map(Node::items).unwrap_or_default().iter().filter_map(Node::as_text).map(str::to_owned).collect()
-}
-
-fn values(node: Option<&Node>) -> BTreeMap<String, Value> {
-    let entries = node.map(Node::entries).unwrap_or_default();
-    entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
 }
 
 /// Returns the texts that tables under `key` hold, in order; each under the first of `names` that it has.

@@ -1,0 +1,48 @@
+//! One file of an app config: read, parsed, and checked against the table of its kind.
+
+use freehold_template::nearest;
+
+use crate::check::validate::validate;
+use crate::kinds::{FOLDERS, Kind, ROOT};
+use crate::read::document;
+use crate::read::files::Place;
+use crate::read::shape;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+
+/// Reads the file at `path`, relative to the app's directory, as one of `kind`.
+pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
+    let file = match app.files.read(path) {
+        Ok(file) => file,
+        Err(reason) => {
+            let file = app.files.add(path.to_owned(), String::new());
+            app.drafts.push(Draft::error(Place { file, span: 0..0 }, format!("the file cannot be read: {reason}")));
+            return;
+        }
+    };
+    let Some(kind) = kind else {
+        let draft = Draft::warning(Place { file, span: 0..0 }, format!("`{path}` is no known file; it has no effect"));
+        app.drafts.push(draft.meant(nearest(path, ROOT.iter().map(|(name, _)| *name))));
+        return;
+    };
+    match document::parse(app.files.text(file)) {
+        Ok(root) => {
+            let (kind, root) = shape::of(kind, root);
+            let checked = validate(app, file, kind, root);
+            app.checked.push(checked);
+        }
+        Err(error) => {
+            app.broken.push(kind);
+            app.drafts.push(Draft::error(Place { file, span: error.span }, format!("not TOML: {}", error.message)));
+        }
+    }
+}
+
+/// Returns the kind of the file at `path`.
+pub(crate) fn kind_of(path: &str) -> Option<Kind> {
+    let found = match path.split_once('/') {
+        Some((folder, _)) => FOLDERS.iter().find(|(name, _)| *name == folder),
+        None => ROOT.iter().find(|(name, _)| *name == path),
+    };
+    found.map(|(_, kind)| *kind)
+}

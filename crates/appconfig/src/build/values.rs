@@ -1,0 +1,32 @@
+//! Values of a config in the form in which an app version holds them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::read::document::{Data, Node};
+
+/// Returns a table of scalars as texts.
+pub(crate) fn scalars(node: Option<&Node>) -> BTreeMap<String, String> {
+    let entries = node.map(Node::entries).unwrap_or_default();
+    entries.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.to_scalar_text()?))).collect()
+}
+
+/// Returns a table of any values as JSON.
+pub(crate) fn values(node: Option<&Node>) -> BTreeMap<String, Value> {
+    let entries = node.map(Node::entries).unwrap_or_default();
+    entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
+}
+
+/// Returns the strings of a list.
+pub(crate) fn texts(node: Option<&Node>) -> Vec<String> {
+    node.map(Node::items).unwrap_or_default().iter().filter_map(Node::as_text).map(str::to_owned).collect()
+}
+
+/// Returns a whole number; what does not fit is as large as can be.
+pub(crate) fn whole(node: Option<&Node>) -> Option<u32> {
+    match node?.data {
+        Data::Whole(number) if number >= 0 => Some(u32::try_from(number).unwrap_or(u32::MAX)),
+        _ => None,
+    }
+}

@@ -1,0 +1,34 @@
+//! Paths relative to the directory of an app, and why one cannot be read.
+
+use std::io;
+use std::path::{Component, Path};
+
+/// Returns `path` without `.` and empty parts and with `..` resolved; nothing when it is absolute or leaves the root.
+pub(crate) fn normal(path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                parts.pop()?;
+            }
+            Component::Normal(name) => parts.push(name.to_str()?),
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Returns the path of `name` in the directory `path`.
+pub(crate) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
+}
+
+/// Returns a short reason without the machine's path, which messages name themselves.
+pub(crate) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "it does not exist".to_owned(),
+        io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
+        _ => error.to_string(),
+    }
+}

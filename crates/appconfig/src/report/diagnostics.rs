@@ -1,0 +1,66 @@
+//! All mistakes of one directory, as a list and as text.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::read::files::Files;
+use crate::report::diagnostic::{Diagnostic, Severity};
+use crate::report::excerpt;
+
+/// All mistakes of one directory, ordered by file and line.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Diagnostics {
+    found: Vec<Diagnostic>,
+    #[serde(skip)]
+    texts: BTreeMap<String, String>,
+}
+
+impl Diagnostics {
+    pub(crate) fn new(mut found: Vec<Diagnostic>, files: &Files) -> Self {
+        found.sort_by(|a, b| {
+            (&a.file, a.span.start, a.severity, &a.message).cmp(&(&b.file, b.span.start, b.severity, &b.message))
+        });
+        found.dedup();
+        let named = found.iter().flat_map(|one| {
+            std::iter::once(one.file.clone()).chain(one.related.iter().map(|related| related.file.clone()))
+        });
+        let texts = named.filter_map(|file| Some((file.clone(), files.text_of(&file)?.to_owned()))).collect();
+        Self { found, texts }
+    }
+
+    /// Returns each mistake.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.found.iter()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Returns whether the config cannot be used.
+    pub fn has_errors(&self) -> bool {
+        self.count(Severity::Error) > 0
+    }
+
+    /// Returns how many mistakes are of `severity`.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.found.iter().filter(|one| one.severity == severity).count()
+    }
+
+    /// Returns the text for a person: each mistake with an excerpt of its file; with colours when `colour`.
+    pub fn render(&self, colour: bool) -> String {
+        let parts: Vec<String> = self.found.iter().map(|one| excerpt::render(one, &self.texts, colour)).collect();
+        parts.join("\n\n")
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Diagnostics {}

@@ -1,0 +1,82 @@
+//! A mistake while it is being described, before its place has a line and a column.
+
+use crate::read::files::{Files, Place};
+use crate::report::diagnostic::{Diagnostic, Related, Severity};
+
+/// A mistake while it is being described.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Draft {
+    severity: Severity,
+    place: Place,
+    message: String,
+    expected: Option<String>,
+    help: Option<String>,
+    related: Vec<(Place, String)>,
+}
+
+impl Draft {
+    pub(crate) fn error(place: Place, message: impl Into<String>) -> Self {
+        Self::new(Severity::Error, place, message)
+    }
+
+    pub(crate) fn warning(place: Place, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, place, message)
+    }
+
+    pub(crate) fn new(severity: Severity, place: Place, message: impl Into<String>) -> Self {
+        Self { severity, place, message: message.into(), expected: None, help: None, related: Vec::new() }
+    }
+
+    /// Says that what `named` (such as "`./a/b.sh`") stands for lies in a folder that is not here at all.
+    pub(crate) fn absent(severity: Severity, place: Place, named: &str, folder: &str) -> Self {
+        Self::new(severity, place, format!("{named} cannot be read: folder `{folder}` is not here"))
+            .help("a sync needs it: fetch or generate the folder, or correct the path")
+    }
+
+    pub(crate) fn expected(mut self, text: impl Into<String>) -> Self {
+        self.expected = Some(text.into());
+        self
+    }
+
+    pub(crate) fn help(mut self, text: impl Into<String>) -> Self {
+        self.help = Some(text.into());
+        self
+    }
+
+    /// Adds the word that was probably meant, when there is one.
+    pub(crate) fn meant(self, near: Option<&str>) -> Self {
+        match near {
+            Some(near) => self.help(format!("did you mean `{near}`?")),
+            None => self,
+        }
+    }
+
+    pub(crate) fn related(mut self, place: Place, message: impl Into<String>) -> Self {
+        self.related.push((place, message.into()));
+        self
+    }
+
+    pub(crate) fn finish(self, files: &Files) -> Diagnostic {
+        let (file, line, column) = files.position(&self.place);
+        let related = self
+            .related
+            .into_iter()
+            .map(|(place, message)| {
+                let (file, line, column) = files.position(&place);
+                Related { file, line, column, message, span: place.span }
+            })
+            .collect();
+        Diagnostic {
+            severity: self.severity,
+            file,
+            line,
+            column,
+            message: self.message,
+            expected: self.expected,
+            help: self.help,
+            related,
+            span: self.place.span,
+        }
+    }
+}

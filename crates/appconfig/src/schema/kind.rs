@@ -1,0 +1,197 @@
+//! The kinds of file that have a schema: their names, titles and places.
+
+use std::fmt;
+use std::str::FromStr;
+
+use freehold_template::nearest;
+
+use crate::kinds::{COMPONENT_TYPES, FOLDERS, Kind, ROOT};
+
+/// A kind of file that has a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchemaKind(pub(super) Shape);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// A file of this kind; a component of any type.
+    File(Kind),
+    /// A component of this type.
+    Component(&'static str),
+}
+
+/// A word names no kind of file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no schema `{word}`; {help}")]
+pub struct UnknownSchema {
+    word: String,
+    help: String,
+}
+
+/// Words for kinds besides their names and folders: those that first-line comments of configs use, and close ones.
+const ALIASES: [(&str, &str); 12] = [
+    ("helm", "helm_chart"),
+    ("terraform", "terraform_module"),
+    ("manifest", "kubernetes_manifest"),
+    ("kubernetes", "kubernetes_manifest"),
+    ("docker", "docker_build"),
+    ("image", "container_image"),
+    (OLD_IMAGE, "container_image"),
+    ("cloudformation", "cloudformation_stack"),
+    ("group", "input_group"),
+    ("policy", "policies"),
+    ("permission", "role"),
+    ("trigger", "triggers"),
+];
+
+/// The name that the API of the format has for a container image.
+pub(super) const OLD_IMAGE: &str = "external_image";
+
+/// Returns every kind, files first, in the order of the reference; then components by type.
+pub fn schema_kinds() -> impl Iterator<Item = SchemaKind> {
+    let mut kinds: Vec<Kind> = Vec::new();
+    for (_, kind) in ROOT.into_iter().chain(FOLDERS) {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    let types = COMPONENT_TYPES.iter().copied().filter(|word| *word != OLD_IMAGE);
+    kinds.into_iter().map(Shape::File).chain(types.map(Shape::Component)).map(SchemaKind)
+}
+
+impl SchemaKind {
+    /// Returns the word for this kind, such as `metadata` or `helm_chart`.
+    pub const fn name(self) -> &'static str {
+        match self.0 {
+            Shape::Component(word) => word,
+            Shape::File(kind) => match kind {
+                Kind::Metadata => "metadata",
+                Kind::Inputs => "inputs",
+                Kind::Input => "input",
+                Kind::InputGroup => "input_group",
+                Kind::Secrets => "secrets",
+                Kind::Secret => "secret",
+                Kind::Permissions => "permissions",
+                Kind::Role => "role",
+                Kind::BreakGlass => "break_glass",
+                Kind::OperationRoles => "operation_roles",
+                Kind::Sandbox => "sandbox",
+                Kind::Runner => "runner",
+                Kind::Stack => "stack",
+                Kind::Policies => "policies",
+                Kind::Installer => "installer",
+                Kind::Branch => "branch",
+                Kind::Triggers => "triggers",
+                Kind::Component => "component",
+                Kind::Action => "action",
+                Kind::Install => "install",
+                Kind::Runbook => "runbook",
+            },
+        }
+    }
+
+    /// Returns what a file of this kind is, for a person.
+    pub fn title(self) -> String {
+        match self.0 {
+            Shape::Component(word) => format!("A component of type `{word}`"),
+            Shape::File(kind) => about(kind).0.to_owned(),
+        }
+    }
+
+    /// Returns which files of an app's directory are of this kind, as globs; none for a component of one type, since
+    /// only its content tells the type.
+    pub fn files(self) -> Vec<String> {
+        let Shape::File(kind) = self.0 else { return Vec::new() };
+        let root = ROOT.iter().filter(|(_, of)| *of == kind).map(|(name, _)| (*name).to_owned());
+        let folders = FOLDERS.iter().filter(|(_, of)| *of == kind).map(|(name, _)| format!("{name}/**/*.toml"));
+        root.chain(folders).collect()
+    }
+}
+
+/// Returns what a kind of file is, in a few words and in a sentence or two.
+pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::Metadata => ("What the app is", "Every app has this file."),
+        Kind::Inputs => {
+            ("Inputs and their groups", "What an install is asked, by the vendor or by the customer; in groups.")
+        }
+        Kind::Input => {
+            ("One input", "A table of `[[input]]` in a file of its own; or groups and inputs as in `inputs.toml`.")
+        }
+        Kind::InputGroup => (
+            "One group of inputs",
+            "A table of `[[group]]` in a file of its own; or groups and inputs as in `inputs.toml`.",
+        ),
+        Kind::Secrets => (
+            "Secrets",
+            "Values that the customer sets in their own account; they never leave it, and the vendor never sees them.",
+        ),
+        Kind::Secret => {
+            ("One secret", "A table of `[[secret]]` in a file of its own; or several as in `secrets.toml`.")
+        }
+        Kind::Permissions => ("The roles of an install", "One role for each mode in which the runner works."),
+        Kind::Role => ("One role", "A table of `[[roles]]` in a file of its own; or several as in `permissions.toml`."),
+        Kind::BreakGlass => (
+            "Roles for emergencies",
+            "Roles that an install has only after the customer has switched them on; a single one may stand without `[[role]]`.",
+        ),
+        Kind::OperationRoles => {
+            ("Which operation runs with which role", "Rules that give operations roles of their own.")
+        }
+        Kind::Sandbox => ("What components live in", "The infrastructure that is made before any component."),
+        Kind::Runner => ("The runner", "The program in the customer's account that does the work."),
+        Kind::Stack => ("The install stack", "What the customer deploys to begin an install."),
+        Kind::Policies => (
+            "Policies",
+            "Checks of plans, manifests and images before they are applied; a single one may stand without `[[policy]]`.",
+        ),
+        Kind::Installer => {
+            ("The installer page", "Kept for other tools: there is no such page here, and nothing in it is checked.")
+        }
+        Kind::Branch => (
+            "A branch of the app",
+            "Which installs follow a branch of the config, and in which order. Checked, and no part of an app version.",
+        ),
+        Kind::Triggers => {
+            ("Triggers", "Kept for other tools: triggers belong to actions, and nothing in it is checked.")
+        }
+        Kind::Component => ("A component of any type", "One thing that is built, copied and deployed."),
+        Kind::Action => ("An action", "Scripts that the runner executes, by hand or at events."),
+        Kind::Install => (
+            "An install",
+            "One app in one customer's account, with its answers to the inputs. Checked, and no part of an app version.",
+        ),
+        Kind::Runbook => ("A runbook", "Steps that a person runs in order."),
+    }
+}
+
+impl fmt::Display for SchemaKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for SchemaKind {
+    type Err = UnknownSchema;
+
+    /// Parses a kind's name, its folder, or the word of a first-line comment such as `# helm` or `# docker-build`.
+    fn from_str(text: &str) -> Result<Self, UnknownSchema> {
+        let word = text.trim().replace('-', "_");
+        let named = |word: &str| schema_kinds().find(|kind| kind.name() == word);
+        let folder = || FOLDERS.iter().find(|(name, _)| *name == word).map(|(_, kind)| Self(Shape::File(*kind)));
+        let alias = || ALIASES.iter().find(|(alias, _)| *alias == word).and_then(|(_, name)| named(name));
+        named(&word).or_else(folder).or_else(alias).ok_or_else(|| {
+            let names: Vec<&str> = schema_kinds().map(Self::name).collect();
+            let help = match nearest(&word, names.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are {}", names.join(", ")),
+            };
+            UnknownSchema { word: text.chars().take(80).collect(), help }
+        })
+    }
+}
+
+/// Returns what a key's line of documentation says, as a sentence.
+pub(super) fn sentence(doc: &str) -> Option<String> {
+    let doc = doc.trim_end_matches('.');
+    (!doc.is_empty()).then(|| format!("{doc}."))
+}
