@@ -1,5 +1,7 @@
 //! What policy statements of a template say: who, what and on which resources.
 
+use wildmatch::WildMatch;
+
 use crate::node::Node;
 
 /// One statement.
@@ -7,18 +9,18 @@ use crate::node::Node;
 pub(crate) struct Statement<'t>(pub(crate) &'t Node);
 
 impl<'t> Statement<'t> {
-    /// Returns whether it allows, in whatever case.
+    /// Returns whether the statement may allow something.
     pub(crate) fn allows(self) -> bool {
         !self.denies()
     }
 
-    /// Returns whether it denies, in every case.
+    /// Returns whether the statement denies, whatever the conditions of the template are.
     pub(crate) fn denies(self) -> bool {
         let effects = self.0.get("Effect").map(Node::each).unwrap_or_default();
         !effects.is_empty() && effects.iter().all(|effect| effect.text() == Some("Deny"))
     }
 
-    /// Returns whether it is about this action, such as `sts:AssumeRole`.
+    /// Returns whether the statement is about this action, such as `sts:AssumeRole`.
     pub(crate) fn is_about(self, action: &str) -> bool {
         let named =
             |key: &str| self.0.get(key).map(|node| node.each().iter().any(|pattern| matches(&pattern.said(), action)));
@@ -63,8 +65,16 @@ pub(crate) fn statements(node: &Node) -> Vec<Statement<'_>> {
 const POLICIES: [&str; 5] =
     ["AssumeRolePolicyDocument", "KeyPolicy", "PolicyDocument", "RepositoryPolicyText", "ResourcePolicy"];
 
-/// Returns what is under `node` and cannot be read, with the property that it belongs to: a policy that is not written out, or
-/// a statement without an effect.
+/// The properties whose policies say who may do something.
+const ADMITTING: [&str; 4] = ["AssumeRolePolicyDocument", "KeyPolicy", "RepositoryPolicyText", "ResourcePolicy"];
+
+/// Returns whether the policy of a property says who may do something.
+pub(crate) fn admits(property: &str) -> bool {
+    ADMITTING.contains(&property)
+}
+
+/// Returns what is under `node` and cannot be read, with the property that it belongs to: a policy that is not written
+/// out, or a statement without an effect.
 pub(crate) fn unread(node: &Node) -> Vec<(&'static str, &Node)> {
     let mut found = Vec::new();
     node.walk(&mut |node| {
@@ -82,37 +92,15 @@ pub(crate) fn unread(node: &Node) -> Vec<(&'static str, &Node)> {
     found
 }
 
-/// Returns whether an action is one of those that a pattern with `*` and `?` names; both whatever their case, as in IAM.
+/// Returns whether a pattern with `*` and `?` names an action; upper and lower case are the same, as in IAM.
 pub(crate) fn matches(pattern: &str, action: &str) -> bool {
-    let (pattern, action) = (pattern.to_ascii_lowercase(), action.to_ascii_lowercase());
-    let (pattern, action): (Vec<char>, Vec<char>) = (pattern.chars().collect(), action.chars().collect());
-    // Row by row: whether the first characters of the pattern match the first ones of the action.
-    let mut row = vec![false; action.len() + 1];
-    if let Some(first) = row.first_mut() {
-        *first = true;
-    }
-    for wanted in pattern {
-        let mut next = vec![false; action.len() + 1];
-        for at in 0..=action.len() {
-            let here = row.get(at).copied().unwrap_or(false);
-            let before = at.checked_sub(1);
-            let at_before = |row: &[bool]| before.and_then(|at| row.get(at)).copied().unwrap_or(false);
-            let is = match wanted {
-                '*' => here || at_before(&next),
-                '?' => at_before(&row),
-                letter => at_before(&row) && before.and_then(|at| action.get(at)) == Some(&letter),
-            };
-            if let Some(slot) = next.get_mut(at) {
-                *slot = is;
-            }
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or(false)
+    WildMatch::new(&pattern.to_ascii_lowercase()).matches(&action.to_ascii_lowercase())
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -127,8 +115,40 @@ mod tests {
             ("*Role", "sts:AssumeRole", true),
             ("", "sts:AssumeRole", false),
             ("?", "", false),
+            ("", "", true),
+            ("*", "", true),
+            ("**", "sts:AssumeRole", true),
+            ("s?s:*Role*", "sts:AssumeRole", true),
+            ("*a*b", "ab-abc", false),
+            ("*a*b", "ab-ab", true),
+            ("???", "sts", true),
+            ("???", "st", false),
         ] {
             assert_eq!(matches(pattern, action), expected, "{pattern} {action}");
+        }
+    }
+    #[test]
+    fn a_pattern_of_many_stars_takes_little_time() {
+        let (pattern, action) = ("*a".repeat(2_000) + "b", "a".repeat(4_000));
+
+        assert!(!matches(&pattern, &action));
+    }
+    /// The definition: `*` takes any number of characters, `?` takes one.
+    fn by_definition(pattern: &[u8], text: &[u8]) -> bool {
+        match (pattern.split_first(), text.split_first()) {
+            (None, None) => true,
+            (Some((b'*', rest)), None) => by_definition(rest, text),
+            (Some((b'*', rest)), Some((_, shorter))) => by_definition(rest, text) || by_definition(pattern, shorter),
+            (Some((b'?', rest)), Some((_, shorter))) => by_definition(rest, shorter),
+            (Some((one, rest)), Some((other, shorter))) => one == other && by_definition(rest, shorter),
+            (None, Some(_)) | (Some(_), None) => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn patterns_match_by_definition(pattern in "[ab*?]{0,9}", text in "[ab]{0,9}") {
+            prop_assert_eq!(matches(&pattern, &text), by_definition(pattern.as_bytes(), text.as_bytes()));
         }
     }
 }

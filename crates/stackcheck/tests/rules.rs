@@ -68,7 +68,7 @@ fn a_principal_from_outside_is_found_wherever_it_stands() {
     assert_eq!(parameter.reason, "`${EnrolmentSecret}` is not known to be of this account");
     assert_eq!(
         (service.of.as_str(), service.reason.as_str()),
-        ("RunnerRole", "`ec2.example.com` is no service of AWS")
+        ("RunnerRole", "`ec2.example.com` is not a service of AWS")
     );
     assert_eq!(user.of, "Somebody");
 }

@@ -1,0 +1,59 @@
+//! The rules by name, and what a rule finds.
+
+use serde::Serialize;
+
+/// Something that a security team should not accept as it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Finding {
+    /// In the template, from 1.
+    pub line: usize,
+    /// The resource or parameter; empty for the template as a whole.
+    pub of: String,
+    pub rule: Rule,
+    pub reason: String,
+}
+
+/// What a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    NoCode,
+    NoOutsidePrincipal,
+    NoWildcardAssumeRole,
+    Boundary,
+    NoIngress,
+    InstanceMetadata,
+    Encryption,
+    NoPublicAccess,
+    SwitchDefaults,
+}
+
+impl Rule {
+    /// Returns the rule's name, as findings and options write it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::NoCode => "no-code",
+            Self::NoOutsidePrincipal => "no-outside-principal",
+            Self::NoWildcardAssumeRole => "no-wildcard-assume-role",
+            Self::Boundary => "boundary",
+            Self::NoIngress => "no-ingress",
+            Self::InstanceMetadata => "instance-metadata",
+            Self::Encryption => "encryption",
+            Self::NoPublicAccess => "no-public-access",
+            Self::SwitchDefaults => "switch-defaults",
+        }
+    }
+}
+
+/// Every rule with what it asks for.
+pub const RULES: [(Rule, &str); 9] = [
+    (Rule::NoCode, "nothing runs while the stack is made: no transform, custom resource, function or nested stack"),
+    (Rule::NoOutsidePrincipal, "nobody outside of the account may take a role or use a resource"),
+    (Rule::NoWildcardAssumeRole, "whoever may take roles may take named ones only"),
+    (Rule::Boundary, "every role that the vendor's policies belong to has a boundary, and nobody can take it off"),
+    (Rule::NoIngress, "nothing listens: no security group lets anything in"),
+    (Rule::InstanceMetadata, "an instance's metadata is asked with a token, from the instance itself"),
+    (Rule::Encryption, "buckets, secrets, queues, topics and volumes are encrypted"),
+    (Rule::NoPublicAccess, "no bucket can be made public"),
+    (Rule::SwitchDefaults, "the dangerous modes are off until somebody switches them on"),
+];

@@ -1,0 +1,71 @@
+//! Every role that the vendor's policies belong to has a boundary, and nobody can take it off.
+
+use crate::finding::{Finding, Rule};
+use crate::node::Node;
+use crate::policy::{Statement, statements};
+use crate::template::{Resource, Template};
+
+/// Finds roles without a boundary that holds.
+pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
+    let roles = template.resources().filter(|resource| resource.kind == "AWS::IAM::Role");
+    roles.flat_map(|role| of_role(template, role)).collect()
+}
+
+fn of_role(template: &Template<'_>, role: Resource<'_>) -> Vec<Finding> {
+    let boundary = role.property(&["PermissionsBoundary"]);
+    let mut unbounded = boundary.is_none_or(Node::may_be_nothing);
+    let mut found = Vec::new();
+    for one in boundary.map(Node::each).unwrap_or_default() {
+        match template.managed_policy(one) {
+            // The customer answers for a boundary that the customer names; the role lists ours beside it then.
+            None if template.is_own_parameter(&one.said()) => {
+                unbounded |= !template.role_lists(role.node, keeps_boundaries);
+            }
+            None => {
+                let reason = format!("the boundary `{}` is not in this template, to be read", one.said());
+                found.push(role.finding(Rule::Boundary, one, reason));
+            }
+            Some(policy) if !keeps_boundaries(policy) => {
+                let reason = "its boundary lets it make roles without that boundary, or take it off";
+                found.push(role.finding(Rule::Boundary, one, reason));
+            }
+            Some(_) => {}
+        }
+    }
+    // Without a boundary, a role can do all that its policies allow: they have to name every action, and none of IAM.
+    if unbounded && is_wide(role) {
+        let reason = "no boundary of this template holds it, and its policies do not name all that it may do";
+        found.push(role.finding(Rule::Boundary, role.node, reason));
+    }
+    found
+}
+
+/// Returns whether a role's policies grant what they do not name.
+fn is_wide(role: Resource<'_>) -> bool {
+    let wide = statements(role.node).into_iter().filter(|statement| statement.allows()).any(grants_unnamed);
+    wide || role.property(&["ManagedPolicyArns"]).is_some_and(|list| !list.each().is_empty())
+}
+
+/// Returns whether a statement grants what it does not name.
+fn grants_unnamed(statement: Statement<'_>) -> bool {
+    statement.0.get("NotAction").is_some()
+        || statement.0.get("Action").is_some_and(|actions| {
+            actions.each().iter().any(|action| action.said().contains('*') || action.said().starts_with("iam:"))
+        })
+}
+
+/// Returns whether a boundary keeps those under it from making roles without it, and from taking it off.
+fn keeps_boundaries(policy: &Node) -> bool {
+    let everywhere = |statement: &Statement<'_>| {
+        statement.denies() && statement.resources().iter().any(|resource| resource.said() == "*")
+    };
+    let all = statements(policy);
+    let makes = all.iter().filter(|one| everywhere(one)).any(|statement| {
+        let conditioned = statement.0.at(&["Condition", "StringNotEquals", "iam:PermissionsBoundary"]).is_some()
+            || statement.0.at(&["Condition", "ArnNotEquals", "iam:PermissionsBoundary"]).is_some();
+        ["iam:CreateRole", "iam:PutRolePermissionsBoundary"].iter().all(|action| statement.is_about(action))
+            && conditioned
+    });
+    let removes = all.iter().filter(|one| everywhere(one) && one.0.get("Condition").is_none());
+    makes && removes.into_iter().any(|statement| statement.is_about("iam:DeleteRolePermissionsBoundary"))
+}

@@ -1,0 +1,59 @@
+//! Nobody outside of the account may take a role or use a resource.
+
+use crate::finding::{Finding, Rule};
+use crate::node::Node;
+use crate::policy::{admits, statements, unread};
+use crate::template::{Resource, Template};
+
+const RULE: Rule = Rule::NoOutsidePrincipal;
+
+/// Finds users, principals of other accounts, and policies about principals that cannot be read.
+pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
+    let users = template.resources().filter(|one| ["AWS::IAM::User", "AWS::IAM::AccessKey"].contains(&one.kind));
+    let users = users.map(|user| user.finding(RULE, user.node, "a user's key works from anywhere, for ever"));
+    let policies = template.resources_with_grants().flat_map(|resource| {
+        let mut found = unreadable(resource);
+        found.extend(principals(template, resource));
+        found
+    });
+    users.chain(policies).collect()
+}
+
+/// Finds policies and statements that are not written out, such as one given as a text.
+fn unreadable(resource: Resource<'_>) -> Vec<Finding> {
+    let unread = unread(resource.node).into_iter().filter(|(key, _)| admits(key));
+    unread
+        .map(|(key, policy)| resource.finding(RULE, policy, format!("`{key}` has to be written out, to be read")))
+        .collect()
+}
+
+fn principals(template: &Template<'_>, resource: Resource<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for statement in statements(resource.node).into_iter().filter(|statement| statement.allows()) {
+        if let Some(others) = statement.0.get("NotPrincipal") {
+            let reason = "`NotPrincipal` lets in everybody in the world but those named";
+            found.push(resource.finding(RULE, others, reason));
+        }
+        for (kind, who) in statement.principals() {
+            found.extend(outside(template, kind, who).map(|reason| resource.finding(RULE, who, reason)));
+        }
+    }
+    found
+}
+
+/// Returns why a principal does not belong to this account.
+fn outside(template: &Template<'_>, kind: &str, who: &Node) -> Option<String> {
+    let said = who.said();
+    match kind {
+        "Service" => {
+            let aws = said.ends_with(".amazonaws.com") || said.ends_with(".amazonaws.com.cn");
+            (!aws || said.contains('*')).then(|| format!("`{said}` is not a service of AWS"))
+        }
+        "AWS" if template.is_own(&said) => None,
+        "AWS" if said == "*" => Some("everybody in the world is let in".to_owned()),
+        "AWS" => Some(format!("`{said}` is not known to be of this account")),
+        "Federated" if said.contains(":${AWS::AccountId}:") || template.is_resource(&said) => None,
+        "*" => Some("everybody in the world is let in".to_owned()),
+        _ => Some(format!("`{said}` is an identity from outside of this account")),
+    }
+}

@@ -1,0 +1,96 @@
+//! Whoever may take roles may take named ones only.
+
+use crate::finding::{Finding, Rule};
+use crate::node::Node;
+use crate::policy::{Statement, admits, statements, unread};
+use crate::template::{Resource, Template};
+
+const RULE: Rule = Rule::NoWildcardAssumeRole;
+
+/// Finds statements that allow `sts:AssumeRole` on patterns, and policies about actions that cannot be read.
+pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
+    let of = |resource: Resource<'_>| {
+        let mut found = unreadable(resource);
+        found.extend(assumed(template, resource));
+        found
+    };
+    template.resources_with_grants().flat_map(of).collect()
+}
+
+/// Finds policies and statements that are not written out, such as one given as a text.
+fn unreadable(resource: Resource<'_>) -> Vec<Finding> {
+    let unread = unread(resource.node).into_iter().filter(|(key, _)| !admits(key));
+    unread
+        .map(|(key, policy)| resource.finding(RULE, policy, format!("`{key}` has to be written out, to be read")))
+        .collect()
+}
+
+fn assumed(template: &Template<'_>, resource: Resource<'_>) -> Vec<Finding> {
+    let grants_nothing = resource.kind == "AWS::IAM::ManagedPolicy" && is_boundary_only(template, resource);
+    let limited = resource.kind == "AWS::IAM::Role" && is_limited(template, resource.node);
+    if grants_nothing || limited {
+        return Vec::new();
+    }
+    let statements = statements(resource.node).into_iter().filter(|statement| statement.allows());
+    let mut found = Vec::new();
+    for statement in statements.filter(|statement| statement.is_about("sts:AssumeRole")) {
+        if let Some(rest) = statement.0.get("NotResource") {
+            found.push(resource.finding(RULE, rest, "it may take every role but those named"));
+        }
+        for role in statement.resources() {
+            let said = role.said();
+            if said.contains('*') {
+                found.push(resource.finding(RULE, role, format!("it may take every role that `{said}` matches")));
+            }
+        }
+    }
+    found
+}
+
+/// Returns whether a managed policy is used as a boundary only, and so grants nothing.
+fn is_boundary_only(template: &Template<'_>, policy: Resource<'_>) -> bool {
+    let attached = ["Roles", "Users", "Groups"].iter().any(|who| policy.property(&[who]).is_some());
+    let own = format!("${{{}}}", policy.name);
+    let bounds = |role: Resource<'_>| role.property(&["PermissionsBoundary"]).is_some_and(|one| one.names(&own));
+    // Some roles list the policy too, under a condition in which it only denies.
+    let lists = |role: Resource<'_>| {
+        let listed = role.property(&["ManagedPolicyArns"]).map(Node::items).unwrap_or_default();
+        let mut listed = listed.iter().filter(|one| one.names(&own));
+        listed.any(|one| !one.choice().is_some_and(|case| only_denies(policy.node, case)))
+    };
+    !attached && !template.resources().any(lists) && template.resources().any(bounds)
+}
+
+/// Returns whether a policy's statements all deny when the condition of an `Fn::If` has the given value.
+fn only_denies(policy: &Node, case: (&str, bool)) -> bool {
+    let (condition, holds) = case;
+    let list = policy.at(&["Properties", "PolicyDocument", "Statement"]).map(Node::items).unwrap_or_default();
+    let there = list.iter().flat_map(|statement| match (statement.condition(), statement.get("Fn::If")) {
+        (Some(known), Some(sides)) if known == condition => {
+            sides.items().get(if holds { 1 } else { 2 }).map(Node::each).unwrap_or_default()
+        }
+        _ => statement.each(),
+    });
+    there.map(Statement).all(Statement::denies)
+}
+
+/// Returns whether a role's boundary leaves it named roles only, whatever the conditions of the template are. Nobody
+/// knows here what the customer's own boundary does: the role has to list a policy of the template that does it then.
+fn is_limited(template: &Template<'_>, role: &Node) -> bool {
+    let boundary = role.at(&["Properties", "PermissionsBoundary"]);
+    let sides = boundary.map(Node::each).unwrap_or_default();
+    !sides.is_empty()
+        && !boundary.is_some_and(Node::may_be_nothing)
+        && sides.into_iter().all(|side| match template.managed_policy(side) {
+            Some(policy) => limits_assume_role(policy),
+            None => template.is_own_parameter(&side.said()) && template.role_lists(role, limits_assume_role),
+        })
+}
+
+/// Returns whether a boundary leaves named roles only to be taken.
+fn limits_assume_role(policy: &Node) -> bool {
+    statements(policy).into_iter().any(|statement| {
+        let all_but_some = statement.0.get("NotResource").is_some() && statement.0.get("Condition").is_none();
+        statement.denies() && statement.is_about("sts:AssumeRole") && all_but_some
+    })
+}

@@ -1,0 +1,108 @@
+//! A template as the rules ask about it: its resources, the accounts that it is bound to, and what its names refer to.
+
+use std::collections::BTreeSet;
+
+use crate::finding::{Finding, Rule};
+use crate::node::{Node, Unreadable};
+use crate::own_arns::account_of;
+
+/// One resource of a template.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Resource<'t> {
+    pub(crate) name: &'t str,
+    /// The type, such as `AWS::IAM::Role`.
+    pub(crate) kind: &'t str,
+    pub(crate) node: &'t Node,
+}
+
+impl<'t> Resource<'t> {
+    /// Returns the value at `path` below the resource's properties.
+    pub(crate) fn property(&self, path: &[&str]) -> Option<&'t Node> {
+        self.node.get("Properties")?.at(path)
+    }
+
+    /// Returns what `rule` finds at `at`, a value of this resource.
+    pub(crate) fn finding(&self, rule: Rule, at: &Node, reason: impl Into<String>) -> Finding {
+        Finding { line: at.line, of: self.name.to_owned(), rule, reason: reason.into() }
+    }
+}
+
+/// A template with at least one resource.
+#[derive(Debug)]
+pub(crate) struct Template<'t> {
+    pub(crate) root: &'t Node,
+    resources: &'t Node,
+    /// The accounts that the template is bound to, by the keys of its mapping.
+    accounts: BTreeSet<String>,
+}
+
+impl<'t> Template<'t> {
+    /// Takes a parsed text as a template.
+    ///
+    /// # Errors
+    /// When it has no resources.
+    pub(crate) fn new(root: &'t Node) -> Result<Self, Unreadable> {
+        let Some(resources) = root.get("Resources").filter(|resources| !resources.entries().is_empty()) else {
+            return Err(Unreadable { line: root.line, reason: "it has no `Resources`".to_owned() });
+        };
+        let regions = root.at(&["Mappings", "BoundTo"]).map(Node::entries).unwrap_or_default();
+        let accounts = regions.iter().flat_map(|(_, accounts)| accounts.entries());
+        Ok(Self { root, resources, accounts: accounts.map(|(account, _)| account.clone()).collect() })
+    }
+
+    /// Returns every resource.
+    pub(crate) fn resources(&self) -> impl Iterator<Item = Resource<'t>> + use<'t> {
+        self.resources.entries().iter().map(|(name, node)| {
+            let kind = node.get("Type").and_then(Node::text).unwrap_or_default();
+            Resource { name, kind, node }
+        })
+    }
+
+    /// Returns the resources whose policies can allow something. The policy of a VPC endpoint can only take away.
+    pub(crate) fn resources_with_grants(&self) -> impl Iterator<Item = Resource<'t>> + use<'t> {
+        self.resources().filter(|resource| resource.kind != "AWS::EC2::VPCEndpoint")
+    }
+
+    /// Returns whether a principal of kind `AWS` belongs to the template's own account.
+    pub(crate) fn is_own(&self, said: &str) -> bool {
+        let account = said.split(':').nth(4);
+        said == "${AWS::AccountId}"
+            || self.accounts.contains(said)
+            || self.is_resource(said)
+            || self.is_own_parameter(said)
+            // `${AWS::AccountId}` has colons itself.
+            || said.starts_with("arn:") && said.contains(":iam::${AWS::AccountId}:")
+            || said.starts_with("arn:") && account.is_some_and(|account| self.accounts.contains(account))
+    }
+
+    /// Returns whether a text is `${Name}` or `${Name.Attribute}` of a resource of the template.
+    pub(crate) fn is_resource(&self, said: &str) -> bool {
+        let name = reference(said).map(|name| name.split('.').next().unwrap_or_default());
+        name.is_some_and(|name| self.resources.get(name).is_some())
+    }
+
+    /// Returns whether a text is `${Name}` of a parameter whose pattern takes ARNs of the template's own account only.
+    pub(crate) fn is_own_parameter(&self, said: &str) -> bool {
+        let pattern = reference(said).and_then(|name| self.root.at(&["Parameters", name, "AllowedPattern"])?.text());
+        pattern.is_some_and(|pattern| account_of(pattern).is_some_and(|account| self.accounts.contains(account)))
+    }
+
+    /// Returns the managed policy of the template that `node` refers to.
+    pub(crate) fn managed_policy(&self, node: &Node) -> Option<&'t Node> {
+        let said = node.said();
+        let name = reference(&said)?;
+        let policy = self.resources().find(|resource| resource.name == name)?;
+        (policy.kind == "AWS::IAM::ManagedPolicy").then_some(policy.node)
+    }
+
+    /// Returns whether a role lists a managed policy of the template for which `does` holds.
+    pub(crate) fn role_lists(&self, role: &Node, does: impl Fn(&Node) -> bool) -> bool {
+        let listed = role.at(&["Properties", "ManagedPolicyArns"]).map(Node::each).unwrap_or_default();
+        listed.into_iter().filter_map(|one| self.managed_policy(one)).any(does)
+    }
+}
+
+/// Returns the name in `${Name}`.
+fn reference(said: &str) -> Option<&str> {
+    said.strip_prefix("${")?.strip_suffix('}')
+}
