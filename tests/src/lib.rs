@@ -10,3 +10,4 @@ pub mod proxy;
 pub mod stacks;
 pub mod stage;
 pub mod tamper;
+pub mod workspace;

@@ -5,7 +5,8 @@
 use freehold_tests::harness::cloud::skip;
 use freehold_tests::harness::{app, lacking_on_path};
 use freehold_tests::proxy::parse_rules;
-use freehold_tests::stage::{CUSTOMER_ACCOUNT, Stage, workspace_root};
+use freehold_tests::stage::{CUSTOMER_ACCOUNT, Stage};
+use freehold_tests::workspace::workspace_root;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deploy_ends_right_while_one_call_in_ten_of_the_functions_fails() -> anyhow::Result<()> {

@@ -7,29 +7,26 @@ use aws_credential_types::Credentials;
 use aws_sdk_sqs::error::ProvideErrorMetadata;
 use freehold_tests::harness::web::{Answer, send, send_signed};
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
+use freehold_tests::workspace::functions;
 
 const NEEDS: Needs = Needs {
     cloud: &[Capability::HttpApi, Capability::Registry, Capability::IamEnforced, Capability::AnyAccount],
     programs: &[],
 };
 
-/// The roles of the tenant's functions, and of its machines.
-const VENDOR_ROLES: [&str; 14] = [
-    "api",
-    "register-install",
-    "plan-workflow",
-    "dispatch-job",
-    "accept-report",
-    "grant-artifact",
-    "finish-workflow",
-    "sweep",
-    "prune-artifacts",
+/// The roles of the tenant's machines, and of the build runner.
+const OTHER_VENDOR_ROLES: [&str; 5] = [
     "machine-provision-install",
     "machine-deploy-components",
     "machine-build-components",
     "machine-run-action",
     "build-runner",
 ];
+
+/// Returns the roles of the tenant: of its functions, of its machines and of the build runner.
+fn vendor_roles() -> anyhow::Result<Vec<String>> {
+    Ok(functions()?.into_iter().chain(OTHER_VENDOR_ROLES.map(str::to_owned)).collect())
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_installs_orders_are_its_own_runners_alone() -> anyhow::Result<()> {
@@ -51,7 +48,7 @@ async fn an_installs_orders_are_its_own_runners_alone() -> anyhow::Result<()> {
     for other in others_in_the_account(&world, &a).await? {
         other.is_denied_everything(&queue_a, &handle_b).await?;
     }
-    for name in VENDOR_ROLES {
+    for name in vendor_roles()? {
         let name = format!("fh-{}-{name}", world.tenant());
         let vendor = Client::of_service_role(&world, &name).await?;
         vendor.is_denied_everything(&queue_a, &handle_b).await?;
@@ -76,7 +73,7 @@ async fn only_the_build_role_pushes_to_the_tenant_registry() -> anyhow::Result<(
 
     let pushed = start_push(&world, &registry, build).await?;
     assert_eq!(pushed.status, 202, "the build role itself: {}", pushed.body);
-    for name in VENDOR_ROLES.iter().filter(|name| **name != "build-runner") {
+    for name in vendor_roles()?.iter().filter(|name| *name != "build-runner") {
         let name = format!("fh-{}-{name}", world.tenant());
         let answer = start_push(&world, &registry, Client::service_credentials(&world, &name).await?).await;
         is_refused(&name, answer)?;
@@ -89,7 +86,7 @@ async fn only_the_build_role_pushes_to_the_tenant_registry() -> anyhow::Result<(
 
     let repository = format!("arn:aws:ecr:eu-west-1:{tenant}:repository/fh-{}", world.tenant());
     let push = ["ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload", "ecr:PutImage"];
-    for name in VENDOR_ROLES {
+    for name in vendor_roles()? {
         let role = format!("arn:aws:iam::{tenant}:role/fh-{}-{name}", world.tenant());
         let allowed = allowed(&world, &tenant, &role, &push, &repository).await?;
         let wanted = if name == "build-runner" { push.len() } else { 0 };

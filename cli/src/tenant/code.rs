@@ -10,13 +10,13 @@ use freehold_protocol::{Digest, TenantName};
 use sha2::Digest as _;
 
 use super::Architecture;
-use super::names::{FUNCTIONS, Function, named};
+use super::names::{FUNCTIONS, named};
 use crate::error::{Doing, Error, Result};
 
 /// One function's zip.
 #[derive(Debug)]
 pub(super) struct Code {
-    pub(super) function: Function,
+    pub(super) function: &'static str,
     pub(super) bytes: Vec<u8>,
     /// Of the zip.
     pub(super) digest: Digest,
@@ -31,8 +31,8 @@ impl Code {
 
 /// Returns the code of every function from `dir`.
 pub(super) fn find(dir: &Path) -> Result<Vec<Code>> {
-    let paths: Vec<(Function, Option<PathBuf>)> = FUNCTIONS.map(|f| (f, path_of(dir, f.name))).into();
-    let missing: Vec<&str> = paths.iter().filter(|(_, path)| path.is_none()).map(|(f, _)| f.name).collect();
+    let paths: Vec<(&'static str, Option<PathBuf>)> = FUNCTIONS.map(|name| (name, path_of(dir, name))).into();
+    let missing: Vec<&str> = paths.iter().filter(|(_, path)| path.is_none()).map(|(name, _)| *name).collect();
     if !missing.is_empty() {
         return Err(Error::invalid(format!(
             "`{}` has no code for {}; expected `<function>.zip` or `<function>/bootstrap.zip` (cargo lambda build --release --arm64 --output-format zip), or pass `--functions DIR`",
@@ -48,7 +48,7 @@ fn path_of(dir: &Path, name: &str) -> Option<PathBuf> {
     candidates.into_iter().find(|path| path.is_file())
 }
 
-fn read(function: Function, path: &Path) -> Result<Code> {
+fn read(function: &'static str, path: &Path) -> Result<Code> {
     let bytes = std::fs::read(path).doing(format!("read `{}`", path.display()))?;
     if !bytes.starts_with(b"PK\x03\x04") {
         return Err(Error::invalid(format!("`{}` is not a zip file; build the functions again", path.display())));
@@ -64,7 +64,7 @@ pub(super) fn architecture(code: &[Code], wanted: Option<Architecture>) -> Resul
             (Some(agreed), Some(found)) if agreed != found => {
                 return Err(Error::invalid(format!(
                     "function `{}` was built for {}, not for {}; build all functions for one processor",
-                    one.function.name,
+                    one.function,
                     found.as_str(),
                     agreed.as_str()
                 )));
@@ -99,7 +99,7 @@ fn built_for(zip: &[u8]) -> Option<Architecture> {
 pub(super) async fn verify(config: &SdkConfig, tenant: &TenantName, code: &[Code]) -> Result<()> {
     let client = aws_sdk_lambda::Client::new(config);
     for one in code {
-        let name = named(tenant, one.function.name);
+        let name = named(tenant, one.function);
         let found = client.get_function_configuration().function_name(&name).send().await;
         let found = found.doing(format!("look up function `{name}`"))?;
         let size = i64::try_from(one.bytes.len()).unwrap_or(i64::MAX);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use freehold_protocol::{Digest, TenantName};
 use serde_json::json;
 
-use super::names::{DEFINITIONS, TEMPLATE, TENANT_TAG, bucket_name};
+use super::names::{DEFINITIONS, TEMPLATE, TENANT_TAG, bucket_name, code_parameter};
 use super::{Architecture, Bucket, Deploy, code, table};
 use crate::api::stack_name;
 use crate::cloudformation::{Change, Outcome, Stacks, Template};
@@ -17,7 +17,7 @@ use crate::progress::Progress;
 struct Object<'a> {
     key: String,
     bytes: &'a [u8],
-    parameter: Option<&'static str>,
+    parameter: Option<String>,
 }
 
 impl Deploy {
@@ -78,19 +78,22 @@ impl Deploy {
             ("TableKeyArn", self.table_key.clone()),
             ("LogRetentionDays", self.log_retention_days.map(|days| days.to_string())),
         ];
-        let keys = objects.iter().filter_map(|object| Some((object.parameter?.to_owned(), object.key.clone())));
+        let keys = objects.iter().filter_map(|object| Some((object.parameter.clone()?, object.key.clone())));
         fixed.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).chain(keys).collect()
     }
 }
 
 /// Returns all that the stack is made from.
 fn objects(code: &[code::Code]) -> Vec<Object<'_>> {
-    let functions =
-        code.iter().map(|one| Object { key: one.key(), bytes: &one.bytes, parameter: Some(one.function.parameter) });
+    let functions = code.iter().map(|one| Object {
+        key: one.key(),
+        bytes: &one.bytes,
+        parameter: Some(code_parameter(one.function)),
+    });
     let definitions = DEFINITIONS.iter().map(|definition| Object {
         key: format!("statemachines/{}.json", Digest::of(definition.text.as_bytes()).hex()),
         bytes: definition.text.as_bytes(),
-        parameter: Some(definition.parameter),
+        parameter: Some(definition.parameter.to_owned()),
     });
     // Too large for a request: CloudFormation reads it from the bucket.
     let template = Object {

@@ -5,25 +5,30 @@ use freehold_protocol::{AccountId, TenantName};
 /// The template of a tenant's stack.
 pub(super) const TEMPLATE: &str = include_str!("../../../infra/tenant.yaml");
 
-/// A function and the stack parameter that names its code.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Function {
-    pub(super) name: &'static str,
-    pub(super) parameter: &'static str,
+/// The functions, in the order in which they are uploaded and shown. A test below holds them equal to `functions/src/bin`.
+pub(super) const FUNCTIONS: [&str; 9] = [
+    "api",
+    "register-install",
+    "plan-workflow",
+    "dispatch-job",
+    "accept-report",
+    "grant-artifact",
+    "finish-workflow",
+    "sweep",
+    "prune-artifacts",
+];
+
+/// Returns the stack parameter that names the code of a function: `ApiCode` for `api`.
+pub(super) fn code_parameter(function: &str) -> String {
+    let mut parameter: String = function.split('-').map(capitalized).collect();
+    parameter.push_str("Code");
+    parameter
 }
 
-/// All functions.
-pub(super) const FUNCTIONS: [Function; 9] = [
-    Function { name: "api", parameter: "ApiCode" },
-    Function { name: "register-install", parameter: "RegisterInstallCode" },
-    Function { name: "plan-workflow", parameter: "PlanWorkflowCode" },
-    Function { name: "dispatch-job", parameter: "DispatchJobCode" },
-    Function { name: "accept-report", parameter: "AcceptReportCode" },
-    Function { name: "grant-artifact", parameter: "GrantArtifactCode" },
-    Function { name: "finish-workflow", parameter: "FinishWorkflowCode" },
-    Function { name: "sweep", parameter: "SweepCode" },
-    Function { name: "prune-artifacts", parameter: "PruneArtifactsCode" },
-];
+fn capitalized(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
+}
 
 /// A definition of one or more state machines and the stack parameter that names it.
 #[derive(Debug, Clone, Copy)]
@@ -81,19 +86,30 @@ mod tests {
 
     #[test]
     fn the_template_knows_every_name() {
-        for parameter in FUNCTIONS.iter().map(|f| f.parameter).chain(DEFINITIONS.iter().map(|d| d.parameter)) {
+        let definitions = DEFINITIONS.iter().map(|definition| definition.parameter.to_owned());
+        for parameter in FUNCTIONS.into_iter().map(code_parameter).chain(definitions) {
             assert!(TEMPLATE.contains(&format!("\n  {parameter}: {{")), "{parameter}");
         }
         for function in FUNCTIONS {
-            assert!(
-                TEMPLATE.contains(&format!("FunctionName: !Sub fh-${{TenantName}}-{}\n", function.name)),
-                "{}",
-                function.name
-            );
+            assert!(TEMPLATE.contains(&format!("FunctionName: !Sub fh-${{TenantName}}-{function}\n")), "{function}");
         }
         for queue in QUEUES {
             assert!(TEMPLATE.contains(&format!("QueueName: !Sub fh-${{TenantName}}-{queue}\n")), "{queue}");
         }
+    }
+
+    #[test]
+    fn every_program_of_the_functions_crate_is_a_function() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../functions/src/bin");
+        let programs = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut programs: Vec<String> =
+            programs.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+        let mut functions = FUNCTIONS;
+
+        programs.sort();
+        functions.sort_unstable();
+
+        assert_eq!(programs, functions);
     }
 
     #[test]

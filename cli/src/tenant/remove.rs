@@ -182,8 +182,8 @@ impl Remover {
 
     async fn owns_log_group(&self, client: &aws_sdk_cloudwatchlogs::Client, group: &LogGroup) -> Result<bool> {
         let name = group.log_group_name().unwrap_or_default();
-        let function = |f: &super::names::Function| name == format!("/aws/lambda/{}", named(&self.tenant, f.name));
-        if FUNCTIONS.iter().any(function) {
+        let of_function = |function: &&str| name == format!("/aws/lambda/{}", named(&self.tenant, function));
+        if FUNCTIONS.iter().any(of_function) {
             return Ok(true);
         }
         let Some(arn) = group.log_group_arn().or_else(|| group.arn()) else {

@@ -98,7 +98,7 @@ async fn functions(config: &SdkConfig, tenant: &TenantName) -> Result<Vec<Functi
     let client = aws_sdk_lambda::Client::new(config);
     let mut all = Vec::with_capacity(FUNCTIONS.len());
     for function in FUNCTIONS {
-        let name = named(tenant, function.name);
+        let name = named(tenant, function);
         let found = client.get_function_configuration().function_name(&name).send().await;
         if found.as_ref().is_err_and(|e| e.as_service_error().is_some_and(|e| e.is_resource_not_found_exception())) {
             all.push(FunctionStatus {

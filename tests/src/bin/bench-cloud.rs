@@ -11,6 +11,7 @@ use aws_sdk_sfn::types::HistoryEventType;
 use clap::Parser;
 use freehold_tests::bench::{http_event, row};
 use freehold_tests::stage::{REGION, Stage, TENANT, TENANT_ACCOUNT};
+use freehold_tests::workspace::functions;
 use tokio::process::Command;
 
 const INSTALL: &str = "globex";
@@ -68,7 +69,8 @@ async fn deploy(stage: &Stage) -> anyhow::Result<()> {
     let (functions, runners) = (stage.functions.counts(), stage.runners.counts());
     eprintln!("write units by kind of row: {:?}", functions.write_units_by_row);
     let after = invokes(stage).await?;
-    let others = after.iter().zip(&before).filter(|((name, _), _)| !["api", "accept-report", "sweep"].contains(name));
+    let others =
+        after.iter().zip(&before).filter(|((name, _), _)| !["api", "accept-report", "sweep"].contains(&name.as_str()));
     let beside: u64 = others.map(|((_, after), (_, before))| after - before).sum();
     let reports: u64 =
         after.iter().zip(&before).filter(|((name, _), _)| *name == "accept-report").map(|(a, b)| a.1 - b.1).sum();
@@ -107,10 +109,10 @@ async fn transitions(stage: &Stage) -> anyhow::Result<usize> {
 }
 
 /// Returns how often each function has been invoked: the lines that begin an invoke in its log.
-async fn invokes(stage: &Stage) -> anyhow::Result<Vec<(&'static str, u64)>> {
+async fn invokes(stage: &Stage) -> anyhow::Result<Vec<(String, u64)>> {
     let logs = aws_sdk_cloudwatchlogs::Client::new(&stage.sdk(TENANT_ACCOUNT));
     let mut counts = Vec::new();
-    for name in FUNCTIONS {
+    for name in functions()? {
         let group = format!("/aws/lambda/fh-{TENANT}-{name}");
         let mut pages = logs.filter_log_events().log_group_name(group).into_paginator().send();
         let mut count = 0;
@@ -125,18 +127,6 @@ async fn invokes(stage: &Stage) -> anyhow::Result<Vec<(&'static str, u64)>> {
     }
     Ok(counts)
 }
-
-const FUNCTIONS: [&str; 9] = [
-    "api",
-    "register-install",
-    "plan-workflow",
-    "dispatch-job",
-    "accept-report",
-    "grant-artifact",
-    "finish-workflow",
-    "sweep",
-    "prune-artifacts",
-];
 
 async fn then(stage: &Stage, words: &[String]) -> anyhow::Result<()> {
     let event = stage.path("event.json");

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use freehold_protocol::Digest;
 use serde_json::{Value, json};
 
-use crate::stage::workspace_root;
+use crate::workspace::workspace_root;
 
 const IMAGE: &str = "application/vnd.oci.image";
 

@@ -8,7 +8,7 @@ use aws_credential_types::Credentials;
 use tokio::process::Command;
 
 use super::cloud::{Capability, Cloud};
-use crate::stage::workspace_root;
+use crate::workspace::workspace_root;
 
 /// A running local cloud.
 #[derive(Debug)]

@@ -5,22 +5,9 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, ensure};
 
-use crate::stage::workspace_root;
+use crate::workspace::{functions, workspace_root};
 
 const BUILD: &str = "run `cargo build --workspace --bins && infra/package --local`";
-
-/// The functions of a tenant.
-const FUNCTIONS: [&str; 9] = [
-    "accept-report",
-    "api",
-    "dispatch-job",
-    "finish-workflow",
-    "grant-artifact",
-    "plan-workflow",
-    "register-install",
-    "sweep",
-    "prune-artifacts",
-];
 
 /// Where the programs are.
 #[derive(Debug, Clone)]
@@ -45,7 +32,7 @@ impl Programs {
             runner: profile.join("freehold-runner"),
             functions: target.join("lambda/local"),
         };
-        let zips = FUNCTIONS.map(|name| found.functions.join(format!("{name}.zip")));
+        let zips: Vec<PathBuf> = functions()?.iter().map(|name| found.functions.join(format!("{name}.zip"))).collect();
         let newest_source = newest_source(&workspace_root()?)?;
         for program in [&found.freehold, &found.runner].into_iter().chain(&zips) {
             let made = std::fs::metadata(program).and_then(|metadata| metadata.modified());

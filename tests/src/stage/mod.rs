@@ -18,6 +18,7 @@ use tokio::process::Command;
 use tokio::time::Instant;
 
 use crate::proxy::Proxy;
+use crate::workspace::workspace_root;
 
 pub use runner::Runner;
 
@@ -215,15 +216,6 @@ pub fn sdk_config(endpoint: &str, credentials: Credentials) -> SdkConfig {
         .credentials_provider(SharedCredentialsProvider::new(credentials))
         .http_client(http)
         .build()
-}
-
-/// Returns the directory of this checkout.
-///
-/// # Errors
-/// When the crate was moved out of it.
-pub fn workspace_root() -> anyhow::Result<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the tests crate is not in a workspace")?;
-    Ok(root.to_owned())
 }
 
 /// Returns the dev binary `name`, or that of the folder which `FREEHOLD_BIN` names.

@@ -1,0 +1,30 @@
+//! This checkout: where it is, and the functions that it has programs for.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+/// Returns the directory of this checkout.
+///
+/// # Errors
+/// When the crate was moved out of it.
+pub fn workspace_root() -> anyhow::Result<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the tests crate is not in a workspace")?;
+    Ok(root.to_owned())
+}
+
+/// Returns the names of a tenant's functions, sorted: each is a program in `functions/src/bin`.
+///
+/// # Errors
+/// When that folder cannot be read.
+pub fn functions() -> anyhow::Result<Vec<String>> {
+    let folder = workspace_root()?.join("functions/src/bin");
+    let programs = std::fs::read_dir(&folder).with_context(|| format!("reading `{}`", folder.display()))?;
+    let name = |path: PathBuf| Some(path.file_stem()?.to_str()?.to_owned());
+    let mut names = Vec::new();
+    for program in programs {
+        names.extend(name(program?.path()));
+    }
+    names.sort();
+    Ok(names)
+}
