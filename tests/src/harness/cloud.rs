@@ -1,11 +1,9 @@
-//! A cloud to test on: what it can do is asked for by name, and what it cannot is skipped aloud.
+//! A cloud to test on, its capabilities, and the message about a test that is skipped.
 
 use std::fmt;
 use std::io::Write as _;
 
 use aws_credential_types::Credentials;
-
-use super::{aws, ministack};
 
 /// What a test may need of a cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,22 +64,6 @@ pub trait Cloud: Send + Sync + fmt::Debug {
 pub enum Started {
     Cloud(Box<dyn Cloud>),
     Skip(String),
-}
-
-/// Starts the cloud that `FREEHOLD_CLOUD` names: `ministack` (the default), `localstack` or `aws`.
-///
-/// # Errors
-/// When it should start and does not.
-pub async fn start(state: &std::path::Path) -> anyhow::Result<Started> {
-    match std::env::var("FREEHOLD_CLOUD").as_deref() {
-        Err(_) | Ok("" | "ministack") => Ok(Started::Cloud(Box::new(ministack::MiniStack::start(state).await?))),
-        #[cfg(feature = "localstack")]
-        Ok("localstack") => super::localstack::start().await,
-        #[cfg(not(feature = "localstack"))]
-        Ok("localstack") => Ok(Started::Skip("built without `--features localstack`".to_owned())),
-        Ok("aws") => aws::start().await,
-        Ok(other) => anyhow::bail!("FREEHOLD_CLOUD is `{other}`; there are ministack, localstack and aws"),
-    }
 }
 
 /// Says that `test` does not run, and why: on stderr and in the file that `FREEHOLD_SKIPS` names.

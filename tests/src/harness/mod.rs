@@ -5,6 +5,7 @@
 
 pub mod app;
 mod aws;
+mod chosen_cloud;
 pub mod clients;
 pub mod cloud;
 pub mod command;

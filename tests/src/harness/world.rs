@@ -9,8 +9,9 @@ use aws_credential_types::Credentials;
 use aws_types::SdkConfig;
 use serde_json::Value;
 
+use super::chosen_cloud;
 use super::clients::{self, REGION};
-use super::cloud::{self, Capability, Cloud, Started, skip};
+use super::cloud::{Capability, Cloud, Started, skip};
 use super::command::{Said, environment, run};
 use super::programs::{Programs, lacking_on_path};
 use super::runner::{How, Runner};
@@ -74,7 +75,7 @@ impl World {
             return Ok(None);
         }
         let directory = tempfile::Builder::new().prefix("freehold-test-").tempdir()?;
-        let cloud = match cloud::start(&directory.path().join("cloud")).await? {
+        let cloud = match chosen_cloud::start(&directory.path().join("cloud")).await? {
             Started::Cloud(cloud) => cloud,
             Started::Skip(reason) => {
                 skip(test, &reason)?;

@@ -1,0 +1,22 @@
+//! Starts the cloud that the environment chooses.
+
+use super::cloud::Started;
+#[cfg(feature = "localstack")]
+use super::localstack;
+use super::{aws, ministack};
+
+/// Starts the cloud that `FREEHOLD_CLOUD` names: `ministack` (the default), `localstack` or `aws`.
+///
+/// # Errors
+/// When it should start and does not.
+pub(super) async fn start(state: &std::path::Path) -> anyhow::Result<Started> {
+    match std::env::var("FREEHOLD_CLOUD").as_deref() {
+        Err(_) | Ok("" | "ministack") => Ok(Started::Cloud(Box::new(ministack::MiniStack::start(state).await?))),
+        #[cfg(feature = "localstack")]
+        Ok("localstack") => localstack::start().await,
+        #[cfg(not(feature = "localstack"))]
+        Ok("localstack") => Ok(Started::Skip("built without `--features localstack`".to_owned())),
+        Ok("aws") => aws::start().await,
+        Ok(other) => anyhow::bail!("FREEHOLD_CLOUD is `{other}`; there are ministack, localstack and aws"),
+    }
+}
