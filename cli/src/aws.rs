@@ -12,7 +12,7 @@ use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::sdk_config::SharedHttpClient;
 use freehold_protocol::AccountId;
 
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// The longest that one try may take; function code is uploaded in one call.

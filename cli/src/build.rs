@@ -5,7 +5,7 @@ use freehold_protocol::AppName;
 use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView};
 use serde::Serialize;
 
-use crate::api::{Api, has_ended, patiently, verdict, watch};
+use crate::api::{Api, has_ended, until_ready, verdict, watch};
 use crate::app::VersionName;
 use crate::context::Context;
 use crate::error::Result;
@@ -51,7 +51,7 @@ impl Build {
         let path = ["v1", "apps", self.app.as_str(), "builds"];
         let progress = Progress::start();
         let request = BuildComponentsRequest { version };
-        let mut started: BuildStarted = patiently(&progress, async || api.post(&path, &request).await).await?;
+        let mut started: BuildStarted = until_ready(&progress, async || api.post(&path, &request).await).await?;
         for one in &started.left_out {
             progress.say(&format!("left out: component `{}` {}, which is not built here yet", one.component, one.why));
         }

@@ -147,12 +147,12 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// Says what was being done when something failed.
-pub(crate) trait Doing<T> {
+pub(crate) trait ResultExt<T> {
     /// Turns the error into a command's error that begins with "cannot `what`".
     fn doing(self, what: impl fmt::Display) -> Result<T>;
 }
 
-impl<T, E, R> Doing<T> for std::result::Result<T, SdkError<E, R>>
+impl<T, E, R> ResultExt<T> for std::result::Result<T, SdkError<E, R>>
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
     R: fmt::Debug,
@@ -162,7 +162,7 @@ where
     }
 }
 
-impl<T> Doing<T> for std::io::Result<T> {
+impl<T> ResultExt<T> for std::io::Result<T> {
     fn doing(self, what: impl fmt::Display) -> Result<T> {
         self.map_err(|error| Error::invalid(format!("cannot {what}: {error}")))
     }

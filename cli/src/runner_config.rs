@@ -9,7 +9,7 @@ use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::{Digest, InstallId, TenantName};
 use toml_edit::{DocumentMut, Table, value};
 
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 
 /// What is special to the machine that a runner works on.
 #[derive(Debug, Clone, Args)]

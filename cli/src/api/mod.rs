@@ -1,7 +1,7 @@
 //! The tenant API as the command uses it: signed requests, retries of what is transient, errors as sentences.
 
 mod discover;
-mod patience;
+mod retry;
 mod sign;
 mod watch;
 
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 pub(crate) use discover::{Profile, stack_name};
-pub(crate) use patience::patiently;
+pub(crate) use retry::{Backoff, until_ready};
 pub(crate) use watch::{follow, has_ended, verdict, watch};
 
 use crate::error::{Error, Result, chain};
@@ -24,7 +24,6 @@ use sign::Signer;
 /// The API takes 128 characters; parts of one invocation are told apart by what is put behind the key.
 const LONGEST_KEY: usize = 100;
 const TRIES: u32 = 5;
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const ANSWER: Duration = Duration::from_secs(35);
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -108,7 +107,7 @@ impl Api {
     pub(crate) async fn upload(&self, address: &str, bytes: &[u8]) -> Result<()> {
         let address: Url =
             address.parse().map_err(|e| Error::internal(format!("the upload address is broken: {e}")))?;
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::of_request();
         for last in (0..TRIES).map(|n| n + 1 == TRIES) {
             let sent =
                 self.http.put(address.clone()).body(bytes.to_vec()).timeout(Duration::from_secs(600)).send().await;
@@ -128,7 +127,7 @@ impl Api {
             if last {
                 return Err(error);
             }
-            pause = rest(pause).await;
+            backoff.pause().await;
         }
         Err(Error::transient("the upload did not get through; try again"))
     }
@@ -146,14 +145,14 @@ impl Api {
     }
 
     async fn request<T: DeserializeOwned>(&self, method: Method, url: Url, body: Option<Post>) -> Result<T> {
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::of_request();
         let mut tries = 1;
         loop {
             match self.once(&method, &url, body.as_ref()).await {
                 Err((error, true)) if tries < TRIES => {
                     drop(error);
                     tries += 1;
-                    pause = rest(pause).await;
+                    backoff.pause().await;
                 }
                 Err((error, _)) => return Err(error),
                 Ok(answer) => {
@@ -213,14 +212,6 @@ fn written<B: Serialize>(body: &B) -> Result<Vec<u8>> {
 fn is_transient(status: StatusCode, body: &[u8]) -> bool {
     matches!(status.as_u16(), 429 | 502 | 503 | 504)
         || (status.as_u16() == 500 && serde_json::from_slice::<freehold_protocol::api::ErrorBody>(body).is_err())
-}
-
-/// Waits for a random part of `pause` and returns the next, longer one (full jitter).
-pub(crate) async fn rest(pause: Duration) -> Duration {
-    let millis = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
-    let random = getrandom::u64().unwrap_or(millis);
-    tokio::time::sleep(Duration::from_millis(random % millis.max(1))).await;
-    pause * 2
 }
 
 /// Returns what the HTTP clients of the command have in common.

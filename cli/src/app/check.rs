@@ -1,15 +1,25 @@
 //! `freehold app check`: all mistakes at once, offline.
 
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use freehold_appconfig::Diagnostics;
-use freehold_appconfig::Severity;
+use clap::Args;
+use freehold_appconfig::{Diagnostics, Severity};
 use serde_json::json;
 
-use super::Check;
 use crate::context::Context;
 use crate::error::{Error, Result};
+
+/// Read an app config and show every mistake in it.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  freehold app check ./my-app\n\nNeeds no account and no network. Exit code 2 when there are errors."
+)]
+pub(crate) struct Check {
+    /// The config's directory; its name is the app's.
+    #[arg(value_name = "DIR")]
+    pub(super) dir: PathBuf,
+}
 
 impl Check {
     pub(super) fn run(&self, context: &Context) -> Result<()> {

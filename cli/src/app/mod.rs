@@ -3,13 +3,13 @@
 mod check;
 mod diff;
 mod fetch;
+mod fetch_version;
 mod git;
 mod graph;
 mod init;
 mod inputs;
 mod schema;
 mod show;
-mod stored;
 mod sync;
 mod version;
 
@@ -27,27 +27,15 @@ pub(crate) use version::VersionName;
 #[derive(Debug, Subcommand)]
 pub(crate) enum AppCommand {
     Init(Init),
-    Check(Check),
-    Graph(Graph),
+    Check(check::Check),
+    Graph(graph::Graph),
     Diff(Diff),
     Schema(Schema),
     Sync(Sync),
-    /// List the apps.
-    List,
-    Show(Show),
-    Versions(Versions),
+    List(show::List),
+    Show(show::Show),
+    Versions(show::Versions),
     Inputs(inputs::Inputs),
-}
-
-/// Read an app config and show every mistake in it.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  freehold app check ./my-app\n\nNeeds no account and no network. Exit code 2 when there are errors."
-)]
-pub(crate) struct Check {
-    /// The config's directory; its name is the app's.
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
 }
 
 /// Write a small app that works, to begin with.
@@ -63,31 +51,6 @@ pub(crate) struct Init {
     /// The new directory; its name is the app's.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-}
-
-/// Show what of an app is deployed after what, and why.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  freehold app graph ./my-app
-  freehold app graph ./my-app --format dot | dot -Tsvg > graph.svg
-  freehold app graph --app my-app --version 3 --format mermaid
-
-Components of one step are deployed side by side. `(template)` means that a template reads the other component's outputs,
-`(declared)` that the config's `dependencies` say so. A directory needs no account and no network. Exit code 2 when the
-config has errors.")]
-pub(crate) struct Graph {
-    /// The config's directory.
-    #[arg(value_name = "DIR", required_unless_present = "app", conflicts_with = "app")]
-    dir: Option<PathBuf>,
-    /// An app of the tenant, instead of a directory.
-    #[arg(long, value_name = "NAME")]
-    app: Option<AppName>,
-    /// Number, digest or the beginning of a digest; the latest version when absent.
-    #[arg(long, value_name = "VERSION", conflicts_with = "dir")]
-    version: Option<VersionName>,
-    #[arg(long, value_enum, default_value = "text", help = "What the graph is written as")]
-    format: graph::Format,
 }
 
 /// Show what differs between two versions, or a directory and a version, and what a deploy would run.
@@ -159,22 +122,6 @@ pub(crate) struct Sync {
     dir: PathBuf,
 }
 
-/// Show one version of an app: components, inputs, actions.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  freehold app show my-app\n  freehold app show my-app --version 3 --json")]
-pub(crate) struct Show {
-    app: AppName,
-    /// Number, digest or the beginning of a digest; the latest version when absent.
-    #[arg(long, value_name = "VERSION")]
-    version: Option<VersionName>,
-}
-
-/// List the versions of an app.
-#[derive(Debug, Args)]
-pub(crate) struct Versions {
-    app: AppName,
-}
-
 impl AppCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
         match self {
@@ -184,7 +131,7 @@ impl AppCommand {
             Self::Diff(args) => args.run(context).await,
             Self::Schema(args) => args.run(context),
             Self::Sync(args) => args.run(context).await,
-            Self::List => show::list(context).await,
+            Self::List(args) => args.run(context).await,
             Self::Show(args) => args.run(context).await,
             Self::Versions(args) => args.run(context).await,
             Self::Inputs(args) => args.run(context).await,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Schema;
 use crate::context::Context;
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::output::{Table, print};
 
 impl Schema {

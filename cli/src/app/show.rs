@@ -1,23 +1,35 @@
 //! `freehold app list`, `show` and `versions`.
 
+use clap::Args;
+use freehold_protocol::AppName;
 use freehold_protocol::api::{AppView, VersionDocument, VersionView};
 
-use super::version::or_latest;
-use super::{Show, Versions};
+use super::version::{VersionName, or_latest};
 use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, short, time};
 
-/// Shows all apps.
-pub(super) async fn list(context: &Context) -> Result<()> {
-    let apps: Vec<AppView> = context.api().await?.list(&["v1", "apps"]).await?;
-    context.out.show(&apps, |apps| {
-        let mut table = Table::new(&["APP", "VERSION", "DIGEST", "SYNCED"]);
-        for app in apps {
-            table.row([app.app.to_string(), app.number.to_string(), short(&app.latest), time(app.updated_at)]);
-        }
-        context.out.table(&table)
-    })
+/// List the apps.
+#[derive(Debug, Args)]
+pub(crate) struct List {}
+
+impl List {
+    pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        let apps: Vec<AppView> = context.api().await?.list(&["v1", "apps"]).await?;
+        context.out.show(&apps, |apps| {
+            let mut table = Table::new(&["APP", "VERSION", "DIGEST", "SYNCED"]);
+            for app in apps {
+                table.row([app.app.to_string(), app.number.to_string(), short(&app.latest), time(app.updated_at)]);
+            }
+            context.out.table(&table)
+        })
+    }
+}
+
+/// List the versions of an app.
+#[derive(Debug, Args)]
+pub(crate) struct Versions {
+    app: AppName,
 }
 
 impl Versions {
@@ -37,6 +49,16 @@ impl Versions {
             context.out.table(&table)
         })
     }
+}
+
+/// Show one version of an app: components, inputs, actions.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  freehold app show my-app\n  freehold app show my-app --version 3 --json")]
+pub(crate) struct Show {
+    app: AppName,
+    /// Number, digest or the beginning of a digest; the latest version when absent.
+    #[arg(long, value_name = "VERSION")]
+    version: Option<VersionName>,
 }
 
 impl Show {

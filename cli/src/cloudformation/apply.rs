@@ -8,7 +8,7 @@ use aws_sdk_cloudformation::types::{
 
 use super::events::Events;
 use super::{LOOK, SLOWEST_LOOK, Stack, Stacks};
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::progress::Progress;
 
 /// The largest template that a request carries, in bytes (AWS CloudFormation quotas, "Template body size in a request").

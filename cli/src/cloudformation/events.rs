@@ -7,7 +7,7 @@ use aws_sdk_cloudformation::error::ProvideErrorMetadata;
 use aws_sdk_cloudformation::types::StackEvent;
 
 use super::Stack;
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::progress::Progress;
 
 /// Events that were seen, and what they said.

@@ -1,6 +1,6 @@
 //! `freehold contract`: what a version may do at a customer, what one asks for beyond another, and whose signature it has.
 
-mod told;
+mod text;
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::api::Api;
 use crate::app::VersionName;
 use crate::context::Context;
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::output::note;
 
 #[derive(Debug, Subcommand)]
@@ -185,7 +185,7 @@ impl Show {
                 Signature::words,
             );
             let head = format!("app {}, version {}", self.app, shown.view.number);
-            told::contract(
+            text::contract(
                 &head,
                 &shown.view.contract,
                 &shown.view.terms,
@@ -230,7 +230,7 @@ impl Verify {
         context.out.show(&Verified { terms, verified, signed }, |all| {
             let contract = &all.signed.contract;
             let head = format!("app {}, version {}", contract.app, contract.version);
-            told::contract(&head, contract, &all.terms, None, &all.verified.words(), context.out)
+            text::contract(&head, contract, &all.terms, None, &all.verified.words(), context.out)
         })
     }
 }
@@ -257,7 +257,7 @@ impl Diff {
         let compared = Compared { app, from, to, wider: !diff.widened.is_empty(), diff };
         context.out.show(&compared, |all| {
             let head = format!("app {}: {} -> {}", all.app, all.from.name, all.to.name);
-            told::diff(&head, &all.diff, all.from.terms == all.to.terms, context.out)
+            text::diff(&head, &all.diff, all.from.terms == all.to.terms, context.out)
         })?;
         if compared.wider { Err(Error::failed("the customer has to agree to what is new")) } else { Ok(()) }
     }

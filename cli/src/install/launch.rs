@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Launch, stack_name};
 use crate::cloudformation::{Change, Outcome, Stacks, Template};
 use crate::context::Context;
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::output::Table;
 use crate::progress::Progress;
 use crate::tenant::Bucket;

@@ -11,9 +11,9 @@ use similar::TextDiff;
 use url::Url;
 
 use super::Stack;
-use crate::api::{Api, patiently};
+use crate::api::{Api, until_ready};
 use crate::context::Context;
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::output::{note, print_raw};
 use crate::progress::Progress;
 use crate::tenant::{Bucket, bucket_name};
@@ -34,7 +34,7 @@ impl Stack {
         let api = context.api().await?;
         let progress = Progress::start();
         let path = ["v1", "installs", self.install.as_str(), "stack"];
-        let stack: InstallStack = patiently(&progress, async || api.get(&path).await).await?;
+        let stack: InstallStack = until_ready(&progress, async || api.get(&path).await).await?;
         drop(progress);
         check(&stack)?;
         if let Some(other) = &self.diff {

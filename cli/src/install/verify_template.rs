@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::VerifyTemplate;
 use crate::context::Context;
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::output::{Output, Table};
 
 #[derive(Debug, Serialize)]

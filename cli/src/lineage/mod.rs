@@ -1,7 +1,7 @@
 //! `freehold lineage`: what an artifact was made of and where it went, asked of the tenant or read from a bundle.
 
-mod checked;
-mod shown;
+mod text;
+mod verify;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use serde::Serialize;
 
 use crate::api::Api;
 use crate::context::Context;
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::output::note;
-use checked::Checked;
+use verify::Verification;
 
 /// Show what an artifact was made of, who built it, and where it was deployed.
 #[derive(Debug, Args)]
@@ -86,7 +86,7 @@ struct Verify {
 struct Shown<'a> {
     lineage: &'a Lineage,
     #[serde(skip_serializing_if = "Option::is_none")]
-    checked: Option<&'a Checked>,
+    checked: Option<&'a Verification>,
 }
 
 impl LineageArgs {
@@ -106,12 +106,12 @@ impl LineageArgs {
             note(&format!("wrote {} ({} uses)", path.display(), lineage.uses.len()));
         }
         let checked = self.verify.then(|| {
-            let mut checked = Checked::new(&lineage, self.root_key.as_ref());
-            checked.must_tell_of(&lineage, self.install.as_ref(), job.as_ref());
+            let mut checked = Verification::new(&lineage, self.root_key.as_ref());
+            checked.require_deploy(&lineage, self.install.as_ref(), job.as_ref());
             checked
         });
         let shown = Shown { lineage: &lineage, checked: checked.as_ref() };
-        context.out.show(&shown, |_| shown::text(&lineage, checked.as_ref(), context.out))?;
+        context.out.show(&shown, |_| text::render(&lineage, checked.as_ref(), context.out))?;
         checked.map_or(Ok(()), |checked| checked.verdict("the tenant API's"))
     }
 
@@ -142,9 +142,9 @@ impl Verify {
         let bytes = std::fs::read(&self.file).doing(format!("read `{shown}`"))?;
         let lineage: Lineage = serde_json::from_slice(&bytes)
             .map_err(|e| Error::invalid(format!("`{shown}` is not a lineage bundle: {e}")))?;
-        let checked = Checked::new(&lineage, self.root_key.as_ref());
+        let checked = Verification::new(&lineage, self.root_key.as_ref());
         let all = Shown { lineage: &lineage, checked: Some(&checked) };
-        context.out.show(&all, |_| shown::text(&lineage, Some(&checked), context.out))?;
+        context.out.show(&all, |_| text::render(&lineage, Some(&checked), context.out))?;
         checked.verdict("the bundle's own")
     }
 }

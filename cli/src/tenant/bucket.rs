@@ -16,7 +16,7 @@ use aws_sdk_s3::types::{
 use freehold_protocol::TenantName;
 
 use super::names::TENANT_TAG;
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 
 /// Noncurrent versions and broken uploads go after this many days.
 const FORGOTTEN_AFTER_DAYS: i32 = 30;

@@ -16,7 +16,7 @@ use super::names::{TENANT_TAG, enrolment_secret};
 use crate::api::stack_name;
 use crate::cloudformation::Stacks;
 use crate::context::Context;
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::runner_config::{Enrolment, RunnerConfig};
 
 impl BuildRunner {

@@ -11,7 +11,7 @@ use sha2::Digest as _;
 
 use super::Architecture;
 use super::names::{FUNCTIONS, named};
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 
 /// One function's zip.
 #[derive(Debug)]

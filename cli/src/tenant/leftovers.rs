@@ -1,13 +1,13 @@
 //! What is left of a tenant: the tag search, and a look service by service at what that search does not cover.
 
 use aws_config::SdkConfig;
-use aws_sdk_resourcegroupstagging::types::TagFilter;
 use freehold_protocol::TenantName;
 
 use super::Bucket;
 use super::names::{INSTALL_TAG, TENANT_TAG, enrolment_secret, named};
-use super::remove::{Remover, is_going};
-use crate::error::{Doing, Result};
+use super::remove::Remover;
+use super::resources::{is_going, tagged};
+use crate::error::{Result, ResultExt};
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -16,14 +16,6 @@ pub(super) struct Leftovers {
     pub(super) ours: Vec<String>,
     /// How many resources belong to installs in this very account; those are their own stacks' business.
     pub(super) of_installs: usize,
-}
-
-/// A resource with the tenant's tag.
-#[derive(Debug)]
-pub(super) struct Tagged {
-    pub(super) arn: String,
-    /// Whether it carries an install's tag as well. The tenant's orders queues do too.
-    pub(super) of_install: bool,
 }
 
 impl Leftovers {
@@ -53,21 +45,6 @@ impl Leftovers {
         found.ours.dedup();
         Ok(found)
     }
-}
-
-/// Returns everything that carries the tenant's tag.
-pub(super) async fn tagged(config: &SdkConfig, tenant: &TenantName) -> Result<Vec<Tagged>> {
-    let client = aws_sdk_resourcegroupstagging::Client::new(config);
-    let filter = TagFilter::builder().key(TENANT_TAG).values(tenant.as_str()).build();
-    let mut pages = client.get_resources().tag_filters(filter).into_paginator().send();
-    let mut found = Vec::new();
-    while let Some(page) = pages.next().await {
-        for resource in page.doing("search by tag")?.resource_tag_mapping_list() {
-            let of_install = resource.tags().iter().any(|tag| tag.key() == INSTALL_TAG);
-            found.extend(resource.resource_arn().map(|arn| Tagged { arn: arn.to_owned(), of_install }));
-        }
-    }
-    Ok(found)
 }
 
 /// The tag search names resources for a while after they are gone, and keys until their last day.

@@ -8,6 +8,7 @@ mod destroy;
 mod leftovers;
 mod names;
 mod remove;
+mod resources;
 mod status;
 mod table;
 

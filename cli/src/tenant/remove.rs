@@ -6,9 +6,9 @@ use aws_sdk_cloudwatchlogs::types::LogGroup;
 use aws_sdk_sqs::types::QueueAttributeName;
 use freehold_protocol::TenantName;
 
-use super::leftovers::tagged;
 use super::names::{FUNCTIONS, LOG_PREFIXES, QUEUES, TENANT_TAG, enrolment_secret, named, prefix};
-use crate::error::{Doing, Result};
+use super::resources::{is_going, tagged};
+use crate::error::{Result, ResultExt};
 
 /// The signing key stays this long in KMS before it is gone, the shortest that KMS allows.
 const KEY_WINDOW_DAYS: i32 = 7;
@@ -197,14 +197,5 @@ impl Remover {
                 Ok(tags.tags().and_then(|tags| tags.get(TENANT_TAG)).is_some_and(|owner| owner == self.tenant.as_str()))
             }
         }
-    }
-}
-
-/// Returns whether the key is gone, or will be without anybody doing more.
-pub(super) async fn is_going(client: &aws_sdk_kms::Client, arn: &str) -> Result<bool> {
-    match client.describe_key().key_id(arn).send().await {
-        Ok(found) => Ok(found.key_metadata().is_none_or(|key| key.deletion_date().is_some())),
-        Err(error) if error.as_service_error().is_some_and(|e| e.is_not_found_exception()) => Ok(true),
-        Err(error) => Err(error).doing(format!("look up key `{arn}`")),
     }
 }

@@ -12,7 +12,7 @@ use super::names::{FUNCTIONS, QUEUES, named};
 use crate::api::stack_name;
 use crate::cloudformation::Stacks;
 use crate::context::Context;
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::output::{Output, Table, bytes};
 
 #[derive(Debug, Serialize)]

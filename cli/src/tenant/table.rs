@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::{
     PointInTimeRecoverySpecification, PointInTimeRecoveryStatus, TimeToLiveSpecification, TimeToLiveStatus,
 };
 
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 
 /// The attribute with the second after which an item is worth nothing.
 const TTL_ATTRIBUTE: &str = "ttl";

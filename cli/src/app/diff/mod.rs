@@ -1,6 +1,6 @@
 //! `freehold app diff`: what differs between two versions, or a directory and a version, and what a deploy would run.
 
-mod told;
+mod text;
 
 use std::path::Path;
 
@@ -12,7 +12,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::check::{checked_dir, has_errors};
-use super::{Diff, VersionName, fetch, stored, sync};
+use super::fetch_version::fetch_version;
+use super::{Diff, VersionName, fetch, sync};
 use crate::api::Api;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
@@ -24,7 +25,7 @@ struct Side {
     /// What people read, such as `version 3`.
     name: String,
     /// What programs read.
-    said: Value,
+    json: Value,
     document: AppVersion,
 }
 
@@ -55,10 +56,10 @@ impl Diff {
         let differs = !diff.is_empty();
         let app = to.document.app.clone();
         let head = format!("app {app}: {} -> {}", from.name, to.name);
-        let comparison = Comparison { app, from: from.said, to: to.said, differs, diff };
+        let comparison = Comparison { app, from: from.json, to: to.json, differs, diff };
         context.out.show(&comparison, |all| {
-            let told = told::text(&all.diff, &to.document, context.out.colours());
-            format!("{head}\n\n{told}")
+            let text = text::render(&all.diff, &to.document, context.out.colours());
+            format!("{head}\n\n{text}")
         })?;
         if differs && self.exit_code { Err(Error::failed("the two differ")) } else { Ok(()) }
     }
@@ -68,11 +69,11 @@ impl Diff {
         let dir = checked_dir(dir)?;
         let to = if self.offline { read(dir)? } else { resolved(dir).await? };
         let api = context.api().await?;
-        let from = match stored(&api, &to.document.app, self.version.as_ref()).await {
+        let from = match of_tenant(&api, &to.document.app, self.version.as_ref()).await {
             // A first version differs from nothing at all.
             Err(error) if error.kind() == Kind::NotFound && self.version.is_none() => Side {
                 name: "no version yet".into(),
-                said: Value::Null,
+                json: Value::Null,
                 document: AppVersion::empty(to.document.app.clone()),
             },
             other => other?,
@@ -85,13 +86,13 @@ async fn between(context: &Context, app: &AppName, from: &str, to: &str) -> Resu
     let name = |text: &str| text.parse::<VersionName>().map_err(|e| Error::invalid(format!("`{text}`: {e}")));
     let (from, to) = (name(from)?, name(to)?);
     let api = context.api().await?;
-    Ok((stored(&api, app, Some(&from)).await?, stored(&api, app, Some(&to)).await?))
+    Ok((of_tenant(&api, app, Some(&from)).await?, of_tenant(&api, app, Some(&to)).await?))
 }
 
-async fn stored(api: &Api, app: &AppName, name: Option<&VersionName>) -> Result<Side> {
-    let VersionDocument { view, document, .. } = stored::version(api, app, name).await?;
-    let said = json!({ "version": view.version, "number": view.number });
-    Ok(Side { name: format!("version {}", view.number), said, document })
+async fn of_tenant(api: &Api, app: &AppName, name: Option<&VersionName>) -> Result<Side> {
+    let VersionDocument { view, document, .. } = fetch_version(api, app, name).await?;
+    let json = json!({ "version": view.version, "number": view.number });
+    Ok(Side { name: format!("version {}", view.number), json, document })
 }
 
 /// Reads a directory as a sync would.
@@ -99,8 +100,8 @@ async fn resolved(dir: &Path) -> Result<Side> {
     let progress = Progress::start();
     let mut loaded = fetch::load(dir, &progress).await?;
     sync::resolve(&mut loaded, &progress).await?;
-    let said = json!({ "dir": dir });
-    Ok(Side { name: dir.display().to_string(), said, document: loaded.version })
+    let json = json!({ "dir": dir });
+    Ok(Side { name: dir.display().to_string(), json, document: loaded.version })
 }
 
 /// Reads a directory without asking anybody: branches stay branches.
@@ -117,6 +118,6 @@ fn read(dir: &Path) -> Result<Side> {
             open.iter().map(|one| format!("\n  {one}")).collect::<String>()
         ));
     }
-    let said = json!({ "dir": dir, "unresolved": open });
-    Ok(Side { name: format!("{} (offline)", dir.display()), said, document: loaded.version })
+    let json = json!({ "dir": dir, "unresolved": open });
+    Ok(Side { name: format!("{} (offline)", dir.display()), json, document: loaded.version })
 }

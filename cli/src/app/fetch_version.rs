@@ -1,15 +1,14 @@
-//! Versions that the tenant has, with their documents.
+//! Fetches a version that the tenant has, with its document.
 
 use freehold_protocol::AppName;
 use freehold_protocol::api::VersionDocument;
 
-use super::VersionName;
-use super::version::or_latest;
+use super::version::{VersionName, or_latest};
 use crate::api::Api;
 use crate::error::Result;
 
 /// Returns the version of `app` that `name` means, or the latest.
-pub(super) async fn version(api: &Api, app: &AppName, name: Option<&VersionName>) -> Result<VersionDocument> {
+pub(super) async fn fetch_version(api: &Api, app: &AppName, name: Option<&VersionName>) -> Result<VersionDocument> {
     let version = or_latest(api, app, name).await?;
     api.get(&["v1", "apps", app.as_str(), "versions", version.as_str()]).await
 }

@@ -15,8 +15,8 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::check::has_errors;
-use crate::api::{http_builder, rest};
-use crate::error::{Doing, Error, Result, chain};
+use crate::api::{Backoff, http_builder};
+use crate::error::{Error, Result, ResultExt, chain};
 use crate::output::{bytes, note};
 use crate::progress::Progress;
 
@@ -108,10 +108,10 @@ impl Texts {
         if is_plain(&url) {
             return Err(unprotected());
         }
-        let mut pause = Duration::from_millis(200);
+        let mut backoff = Backoff::of_request();
         for _ in 1..TRIES {
             match self.once(&url).await {
-                Err((_, true)) => pause = rest(pause).await,
+                Err((_, true)) => backoff.pause().await,
                 answer => return answer.map_err(|(error, _)| error),
             }
         }

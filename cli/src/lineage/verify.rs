@@ -1,4 +1,4 @@
-//! The verdict on a lineage: every link, and whether the key that it stands on was compared with a known one.
+//! Verifies a lineage: every link, and whether its root key was compared with a key that the caller knows.
 
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::lineage::{Broken, Lineage, Link, LinkName};
@@ -8,28 +8,28 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::output::note;
 
-/// A lineage's links, checked.
+/// The result of verifying a lineage.
 #[derive(Debug, Serialize)]
-pub(super) struct Checked {
+pub(super) struct Verification {
     pub(super) verified: bool,
-    /// The key that was stood on.
+    /// The key that the links were verified with.
     pub(super) root_key: KeyId,
-    /// Whether that key was given by the person who asks.
+    /// Whether the caller passed that key.
     pub(super) root_key_compared: bool,
-    pub(super) links: Vec<CheckedLink>,
+    pub(super) links: Vec<VerifiedLink>,
 }
 
-/// One link.
+/// The result for one link.
 #[derive(Debug, Serialize)]
-pub(super) struct CheckedLink {
+pub(super) struct VerifiedLink {
     pub(super) link: LinkName,
     pub(super) of: String,
     pub(super) ok: bool,
-    /// What holds, or why it does not.
+    /// What was verified, or why the link does not hold.
     pub(super) says: String,
 }
 
-impl From<Link> for CheckedLink {
+impl From<Link> for VerifiedLink {
     fn from(link: Link) -> Self {
         let ok = link.finding.is_ok();
         let says = link.finding.unwrap_or_else(|broken| broken.to_string());
@@ -37,11 +37,11 @@ impl From<Link> for CheckedLink {
     }
 }
 
-impl Checked {
-    /// Checks `lineage` against `known`, or else against the key that it brings along.
+impl Verification {
+    /// Verifies `lineage` with the key `known`, or else with the root key that the lineage contains.
     pub(super) fn new(lineage: &Lineage, known: Option<&PublicKey>) -> Self {
         let root = known.unwrap_or(&lineage.root_key);
-        let links: Vec<CheckedLink> = lineage.verify(root).into_iter().map(CheckedLink::from).collect();
+        let links: Vec<VerifiedLink> = lineage.verify(root).into_iter().map(VerifiedLink::from).collect();
         Self {
             verified: links.iter().all(|link| link.ok),
             root_key: root.key_id(),
@@ -50,8 +50,8 @@ impl Checked {
         }
     }
 
-    /// What an install has deployed must be among the uses: `job` did it.
-    pub(super) fn must_tell_of(&mut self, lineage: &Lineage, install: Option<&InstallId>, job: Option<&JobId>) {
+    /// Adds a broken link when the deploy by `job` is missing among the uses of the lineage.
+    pub(super) fn require_deploy(&mut self, lineage: &Lineage, install: Option<&InstallId>, job: Option<&JobId>) {
         let (Some(install), Some(job)) = (install, job) else { return };
         if lineage.uses.iter().any(|used| used.proof.job == *job) {
             return;
@@ -61,7 +61,7 @@ impl Checked {
         self.verified = false;
     }
 
-    /// Says whose key it was when nobody compared it; an error names the first broken link.
+    /// Returns an error that names the first broken link; warns when the root key was not compared.
     pub(super) fn verdict(&self, whose: &str) -> Result<()> {
         if !self.root_key_compared {
             note(&format!(
@@ -75,7 +75,7 @@ impl Checked {
             0 => String::new(),
             count => format!(" (and {count} more)"),
         };
-        let CheckedLink { link, of, says, .. } = first;
+        let VerifiedLink { link, of, says, .. } = first;
         Err(Error::failed(format!("link `{}` of {of} does not hold: {says}{more}", link.as_str())))
     }
 }

@@ -1,14 +1,18 @@
 //! `freehold app graph`: what of an app comes after what, as a table, or for Graphviz and Mermaid to draw.
 
-mod drawn;
-mod listed;
+mod diagram;
+mod table;
 
-use clap::ValueEnum;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
 use freehold_domain::graph::{Graph as Found, graph};
+use freehold_protocol::AppName;
 use freehold_protocol::app_version::AppVersion;
 
-use super::check::{checked_dir, has_errors};
-use super::{Check, Graph, stored};
+use super::check::{Check, checked_dir, has_errors};
+use super::fetch_version::fetch_version;
+use super::version::VersionName;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::note;
@@ -24,6 +28,31 @@ pub(crate) enum Format {
     Mermaid,
 }
 
+/// Show what of an app is deployed after what, and why.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold app graph ./my-app
+  freehold app graph ./my-app --format dot | dot -Tsvg > graph.svg
+  freehold app graph --app my-app --version 3 --format mermaid
+
+Components of one step are deployed side by side. `(template)` means that a template reads the other component's outputs,
+`(declared)` that the config's `dependencies` say so. A directory needs no account and no network. Exit code 2 when the
+config has errors.")]
+pub(crate) struct Graph {
+    /// The config's directory.
+    #[arg(value_name = "DIR", required_unless_present = "app", conflicts_with = "app")]
+    dir: Option<PathBuf>,
+    /// An app of the tenant, instead of a directory.
+    #[arg(long, value_name = "NAME")]
+    app: Option<AppName>,
+    /// Number, digest or the beginning of a digest; the latest version when absent.
+    #[arg(long, value_name = "VERSION", conflicts_with = "dir")]
+    version: Option<VersionName>,
+    #[arg(long, value_enum, default_value = "text", help = "What the graph is written as")]
+    format: Format,
+}
+
 impl Graph {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let graph = graph(&self.document(context).await?);
@@ -32,7 +61,7 @@ impl Graph {
 
     async fn document(&self, context: &Context) -> Result<AppVersion> {
         if let Some(app) = &self.app {
-            return Ok(stored::version(&context.api().await?, app, self.version.as_ref()).await?.document);
+            return Ok(fetch_version(&context.api().await?, app, self.version.as_ref()).await?.document);
         }
         let Some(dir) = &self.dir else {
             return Err(Error::invalid("which app? Pass the directory with its config, or `--app NAME`"));
@@ -57,9 +86,9 @@ impl Graph {
 
 fn rendered(graph: &Found, format: Format) -> String {
     match format {
-        Format::Text => listed::text(graph),
-        Format::Dot => drawn::dot(graph),
-        Format::Mermaid => drawn::mermaid(graph),
+        Format::Text => table::render(graph),
+        Format::Dot => diagram::dot(graph),
+        Format::Mermaid => diagram::mermaid(graph),
     }
 }
 

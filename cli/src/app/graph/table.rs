@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use freehold_domain::graph::{Graph, GraphAction, GraphComponent, Reads, trigger_words};
 
 /// Returns the graph as a table in the order of a deploy.
-pub(super) fn text(graph: &Graph) -> String {
+pub(super) fn render(graph: &Graph) -> String {
     let count = |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
     if graph.components.is_empty() && graph.actions.is_empty() {
         return format!("app {}: no components", graph.app);

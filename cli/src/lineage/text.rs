@@ -4,20 +4,20 @@ use freehold_protocol::lineage::{Lineage, Made, Used};
 use freehold_protocol::order::Source;
 use freehold_protocol::provenance::Statement;
 
-use super::checked::Checked;
+use super::verify::Verification;
 use crate::output::{Output, Table, time};
 
 /// Returns the tree and the tables.
-pub(super) fn text(lineage: &Lineage, checked: Option<&Checked>, out: Output) -> String {
+pub(super) fn render(lineage: &Lineage, verification: Option<&Verification>, out: Output) -> String {
     let mut parts = vec![tree(lineage)];
     if !lineage.uses.is_empty() {
         parts.push(out.table(&uses(lineage)));
     }
-    if let Some(checked) = checked {
-        parts.push(out.table(&links(checked)));
-        let held = checked.links.iter().filter(|link| link.ok).count();
-        let all = checked.links.len();
-        parts.push(format!("{held} of {all} links hold, standing on root key {}", checked.root_key));
+    if let Some(verification) = verification {
+        parts.push(out.table(&links(verification)));
+        let held = verification.links.iter().filter(|link| link.ok).count();
+        let all = verification.links.len();
+        parts.push(format!("{held} of {all} links hold, standing on root key {}", verification.root_key));
     }
     parts.join("\n\n")
 }
@@ -117,9 +117,9 @@ fn uses(lineage: &Lineage) -> Table {
     table
 }
 
-fn links(checked: &Checked) -> Table {
+fn links(verification: &Verification) -> Table {
     let mut table = Table::new(&["LINK", "STATE", "OF", "SAYS"]);
-    for link in &checked.links {
+    for link in &verification.links {
         let state = if link.ok { "ok" } else { "broken" };
         table.row([link.link.as_str().to_owned(), state.to_owned(), link.of.clone(), link.says.clone()]);
     }

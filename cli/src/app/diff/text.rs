@@ -53,7 +53,7 @@ struct Section {
 }
 
 /// Returns the difference as text; `to` is the second version.
-pub(super) fn text(diff: &Diff, to: &AppVersion, colours: bool) -> String {
+pub(super) fn render(diff: &Diff, to: &AppVersion, colours: bool) -> String {
     if diff.is_empty() {
         return "no differences".into();
     }
@@ -277,7 +277,7 @@ mod tests {
     fn sections_are_aligned_and_say_what_matters_first() {
         let (from, to) = two();
 
-        let text = text(&diff(&from, &to), &to, false);
+        let text = render(&diff(&from, &to), &to, false);
 
         insta::assert_snapshot!(text, @r#"
         needs an answer
@@ -319,11 +319,11 @@ mod tests {
         let (from, to) = two();
         let diff = diff(&from, &to);
 
-        let coloured = text(&diff, &to, true);
+        let coloured = render(&diff, &to, true);
 
         let codes = [0, 1, 31, 32, 33, 35];
         let plain = codes.iter().fold(coloured.clone(), |text, code| text.replace(&format!("\u{1b}[{code}m"), ""));
-        assert_eq!(plain, text(&diff, &to, false));
+        assert_eq!(plain, render(&diff, &to, false));
         assert_ne!(plain, coloured);
     }
 
@@ -331,6 +331,6 @@ mod tests {
     fn nothing_is_said_in_two_words() {
         let (from, _) = two();
 
-        assert_eq!(text(&diff(&from, &from), &from, true), "no differences");
+        assert_eq!(render(&diff(&from, &from), &from, true), "no differences");
     }
 }

@@ -7,13 +7,13 @@ use serde_json::json;
 
 use super::Init;
 use crate::context::Context;
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 
 /// What the files call the app.
 const PLACEHOLDER: &str = "my-app";
 
 macro_rules! files {
-    ($($path:literal),+ $(,)?) => { [$(($path, include_str!(concat!("init/", $path)))),+] };
+    ($($path:literal),+ $(,)?) => { [$(($path, include_str!(concat!("new-app/", $path)))),+] };
 }
 
 /// The new app's files.
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn every_file_of_the_new_app_is_written() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/app/init");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/app/init/new-app");
         let mut found = Vec::new();
         files_below(&folder, &mut found);
         found.sort();

@@ -1,0 +1,60 @@
+//! One stack as CloudFormation describes it.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_cloudformation::types::{Stack as Described, StackStatus};
+
+use crate::error::{Error, Result};
+
+/// A stack and its current state.
+#[derive(Debug, Clone)]
+pub(crate) struct Stack {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) status: StackStatus,
+    pub(crate) reason: String,
+    pub(crate) parameters: BTreeMap<String, String>,
+    pub(crate) outputs: BTreeMap<String, String>,
+    /// When it was made or changed last, as CloudFormation writes it.
+    pub(crate) changed_at: String,
+}
+
+impl Stack {
+    pub(super) fn of(stack: &Described) -> Self {
+        let changed = stack.last_updated_time().or_else(|| stack.creation_time());
+        let format = aws_smithy_types::date_time::Format::DateTime;
+        Self {
+            id: stack.stack_id().unwrap_or_default().to_owned(),
+            name: stack.stack_name().unwrap_or_default().to_owned(),
+            status: stack.stack_status().cloned().unwrap_or_else(|| StackStatus::from("UNKNOWN")),
+            reason: stack.stack_status_reason().unwrap_or_default().to_owned(),
+            parameters: stack
+                .parameters()
+                .iter()
+                .filter_map(|p| Some((p.parameter_key()?.to_owned(), p.parameter_value()?.to_owned())))
+                .collect(),
+            outputs: stack
+                .outputs()
+                .iter()
+                .filter_map(|o| Some((o.output_key()?.to_owned(), o.output_value()?.to_owned())))
+                .collect(),
+            changed_at: changed.and_then(|at| at.fmt(format).ok()).unwrap_or_default(),
+        }
+    }
+
+    /// Returns the output called `key`.
+    pub(crate) fn output(&self, key: &str) -> Result<&str> {
+        self.outputs.get(key).map(String::as_str).ok_or_else(|| {
+            Error::conflict(format!(
+                "stack `{}` is {} and has no output `{key}`; deploy it again",
+                self.name,
+                self.status.as_str()
+            ))
+        })
+    }
+
+    /// Returns whether CloudFormation works on it.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.status.as_str().ends_with("_IN_PROGRESS") && self.status != StackStatus::ReviewInProgress
+    }
+}
