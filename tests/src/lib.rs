@@ -8,6 +8,5 @@ pub mod harness;
 pub mod http;
 pub mod proxy;
 pub mod stacks;
-pub mod stage;
 pub mod tamper;
 pub mod workspace;

@@ -10,7 +10,8 @@ use anyhow::{Context as _, bail};
 use aws_sdk_sfn::types::HistoryEventType;
 use clap::Parser;
 use freehold_tests::bench::{http_event, row};
-use freehold_tests::stage::{REGION, Stage, TENANT, TENANT_ACCOUNT};
+use freehold_tests::harness::clients::REGION;
+use freehold_tests::harness::{Proxies, World};
 use freehold_tests::workspace::functions;
 use tokio::process::Command;
 
@@ -40,41 +41,43 @@ struct Arguments {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let stage = Stage::start(1, &arguments.functions).await?;
-    let app = stage.path(APP);
+    let proxies = Proxies::start(1).await?;
+    let world = World::start_behind(&proxies, Some(&arguments.functions)).await?;
+    let app = world.directory().join(APP);
     write_app(&app)?;
-    let builder = stage.build_runner().await?;
-    stage.sync_and_build(&app).await?;
+    let builder = world.build_runner().await?;
+    world.sync_and_build(&app, APP).await?;
     drop(builder);
-    let _runner = stage.install(INSTALL, APP, &["round:=1"]).await?;
-    stage.settled(INSTALL).await?;
-    deploy(&stage).await?;
+    let install = world.install_with_inputs(INSTALL, APP, &["round:=1"]).await?;
+    let _runner = world.runner(&install).await?;
+    world.provisioned(&install).await?;
+    deploy(&world, &proxies).await?;
     if !arguments.then.is_empty() {
-        then(&stage, &arguments.then).await?;
+        then(&world, &arguments.then).await?;
     }
     Ok(())
 }
 
 /// Counts one deploy of ten components, all of which change.
 #[expect(clippy::cast_precision_loss, reason = "small counts")]
-async fn deploy(stage: &Stage) -> anyhow::Result<()> {
-    stage.functions.reset_counts();
-    stage.runners.reset_counts();
-    let before = invokes(stage).await?;
-    let view = stage.vendor(&["deploy", INSTALL, "--input", "round:=2"]).await?;
+async fn deploy(world: &World, proxies: &Proxies) -> anyhow::Result<()> {
+    proxies.functions.reset_counts();
+    proxies.runners.reset_counts();
+    let before = invokes(world).await?;
+    let view = world.vendor(&["deploy", INSTALL, "--input", "round:=2"]).await?;
     let done = view["nodes"].as_array().into_iter().flatten().filter(|node| node["state"] == "succeeded").count();
     if done != COMPONENTS as usize {
         bail!("{done} of {COMPONENTS} components were deployed: {view}");
     }
-    let (functions, runners) = (stage.functions.counts(), stage.runners.counts());
+    let (functions, runners) = (proxies.functions.counts(), proxies.runners.counts());
     eprintln!("write units by kind of row: {:?}", functions.write_units_by_row);
-    let after = invokes(stage).await?;
+    let after = invokes(world).await?;
     let others =
         after.iter().zip(&before).filter(|((name, _), _)| !["api", "accept-report", "sweep"].contains(&name.as_str()));
     let beside: u64 = others.map(|((_, after), (_, before))| after - before).sum();
     let reports: u64 =
         after.iter().zip(&before).filter(|((name, _), _)| *name == "accept-report").map(|(a, b)| a.1 - b.1).sum();
-    let transitions = transitions(stage).await? as f64;
+    let transitions = transitions(world).await? as f64;
     // A runner's polls go on when nothing happens; they are in the idle rows.
     let polls = runners.forwarded("sqs.ReceiveMessage");
     let requests = (functions.sqs_billed + runners.sqs_billed - polls) as f64;
@@ -97,9 +100,10 @@ async fn deploy(stage: &Stage) -> anyhow::Result<()> {
 }
 
 /// Returns how many states the newest execution of the deploy machine entered.
-async fn transitions(stage: &Stage) -> anyhow::Result<usize> {
-    let states = aws_sdk_sfn::Client::new(&stage.sdk(TENANT_ACCOUNT));
-    let machine = format!("arn:aws:states:{REGION}:{TENANT_ACCOUNT}:stateMachine:fh-{TENANT}-deploy-components");
+async fn transitions(world: &World) -> anyhow::Result<usize> {
+    let states = aws_sdk_sfn::Client::new(&world.administrator(world.tenant_account())?);
+    let (tenant, account) = (world.tenant(), world.tenant_account());
+    let machine = format!("arn:aws:states:{REGION}:{account}:stateMachine:fh-{tenant}-deploy-components");
     let all = states.list_executions().state_machine_arn(machine).send().await?;
     let newest = all.executions().iter().max_by_key(|execution| execution.start_date().as_nanos());
     let arn = newest.context("nothing was executed")?.execution_arn();
@@ -109,11 +113,11 @@ async fn transitions(stage: &Stage) -> anyhow::Result<usize> {
 }
 
 /// Returns how often each function has been invoked: the lines that begin an invoke in its log.
-async fn invokes(stage: &Stage) -> anyhow::Result<Vec<(String, u64)>> {
-    let logs = aws_sdk_cloudwatchlogs::Client::new(&stage.sdk(TENANT_ACCOUNT));
+async fn invokes(world: &World) -> anyhow::Result<Vec<(String, u64)>> {
+    let logs = aws_sdk_cloudwatchlogs::Client::new(&world.administrator(world.tenant_account())?);
     let mut counts = Vec::new();
     for name in functions()? {
-        let group = format!("/aws/lambda/fh-{TENANT}-{name}");
+        let group = format!("/aws/lambda/fh-{}-{name}", world.tenant());
         let mut pages = logs.filter_log_events().log_group_name(group).into_paginator().send();
         let mut count = 0;
         while let Some(page) = pages.next().await {
@@ -128,23 +132,23 @@ async fn invokes(stage: &Stage) -> anyhow::Result<Vec<(String, u64)>> {
     Ok(counts)
 }
 
-async fn then(stage: &Stage, words: &[String]) -> anyhow::Result<()> {
-    let event = stage.path("event.json");
+async fn then(world: &World, words: &[String]) -> anyhow::Result<()> {
+    let (tenant, account) = (world.tenant(), world.tenant_account());
+    let endpoint = world.endpoint().context("a local cloud without an endpoint")?;
+    let event = world.directory().join("event.json");
     std::fs::write(&event, http_event("/v1/apps").to_string())?;
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::null());
-    let bucket = format!("fh-{TENANT}-{TENANT_ACCOUNT}-{REGION}");
-    let (table, queue) =
-        (format!("fh-{TENANT}"), |name: &str| format!("{}/{TENANT_ACCOUNT}/fh-{TENANT}-{name}", stage.endpoint));
-    command.env("EVENT", &event).env("RUST_LOG", "info").env("FREEHOLD_TENANT", TENANT).env("FREEHOLD_TABLE", &table);
-    command.env("FREEHOLD_BUCKET", bucket).env("FREEHOLD_ACCOUNT", TENANT_ACCOUNT);
-    command
-        .env("FREEHOLD_MACHINE_PREFIX", format!("arn:aws:states:{REGION}:{TENANT_ACCOUNT}:stateMachine:fh-{TENANT}-"));
-    command.env("FREEHOLD_SIGNING_KEY_ID", format!("arn:aws:kms:{REGION}:{TENANT_ACCOUNT}:alias/fh-{TENANT}-orders"));
+    let bucket = format!("fh-{tenant}-{account}-{REGION}");
+    let (table, queue) = (format!("fh-{tenant}"), |name: &str| format!("{}/{account}/fh-{tenant}-{name}", endpoint));
+    command.env("EVENT", &event).env("RUST_LOG", "info").env("FREEHOLD_TENANT", tenant).env("FREEHOLD_TABLE", &table);
+    command.env("FREEHOLD_BUCKET", bucket).env("FREEHOLD_ACCOUNT", account);
+    command.env("FREEHOLD_MACHINE_PREFIX", format!("arn:aws:states:{REGION}:{account}:stateMachine:fh-{tenant}-"));
+    command.env("FREEHOLD_SIGNING_KEY_ID", format!("arn:aws:kms:{REGION}:{account}:alias/fh-{tenant}-orders"));
     command.env("FREEHOLD_REPORTS_QUEUE_URL", queue("reports")).env("FREEHOLD_BUILD_QUEUE_URL", queue("build.fifo"));
     command.env("FREEHOLD_DISPATCH_QUEUE_URL", queue("dispatch"));
-    command.env("AWS_ENDPOINT_URL", &stage.endpoint).env("AWS_REGION", REGION).env("AWS_DEFAULT_REGION", REGION);
-    command.env("AWS_ACCESS_KEY_ID", TENANT_ACCOUNT).env("AWS_SECRET_ACCESS_KEY", "local");
+    command.env("AWS_ENDPOINT_URL", endpoint).env("AWS_REGION", REGION).env("AWS_DEFAULT_REGION", REGION);
+    command.env("AWS_ACCESS_KEY_ID", account).env("AWS_SECRET_ACCESS_KEY", "local");
     if !command.status().await?.success() {
         bail!("`{}` failed", words.join(" "));
     }

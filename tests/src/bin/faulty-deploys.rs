@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use aws_sdk_sqs::types::QueueAttributeName;
 use clap::Parser;
+use freehold_tests::harness::{Install, Proxies, World};
 use freehold_tests::proxy::parse_rules;
-use freehold_tests::stage::{CUSTOMER_ACCOUNT, Stage, TENANT, TENANT_ACCOUNT};
 use freehold_tests::workspace::workspace_root;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -51,6 +51,12 @@ struct Arguments {
 /// What the action wrote: by round, the name of each effect.
 type Ledger = Arc<Mutex<HashMap<u64, Vec<String>>>>;
 
+/// The install that is deployed to.
+struct Target<'a> {
+    world: &'a World,
+    install: Install,
+}
+
 /// What one deploy came to.
 #[derive(Debug, Default, Clone)]
 struct Verdict {
@@ -74,41 +80,47 @@ const VISIBILITY_SECS: &str = "3";
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
-    let root = workspace_root()?;
-    let zips = arguments.functions.clone().unwrap_or_else(|| root.join("target/lambda/local"));
     let (ledger, port) = listen().await?;
-    let mut stage = Stage::start(arguments.seed, &zips).await?;
+    let proxies = Proxies::start(arguments.seed).await?;
+    let mut world = World::start_behind(&proxies, arguments.functions.as_deref()).await?;
     if arguments.keep {
-        eprintln!("logs: {}", stage.keep().display());
+        eprintln!("logs: {}", world.keep().display());
     }
-    let verdicts = deploy_all(&arguments, &stage, &ledger, port).await;
+    let verdicts = deploy_all(&arguments, (&world, &proxies), &ledger, port).await;
     if verdicts.is_err() {
-        eprintln!("logs: {}", stage.keep().display());
+        eprintln!("logs: {}", world.keep().display());
     }
     let verdicts = verdicts?;
     report(&arguments, &verdicts);
     if verdicts.iter().all(Verdict::is_right) {
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!("logs: {}", stage.keep().display());
+    eprintln!("logs: {}", world.keep().display());
     Ok(ExitCode::FAILURE)
 }
 
-async fn deploy_all(arguments: &Arguments, stage: &Stage, ledger: &Ledger, port: u16) -> anyhow::Result<Vec<Verdict>> {
+async fn deploy_all(
+    arguments: &Arguments,
+    (world, proxies): (&World, &Proxies),
+    ledger: &Ledger,
+    port: u16,
+) -> anyhow::Result<Vec<Verdict>> {
     let app = workspace_root()?.join("tests/figures").join(APP);
-    let _builder = stage.build_runner().await?;
-    stage.sync_and_build(&app).await?;
-    let _runner = stage.install(INSTALL, APP, &["round:=1", &format!("port:={port}")]).await?;
-    stage.settled(INSTALL).await?;
+    let _builder = world.build_runner().await?;
+    world.sync_and_build(&app, APP).await?;
+    let install = world.install_with_inputs(INSTALL, APP, &["round:=1", &format!("port:={port}")]).await?;
+    let _runner = world.runner(&install).await?;
+    world.provisioned(&install).await?;
+    let target = Target { world, install };
     eprintln!("provisioned; {} deploys follow, seed {}", arguments.deploys, arguments.seed);
-    shorten_visibility(stage).await?;
-    stage.functions.set_faults(arguments.seed, parse_rules(&arguments.faults)?);
-    stage.runners.set_faults(arguments.seed, parse_rules(&arguments.runner_faults)?);
+    shorten_visibility(world).await?;
+    proxies.functions.set_faults(arguments.seed, parse_rules(&arguments.faults)?);
+    proxies.runners.set_faults(arguments.seed, parse_rules(&arguments.runner_faults)?);
     let mut verdicts = Vec::new();
     for round in 2..u64::from(arguments.deploys) + 2 {
         let started = Instant::now();
-        let verdict = deploy(stage, ledger, round).await;
-        let (functions, runners) = (stage.functions.counts().injected("*"), stage.runners.counts().injected("*"));
+        let verdict = deploy(&target, ledger, round).await;
+        let (functions, runners) = (proxies.functions.counts().injected("*"), proxies.runners.counts().injected("*"));
         let took = started.elapsed().as_secs_f64();
         let outcome = if verdict.is_right() { "right" } else { "WRONG" };
         eprintln!(
@@ -120,7 +132,7 @@ async fn deploy_all(arguments: &Arguments, stage: &Stage, ledger: &Ledger, port:
     Ok(verdicts)
 }
 
-async fn deploy(stage: &Stage, ledger: &Ledger, round: u64) -> Verdict {
+async fn deploy(target: &Target<'_>, ledger: &Ledger, round: u64) -> Verdict {
     let failed = |error: anyhow::Error| {
         let said = format!("{error:#}");
         Verdict { failed: Some(said.lines().last().unwrap_or_default().to_owned()), ..Verdict::default() }
@@ -129,28 +141,28 @@ async fn deploy(stage: &Stage, ledger: &Ledger, round: u64) -> Verdict {
     // The same key for every try: however often it is asked for, it is one deploy.
     let (key, input) = (format!("faulty-round-{round}"), format!("round:={round}"));
     let start = ["deploy", INSTALL, "--no-wait", "--idempotency-key", &key, "--input", &input];
-    let workflow = match patiently(stage, deadline, &start, |_| true).await {
+    let workflow = match retry(target.world, deadline, &start, |_| true).await {
         Ok(started) => started["workflow"].as_str().unwrap_or_default().to_owned(),
         Err(error) => return failed(error),
     };
     let ended =
         |view: &Value| ["succeeded", "failed", "cancelled"].contains(&view["state"].as_str().unwrap_or_default());
-    let view = match patiently(stage, deadline, &["workflow", "show", &workflow], ended).await {
+    let view = match retry(target.world, deadline, &["workflow", "show", &workflow], ended).await {
         Ok(view) => view,
         Err(error) => return failed(error.context(format!("`{workflow}` did not end"))),
     };
-    judge(stage, ledger, round, &view, deadline).await.unwrap_or_else(failed)
+    judge(target, ledger, round, &view, deadline).await.unwrap_or_else(failed)
 }
 
 /// Runs a command again until it succeeds with an answer that will do: the API's function is among those that fail.
-async fn patiently(
-    stage: &Stage,
+async fn retry(
+    world: &World,
     deadline: Instant,
     arguments: &[&str],
     will_do: impl Fn(&Value) -> bool,
 ) -> anyhow::Result<Value> {
     loop {
-        let answer = stage.vendor(arguments).await;
+        let answer = world.vendor(arguments).await;
         match answer {
             Ok(value) if will_do(&value) => return Ok(value),
             answer if Instant::now() >= deadline => {
@@ -162,17 +174,23 @@ async fn patiently(
 }
 
 /// Compares what the world shows with what the deploy says that it did.
-async fn judge(stage: &Stage, ledger: &Ledger, round: u64, view: &Value, deadline: Instant) -> anyhow::Result<Verdict> {
+async fn judge(
+    target: &Target<'_>,
+    ledger: &Ledger,
+    round: u64,
+    view: &Value,
+    deadline: Instant,
+) -> anyhow::Result<Verdict> {
     let effects = ledger.lock().unwrap_or_else(PoisonError::into_inner).get(&round).cloned().unwrap_or_default();
     let nodes = view["nodes"].as_array().cloned().unwrap_or_default();
     let node = |name: &str| nodes.iter().find(|node| node["name"] == name).cloned().unwrap_or_default();
     let mut lost = Vec::new();
     for component in ["first", "second"] {
-        lost.push(node(component)["state"] == "succeeded" && shown(stage, component).await? != round);
+        lost.push(node(component)["state"] == "succeeded" && shown(target, component).await? != round);
     }
     let record = node("action:record");
     let accepted = match record["job"].as_str() {
-        Some(job) => patiently(stage, deadline, &["job", "show", job], |_| true).await?["outputs"]["effect"].clone(),
+        Some(job) => retry(target.world, deadline, &["job", "show", job], |_| true).await?["outputs"]["effect"].clone(),
         None => Value::Null,
     };
     lost.push(record["state"] == "succeeded" && !effects.iter().any(|effect| accepted == effect.as_str()));
@@ -186,10 +204,10 @@ async fn judge(stage: &Stage, ledger: &Ledger, round: u64, view: &Value, deadlin
     })
 }
 
-async fn shorten_visibility(stage: &Stage) -> anyhow::Result<()> {
-    let sqs = aws_sdk_sqs::Client::new(&stage.sdk(TENANT_ACCOUNT));
+async fn shorten_visibility(world: &World) -> anyhow::Result<()> {
+    let sqs = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
     for queue in ["dispatch", "reports", "grants"] {
-        let url = sqs.get_queue_url().queue_name(format!("fh-{TENANT}-{queue}")).send().await?;
+        let url = sqs.get_queue_url().queue_name(format!("fh-{}-{queue}", world.tenant())).send().await?;
         let set = sqs.set_queue_attributes().set_queue_url(url.queue_url);
         set.attributes(QueueAttributeName::VisibilityTimeout, VISIBILITY_SECS).send().await?;
     }
@@ -197,8 +215,8 @@ async fn shorten_visibility(stage: &Stage) -> anyhow::Result<()> {
 }
 
 /// Returns the round that the queue of a component shows.
-async fn shown(stage: &Stage, component: &str) -> anyhow::Result<u64> {
-    let sqs = aws_sdk_sqs::Client::new(&stage.sdk(CUSTOMER_ACCOUNT));
+async fn shown(target: &Target<'_>, component: &str) -> anyhow::Result<u64> {
+    let sqs = aws_sdk_sqs::Client::new(&target.world.administrator(&target.install.account)?);
     let url = sqs.get_queue_url().queue_name(format!("{INSTALL}-{component}")).send().await?;
     let name = QueueAttributeName::DelaySeconds;
     let attributes =

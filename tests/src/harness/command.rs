@@ -12,7 +12,7 @@ use tokio::process::Command;
 use super::clients::REGION;
 
 /// The longest that one command may take.
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// What a command said, and how it ended.
 #[derive(Debug, Clone)]

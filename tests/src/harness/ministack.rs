@@ -8,6 +8,7 @@ use aws_credential_types::Credentials;
 use tokio::process::Command;
 
 use super::cloud::{Capability, Cloud};
+use super::proxies::Proxies;
 use crate::workspace::workspace_root;
 
 /// A running local cloud.
@@ -23,8 +24,22 @@ impl MiniStack {
     /// # Errors
     /// What it said, when it does not start.
     pub(super) async fn start(state: &Path) -> anyhow::Result<Self> {
+        Self::up(state, &["--port", "0"]).await
+    }
+
+    /// Starts an instance behind `proxies`: its functions reach it through one of them.
+    ///
+    /// # Errors
+    /// What it said, when it does not start.
+    pub(super) async fn start_behind(proxies: &Proxies, state: &Path) -> anyhow::Result<Self> {
+        Self::up(state, &["--port", &proxies.port.to_string(), "--function-endpoint", &proxies.functions.url()]).await
+    }
+
+    async fn up(state: &Path, arguments: &[&str]) -> anyhow::Result<Self> {
         let up = Command::new(workspace_root()?.join("localstack/cloud"))
-            .args(["up", "--detach", "--port", "0", "--until-pid", &std::process::id().to_string(), "--state"])
+            .args(["up", "--detach", "--until-pid", &std::process::id().to_string()])
+            .args(arguments)
+            .arg("--state")
             .arg(state)
             .stdin(Stdio::null())
             .output()

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, ensure};
 
-use crate::workspace::{functions, workspace_root};
+use crate::workspace::{functions as function_names, workspace_root};
 
 const BUILD: &str = "run `cargo build --workspace --bins && infra/package --local`";
 
@@ -19,20 +19,23 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Finds the programs beside this test's own binary.
+    /// Finds the programs beside this process's own binary, and the functions' zips in `functions` or where
+    /// `infra/package --local` writes them.
     ///
     /// # Errors
     /// Which one is missing or old, and how to make it.
-    pub(super) fn find() -> anyhow::Result<Self> {
+    pub(super) fn find(functions: Option<&Path>) -> anyhow::Result<Self> {
         let own = std::env::current_exe()?;
-        let profile = own.ancestors().nth(2).context("this test is not in a target folder")?;
-        let target = profile.parent().context("this test is not in a target folder")?;
+        let in_target = || own.ancestors().skip(1).filter(|folder| !folder.ends_with("deps"));
+        let (profile, target) =
+            in_target().next().zip(in_target().nth(1)).context("this program is not in a target folder")?;
         let found = Self {
             freehold: profile.join("freehold"),
             runner: profile.join("freehold-runner"),
-            functions: target.join("lambda/local"),
+            functions: functions.map_or_else(|| Ok(target.join("lambda/local")), std::path::absolute)?,
         };
-        let zips: Vec<PathBuf> = functions()?.iter().map(|name| found.functions.join(format!("{name}.zip"))).collect();
+        let zips: Vec<PathBuf> =
+            function_names()?.iter().map(|name| found.functions.join(format!("{name}.zip"))).collect();
         let newest_source = newest_source(&workspace_root()?)?;
         for program in [&found.freehold, &found.runner].into_iter().chain(&zips) {
             let made = std::fs::metadata(program).and_then(|metadata| metadata.modified());
