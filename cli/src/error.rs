@@ -4,6 +4,8 @@ use std::fmt;
 
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use freehold_aws_errors::Meaning;
+pub(crate) use freehold_aws_errors::chain;
 use freehold_protocol::api::{ErrorBody, ErrorKind};
 
 /// What `freehold --help` says of exit codes; [`Kind::exit_code`] decides them.
@@ -201,54 +203,15 @@ pub(crate) fn no_credentials(chain: &str) -> Error {
     Error::denied(format!("no usable AWS credentials ({reason}); set AWS_PROFILE or sign in"))
 }
 
-/// Returns an error with all its causes on one line.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let message = error.to_string();
-        if !message.is_empty() && !text.contains(&message) {
-            text.push_str(": ");
-            text.push_str(&message);
-        }
-        cause = error.source();
-    }
-    text.replace('\n', " ")
-}
-
-/// Returns the kind of an AWS error code. Services spell the same thing in many ways.
+/// Returns the kind of an AWS error code.
 fn kind_of_code(code: &str) -> Kind {
-    let has = |words: &[&str]| words.iter().any(|word| code.contains(word));
-    if has(&[
-        "AccessDenied",
-        "Unauthorized",
-        "ExpiredToken",
-        "InvalidClientTokenId",
-        "SignatureDoesNotMatch",
-        "UnrecognizedClient",
-        "Forbidden",
-        "NotAuthorized",
-    ]) {
-        Kind::Denied
-    } else if has(&[
-        "Throttl",
-        "TooManyRequests",
-        "RequestLimitExceeded",
-        "SlowDown",
-        "ServiceUnavailable",
-        "InternalFailure",
-        "InternalError",
-        "InternalServerError",
-    ]) {
-        Kind::Transient
-    } else if has(&["NotFound", "NoSuch", "NonExistent", "DoesNotExist"]) {
-        Kind::NotFound
-    } else if has(&["AlreadyExists", "Conflict", "InUse", "InProgress", "AlreadyOwned"]) {
-        Kind::Conflict
-    } else if has(&["Validation", "Invalid", "Malformed", "MissingParameter"]) {
-        Kind::Invalid
-    } else {
-        Kind::Failed
+    match Meaning::of(Some(code)) {
+        Meaning::Denied | Meaning::Credentials => Kind::Denied,
+        Meaning::Transient => Kind::Transient,
+        Meaning::NotFound => Kind::NotFound,
+        Meaning::Conflict => Kind::Conflict,
+        Meaning::Invalid => Kind::Invalid,
+        Meaning::Quota | Meaning::Unknown => Kind::Failed,
     }
 }
 

@@ -5,6 +5,7 @@ pub mod batch;
 pub mod settings;
 
 use freehold_app::AppError;
+use freehold_aws_errors::chain;
 use freehold_protocol::api::ErrorKind;
 use lambda_runtime::Diagnostic;
 
@@ -33,13 +34,7 @@ const fn word(kind: ErrorKind) -> &'static str {
 
 /// Logs a failure with its causes, once, at the level that its kind deserves.
 pub fn log_failure(what: &str, error: &AppError) {
-    let mut chain = error.message.clone();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        chain.push_str(": ");
-        chain.push_str(&next.to_string());
-        cause = next.source();
-    }
+    let chain = chain(error);
     match error.kind {
         ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::Conflict => tracing::info!("{what}: {chain}"),
         ErrorKind::Transient => tracing::warn!("{what}: {chain}"),

@@ -12,6 +12,8 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::sdk_config::SharedHttpClient;
+use freehold_aws_errors::Meaning;
+pub use freehold_aws_errors::chain as explain;
 
 /// The longest that one try of an ordinary call may take.
 const ATTEMPT: Duration = Duration::from_secs(10);
@@ -68,27 +70,7 @@ fn http_client() -> SharedHttpClient {
         .clone()
 }
 
-/// Returns an SDK error with all its causes, as one line for people.
-pub fn explain<E: std::error::Error>(error: &E) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let message = error.to_string();
-        if !message.is_empty() && !text.contains(&message) {
-            text.push_str(": ");
-            text.push_str(&message);
-        }
-        cause = error.source();
-    }
-    text.replace('\n', " ")
-}
-
-/// Returns whether an error code means that the caller may not do this (service codes differ in spelling).
+/// Returns whether an error code means that a policy does not allow the call.
 pub fn is_denied(code: Option<&str>) -> bool {
-    code.is_some_and(|code| {
-        matches!(
-            code,
-            "AccessDenied" | "AccessDeniedException" | "AWS.SimpleQueueService.AccessDenied" | "UnauthorizedOperation"
-        )
-    })
+    Meaning::of(code) == Meaning::Denied
 }

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use freehold_aws_errors::chain;
 use freehold_oci::RegistryError;
 use freehold_protocol::report::Outcome;
 
@@ -73,21 +74,6 @@ fn sentence(reason: StopReason, timeout_secs: u32) -> String {
         StopReason::TimedOut => format!("stopped because its time was over; one attempt may take {timeout_secs} s"),
         StopReason::Draining => "stopped because the runner is going down".to_owned(),
     }
-}
-
-/// Returns the messages of `error` and its causes, each once.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let message = error.to_string();
-        if !message.is_empty() && !text.contains(&message) {
-            text.push_str(": ");
-            text.push_str(&message);
-        }
-        cause = error.source();
-    }
-    text
 }
 
 impl From<RegistryError> for Failure {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 use aws_sdk_sqs::error::ProvideErrorMetadata;
+use freehold_aws_errors::Meaning;
 
 use crate::aws;
 use crate::sandbox::find_program;
@@ -37,8 +38,8 @@ where
     let Err(error) = answer else {
         return Ok("reachable and allowed".into());
     };
-    let missing = error.code().is_some_and(|code| code.contains("NonExistentQueue") || code == "QueueDoesNotExist");
-    if aws::is_denied(error.code()) || missing || error.as_service_error().is_none() {
+    let refused = matches!(Meaning::of(error.code()), Meaning::Denied | Meaning::NotFound);
+    if refused || error.as_service_error().is_none() {
         return Err(format!("{}; {way_out}", aws::explain(&error)));
     }
     Ok("reachable and allowed".into())

@@ -1,0 +1,209 @@
+//! What an error code of AWS means, and how an error and its causes are printed on one line.
+
+#![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
+
+use std::error::Error;
+
+/// What an error code of AWS means. Services spell the same meaning in many ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    /// The credentials are valid, and a policy does not allow the call.
+    Denied,
+    /// The credentials are unknown, expired or signed wrongly.
+    Credentials,
+    /// The same call may succeed later: throttling, a race with another writer, a fault of the service.
+    Transient,
+    /// A quota of the account or of the resource is used up; in some services also a form of throttling.
+    Quota,
+    NotFound,
+    /// The resource exists already, or its state forbids the call.
+    Conflict,
+    /// The request itself is wrong.
+    Invalid,
+    /// No entry of the table.
+    Unknown,
+}
+
+/// Parts of error codes and their meanings. The first entry that a code contains decides.
+const MEANINGS: [(&str, Meaning); 35] = [
+    ("AccessDenied", Meaning::Denied),
+    ("Unauthorized", Meaning::Denied),
+    ("Forbidden", Meaning::Denied),
+    ("NotAuthorized", Meaning::Denied),
+    ("ExpiredToken", Meaning::Credentials),
+    ("InvalidClientTokenId", Meaning::Credentials),
+    ("SignatureDoesNotMatch", Meaning::Credentials),
+    ("UnrecognizedClient", Meaning::Credentials),
+    ("Throttl", Meaning::Transient),
+    ("TooManyRequests", Meaning::Transient),
+    ("RequestLimitExceeded", Meaning::Transient),
+    ("ProvisionedThroughputExceeded", Meaning::Transient),
+    ("SlowDown", Meaning::Transient),
+    ("ServiceUnavailable", Meaning::Transient),
+    ("InternalFailure", Meaning::Transient),
+    ("InternalError", Meaning::Transient),
+    ("InternalServerError", Meaning::Transient),
+    ("KMSInternalException", Meaning::Transient),
+    ("TransactionConflict", Meaning::Transient),
+    ("TransactionInProgress", Meaning::Transient),
+    ("LimitExceeded", Meaning::Quota),
+    ("NotFound", Meaning::NotFound),
+    ("NoSuch", Meaning::NotFound),
+    ("NonExistent", Meaning::NotFound),
+    ("DoesNotExist", Meaning::NotFound),
+    ("AlreadyExists", Meaning::Conflict),
+    ("Conflict", Meaning::Conflict),
+    ("InUse", Meaning::Conflict),
+    ("InProgress", Meaning::Conflict),
+    ("AlreadyOwned", Meaning::Conflict),
+    ("ResourceExists", Meaning::Conflict),
+    ("Validation", Meaning::Invalid),
+    ("Invalid", Meaning::Invalid),
+    ("Malformed", Meaning::Invalid),
+    ("MissingParameter", Meaning::Invalid),
+];
+
+impl Meaning {
+    /// Returns the meaning of `code`; an answer without a code has none.
+    #[must_use]
+    pub fn of(code: Option<&str>) -> Self {
+        let found = code.and_then(|code| MEANINGS.iter().find(|(part, _)| code.contains(part)));
+        found.map_or(Self::Unknown, |(_, meaning)| *meaning)
+    }
+}
+
+/// Returns the messages of `error` and its causes on one line. A message that the line contains already is left out.
+#[must_use]
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !message.is_empty() && !text.contains(&message) {
+            text.push_str(": ");
+            text.push_str(&message);
+        }
+        cause = error.source();
+    }
+    text.replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+
+    use super::*;
+
+    #[test]
+    fn every_code_has_its_meaning() {
+        let cases: [(Meaning, &[&str]); 8] = [
+            (
+                Meaning::Denied,
+                &[
+                    "AccessDenied",
+                    "AccessDeniedException",
+                    "AWS.SimpleQueueService.AccessDenied",
+                    "UnauthorizedOperation",
+                    "Forbidden",
+                    "NotAuthorizedException",
+                ],
+            ),
+            (
+                Meaning::Credentials,
+                &[
+                    "ExpiredToken",
+                    "ExpiredTokenException",
+                    "InvalidClientTokenId",
+                    "SignatureDoesNotMatch",
+                    "UnrecognizedClientException",
+                ],
+            ),
+            (
+                Meaning::Transient,
+                &[
+                    "InternalError",
+                    "InternalFailure",
+                    "InternalServerError",
+                    "KMSInternalException",
+                    "ProvisionedThroughputExceededException",
+                    "RequestLimitExceeded",
+                    "RequestThrottled",
+                    "ServiceUnavailable",
+                    "SlowDown",
+                    "Throttling",
+                    "ThrottlingException",
+                    "TooManyRequestsException",
+                    "TransactionConflictException",
+                    "TransactionInProgressException",
+                ],
+            ),
+            (Meaning::Quota, &["LimitExceeded", "LimitExceededException"]),
+            (
+                Meaning::NotFound,
+                &[
+                    "AWS.SimpleQueueService.NonExistentQueue",
+                    "NoSuchBucket",
+                    "QueueDoesNotExist",
+                    "ResourceNotFoundException",
+                ],
+            ),
+            (
+                Meaning::Conflict,
+                &[
+                    "AlreadyExistsException",
+                    "BucketAlreadyOwnedByYou",
+                    "OperationInProgressException",
+                    "ResourceConflictException",
+                    "ResourceExistsException",
+                    "ResourceInUseException",
+                ],
+            ),
+            (
+                Meaning::Invalid,
+                &["InvalidParameterValue", "MalformedPolicyDocument", "MissingParameter", "ValidationError"],
+            ),
+            (Meaning::Unknown, &["ConditionalCheckFailedException", "KMS.DisabledException", "unknown error"]),
+        ];
+
+        for (meaning, codes) in cases {
+            for code in codes {
+                assert_eq!(Meaning::of(Some(code)), meaning, "{code}");
+            }
+        }
+        assert_eq!(Meaning::of(None), Meaning::Unknown);
+    }
+
+    #[test]
+    fn no_entry_hides_a_later_one() {
+        for (at, (part, _)) in MEANINGS.iter().enumerate() {
+            let hidden = MEANINGS[..at].iter().find(|(earlier, _)| part.contains(earlier));
+
+            assert_eq!(hidden, None, "`{part}` is never reached");
+        }
+    }
+
+    #[derive(Debug)]
+    struct Layer(&'static str, Option<Box<Layer>>);
+
+    impl fmt::Display for Layer {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Layer {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            self.1.as_deref().map(|cause| cause as _)
+        }
+    }
+
+    #[test]
+    fn causes_stand_on_one_line_and_nothing_is_said_twice() {
+        let cause = Layer("refused\nby the host", None);
+        let empty = Layer("", Some(Box::new(cause)));
+        let again = Layer("cannot connect", Some(Box::new(empty)));
+        let error = Layer("cannot connect to `sqs`", Some(Box::new(again)));
+
+        assert_eq!(chain(&error), "cannot connect to `sqs`: refused by the host");
+    }
+}
