@@ -123,7 +123,7 @@ impl Auth {
                     detail: format!("its token service answered {status}"),
                 },
                 status => {
-                    let retry_after = super::request::retry_after(&answer);
+                    let retry_after = super::http::retry_after(&answer);
                     RegistryError::Status { host, what, status, detail: String::new(), retry_after }
                 }
             });

@@ -14,8 +14,9 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use super::manifest::MAX_BYTES;
 use super::retry::Retries;
-use super::{BlobSource, BlobStream, Patience, RegistryError};
+use super::{BlobSource, BlobStream, Patience, RegistryError, Repository};
 
 /// What has to move in the idle time, in bytes: a server that drips is as good as one that is gone.
 const LEAST: u64 = 16 * 1024;
@@ -109,6 +110,33 @@ struct Sent {
 impl AsRef<[u8]> for Sent {
     fn as_ref(&self) -> &[u8] {
         &self.chunk
+    }
+}
+
+impl BlobSource {
+    /// Returns a stream that yields exactly the bytes of `blob`, or ends in an error before its last chunk. A connection
+    /// that breaks is made again, and the stream goes on where it was.
+    pub fn open(&self, blob: &Descriptor) -> BlobStream {
+        Reader::new(self.clone(), blob.clone(), self.patience()).into_stream()
+    }
+}
+
+impl Repository {
+    /// Returns the bytes of a blob that is small by nature, such as a config or a statement.
+    ///
+    /// # Errors
+    /// [`RegistryError`]; also when it is larger than 4 MiB.
+    pub async fn small_blob(&self, blob: &Descriptor) -> Result<Bytes, RegistryError> {
+        if blob.size > MAX_BYTES as u64 {
+            let detail = format!("it is larger than {MAX_BYTES} bytes");
+            return Err(self.bad(&format!("blob `{}`", blob.digest), detail));
+        }
+        let mut reader = Reader::new(BlobSource::Repository(self.clone()), blob.clone(), self.patience());
+        let mut all = bytes::BytesMut::new();
+        while let Some(chunk) = reader.next().await? {
+            all.extend_from_slice(&chunk);
+        }
+        Ok(all.freeze())
     }
 }
 

@@ -2,13 +2,12 @@
 
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, Descriptor};
-use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::platform::{check_config, choose};
+use super::push::{Moved, move_blobs, push_manifests};
 use super::referrers::copy_referrers;
 use super::tree::{self, Tree};
-use super::upload::Placed;
-use super::{BLOBS_AT_ONCE, BlobSource, Manifest, Platforms, RegistryError, Repository, Version, digest_tag};
+use super::{Platforms, RegistryError, Repository, Version, digest_tag};
 
 /// What is copied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,31 +29,6 @@ pub struct Copied {
     pub moved: Moved,
     /// The manifests that refer to the artifact and are in the target now.
     pub referrers: Vec<Descriptor>,
-}
-
-/// What became of the blobs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moved {
-    /// Blobs that the target held.
-    pub held: usize,
-    /// Blobs that the registry took from another of its repositories.
-    pub mounted: usize,
-    /// Blobs that were sent, and their bytes.
-    pub sent: usize,
-    pub sent_bytes: u64,
-}
-
-impl Moved {
-    fn add(&mut self, placed: Placed, size: u64) {
-        match placed {
-            Placed::Held => self.held += 1,
-            Placed::Mounted => self.mounted += 1,
-            Placed::Sent => {
-                self.sent += 1;
-                self.sent_bytes += size;
-            }
-        }
-    }
 }
 
 /// Copies what `version` names in `from` into `to`, with what refers to it, and returns what it is made of. What `to`
@@ -103,105 +77,10 @@ async fn is_there(to: &Repository, digest: &Digest) -> Result<bool, RegistryErro
     Ok(found.is_some_and(|found| found == *digest))
 }
 
-/// Makes `to` hold `blobs`, several at once.
-pub(crate) async fn move_blobs(
-    from: &Repository,
-    to: &Repository,
-    blobs: &[Descriptor],
-    moved: &mut Moved,
-) -> Result<(), RegistryError> {
-    let source = BlobSource::Repository(from.clone());
-    let mut placed = stream::iter(blobs.iter().cloned())
-        .map(|blob| {
-            let source = &source;
-            async move { to.place_blob(&blob, source).await.map(|placed| (placed, blob.size)) }
-        })
-        .buffer_unordered(BLOBS_AT_ONCE);
-    while let Some((placed, size)) = placed.try_next().await? {
-        moved.add(placed, size);
-    }
-    Ok(())
-}
-
-/// Returns the blobs that `to` does not hold.
-///
-/// # Errors
-/// [`RegistryError`].
-pub async fn missing_blobs(to: &Repository, blobs: &[Descriptor]) -> Result<Vec<Descriptor>, RegistryError> {
-    stream::iter(blobs.iter().cloned())
-        .map(|blob| async move { Ok((to.has_blob(&blob.digest).await?, blob)) })
-        .buffered(BLOBS_AT_ONCE * 2)
-        .try_filter_map(|(held, blob)| async move { Ok((!held).then_some(blob)) })
-        .try_collect()
-        .await
-}
-
-/// Pushes blobs, a few at once.
-///
-/// # Errors
-/// The first [`RegistryError`]; other uploads are given up then.
-pub async fn push_missing_blobs(to: &Repository, blobs: Vec<(Descriptor, BlobSource)>) -> Result<(), RegistryError> {
-    stream::iter(blobs)
-        .map(|(blob, source)| async move { to.push_blob(&blob, &source).await })
-        .buffer_unordered(BLOBS_AT_ONCE)
-        .try_collect::<()>()
-        .await
-}
-
-/// Pushes manifests in the given order, all but the last by digest, the last by its digest's tag too.
-///
-/// # Errors
-/// [`RegistryError`].
-pub async fn push_manifests(to: &Repository, manifests: &[Manifest]) -> Result<(), RegistryError> {
-    let Some((top, below)) = manifests.split_last() else { return Ok(()) };
-    for manifest in below {
-        push_by_digest(to, manifest).await?;
-    }
-    push_top_manifest(to, top).await
-}
-
-/// Pushes one manifest under its digest where it is not there; returns whether the registry lists it with its subject by
-/// itself.
-pub(crate) async fn push_by_digest(to: &Repository, manifest: &Manifest) -> Result<bool, RegistryError> {
-    let version = Version::Digest(manifest.digest.clone());
-    if to.manifest_digest(&version).await?.is_some() {
-        return Ok(false);
-    }
-    to.put_manifest(manifest, &version).await
-}
-
-/// Pushes the manifest that names an artifact, under [`digest_tag`], and reads it back by digest.
-///
-/// A tag keeps lifecycle rules from removing the artifact as untagged. Tags are immutable on ECR and pushing one again is
-/// an error even when it names the same manifest, so a tag that is right already counts as success.
-///
-/// # Errors
-/// [`RegistryError`].
-pub async fn push_top_manifest(to: &Repository, top: &Manifest) -> Result<(), RegistryError> {
-    let tag = digest_tag(&top.digest);
-    let version = Version::Tag(tag.clone());
-    let check = |found: Option<Digest>| match found {
-        Some(found) if found == top.digest => Ok(true),
-        Some(found) => {
-            let expected = top.digest.clone();
-            Err(RegistryError::TagTaken { repository: to.address(), tag: tag.clone(), found, expected })
-        }
-        None => Ok(false),
-    };
-    if !check(to.manifest_digest(&version).await?)?
-        && let Err(error) = to.push_manifest(top, &version).await
-        && !check(to.manifest_digest(&version).await?)?
-    {
-        return Err(error);
-    }
-    // The bytes, not a header: what is reported as there can be pulled.
-    to.manifest(&Version::Digest(top.digest.clone())).await.map(|_| ())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Login, client};
+    use crate::{Login, client, push_missing_blobs};
 
     /// Whoever runs jobs on several threads needs it, and a closure over a reference is enough to lose it.
     #[test]

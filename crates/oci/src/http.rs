@@ -1,11 +1,13 @@
-//! The HTTP client: rustls with ring, the system's roots, a deadline for connecting, and names under `.localhost` on loopback.
+//! The HTTP client (rustls with ring, the system's roots, a deadline for connecting, names under `.localhost` on loopback),
+//! and what is read from the headers of an answer.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Client;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::RETRY_AFTER;
+use reqwest::{Client, Response};
 
 use super::{RegistryError, is_loopback_name};
 
@@ -29,6 +31,16 @@ pub fn client() -> Result<Client, RegistryError> {
         .dns_resolver(Arc::new(LoopbackNames))
         .build()
         .map_err(|error| RegistryError::Client(error.to_string()))
+}
+
+/// Returns the header `name` of `answer` when it is text.
+pub(crate) fn header<'a>(answer: &'a Response, name: &str) -> Option<&'a str> {
+    answer.headers().get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Returns how long `Retry-After` asks to wait; a date there is ignored.
+pub(crate) fn retry_after(answer: &Response) -> Option<Duration> {
+    header(answer, RETRY_AFTER.as_str()).and_then(|value| value.trim().parse().ok()).map(Duration::from_secs)
 }
 
 /// Answers names under `.localhost` itself, since not every system's resolver does (RFC 6761 section 6.3).

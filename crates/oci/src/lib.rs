@@ -8,6 +8,7 @@ mod error;
 mod http;
 mod manifest;
 mod platform;
+mod push;
 mod reference;
 mod referrers;
 mod repository;
@@ -21,13 +22,12 @@ mod upload;
 pub use address::{AddressError, base_url, is_loopback_name};
 pub use auth::Login;
 pub use blob::fetch;
-pub use copy::{
-    Copied, CopyOptions, Moved, copy, missing_blobs, push_manifests, push_missing_blobs, push_top_manifest,
-};
+pub use copy::{Copied, CopyOptions, copy};
 pub use error::RegistryError;
 pub use http::client;
 pub use manifest::{EMPTY, EMPTY_TYPE, MANIFEST_TYPE, Manifest, Parts, digest_tag};
 pub use platform::{Platform, PlatformError, Platforms};
+pub use push::{Moved, missing_blobs, push_manifests, push_missing_blobs, push_top_manifest};
 pub use reference::{Reference, ReferenceError, Version};
 pub use referrers::{Referrer, push_referrer, read_referrer, referrers};
 pub use repository::Repository;

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::auth::Access;
-use super::copy::{Moved, move_blobs, push_by_digest};
+use super::http::header;
 use super::manifest::{EMPTY, EMPTY_TYPE, MANIFEST_TYPE};
+use super::push::{Moved, move_blobs, push_by_digest};
 use super::repository::found;
-use super::request::header;
 use super::retry::transient;
 use super::{BlobSource, Manifest, RegistryError, Repository, Version, tree};
 

@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use freehold_protocol::Digest;
-use freehold_protocol::order::Descriptor;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, RANGE};
 use reqwest::{Client, Response, Url};
 
 use super::auth::{Access, Auth};
-use super::blob::Reader;
-use super::manifest::{ACCEPTED, MAX_BYTES};
-use super::request::header;
+use super::http::header;
+use super::manifest::ACCEPTED;
 use super::retry::transient;
-use super::{BlobSource, Login, Manifest, Patience, RegistryError, Version, base_url};
+use super::{Login, Manifest, Patience, RegistryError, Version, base_url};
 
 /// One repository of one registry; clones share connections and tokens.
 #[derive(Clone)]
@@ -184,23 +181,6 @@ impl Repository {
             if at > 0 { request.header(RANGE, format!("bytes={at}-")) } else { request }
         };
         self.send(&format!("blob `{digest}`"), &Access::Pull, make).await
-    }
-
-    /// Returns the bytes of a blob that is small by nature, such as a config or a statement.
-    ///
-    /// # Errors
-    /// [`RegistryError`]; also when it is larger than 4 MiB.
-    pub async fn small_blob(&self, blob: &Descriptor) -> Result<Bytes, RegistryError> {
-        if blob.size > MAX_BYTES as u64 {
-            let detail = format!("it is larger than {MAX_BYTES} bytes");
-            return Err(self.bad(&format!("blob `{}`", blob.digest), detail));
-        }
-        let mut reader = Reader::new(BlobSource::Repository(self.clone()), blob.clone(), self.patience());
-        let mut all = bytes::BytesMut::new();
-        while let Some(chunk) = reader.next().await? {
-            all.extend_from_slice(&chunk);
-        }
-        Ok(all.freeze())
     }
 
     /// Puts one manifest under a digest or a tag.

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{LOCATION, RETRY_AFTER};
+use reqwest::header::LOCATION;
 use reqwest::{RequestBuilder, Response, Url};
 
 use super::auth::Access;
+use super::http::{header, retry_after};
 use super::manifest::MAX_BYTES;
 use super::{RegistryError, Repository, base_url};
 
@@ -101,15 +102,6 @@ impl Repository {
     pub(crate) fn bad(&self, what: &str, detail: String) -> RegistryError {
         RegistryError::BadAnswer { host: self.host(), what: what.to_owned(), detail }
     }
-}
-
-pub(crate) fn header<'a>(answer: &'a Response, name: &str) -> Option<&'a str> {
-    answer.headers().get(name).and_then(|value| value.to_str().ok())
-}
-
-/// Returns the seconds of `Retry-After`; a date there counts as none.
-pub(crate) fn retry_after(answer: &Response) -> Option<Duration> {
-    header(answer, RETRY_AFTER.as_str()).and_then(|value| value.trim().parse().ok()).map(Duration::from_secs)
 }
 
 /// Returns the first message of an error body (distribution specification, "Error codes"), cut for people.

@@ -10,7 +10,6 @@ use reqwest::header::{CONTENT_RANGE, RANGE};
 use reqwest::{Client, Response};
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
-use super::blob::Reader;
 use super::{Patience, RegistryError, Repository, base_url};
 
 /// The bytes of one blob, chunk by chunk.
@@ -45,12 +44,6 @@ impl std::fmt::Debug for BlobSource {
 }
 
 impl BlobSource {
-    /// Returns a stream that yields exactly the bytes of `blob`, or ends in an error before its last chunk. A connection
-    /// that breaks is made again, and the stream goes on where it was.
-    pub fn open(&self, blob: &Descriptor) -> BlobStream {
-        Reader::new(self.clone(), blob.clone(), self.patience()).into_stream()
-    }
-
     /// Returns the bytes of `blob` from `at` on, unchecked.
     pub(crate) async fn raw(
         &self,
@@ -118,7 +111,7 @@ async fn get(http: &Client, url: &str, at: u64, patience: Patience) -> Result<(S
         200 | 206 => Ok((host, answer)),
         401 | 403 => Err(RegistryError::Expired { host }),
         status => {
-            let retry_after = super::request::retry_after(&answer);
+            let retry_after = super::http::retry_after(&answer);
             Err(RegistryError::Status { host, what: what(), status, detail: String::new(), retry_after })
         }
     }

@@ -9,7 +9,7 @@ use reqwest::{Method, RequestBuilder, Response, Url};
 
 use super::auth::Access;
 use super::blob::{Ledger, Reader};
-use super::request::header;
+use super::http::header;
 use super::retry::Retries;
 use super::{BlobSource, RegistryError, Repository};
 

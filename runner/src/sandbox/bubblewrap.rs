@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::process::Command;
 
 use super::environment::{find_program, paths};
-use super::{Group, INSIDE, Program, SandboxError, Started, spawn};
+use super::program::{Group, INSIDE, Program, SandboxError, Started, inside, spawn};
 use crate::work::job::Job;
 
 /// Where `bwrap` finds its options.
@@ -121,7 +121,7 @@ fn options(job: &Job, program: &Program<'_>) -> Vec<u8> {
         all.add(&["--bind", &path, &path]);
     }
     let workspace = job.workspace.display().to_string();
-    let directory = super::inside(job, program.directory);
+    let directory = inside(job, program.directory);
     all.add(&["--bind", &workspace, INSIDE, "--chdir", &directory]);
     all.add(&["--remount-ro", "/"]);
     for (name, value) in &program.environment {

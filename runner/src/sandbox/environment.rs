@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use super::program::inside;
 use crate::work::job::Job;
 
 /// Where programs are looked for inside the sandbox.
@@ -37,7 +38,7 @@ pub(super) const PATHS: [&str; 7] = [
 pub fn base_environment(job: &Job) -> BTreeMap<String, String> {
     let own = [
         ("PATH", PATH.to_owned()),
-        ("HOME", super::inside(job, "")),
+        ("HOME", inside(job, "")),
         ("TMPDIR", "/tmp".to_owned()),
         ("LANG", "C.UTF-8".to_owned()),
         // A program that finds no credentials of its mode must not take the runner's from the machine.

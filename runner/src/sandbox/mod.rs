@@ -8,85 +8,30 @@
 mod bubblewrap;
 mod environment;
 mod output;
+mod program;
 
-use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 use tokio::process::{Child, Command};
 
 pub use environment::{base_environment, find_program};
 pub use output::Output;
+use program::{Group, Started, spawn};
+pub use program::{Interrupt, Program, SandboxError, inside};
 
 use crate::config::SandboxKind;
 use crate::work::job::{Job, StopReason};
-
-/// Where a job finds its workspace inside the sandbox.
-const INSIDE: &str = "/workspace";
-
-/// One program to run.
-#[derive(Debug)]
-pub struct Program<'a> {
-    /// An absolute path outside the sandbox.
-    pub executable: &'a Path,
-    pub arguments: Vec<String>,
-    /// All of the program's environment.
-    pub environment: BTreeMap<String, String>,
-    /// Where it starts, relative to the workspace.
-    pub directory: &'a str,
-    pub output: Output,
-    /// What it gets first when it must stop.
-    pub interrupt: Interrupt,
-    /// Directories outside the workspace that it may write to, under the same path.
-    pub writable: Vec<PathBuf>,
-}
-
-/// How a program is asked to stop, before it is killed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Interrupt {
-    /// `SIGTERM` to all of its processes.
-    Terminate,
-    /// `SIGINT`, as Ctrl-C in a terminal: what Terraform's plugins ignore, so that Terraform can end them itself.
-    Interrupt,
-}
 
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// By itself; 128 and the signal's number when a signal ended it.
     Code { code: i32, last_words: String },
-    /// ReasonRequest the attempt had to stop.
+    /// The attempt had to stop.
     Stopped(StopReason),
-}
-
-/// Why a program could not be run.
-#[derive(Debug, thiserror::Error)]
-pub enum SandboxError {
-    #[error(
-        "`bwrap` is not installed; install the Debian package `bubblewrap` (Amazon Linux: `bubblewrap`), or write \
-         `sandbox = \"none\"` into the runner's config"
-    )]
-    NoBubblewrap,
-    #[error("the sandbox could not be made: {0}; user namespaces may be switched off on this machine")]
-    NotMade(String),
-    #[error("could not run `{program}`")]
-    NotRun {
-        program: String,
-        #[source]
-        source: std::io::Error,
-    },
-}
-
-/// Returns where the job sees `path` of its workspace.
-pub fn inside(job: &Job, path: &str) -> String {
-    let base = match job.config.sandbox {
-        SandboxKind::Bubblewrap => INSIDE.to_owned(),
-        SandboxKind::None => job.workspace.display().to_string(),
-    };
-    if path.is_empty() { base } else { format!("{base}/{path}") }
 }
 
 /// Runs `program` until it ends or the attempt must stop; then none of its processes is left.
@@ -139,38 +84,6 @@ async fn run_in(kind: SandboxKind, job: &Job, program: Program<'_>) -> Result<En
     Ok(Ended::Code { code: code(status), last_words })
 }
 
-struct Started {
-    child: Child,
-    group: Group,
-}
-
-/// The processes of a program.
-struct Group {
-    /// The group's leader as this machine numbers it; the program itself may be another process.
-    leader: Option<Pid>,
-    /// Whether those that are left are killed when this is dropped.
-    ends_with_this: bool,
-}
-
-impl Group {
-    fn of(leader: Option<u32>, ends_with_this: bool) -> Self {
-        Self { leader: leader.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw), ends_with_this }
-    }
-
-    /// Returns whether there was a group to send it to.
-    fn signal(&self, signal: Signal) -> bool {
-        self.leader.is_some_and(|leader| kill_process_group(leader, signal).is_ok())
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if self.ends_with_this {
-            self.signal(Signal::KILL);
-        }
-    }
-}
-
 fn start_plainly(job: &Job, program: &Program<'_>) -> std::io::Result<Started> {
     let mut command = Command::new(program.executable);
     command.args(&program.arguments).current_dir(job.workspace.join(program.directory));
@@ -178,11 +91,6 @@ fn start_plainly(job: &Job, program: &Program<'_>) -> std::io::Result<Started> {
     let child = spawn(&mut command, &program.output)?;
     let group = Group::of(child.id(), true);
     Ok(Started { child, group })
-}
-
-fn spawn(command: &mut Command, output: &Output) -> std::io::Result<Child> {
-    let stdout = output.stdout()?;
-    command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).process_group(0).kill_on_drop(true).spawn()
 }
 
 async fn stop(child: &mut Child, group: &Group, interrupt: Interrupt, reason: StopReason) {
