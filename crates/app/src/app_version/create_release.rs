@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
+use crate::artifact::builds::source_builds;
 use crate::ports::{Clock, Committed, Expect, Key, Store};
 use crate::table::{Record, Stored, app_pk, load, put};
-use crate::workflow::plan_workflow::source_builds;
 
 /// A release; nothing of it ever changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

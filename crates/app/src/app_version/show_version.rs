@@ -10,7 +10,7 @@ use freehold_protocol::{AppName, ComponentName, Digest};
 
 use crate::AppError;
 use crate::app_version::versions::{Version, Versions};
-use crate::workflow::plan_workflow::builds_of;
+use crate::artifact::builds::builds_of;
 
 /// Returns a version with its document.
 ///

@@ -13,10 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
-use crate::contract::sign_contract::sealed;
+use crate::artifact::builds::builds_of;
 use crate::ports::{Committed, Expect, Key, Store};
-use crate::table::{Record, Stored, app_pk, load, put};
-use crate::workflow::plan_workflow::builds_of;
+use crate::table::{Record, Stored, app_pk, load, put, signed_contract};
 
 /// Terms that a version of the app has or had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,7 +101,7 @@ pub async fn show(versions: &Versions, app: &AppName, version: &Digest) -> Resul
     let found = versions.load(app, Some(version)).await?;
     let builds = builds_of(store, &found.document).await?;
     let contract = made::contract(&found.document, version, &builds)?;
-    let signed = sealed(store, app, version).await?;
+    let signed = signed_contract(store, app, version).await?;
     Ok(ContractView {
         terms: contract.terms.digest()?,
         number: found.number,

@@ -5,4 +5,5 @@ pub mod nuon_tree;
 pub mod parameters;
 pub mod render_stack;
 pub(crate) mod role_policy;
+mod template;
 pub(crate) mod text;

@@ -8,7 +8,8 @@ use freehold_protocol::RoleKey;
 use freehold_protocol::app_version::{AppVersion, NamedRole};
 
 use crate::AppError;
-use crate::stack::render_stack::{fill, granted};
+use crate::stack::role_policy::granted;
+use crate::stack::template::fill;
 use crate::stack::text::{DESCRIPTION_CHARS, TITLE_CHARS, quoted, shown};
 
 /// One such role, with `%{...}` placeholders.

@@ -8,7 +8,7 @@ use freehold_protocol::{InstallId, TenantName};
 use serde_json::Value;
 
 use crate::AppError;
-use crate::stack::render_stack::TEMPLATE;
+use crate::stack::template::TEMPLATE;
 use crate::stack::text::{DESCRIPTION_CHARS, TITLE_CHARS, quoted, shown};
 
 /// The most parameters, and as many outputs, that a template has (AWS CloudFormation quotas).

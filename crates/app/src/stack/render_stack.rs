@@ -6,11 +6,11 @@ use std::sync::Arc;
 use freehold_domain::deployable::undeployable;
 use freehold_domain::install::{Install, Serves};
 use freehold_protocol::api::InstallStack;
-use freehold_protocol::app_version::{AppVersion, RolePolicy};
+use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::envelope::{PublicKey, enrolment_key};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{AccountId, Digest, IdError, InstallId, TenantName, Timestamp};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
@@ -18,12 +18,9 @@ use crate::contract::terms;
 use crate::ports::{RootKey, Store};
 use crate::stack::named_roles;
 use crate::stack::parameters;
-use crate::stack::role_policy;
-use crate::stack::text::quoted;
+use crate::stack::role_policy::granted;
+use crate::stack::template::{TEMPLATE, fill};
 use crate::table;
-
-/// The template, with `%{...}` placeholders.
-pub(crate) const TEMPLATE: &str = include_str!("../../../../infra/install.yaml");
 
 /// What rendering needs.
 #[derive(Clone)]
@@ -180,58 +177,4 @@ fn example(version: &AppVersion) -> Result<(Place, Install), IdError> {
     let serves = Serves::App { app: version.app.clone(), version: None };
     let install = Install { inputs, ..Install::new(id, serves, account, region, Timestamp::default(), key) };
     Ok((place, install))
-}
-
-/// Replaces every `%{WORD}` of `template` in one pass, so that a placeholder inside a value stays a text.
-pub(crate) fn fill(template: &str, words: &BTreeMap<String, String>) -> Result<String, AppError> {
-    let mut pieces = template.split("%{");
-    let mut filled = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let (word, rest) = piece.split_once('}').unwrap_or((piece, ""));
-        let value = words.get(word).ok_or_else(|| {
-            // INVARIANT: the template is part of this crate, and a test renders it.
-            AppError::internal(format!("install template has an unknown placeholder `{word}`"))
-        })?;
-        filled.push_str(value);
-        filled.push_str(rest);
-    }
-    Ok(filled)
-}
-
-/// Returns a role's inline policies, and the lines of its managed ones. `of` is such as "role `provision`".
-///
-/// # Errors
-/// Invalid for a policy that cannot be rendered.
-pub(crate) fn granted(
-    policies: &[RolePolicy],
-    of: &str,
-    version: &AppVersion,
-    install: &Install,
-) -> Result<(String, String), AppError> {
-    let (mut inline, mut managed) = (Vec::new(), String::new());
-    for (at, policy) in policies.iter().enumerate() {
-        match policy {
-            RolePolicy::Managed(name) => {
-                let line = format!("\n        - {}", quoted(&format!("arn:aws:iam::aws:policy/{name}")));
-                // CloudFormation takes no role that lists one twice.
-                if !managed.contains(&line) {
-                    managed.push_str(&line);
-                }
-            }
-            RolePolicy::Inline { name, document } => inline.push(json!({
-                "PolicyName": policy_name(name, at),
-                "PolicyDocument": role_policy::document(document, of, version, install)?,
-            })),
-            // INVARIANT: an app with such a role cannot be installed (`deployable`).
-            RolePolicy::GcpPredefined(role) => {
-                return Err(AppError::internal(format!("role `{role}` of Google Cloud cannot be rendered")));
-            }
-        }
-    }
-    Ok((Value::Array(inline).to_string(), managed))
-}
-
-fn policy_name(name: &str, at: usize) -> String {
-    let kept: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "+=,.@_-".contains(*c)).take(100).collect();
-    if kept.is_empty() { format!("policy-{at}") } else { kept }
 }

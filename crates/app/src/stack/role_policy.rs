@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use freehold_domain::inputs::known_inputs;
 use freehold_domain::install::Install;
-use freehold_protocol::app_version::{AppVersion, Input};
+use freehold_protocol::app_version::{AppVersion, Input, RolePolicy};
 use freehold_template::Limits;
 use serde_json::{Map, Value, json};
 
 use crate::AppError;
 use crate::stack::nuon_tree;
+use crate::stack::text::quoted;
 
 /// Stand for `${` and `}` of a reference while a policy is rendered; no text has them (Unicode, private use area).
 const OPENS: char = '\u{f001}';
@@ -20,7 +21,7 @@ const CLOSES: char = '\u{f002}';
 ///
 /// # Errors
 /// Invalid, with what is wrong with the policy.
-pub(crate) fn document(text: &str, of: &str, version: &AppVersion, install: &Install) -> Result<Value, AppError> {
+fn render_document(text: &str, of: &str, version: &AppVersion, install: &Install) -> Result<Value, AppError> {
     let wrong = |reason: String| AppError::invalid(format!("{of} of app `{}`: {reason}", version.app));
     let inputs = inputs(version, install);
     let tree = json!({ "nuon": {
@@ -83,6 +84,44 @@ fn referring(value: Value, version: &AppVersion) -> Result<Value, String> {
     }
 }
 
+/// Returns a role's inline policies, and the lines of its managed ones. `of` is such as "role `provision`".
+///
+/// # Errors
+/// Invalid for a policy that cannot be rendered.
+pub(crate) fn granted(
+    policies: &[RolePolicy],
+    of: &str,
+    version: &AppVersion,
+    install: &Install,
+) -> Result<(String, String), AppError> {
+    let (mut inline, mut managed) = (Vec::new(), String::new());
+    for (at, policy) in policies.iter().enumerate() {
+        match policy {
+            RolePolicy::Managed(name) => {
+                let line = format!("\n        - {}", quoted(&format!("arn:aws:iam::aws:policy/{name}")));
+                // CloudFormation takes no role that lists one twice.
+                if !managed.contains(&line) {
+                    managed.push_str(&line);
+                }
+            }
+            RolePolicy::Inline { name, document } => inline.push(json!({
+                "PolicyName": policy_name(name, at),
+                "PolicyDocument": render_document(document, of, version, install)?,
+            })),
+            // INVARIANT: an app with such a role cannot be installed (`deployable`).
+            RolePolicy::GcpPredefined(role) => {
+                return Err(AppError::internal(format!("role `{role}` of Google Cloud cannot be rendered")));
+            }
+        }
+    }
+    Ok((Value::Array(inline).to_string(), managed))
+}
+
+fn policy_name(name: &str, at: usize) -> String {
+    let kept: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "+=,.@_-".contains(*c)).take(100).collect();
+    if kept.is_empty() { format!("policy-{at}") } else { kept }
+}
+
 #[cfg(test)]
 mod tests {
 
@@ -112,7 +151,7 @@ mod tests {
     }
 
     fn rendered(text: &str) -> Result<Value, String> {
-        document(text, "role `provision`", &version(), &install()).map_err(|error| error.message)
+        super::render_document(text, "role `provision`", &version(), &install()).map_err(|error| error.message)
     }
 
     #[test]

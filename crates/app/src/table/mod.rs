@@ -17,6 +17,8 @@
 //!
 //! `evidence` has the rows of signed messages and the index of artifacts.
 
+mod contract;
+
 use freehold_domain::build::Build;
 use freehold_domain::install::Install;
 use freehold_domain::job::Job;
@@ -33,6 +35,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::AppError;
 use crate::ports::{Expect, Key, Row, Store, Write};
+
+pub use contract::{ContractInEnvelope, ContractRecord, contract_key, signed_contract};
 
 /// How long log lines are kept, in seconds.
 pub const LOG_TTL_SECS: u64 = 30 * 24 * 3600;

@@ -12,9 +12,9 @@ use freehold_protocol::{AccountId, AppName, ComponentName, InstallId, WorkflowId
 
 use crate::AppError;
 use crate::app_version::versions::{Version, Versions};
+use crate::artifact::builds::{SourceBuild, source_builds};
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::table::{Stored, install_key, load, put, workflow_key};
-use crate::workflow::plan_workflow::{SourceBuild, source_builds};
 use crate::workflow::start_workflow::{NewWorkflow, start, used_before};
 
 /// How many builds one commit takes beside a workflow's own rows: a DynamoDB transaction holds 100 writes.

@@ -23,6 +23,7 @@ use serde_json::json;
 use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::artifact::evidence::{self, Evidence, Signed};
+use crate::contract::sign_contract::SignContract;
 use crate::contract::terms;
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, OrdersQueue, Signer, Store};
@@ -83,7 +84,17 @@ impl DispatchJob {
                 };
                 self.send_cancel(&cancel).await
             }
-            DispatchMessage::Contract { app, version } => self.seal_contract(app, version).await,
+            DispatchMessage::Contract { app, version } => self.signing().sign(app, version).await,
+        }
+    }
+
+    fn signing(&self) -> SignContract {
+        SignContract {
+            tenant: self.tenant.clone(),
+            store: Arc::clone(&self.store),
+            versions: self.versions.clone(),
+            signer: Arc::clone(&self.signer),
+            clock: Arc::clone(&self.clock),
         }
     }
 

@@ -3,22 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use freehold_domain::build::Build;
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::{Install, InstallError};
 use freehold_domain::plan::{
     DeployInput, DeployScope, Deployed, action_nodes, build_nodes, check_deployable, deploy_nodes,
 };
 use freehold_domain::workflow::{Advance, Node, Request, Workflow, WorkflowKind, WorkflowState};
-use freehold_protocol::app_version::AppVersion;
-use freehold_protocol::{BuildId, ComponentName, Digest, WorkflowId};
-use futures_util::future::try_join_all;
+use freehold_protocol::{ComponentName, Digest, WorkflowId};
 use serde::Serialize;
 
 use crate::AppError;
 use crate::app_version::create_release;
 use crate::app_version::versions::{Version, Versions};
-use crate::contract::sign_contract::sealed;
+use crate::artifact::builds::builds_of;
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, Committed, Expect, Outbox, Store};
 use crate::table::{self, DeployedRecord, Phase, Stored, TaskToken, install_pk, load_all, put};
@@ -82,7 +79,7 @@ impl PlanWorkflow {
         }
         // What is deployed has its contract signed, even if nothing of it had to be built.
         if let (Request::Deploy { .. }, Some(version), Some(app)) = (&planned.request, &planned.version, install.app())
-            && sealed(&*self.store, app, version).await?.is_none()
+            && table::signed_contract(&*self.store, app, version).await?.is_none()
         {
             let message = DispatchMessage::Contract { app: app.clone(), version: version.clone() };
             self.outbox.dispatch(&[message]).await?;
@@ -181,51 +178,6 @@ impl PlanWorkflow {
         let records: Vec<DeployedRecord> = load_all(&*self.store, &install_pk(&install.id), "component#").await?;
         Ok(records.into_iter().map(|record| (record.deployed.component.clone(), record.deployed)).collect())
     }
-}
-
-/// How many rows are asked for at once.
-const AT_ONCE: usize = 16;
-
-/// Where a component's build is kept, and the build, if there is one.
-#[derive(Debug)]
-pub struct SourceBuild {
-    pub component: ComponentName,
-    pub id: BuildId,
-    pub source_digest: Digest,
-    pub known: Option<Stored<Build>>,
-}
-
-/// Returns the build of each component of `version` that has something to build.
-///
-/// # Errors
-/// The store's, or Internal when a source cannot be written as JSON.
-pub async fn source_builds(store: &dyn Store, version: &AppVersion) -> Result<Vec<SourceBuild>, AppError> {
-    let mut wanted = Vec::new();
-    for component in &version.components {
-        if let Some(source_digest) = component.source_digest()? {
-            let id = BuildId::derive(&version.app, &source_digest, &component.name);
-            wanted.push((component.name.clone(), id, source_digest));
-        }
-    }
-    let mut builds = Vec::with_capacity(wanted.len());
-    for some in wanted.chunks(AT_ONCE) {
-        let found = try_join_all(some.iter().map(async |(component, id, source_digest)| {
-            let known = table::load(store, &table::build_key(&version.app, id)).await?;
-            let (component, id, source_digest) = (component.clone(), id.clone(), source_digest.clone());
-            Ok::<_, AppError>(SourceBuild { component, id, source_digest, known })
-        }));
-        builds.extend(found.await?);
-    }
-    Ok(builds)
-}
-
-/// Returns the build of each component of `version` that has one.
-///
-/// # Errors
-/// As [`source_builds`].
-pub async fn builds_of(store: &dyn Store, version: &AppVersion) -> Result<BTreeMap<ComponentName, Build>, AppError> {
-    let builds = source_builds(store, version).await?;
-    Ok(builds.into_iter().filter_map(|build| Some((build.component, build.known?.value))).collect())
 }
 
 fn changed(id: &WorkflowId) -> AppError {

@@ -13,10 +13,10 @@ use freehold_protocol::{ActionName, AppName, InstallId, Timestamp, WorkflowId};
 use crate::AppError;
 use crate::app_version::create_release;
 use crate::app_version::versions::{Version, Versions};
+use crate::artifact::builds::builds_of;
 use crate::contract::terms;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::table::{self, OpenWorkflow, Stored, WorkflowEntry, load, put, workflow_key};
-use crate::workflow::plan_workflow::builds_of;
 
 /// What starting deploys and actions needs.
 #[derive(Clone)]

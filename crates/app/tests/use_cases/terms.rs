@@ -1,11 +1,11 @@
 //! Contracts: signed when a version is built, held against what a customer agreed to, and told in orders.
 
 use freehold_app::Kind;
-use freehold_app::contract::sign_contract::contract_key;
 use freehold_app::contract::terms;
 use freehold_app::messages::DispatchMessage;
 use freehold_app::ports::{Expect, Store as _, Write};
 use freehold_app::table;
+use freehold_app::table::contract_key;
 use freehold_domain::install::Install;
 use freehold_permissions::compare_terms;
 use freehold_protocol::api::{ContractView, DeployComponentsRequest};

@@ -1,0 +1,53 @@
+//! The signed contracts of versions.
+
+use freehold_protocol::contract::{Contract, SignedContract};
+use freehold_protocol::{AppName, Digest, Envelope};
+use serde::{Deserialize, Serialize};
+
+use super::{Record, Stored, app_pk, load};
+use crate::AppError;
+use crate::artifact::evidence::Signed;
+use crate::ports::{Key, Store};
+
+/// The signed contract of a version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContractRecord {
+    pub app: AppName,
+    pub version: Digest,
+    pub signed: Signed,
+}
+
+/// Returns the row of a version's signed contract.
+pub fn contract_key(app: &AppName, version: &Digest) -> Key {
+    Key { pk: app_pk(app), sk: format!("contract#{version}") }
+}
+
+impl Record for ContractRecord {
+    fn key(&self) -> Key {
+        contract_key(&self.app, &self.version)
+    }
+}
+
+/// A contract and the envelope that holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContractInEnvelope {
+    pub contract: Contract,
+    pub envelope: Envelope,
+}
+
+/// Returns the signed contract of a version, if there is one that this release can read.
+///
+/// # Errors
+/// As [`load`].
+pub async fn signed_contract(
+    store: &dyn Store,
+    app: &AppName,
+    version: &Digest,
+) -> Result<Option<ContractInEnvelope>, AppError> {
+    let found: Option<Stored<ContractRecord>> = load(store, &contract_key(app, version)).await?;
+    let envelope = found.map(|stored| stored.value.signed.envelope());
+    Ok(envelope.and_then(|envelope| {
+        let SignedContract { contract, .. } = envelope.peek().ok()?;
+        Some(ContractInEnvelope { contract, envelope })
+    }))
+}
