@@ -4,7 +4,7 @@
 #![cfg(test)]
 
 use anyhow::{Context as _, ensure};
-use freehold_app::artifact::evidence;
+use freehold_app::table::evidence;
 use freehold_aws::store::DynamoStore;
 use freehold_protocol::order::Order;
 use freehold_tests::harness::{Capability, Install, Needs, World, app};

@@ -1,13 +1,13 @@
 //! Each operation: parse ids and body, call its use case, answer its view.
 
 use freehold_app::AppError;
-use freehold_app::app_version::create_release::{self, ReleaseRecord};
+use freehold_app::app_version::create_release;
 use freehold_app::app_version::show_inputs;
 use freehold_app::app_version::show_version;
 use freehold_app::app_version::sync_app;
 use freehold_app::contract::terms;
 use freehold_app::read;
-use freehold_app::table::{self, AppRecord, VersionRecord, app_pk};
+use freehold_app::table::{self, AppRecord, ReleaseRecord, VersionRecord, app_pk};
 use freehold_app::workflow::build_components;
 use freehold_domain::build::Build;
 use freehold_protocol::api::{
@@ -128,7 +128,7 @@ impl Api {
                 to_json(&map(page, create_release::view))
             }
             Operation::ShowRelease => {
-                let release = create_release::release(store, &call.id("app")?, &call.id("release")?).await?;
+                let release = table::release(store, &call.id("app")?, &call.id("release")?).await?;
                 to_json(&create_release::view(release))
             }
             Operation::DisableInstall => {

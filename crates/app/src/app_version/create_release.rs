@@ -7,35 +7,13 @@ use freehold_domain::build::Build;
 use freehold_domain::plan::check_deployable;
 use freehold_protocol::api::{CreateReleaseRequest, ReleaseView};
 use freehold_protocol::release::Release;
-use freehold_protocol::{AppName, ComponentName, Digest, ReleaseName, Timestamp};
-use serde::{Deserialize, Serialize};
+use freehold_protocol::{AppName, ComponentName};
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::artifact::builds::source_builds;
-use crate::ports::{Clock, Committed, Expect, Key, Store};
-use crate::table::{Record, Stored, app_pk, load, put};
-
-/// A release; nothing of it ever changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReleaseRecord {
-    pub name: ReleaseName,
-    pub created_at: Timestamp,
-    /// The digest of `contents`.
-    pub digest: Digest,
-    pub contents: Release,
-}
-
-/// Returns the row of a release.
-pub fn release_key(app: &AppName, name: &ReleaseName) -> Key {
-    Key { pk: app_pk(app), sk: format!("release#{name}") }
-}
-
-impl Record for ReleaseRecord {
-    fn key(&self) -> Key {
-        release_key(&self.contents.app, &self.name)
-    }
-}
+use crate::ports::{Clock, Committed, Expect, Store};
+use crate::table::{self, ReleaseRecord, put};
 
 /// What creating needs.
 #[derive(Clone)]
@@ -85,7 +63,7 @@ impl CreateRelease {
             tracing::info!("Created release `{}` of app `{app}`: {}", record.name, record.digest);
             return Ok(view(record));
         }
-        let there = release(&*self.store, app, &request.name).await?;
+        let there = table::release(&*self.store, app, &request.name).await?;
         if there.digest == record.digest {
             return Ok(view(there));
         }
@@ -94,19 +72,6 @@ impl CreateRelease {
             there.name, there.digest
         )))
     }
-}
-
-/// Loads a release that must exist.
-///
-/// # Errors
-/// NotFound, or the store's.
-pub async fn release(store: &dyn Store, app: &AppName, name: &ReleaseName) -> Result<ReleaseRecord, AppError> {
-    let record: Option<Stored<ReleaseRecord>> = load(store, &release_key(app, name)).await?;
-    let found = record.ok_or_else(|| {
-        let hint = format!("`freehold release list {app}` shows those that do");
-        AppError::not_found(format!("release `{name}` of app `{app}` does not exist; {hint}"))
-    })?;
-    Ok(found.value)
 }
 
 /// Refuses builds that are not those of the release.

@@ -1,7 +1,6 @@
 //! Artifacts: granted, proved, shown with their lineage, and pruned.
 
 pub mod builds;
-pub mod evidence;
 pub mod grant_artifact;
 pub mod prune_artifacts;
 pub mod show_lineage;

@@ -11,10 +11,10 @@ use freehold_protocol::order::Artifact;
 use freehold_protocol::{AppName, Digest, InstallId, Timestamp, WorkflowId};
 
 use crate::AppError;
-use crate::app_version::create_release::ReleaseRecord;
 use crate::app_version::versions::Versions;
 use crate::artifact::builds::source_builds;
 use crate::ports::{ArtifactRemover, Clock, Committed, Expect, Store};
+use crate::table::ReleaseRecord;
 use crate::table::{
     self, AppRecord, DeployedRecord, InstallEntry, OpenWorkflow, Stored, app_pk, install_pk, load_all, put,
 };

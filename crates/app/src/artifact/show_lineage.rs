@@ -12,8 +12,8 @@ use freehold_protocol::lineage::{Approval, FORMAT, Lineage, Made, Proof, Used};
 use freehold_protocol::{Digest, InstallId, TenantName};
 
 use crate::AppError;
-use crate::artifact::evidence::{self, Evidence, MadeBy, ProofRecord, UsedBy, artifact_pk};
 use crate::ports::{RootKey, Store};
+use crate::table::evidence::{self, Evidence, MadeBy, ProofRecord, UsedBy, artifact_pk};
 use crate::table::{self, Stored, build_key, load, load_all, parse};
 
 /// How many uses one page holds at most.

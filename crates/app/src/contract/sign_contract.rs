@@ -10,8 +10,8 @@ use freehold_protocol::{AppName, Digest, Envelope, TenantName};
 use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::artifact::builds::builds_of;
-use crate::artifact::evidence::Signed;
 use crate::ports::{Clock, Expect, Signer, Store};
+use crate::table::evidence::Signed;
 use crate::table::{ContractRecord, put, signed_contract};
 
 /// The ports that signing a contract needs.

@@ -9,33 +9,12 @@ use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::contract::{OrderTerms, PackedTerms, Terms, TermsChange};
 use freehold_protocol::limits::{MAX_ORDER_TERMS_BYTES, MAX_TERMS_BYTES};
 use freehold_protocol::{AppName, Digest, canonical};
-use serde::{Deserialize, Serialize};
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::artifact::builds::builds_of;
-use crate::ports::{Committed, Expect, Key, Store};
-use crate::table::{Record, Stored, app_pk, load, put, signed_contract};
-
-/// Terms that a version of the app has or had.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TermsRecord {
-    pub app: AppName,
-    pub digest: Digest,
-    /// Their canonical bytes: what another release of ours reads of them may be other words, but never another digest.
-    pub terms: String,
-}
-
-/// Returns the row of terms.
-pub fn terms_key(app: &AppName, digest: &Digest) -> Key {
-    Key { pk: app_pk(app), sk: format!("terms#{digest}") }
-}
-
-impl Record for TermsRecord {
-    fn key(&self) -> Key {
-        terms_key(&self.app, &self.digest)
-    }
-}
+use crate::ports::{Committed, Expect, Store};
+use crate::table::{TermsRecord, known_terms, put, signed_contract};
 
 /// Returns the digest of the terms of `version`, which name what its install stack asks consent to.
 ///
@@ -73,17 +52,12 @@ pub async fn keep(store: &dyn Store, version: &AppVersion) -> Result<Digest, App
     }
 }
 
-async fn kept(store: &dyn Store, app: &AppName, digest: &Digest) -> Result<Option<TermsRecord>, AppError> {
-    let found: Option<Stored<TermsRecord>> = load(store, &terms_key(app, digest)).await?;
-    Ok(found.map(|stored| stored.value))
-}
-
 /// Returns terms by their digest.
 ///
 /// # Errors
 /// NotFound, or the store's.
 pub async fn terms(store: &dyn Store, app: &AppName, digest: &Digest) -> Result<Terms, AppError> {
-    let found = kept(store, app, digest).await?.ok_or_else(|| {
+    let found = known_terms(store, app, digest).await?.ok_or_else(|| {
         AppError::not_found(format!(
             "no version of app `{app}` that was synced here has the terms `{digest}`; `freehold contract show {app}` \
              tells those of the latest"
@@ -127,7 +101,7 @@ pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppV
         "`freehold contract diff {id}` shows it; to agree, the customer launches the template that `freehold install \
          stack {id}` writes"
     );
-    let Some(known) = kept(store, &version.app, accepted).await? else {
+    let Some(known) = known_terms(store, &version.app, accepted).await? else {
         return Err(AppError::conflict(format!(
             "the customer of install `{id}` agreed to the terms `{accepted}`, which are of no version that was synced \
              here; {way_out}"
@@ -152,7 +126,7 @@ pub async fn for_order(store: &dyn Store, install: &Install, version: &AppVersio
     let digest = Digest::of(&asked);
     let other = install.accepted_contract.as_ref().filter(|accepted| **accepted != digest);
     let known = match other {
-        Some(accepted) => kept(store, &version.app, accepted).await?,
+        Some(accepted) => known_terms(store, &version.app, accepted).await?,
         None => None,
     };
     let Some(known) = known else { return Ok(OrderTerms { digest, change: None }) };

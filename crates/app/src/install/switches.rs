@@ -8,8 +8,8 @@ use freehold_protocol::api::{ReasonRequest, Revoked};
 use freehold_protocol::{Digest, InstallId};
 
 use crate::AppError;
-use crate::artifact::evidence::{MadeBy, artifact_pk};
 use crate::ports::{Committed, Expect, Store};
+use crate::table::evidence::{MadeBy, artifact_pk};
 use crate::table::{self, Stored, build_key, load, load_all, put};
 
 /// The longest reason, in characters.

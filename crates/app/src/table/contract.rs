@@ -1,12 +1,13 @@
-//! The signed contracts of versions.
+//! The terms that customers agree to, and the signed contracts of versions.
 
 use freehold_protocol::contract::{Contract, SignedContract};
 use freehold_protocol::{AppName, Digest, Envelope};
 use serde::{Deserialize, Serialize};
 
-use super::{Record, Stored, app_pk, load};
+use super::app::app_pk;
+use super::evidence::Signed;
+use super::record::{Record, Stored, load};
 use crate::AppError;
-use crate::artifact::evidence::Signed;
 use crate::ports::{Key, Store};
 
 /// The signed contract of a version.
@@ -50,4 +51,33 @@ pub async fn signed_contract(
         let SignedContract { contract, .. } = envelope.peek().ok()?;
         Some(ContractInEnvelope { contract, envelope })
     }))
+}
+
+/// Terms that a version of the app has or had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TermsRecord {
+    pub app: AppName,
+    pub digest: Digest,
+    /// Their canonical bytes: what another release of ours reads of them may be other words, but never another digest.
+    pub terms: String,
+}
+
+/// Returns the row of terms.
+pub fn terms_key(app: &AppName, digest: &Digest) -> Key {
+    Key { pk: app_pk(app), sk: format!("terms#{digest}") }
+}
+
+impl Record for TermsRecord {
+    fn key(&self) -> Key {
+        terms_key(&self.app, &self.digest)
+    }
+}
+
+/// Returns terms by their digest, if a version that was synced has them.
+///
+/// # Errors
+/// As [`load`].
+pub async fn known_terms(store: &dyn Store, app: &AppName, digest: &Digest) -> Result<Option<TermsRecord>, AppError> {
+    let found: Option<Stored<TermsRecord>> = load(store, &terms_key(app, digest)).await?;
+    Ok(found.map(|stored| stored.value))
 }

@@ -14,9 +14,9 @@ use freehold_protocol::{Digest, Envelope, InstallId, JobId, KeyId, TenantName, T
 use serde_json::json;
 
 use crate::AppError;
-use crate::artifact::evidence::{self, Evidence, Signed};
 use crate::messages::{DispatchMessage, GrantMessage, Wants};
 use crate::ports::{Callbacks, Clock, Committed, Expect, Outbox, Store};
+use crate::table::evidence::{self, Evidence, Signed};
 use crate::table::{
     self, Contact, LOG_TTL_SECS, LogRecord, Phase, Refused, Stored, TaskToken, load, put, put_until, token_key,
 };

@@ -8,9 +8,9 @@ use freehold_protocol::report::Outcome;
 use freehold_protocol::{AppName, Envelope, JobId, Timestamp};
 
 use crate::AppError;
-use crate::artifact::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
 use crate::messages::DispatchMessage;
 use crate::ports::{Committed, Expect, Outbox, Store, Write};
+use crate::table::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
 use crate::table::{self, DeployedRecord, Stored, load, put};
 
 /// How often a commit that met another writer is decided anew.

@@ -7,7 +7,6 @@ use freehold_domain::build::{Build, BuildState};
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
 use freehold_domain::job::{Job, JobState};
-use freehold_domain::plan::Deployed;
 use freehold_domain::preflight;
 use freehold_domain::workflow::{Node, Target, Workflow};
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input};
@@ -22,13 +21,13 @@ use serde_json::json;
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
-use crate::artifact::evidence::{self, Evidence, Signed};
 use crate::contract::sign_contract::SignContract;
 use crate::contract::terms;
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, OrdersQueue, Signer, Store};
 use crate::stack::nuon_tree;
-use crate::table::{self, DeployedRecord, Stored, build_key, install_pk, load, load_all};
+use crate::table::evidence::{self, Evidence, Signed};
+use crate::table::{self, Stored, build_key, load};
 use crate::workflow::advance;
 
 /// How old an order may be when its second copy is sent, in seconds: SQS drops a duplicate for five minutes
@@ -211,7 +210,7 @@ impl DispatchJob {
             }
         };
         let inputs = resolve_inputs(&version, &known_inputs(&version, &install.inputs), &install.answers)?;
-        let deployed = self.deployed(install).await?;
+        let deployed = table::deployed(&*self.store, &install.id).await?;
         let context = nuon_tree::tree(&self.tenant, install, &version, &inputs, &deployed);
         let terms = terms::for_order(&*self.store, install, &version).await?;
         let sensitive_inputs = sensitive_inputs(&version);
@@ -257,11 +256,6 @@ impl DispatchJob {
             .ok_or_else(|| AppError::internal(format!("version has no component `{component}`")))?;
         let packed = found.spec.recipe().map(Recipe::packed).transpose();
         packed.map_err(|error| AppError::internal(format!("could not pack a manifest: {error}")))
-    }
-
-    async fn deployed(&self, install: &Install) -> Result<BTreeMap<ComponentName, Deployed>, AppError> {
-        let records: Vec<DeployedRecord> = load_all(&*self.store, &install_pk(&install.id), "component#").await?;
-        Ok(records.into_iter().map(|record| (record.deployed.component.clone(), record.deployed)).collect())
     }
 }
 

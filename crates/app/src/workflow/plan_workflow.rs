@@ -1,15 +1,12 @@
 //! The phases of a state machine that plan: wait for the runner, plan the graph, start it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::{Install, InstallError};
-use freehold_domain::plan::{
-    DeployInput, DeployScope, Deployed, action_nodes, build_nodes, check_deployable, deploy_nodes,
-};
+use freehold_domain::plan::{DeployInput, DeployScope, action_nodes, build_nodes, check_deployable, deploy_nodes};
 use freehold_domain::workflow::{Advance, Node, Request, Workflow, WorkflowKind, WorkflowState};
-use freehold_protocol::{ComponentName, Digest, WorkflowId};
+use freehold_protocol::{Digest, WorkflowId};
 use serde::Serialize;
 
 use crate::AppError;
@@ -18,7 +15,7 @@ use crate::app_version::versions::{Version, Versions};
 use crate::artifact::builds::builds_of;
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, Committed, Expect, Outbox, Store};
-use crate::table::{self, DeployedRecord, Phase, Stored, TaskToken, install_pk, load_all, put};
+use crate::table::{self, Phase, Stored, TaskToken, put};
 use crate::workflow::advance;
 
 /// What planning needs.
@@ -141,7 +138,7 @@ impl PlanWorkflow {
                 check_deployable(&record.document)?;
                 let builds = builds_of(&*self.store, &record.document).await?;
                 if let Some(name) = release {
-                    let release = create_release::release(&*self.store, &record.document.app, name).await?;
+                    let release = table::release(&*self.store, &record.document.app, name).await?;
                     create_release::check_builds(&release, &builds)?;
                 }
                 let inputs = resolve_inputs(
@@ -149,7 +146,7 @@ impl PlanWorkflow {
                     &known_inputs(&record.document, &install.inputs),
                     &install.answers,
                 )?;
-                let deployed = self.deployed(install).await?;
+                let deployed = table::deployed(&*self.store, &install.id).await?;
                 let scope = DeployScope {
                     only: only.clone(),
                     all: *all,
@@ -172,11 +169,6 @@ impl PlanWorkflow {
     async fn version_of(&self, install: &Install, version: Option<&Digest>) -> Result<Version, AppError> {
         let app = install.app().ok_or_else(|| AppError::invalid(format!("install `{}` runs no app", install.id)))?;
         self.versions.load(app, version).await
-    }
-
-    async fn deployed(&self, install: &Install) -> Result<BTreeMap<ComponentName, Deployed>, AppError> {
-        let records: Vec<DeployedRecord> = load_all(&*self.store, &install_pk(&install.id), "component#").await?;
-        Ok(records.into_iter().map(|record| (record.deployed.component.clone(), record.deployed)).collect())
     }
 }
 

@@ -86,7 +86,7 @@ impl StartWorkflow {
         if request.version.is_some() {
             return Err(AppError::invalid("a deploy is of a version or of a release, not of both; leave one out"));
         }
-        let release = create_release::release(&*self.store, app, name).await?;
+        let release = table::release(&*self.store, app, name).await?;
         let version = self.versions.load(app, Some(&release.contents.version)).await?;
         create_release::check_builds(&release, &builds_of(&*self.store, &version.document).await?)?;
         Ok(version)

@@ -2,9 +2,9 @@
 
 use freehold_app::AppError;
 use freehold_app::Kind;
-use freehold_app::app_version::create_release::release_key;
 use freehold_app::ports::{Expect, Store as _, Write};
 use freehold_app::read;
+use freehold_app::table::release_key;
 use freehold_protocol::api::{CreateReleaseRequest, DeployComponentsRequest, ReleaseView};
 use freehold_protocol::{AppName, Digest, InstallId};
 use serde_json::Value;

@@ -1,9 +1,9 @@
 //! Lineage: whatever was built and deployed is proven by what was kept, whatever happened on the way.
 
 use freehold_app::Kind;
-use freehold_app::artifact::evidence;
 use freehold_app::ports::{Store as _, Write};
 use freehold_app::read;
+use freehold_app::table::evidence;
 use freehold_protocol::api::EnrolBuildRunnerRequest;
 use freehold_protocol::lineage::{Lineage, LinkName, Used};
 use freehold_protocol::report::Outcome;

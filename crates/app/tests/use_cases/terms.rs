@@ -5,7 +5,7 @@ use freehold_app::contract::terms;
 use freehold_app::messages::DispatchMessage;
 use freehold_app::ports::{Expect, Store as _, Write};
 use freehold_app::table;
-use freehold_app::table::contract_key;
+use freehold_app::table::{contract_key, terms_key};
 use freehold_domain::install::Install;
 use freehold_permissions::compare_terms;
 use freehold_protocol::api::{ContractView, DeployComponentsRequest};
@@ -210,7 +210,7 @@ async fn launching_a_template_is_the_consent_to_what_it_shows() {
     world.create().await;
     world.run().await;
     // A version of before there were terms.
-    let key = terms::terms_key(&app::document().app, &digest(&app::document()));
+    let key = terms_key(&app::document().app, &digest(&app::document()));
     let gone = Write::Delete { key: key.clone() };
     let _ = world.memory.commit(vec![gone]).await.unwrap();
 

@@ -19,9 +19,11 @@ use freehold_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::install::install_pk;
+use super::job::job_pk;
+use super::record::{Record, Stored, load, put};
 use crate::AppError;
 use crate::ports::{Committed, Expect, Key, Store};
-use crate::table::{self, Record, Stored, install_pk, job_pk, load, put};
 
 /// A signed message as it is kept: the payload as the text that it is, which deflates to half of its base64.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,7 +188,7 @@ pub async fn keep_first(store: &dyn Store, evidence: Evidence) -> Result<Evidenc
 /// # Errors
 /// The store's.
 pub async fn kept(store: &dyn Store, key: &Key) -> Result<Option<Evidence>, AppError> {
-    Ok(table::load::<Evidence>(store, key).await?.map(|stored| stored.value))
+    Ok(load::<Evidence>(store, key).await?.map(|stored| stored.value))
 }
 
 #[cfg(test)]

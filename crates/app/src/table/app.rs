@@ -1,0 +1,46 @@
+//! Apps.
+
+use freehold_protocol::{AppName, Digest, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::record::{Record, Stored, key, load};
+use crate::AppError;
+use crate::ports::{Key, Store};
+
+/// An app's directory entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppRecord {
+    pub app: AppName,
+    pub latest: Digest,
+    pub number: u64,
+    pub updated_at: Timestamp,
+}
+
+/// Returns an app's partition.
+pub fn app_pk(app: &AppName) -> String {
+    format!("app#{app}")
+}
+
+/// Returns the row of an app.
+pub fn app_key(app: &AppName) -> Key {
+    key("apps", app.as_str())
+}
+
+impl Record for AppRecord {
+    fn key(&self) -> Key {
+        app_key(&self.app)
+    }
+}
+
+/// Loads an app that must exist.
+///
+/// # Errors
+/// NotFound, or as [`load`].
+pub async fn app(store: &dyn Store, app: &AppName) -> Result<Stored<AppRecord>, AppError> {
+    load(store, &app_key(app)).await?.ok_or_else(|| unknown_app(app))
+}
+
+/// The error for an app that was never synced.
+pub fn unknown_app(app: &AppName) -> AppError {
+    AppError::not_found(format!("app `{app}` does not exist; sync it with `freehold app sync DIR`"))
+}

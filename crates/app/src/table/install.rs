@@ -1,0 +1,102 @@
+//! Installs: their state, their entry in the directory, when their runner was last heard of, and what is deployed.
+
+use std::collections::BTreeMap;
+
+use freehold_domain::install::Install;
+use freehold_domain::plan::Deployed;
+use freehold_protocol::{AccountId, ComponentName, InstallId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::record::{Record, Stored, key, load, load_all};
+use crate::AppError;
+use crate::ports::{Key, Store};
+
+/// An install's directory entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstallEntry {
+    pub install: InstallId,
+    pub account: AccountId,
+}
+
+/// When an install's runner was last heard of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contact {
+    pub install: InstallId,
+    pub at: Timestamp,
+}
+
+/// A deployed component and the install it belongs to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeployedRecord {
+    pub install: InstallId,
+    #[serde(flatten)]
+    pub deployed: Deployed,
+}
+
+/// Returns an install's partition.
+pub fn install_pk(install: &InstallId) -> String {
+    format!("install#{install}")
+}
+
+/// Returns the row of an install.
+pub fn install_key(install: &InstallId) -> Key {
+    key(install_pk(install), "state")
+}
+
+/// Returns the directory row of an install.
+pub fn install_entry_key(install: &InstallId) -> Key {
+    key("installs", install.as_str())
+}
+
+/// Returns the row of an install's last contact.
+pub fn contact_key(install: &InstallId) -> Key {
+    key(install_pk(install), "contact")
+}
+
+/// Returns the row of a deployed component.
+pub fn deployed_key(install: &InstallId, component: &ComponentName) -> Key {
+    key(install_pk(install), format!("component#{component}"))
+}
+
+impl Record for Install {
+    fn key(&self) -> Key {
+        install_key(&self.id)
+    }
+}
+
+impl Record for InstallEntry {
+    fn key(&self) -> Key {
+        install_entry_key(&self.install)
+    }
+}
+
+impl Record for Contact {
+    fn key(&self) -> Key {
+        contact_key(&self.install)
+    }
+}
+
+impl Record for DeployedRecord {
+    fn key(&self) -> Key {
+        deployed_key(&self.install, &self.deployed.component)
+    }
+}
+
+/// Loads an install that must exist.
+///
+/// # Errors
+/// NotFound, or as [`load`].
+pub async fn install(store: &dyn Store, id: &InstallId) -> Result<Stored<Install>, AppError> {
+    load(store, &install_key(id)).await?.ok_or_else(|| {
+        AppError::not_found(format!("install `{id}` does not exist; `freehold install list` shows those that do"))
+    })
+}
+
+/// Loads what is deployed in an install.
+///
+/// # Errors
+/// As [`load_all`].
+pub async fn deployed(store: &dyn Store, id: &InstallId) -> Result<BTreeMap<ComponentName, Deployed>, AppError> {
+    let records: Vec<DeployedRecord> = load_all(store, &install_pk(id), "component#").await?;
+    Ok(records.into_iter().map(|record| (record.deployed.component.clone(), record.deployed)).collect())
+}

@@ -1,0 +1,53 @@
+//! Jobs and their logs.
+
+use freehold_domain::job::Job;
+use freehold_protocol::JobId;
+use freehold_protocol::report::Fence;
+use serde::{Deserialize, Serialize};
+
+use super::record::{Record, Stored, key, load};
+use crate::AppError;
+use crate::ports::{Key, Store};
+
+/// How long log lines are kept, in seconds.
+pub const LOG_TTL_SECS: u64 = 30 * 24 * 3600;
+
+/// Log text of one report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogRecord {
+    pub job: JobId,
+    pub fence: Fence,
+    pub seq: u64,
+    pub text: String,
+}
+
+/// Returns a job's partition.
+pub fn job_pk(job: &JobId) -> String {
+    format!("job#{job}")
+}
+
+/// Returns the row of a job.
+pub fn job_key(job: &JobId) -> Key {
+    key(job_pk(job), "state")
+}
+
+impl Record for Job {
+    fn key(&self) -> Key {
+        job_key(&self.id)
+    }
+}
+
+impl Record for LogRecord {
+    fn key(&self) -> Key {
+        let Fence { dispatch, receive } = self.fence;
+        key(job_pk(&self.job), format!("log#{dispatch:04}.{receive:06}#{:08}", self.seq))
+    }
+}
+
+/// Loads a job that must exist.
+///
+/// # Errors
+/// NotFound, or as [`load`].
+pub async fn job(store: &dyn Store, id: &JobId) -> Result<Stored<Job>, AppError> {
+    load(store, &job_key(id)).await?.ok_or_else(|| AppError::not_found(format!("job `{id}` does not exist")))
+}

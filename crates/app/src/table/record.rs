@@ -1,0 +1,98 @@
+//! Reads and writes of one row, or of the rows of a partition, as typed records.
+
+use freehold_protocol::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::AppError;
+use crate::ports::{Expect, Key, Row, Store, Write};
+
+/// How many rows one query asks for.
+pub const PAGE: u32 = 100;
+
+/// A value of the table and its revision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored<T> {
+    pub value: T,
+    pub rev: u64,
+}
+
+/// A record that has one row.
+pub trait Record: Serialize + DeserializeOwned {
+    /// Returns where it is kept.
+    fn key(&self) -> Key;
+}
+
+/// Returns the row at `pk` and `sk`.
+pub(super) fn key(pk: impl Into<String>, sk: impl Into<String>) -> Key {
+    Key { pk: pk.into(), sk: sk.into() }
+}
+
+/// Reads a row as what it holds.
+///
+/// # Errors
+/// Internal, when the row is not what its key promises.
+pub fn parse<T: DeserializeOwned>(row: &Row) -> Result<Stored<T>, AppError> {
+    let value = serde_json::from_str(&row.body).map_err(|e| AppError {
+        kind: crate::Kind::Internal,
+        message: format!("row `{}` `{}` is not readable", row.key.pk, row.key.sk),
+        soon: false,
+        source: Some(Box::new(e)),
+    })?;
+    Ok(Stored { value, rev: row.rev })
+}
+
+/// Loads the record at `key`.
+///
+/// # Errors
+/// The store's, or Internal for an unreadable row.
+pub async fn load<T: DeserializeOwned>(store: &dyn Store, key: &Key) -> Result<Option<Stored<T>>, AppError> {
+    store.get(key).await?.as_ref().map(parse).transpose()
+}
+
+/// Loads all records of a partition below `prefix`.
+///
+/// # Errors
+/// As [`load`].
+pub async fn load_all<T: DeserializeOwned>(store: &dyn Store, pk: &str, prefix: &str) -> Result<Vec<T>, AppError> {
+    Ok(load_all_stored(store, pk, prefix).await?.into_iter().map(|stored| stored.value).collect())
+}
+
+/// The same with their revisions.
+///
+/// # Errors
+/// As [`load`].
+pub async fn load_all_stored<T: DeserializeOwned>(
+    store: &dyn Store,
+    pk: &str,
+    prefix: &str,
+) -> Result<Vec<Stored<T>>, AppError> {
+    let mut all = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let rows = store.query(pk, prefix, after.as_deref(), PAGE).await?;
+        for row in &rows {
+            all.push(parse(row)?);
+        }
+        match rows.last() {
+            Some(last) if rows.len() == PAGE as usize => after = Some(last.key.sk.clone()),
+            Some(_) | None => return Ok(all),
+        }
+    }
+}
+
+/// Returns the write of `record`.
+///
+/// # Errors
+/// When the record cannot be written as JSON.
+pub fn put<T: Record>(record: &T, expect: Expect) -> Result<Write, AppError> {
+    Ok(Write::Put { key: record.key(), body: serde_json::to_string(record)?, expect, expires: None })
+}
+
+/// Returns the write of a `record` that DynamoDB may remove after `expires`.
+///
+/// # Errors
+/// As [`put`].
+pub fn put_until<T: Record>(record: &T, expect: Expect, expires: Timestamp) -> Result<Write, AppError> {
+    Ok(Write::Put { key: record.key(), body: serde_json::to_string(record)?, expect, expires: Some(expires) })
+}

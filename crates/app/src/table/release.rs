@@ -1,0 +1,44 @@
+//! Releases.
+
+use freehold_protocol::release::Release;
+use freehold_protocol::{AppName, Digest, ReleaseName, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::app::app_pk;
+use super::record::{Record, Stored, load};
+use crate::AppError;
+use crate::ports::{Key, Store};
+
+/// A release; nothing of it ever changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReleaseRecord {
+    pub name: ReleaseName,
+    pub created_at: Timestamp,
+    /// The digest of `contents`.
+    pub digest: Digest,
+    pub contents: Release,
+}
+
+/// Returns the row of a release.
+pub fn release_key(app: &AppName, name: &ReleaseName) -> Key {
+    Key { pk: app_pk(app), sk: format!("release#{name}") }
+}
+
+impl Record for ReleaseRecord {
+    fn key(&self) -> Key {
+        release_key(&self.contents.app, &self.name)
+    }
+}
+
+/// Loads a release that must exist.
+///
+/// # Errors
+/// NotFound, or the store's.
+pub async fn release(store: &dyn Store, app: &AppName, name: &ReleaseName) -> Result<ReleaseRecord, AppError> {
+    let record: Option<Stored<ReleaseRecord>> = load(store, &release_key(app, name)).await?;
+    let found = record.ok_or_else(|| {
+        let hint = format!("`freehold release list {app}` shows those that do");
+        AppError::not_found(format!("release `{name}` of app `{app}` does not exist; {hint}"))
+    })?;
+    Ok(found.value)
+}

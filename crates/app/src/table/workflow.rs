@@ -1,0 +1,107 @@
+//! Workflows: their state, their entries in lists, and the task tokens of their state machines.
+
+use freehold_domain::workflow::Workflow;
+use freehold_protocol::{InstallId, Timestamp, WorkflowId};
+use serde::{Deserialize, Serialize};
+
+use super::install::install_pk;
+use super::record::{Record, Stored, key, load};
+use crate::AppError;
+use crate::ports::{Key, Store};
+
+/// A workflow that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenWorkflow {
+    pub workflow: WorkflowId,
+    pub install: InstallId,
+    pub since: Timestamp,
+}
+
+/// A workflow of an install, for lists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkflowEntry {
+    pub workflow: WorkflowId,
+    pub install: InstallId,
+    pub created_at: Timestamp,
+}
+
+/// The phase of a state machine that waits for a task token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    AwaitRunner,
+    Run,
+}
+
+impl Phase {
+    /// Returns the phase's word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AwaitRunner => "await_runner",
+            Self::Run => "run",
+        }
+    }
+}
+
+/// A task token: whoever holds it can end a phase, so it never leaves the tenant account.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskToken {
+    pub workflow: WorkflowId,
+    pub phase: Phase,
+    pub token: String,
+}
+
+impl std::fmt::Debug for TaskToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TaskToken({} {})", self.workflow, self.phase.as_str())
+    }
+}
+
+/// Returns the row of a workflow.
+pub fn workflow_key(workflow: &WorkflowId) -> Key {
+    key(format!("workflow#{workflow}"), "state")
+}
+
+/// Returns the row of a workflow that has not ended.
+pub fn open_key(workflow: &WorkflowId) -> Key {
+    key("open", workflow.as_str())
+}
+
+/// Returns the row of a task token.
+pub fn token_key(workflow: &WorkflowId, phase: Phase) -> Key {
+    key(format!("token#{workflow}"), phase.as_str())
+}
+
+impl Record for Workflow {
+    fn key(&self) -> Key {
+        workflow_key(&self.id)
+    }
+}
+
+impl Record for OpenWorkflow {
+    fn key(&self) -> Key {
+        open_key(&self.workflow)
+    }
+}
+
+impl Record for WorkflowEntry {
+    fn key(&self) -> Key {
+        // Newest first in a forward query.
+        let newest_first = u64::MAX - self.created_at.as_millis();
+        key(install_pk(&self.install), format!("workflow#{newest_first:020}#{}", self.workflow))
+    }
+}
+
+impl Record for TaskToken {
+    fn key(&self) -> Key {
+        token_key(&self.workflow, self.phase)
+    }
+}
+
+/// Loads a workflow that must exist.
+///
+/// # Errors
+/// NotFound, or as [`load`].
+pub async fn workflow(store: &dyn Store, id: &WorkflowId) -> Result<Stored<Workflow>, AppError> {
+    load(store, &workflow_key(id)).await?.ok_or_else(|| AppError::not_found(format!("workflow `{id}` does not exist")))
+}
