@@ -10,8 +10,8 @@ use freehold_protocol::{AppName, ComponentName, Digest, canonical};
 use crate::AppError;
 use crate::app_version::versions::{Versions, components};
 use crate::contract::terms;
-use crate::ports::{Clock, Committed, Expect};
-use crate::table::{self, AppRecord, Stored, VersionRecord, app_key, load, put, version_key};
+use crate::ports::{Clock, Expect};
+use crate::table::{self, AppRecord, Decided, Stored, VersionRecord, app_key, load, put, version_key};
 
 /// The largest packed source, in bytes.
 pub const MAX_SOURCE_BYTES: u64 = 512 * 1024 * 1024;
@@ -53,7 +53,7 @@ impl SyncApp {
         let place = self.versions.put(&version, document, &bytes).await?;
         let store = &*self.versions.store;
         terms::keep(store, document).await?;
-        loop {
+        let (record, changed) = table::change(store, ("app", app), || async {
             let known: Option<Stored<AppRecord>> = load(store, &app_key(app)).await?;
             let existing: Option<Stored<VersionRecord>> = load(store, &version_key(app, &version)).await?;
             let now = self.clock.now();
@@ -70,7 +70,7 @@ impl SyncApp {
             };
             let latest = known.as_ref().is_some_and(|known| known.value.latest == version);
             if latest && existing.is_some() {
-                return Ok(view(&record));
+                return Ok(Decided::Keep((record, false)));
             }
             let number = known.as_ref().map_or(0, |known| known.value.number).max(record.number);
             let entry = AppRecord { app: app.clone(), latest: version.clone(), number, updated_at: now };
@@ -79,11 +79,13 @@ impl SyncApp {
             if existing.is_none() {
                 writes.push(put(&record, Expect::Absent)?);
             }
-            if store.commit(writes).await? == Committed::Done {
-                tracing::info!("Synced version {} of app `{app}`", record.number);
-                return Ok(view(&record));
-            }
+            Ok(Decided::Commit(writes, (record, true)))
+        })
+        .await?;
+        if changed {
+            tracing::info!("Synced version {} of app `{app}`", record.number);
         }
+        Ok(view(&record))
     }
 }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use freehold_protocol::{AccountId, InstallId, WorkflowId};
 
-use crate::AppError;
-use crate::ports::{Committed, Expect, QueueAdmin, Store};
-use crate::table::{self, InstallEntry, load_all, put};
+use crate::ports::{Expect, QueueAdmin, Store};
+use crate::table::{self, Decided, InstallEntry, TRIES, load_all, put};
+use crate::{AppError, Kind};
 
 /// What registering needs.
 #[derive(Clone)]
@@ -22,26 +22,25 @@ impl RegisterInstall {
     /// NotFound, or the store's and the queue service's.
     pub async fn register(&self, workflow: &WorkflowId) -> Result<(), AppError> {
         let workflow = table::workflow(&*self.store, workflow).await?.value;
-        loop {
+        let registered = table::change(&*self.store, ("install", &workflow.install), || async {
             let stored = table::install(&*self.store, &workflow.install).await?;
             let url = self.queues.create_orders_queue(&stored.value.id, &stored.value.account).await?;
             if stored.value.orders_queue_url.as_ref() == Some(&url) {
-                break;
+                return Ok(Decided::Keep(()));
             }
             let mut install = stored.value;
             install.orders_queue_url = Some(url);
-            if self.store.commit(vec![put(&install, Expect::Rev(stored.rev))?]).await? == Committed::Done {
-                break;
-            }
-        }
+            Ok(Decided::Commit(vec![put(&install, Expect::Rev(stored.rev))?], ()))
+        });
+        registered.await?;
         self.admit().await
     }
 
-    /// Writes the whole policy, until the installs that it names are those that exist: of two that register at once,
-    /// the one that writes last might have read first.
+    /// Writes the whole policy until the installs that it names are those that exist: of two that register at once, the
+    /// last writer may have been the first reader.
     async fn admit(&self) -> Result<(), AppError> {
         let mut runners = self.runners().await?;
-        loop {
+        for _ in 0..TRIES {
             self.queues.allow_reporters(&runners).await?;
             let now = self.runners().await?;
             if now == runners {
@@ -49,6 +48,7 @@ impl RegisterInstall {
             }
             runners = now;
         }
+        Err(AppError::new(Kind::Transient, "installs are being created faster than they are registered; try again"))
     }
 
     async fn runners(&self) -> Result<Vec<(InstallId, AccountId)>, AppError> {

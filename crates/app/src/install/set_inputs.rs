@@ -10,8 +10,8 @@ use freehold_protocol::api::{InstallInputs, SetInputsRequest};
 use crate::AppError;
 use crate::app_version::show_inputs;
 use crate::app_version::versions::Versions;
-use crate::ports::{Committed, Expect, Store};
-use crate::table::{self, put};
+use crate::ports::{Expect, Store};
+use crate::table::{self, Decided, put};
 
 /// What changing inputs needs.
 #[derive(Clone)]
@@ -20,9 +20,6 @@ pub struct SetInputs {
     pub versions: Versions,
 }
 
-/// How often a commit that met another writer is decided anew.
-const TRIES: u32 = 8;
-
 impl SetInputs {
     /// Gives the install the values of `request` besides those that it has; null takes a value away. The same again
     /// changes nothing.
@@ -30,7 +27,7 @@ impl SetInputs {
     /// # Errors
     /// Invalid values with every mistake at once, Conflict while a workflow works on the install, or the ports'.
     pub async fn set(&self, id: &InstallId, request: &SetInputsRequest) -> Result<InstallInputs, AppError> {
-        for _ in 0..TRIES {
+        let changed = table::change(&*self.store, ("install", id), || async {
             let stored = table::install(&*self.store, id).await?;
             let mut install = stored.value;
             let app = install.app().ok_or_else(|| AppError::invalid(format!("install `{id}` runs no app")))?;
@@ -39,17 +36,18 @@ impl SetInputs {
             check_given(&version.document, &merged(&known, &request.inputs))?;
             let next = merged(&install.inputs, &request.inputs);
             if next == install.inputs {
-                return show_inputs::show(&self.versions, &install).await;
+                return Ok(Decided::Keep((install, false)));
             }
             if let Some(live) = install.live.clone() {
                 return Err(InstallError::Live { install: id.clone(), live }.into());
             }
             install.inputs = next;
-            if self.store.commit(vec![put(&install, Expect::Rev(stored.rev))?]).await? == Committed::Done {
-                tracing::info!(install.id = %id, "Changed inputs of install `{id}`");
-                return show_inputs::show(&self.versions, &install).await;
-            }
+            Ok(Decided::Commit(vec![put(&install, Expect::Rev(stored.rev))?], (install, true)))
+        });
+        let (install, changed) = changed.await?;
+        if changed {
+            tracing::info!(install.id = %id, "Changed inputs of install `{id}`");
         }
-        Err(AppError::new(crate::Kind::Transient, format!("install `{id}` is being changed; try again")))
+        show_inputs::show(&self.versions, &install).await
     }
 }

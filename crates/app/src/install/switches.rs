@@ -8,14 +8,12 @@ use freehold_protocol::api::{ReasonRequest, Revoked};
 use freehold_protocol::{Digest, InstallId};
 
 use crate::AppError;
-use crate::ports::{Committed, Expect, Store};
+use crate::ports::{Expect, Store};
 use crate::table::evidence::{MadeBy, artifact_pk};
-use crate::table::{self, Stored, build_key, load, load_all, put};
+use crate::table::{self, Decided, Stored, build_key, load, load_all, put};
 
 /// The longest reason, in characters.
 const LONGEST_REASON: usize = 500;
-/// How often a commit that met another writer is decided anew.
-const TRIES: u32 = 8;
 
 /// What switching needs.
 #[derive(Clone)]
@@ -41,21 +39,20 @@ impl Switches {
     }
 
     async fn set(&self, id: &InstallId, disabled: Option<String>) -> Result<(), AppError> {
-        for _ in 0..TRIES {
+        let changed = table::change(&*self.store, ("install", id), || async {
             let stored = table::install(&*self.store, id).await?;
             if stored.value.disabled == disabled {
-                return Ok(());
+                return Ok(Decided::Keep(false));
             }
             let install = Install { disabled: disabled.clone(), ..stored.value };
-            if self.store.commit(vec![put(&install, Expect::Rev(stored.rev))?]).await? == Committed::Done {
-                match &disabled {
-                    Some(why) => tracing::warn!(install.id = %id, "Disabled install `{id}`: {why}"),
-                    None => tracing::info!(install.id = %id, "Enabled install `{id}`"),
-                }
-                return Ok(());
-            }
+            Ok(Decided::Commit(vec![put(&install, Expect::Rev(stored.rev))?], true))
+        });
+        match (changed.await?, &disabled) {
+            (true, Some(why)) => tracing::warn!(install.id = %id, "Disabled install `{id}`: {why}"),
+            (true, None) => tracing::info!(install.id = %id, "Enabled install `{id}`"),
+            (false, _) => {}
         }
-        Err(AppError::new(crate::Kind::Transient, format!("install `{id}` is being changed; try again")))
+        Ok(())
     }
 
     /// Takes an artifact back: every build that made it is revoked.
@@ -80,17 +77,15 @@ impl Switches {
     }
 
     async fn revoke_build(&self, made: &MadeBy, reason: &str) -> Result<(), AppError> {
-        for _ in 0..TRIES {
+        let revoked = table::change(&*self.store, ("build", &made.build), || async {
             let stored: Option<Stored<Build>> = load(&*self.store, &build_key(&made.app, &made.build)).await?;
             let Some(stored) = stored.filter(|stored| stored.value.revoked.as_deref() != Some(reason)) else {
-                return Ok(());
+                return Ok(Decided::Keep(()));
             };
             let build = Build { revoked: Some(reason.to_owned()), ..stored.value };
-            if self.store.commit(vec![put(&build, Expect::Rev(stored.rev))?]).await? == Committed::Done {
-                return Ok(());
-            }
-        }
-        Err(AppError::new(crate::Kind::Transient, format!("build `{}` is being changed; try again", made.build)))
+            Ok(Decided::Commit(vec![put(&build, Expect::Rev(stored.rev))?], ()))
+        });
+        revoked.await
     }
 }
 

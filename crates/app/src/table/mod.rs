@@ -19,6 +19,7 @@
 
 mod app;
 mod build;
+mod change;
 mod contract;
 pub mod evidence;
 mod grant;
@@ -32,6 +33,7 @@ mod workflow;
 
 pub use app::{AppRecord, app, app_key, app_pk, unknown_app};
 pub use build::build_key;
+pub use change::{Decided, TRIES, change};
 pub use contract::{
     ContractInEnvelope, ContractRecord, TermsRecord, contract_key, known_terms, signed_contract, terms_key,
 };

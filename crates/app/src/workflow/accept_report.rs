@@ -15,10 +15,10 @@ use serde_json::json;
 
 use crate::AppError;
 use crate::messages::{DispatchMessage, GrantMessage, Wants};
-use crate::ports::{Callbacks, Clock, Committed, Expect, Outbox, Store};
+use crate::ports::{Callbacks, Clock, Expect, Outbox, Store};
 use crate::table::evidence::{self, Evidence, Signed};
 use crate::table::{
-    self, Contact, LOG_TTL_SECS, LogRecord, Phase, Refused, Stored, TaskToken, load, put, put_until, token_key,
+    self, Contact, Decided, LOG_TTL_SECS, LogRecord, Phase, Refused, Stored, TaskToken, load, put, put_until, token_key,
 };
 use crate::workflow::advance::{self, Advanced};
 
@@ -26,8 +26,6 @@ use crate::workflow::advance::{self, Advanced};
 const CONTACT_SECS: u64 = 600;
 /// How often a running job's contact is recorded, in seconds.
 const PROGRESS_SECS: u64 = 60;
-/// How often a commit that met another writer is decided anew.
-const TRIES: u32 = 8;
 
 /// What accepting reports needs.
 #[derive(Clone)]
@@ -133,36 +131,39 @@ impl AcceptReport {
             let runner = Some(hello.public_key.key_id());
             self.record(table::install_pk(&install.id), body, runner, reason.clone()).await?;
         }
-        for _ in 0..TRIES {
+        let announced = table::change(&*self.store, ("install", &install.id), || async {
             let current = table::install(&*self.store, &install.id).await?;
             let mut hello = hello.clone();
             if too_much.is_some() {
                 hello.inputs.clone_from(&current.value.answers);
             }
             let next = match current.value.on_hello(&hello, self.clock.now()) {
-                Ok(HelloStep::Changed(next)) => *next,
-                Ok(HelloStep::Already) => {
-                    self.keep_hello(envelope, install, &hello).await?;
-                    return self.after_hello(&current.value).await;
-                }
-                Err(error @ InstallError::Retired { .. }) => {
-                    let reason = error.to_string();
-                    tracing::warn!(install.id = %install.id, "Refused a hello: {reason}");
-                    let runner = Some(hello.public_key.key_id());
-                    self.record(table::install_pk(&install.id), body, runner, reason.clone()).await?;
-                    return Ok(Accepted::Refused(reason));
-                }
+                Ok(HelloStep::Changed(next)) => Some(*next),
+                Ok(HelloStep::Already) => None,
+                Err(error @ InstallError::Retired { .. }) => return Ok(Decided::Keep(Err(error.to_string()))),
                 Err(error) => return Err(error.into()),
             };
             // Before the key speaks for the install: whatever it reports then can be proven.
             self.keep_hello(envelope, install, &hello).await?;
-            let commit = self.store.commit(vec![put(&next, Expect::Rev(current.rev))?]).await?;
-            if commit == Committed::Done {
-                tracing::info!(install.id = %next.id, "Runner of `{}` announced itself", next.id);
-                return self.after_hello(&next).await;
+            match next {
+                None => Ok(Decided::Keep(Ok((current.value, false)))),
+                Some(next) => Ok(Decided::Commit(vec![put(&next, Expect::Rev(current.rev))?], Ok((next, true)))),
+            }
+        });
+        match announced.await? {
+            Ok((next, changed)) => {
+                if changed {
+                    tracing::info!(install.id = %next.id, "Runner of `{}` announced itself", next.id);
+                }
+                self.after_hello(&next).await
+            }
+            Err(reason) => {
+                tracing::warn!(install.id = %install.id, "Refused a hello: {reason}");
+                let runner = Some(hello.public_key.key_id());
+                self.record(table::install_pk(&install.id), body, runner, reason.clone()).await?;
+                Ok(Accepted::Refused(reason))
             }
         }
-        Err(AppError::new(crate::Kind::Transient, format!("install `{}` is being changed; try again", install.id)))
     }
 
     /// Keeps the first announcement of a runner's key, with the enrolment key that co-signed it.

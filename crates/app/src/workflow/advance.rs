@@ -9,12 +9,9 @@ use freehold_protocol::{AppName, Envelope, JobId, Timestamp};
 
 use crate::AppError;
 use crate::messages::DispatchMessage;
-use crate::ports::{Committed, Expect, Outbox, Store, Write};
+use crate::ports::{Expect, Outbox, Store, Write};
 use crate::table::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
-use crate::table::{self, DeployedRecord, Stored, load, put};
-
-/// How often a commit that met another writer is decided anew.
-const TRIES: u32 = 8;
+use crate::table::{self, Decided, DeployedRecord, Stored, load, put};
 
 /// What an event came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,35 +37,29 @@ pub async fn job_event(
     message: Option<&Envelope>,
     now: Timestamp,
 ) -> Result<Advanced, AppError> {
-    for _ in 0..TRIES {
+    let advanced = table::change(store, ("job", id), || async {
         let current = table::job(store, id).await?;
         let (job, changed) = match current.value.on(event, now) {
             Ok(Step::Changed { job, .. }) => (*job, true),
             Ok(Step::Already) => (current.value.clone(), false),
-            Ok(Step::NotYet) => return Ok(Advanced::NotYet(Box::new(current.value))),
+            Ok(Step::NotYet) => return Ok(Decided::Keep(Advanced::NotYet(Box::new(current.value)))),
             Err(_) if is_its_cancel(&current.value, event) => (current.value.clone(), false),
-            Err(rejected) => return Ok(Advanced::Rejected(Box::new(current.value), rejected)),
+            Err(rejected) => return Ok(Decided::Keep(Advanced::Rejected(Box::new(current.value), rejected))),
         };
         let ended = job.state.is_terminal();
         let workflow = if ended { Some(table::workflow(store, &job.workflow).await?) } else { None };
         if !changed {
             let workflow = workflow.map(|stored| Box::new(stored.value));
             let started = workflow.iter().flat_map(|workflow| workflow.active_jobs().cloned()).collect();
-            return Ok(Advanced::Now { job: Box::new(job), workflow, started, changed });
+            return Ok(Decided::Keep(Advanced::Now { job: Box::new(job), workflow, started, changed }));
         }
         let stored = Stored { value: job, rev: current.rev };
         let proof = proof(&stored.value, event, message, now)?;
         let (writes, workflow, started) = writes_for(store, &stored, workflow, proof, now).await?;
-        let job = stored.value;
-        match store.commit(writes).await? {
-            Committed::Done => {
-                let workflow = workflow.map(Box::new);
-                return Ok(Advanced::Now { job: Box::new(job), workflow, started, changed });
-            }
-            Committed::Conflict(_) => {}
-        }
-    }
-    Err(AppError::new(crate::Kind::Transient, format!("job `{id}` is being changed by others; try again")))
+        let (job, workflow) = (Box::new(stored.value), workflow.map(Box::new));
+        Ok(Decided::Commit(writes, Advanced::Now { job, workflow, started, changed }))
+    });
+    advanced.await
 }
 
 /// A cancelled job keeps no fence, so it refuses even the report that ended it; that one is told by what it says, and

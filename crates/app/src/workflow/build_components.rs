@@ -14,7 +14,7 @@ use crate::AppError;
 use crate::app_version::versions::{Version, Versions};
 use crate::artifact::builds::{SourceBuild, source_builds};
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
-use crate::table::{Stored, install_key, load, put, workflow_key};
+use crate::table::{self, Decided, Stored, install_key, load, put, workflow_key};
 use crate::workflow::start_workflow::{NewWorkflow, start, used_before};
 
 /// How many builds one commit takes beside a workflow's own rows: a DynamoDB transaction holds 100 writes.
@@ -48,7 +48,7 @@ impl BuildComponents {
     /// The store's.
     pub async fn enrol(&self, request: &EnrolBuildRunnerRequest) -> Result<(), AppError> {
         let id = build_install()?;
-        loop {
+        let enrolled = table::change(&*self.store, ("install", &id), || async {
             let known: Option<Stored<Install>> = load(&*self.store, &install_key(&id)).await?;
             let mut install = match &known {
                 Some(known) => known.value.clone(),
@@ -61,13 +61,12 @@ impl BuildComponents {
             install.enrolment_key = request.enrolment_key.clone();
             install.orders_queue_url = Some(self.build_queue_url.clone());
             if known.as_ref().is_some_and(|known| known.value == install) {
-                return Ok(());
+                return Ok(Decided::Keep(()));
             }
             let expect = known.map_or(Expect::Absent, |known| Expect::Rev(known.rev));
-            if self.store.commit(vec![put(&install, expect)?]).await? == Committed::Done {
-                return Ok(());
-            }
-        }
+            Ok(Decided::Commit(vec![put(&install, expect)?], ()))
+        });
+        enrolled.await
     }
 
     /// Starts one workflow for everything that is not built and not being built; what cannot be built here yet is left

@@ -7,8 +7,8 @@ use freehold_domain::job::JobEvent;
 use freehold_protocol::{JobId, WorkflowId};
 
 use crate::AppError;
-use crate::ports::{Clock, Committed, Expect, Store};
-use crate::table::{self, put};
+use crate::ports::{Clock, Expect, Store};
+use crate::table::{self, Decided, put};
 use crate::workflow::advance::{self, Advanced};
 
 /// What cancelling needs.
@@ -24,20 +24,20 @@ impl Cancel {
     /// # Errors
     /// NotFound, or the store's.
     pub async fn workflow(&self, id: &WorkflowId) -> Result<freehold_domain::Workflow, AppError> {
-        loop {
+        let workflow = table::change(&*self.store, ("workflow", id), || async {
             let stored = table::workflow(&*self.store, id).await?;
             let advance = stored.value.cancel(self.clock.now());
-            if advance.changed {
-                let commit = self.store.commit(vec![put(&advance.workflow, Expect::Rev(stored.rev))?]).await?;
-                if commit != Committed::Done {
-                    continue;
-                }
+            if !advance.changed {
+                return Ok(Decided::Keep(advance.workflow));
             }
-            for job in advance.workflow.active_jobs() {
-                self.job(job).await?;
-            }
-            return Ok(advance.workflow);
+            let writes = vec![put(&advance.workflow, Expect::Rev(stored.rev))?];
+            Ok(Decided::Commit(writes, advance.workflow))
+        });
+        let workflow = workflow.await?;
+        for job in workflow.active_jobs() {
+            self.job(job).await?;
         }
+        Ok(workflow)
     }
 
     /// Cancels a job; one that has ended stays as it is.

@@ -7,13 +7,10 @@ use freehold_protocol::WorkflowId;
 
 use crate::AppError;
 use crate::messages::DispatchMessage;
-use crate::ports::{Clock, Committed, Expect, Outbox, Store, Write};
-use crate::table::{self, open_key, put};
+use crate::ports::{Clock, Expect, Outbox, Store, Write};
+use crate::table::{self, Decided, open_key, put};
 use crate::workflow::advance;
 use crate::workflow::cancel::Cancel;
-
-/// How often a commit that met another writer is decided anew.
-const TRIES: u32 = 8;
 
 /// What finishing needs.
 #[derive(Clone)]
@@ -30,43 +27,48 @@ impl FinishWorkflow {
     /// # Errors
     /// NotFound, or the store's and the queue's.
     pub async fn finish(&self, id: &WorkflowId, error: Option<&str>) -> Result<&'static str, AppError> {
-        for _ in 0..TRIES {
+        let (workflow, changed) = table::change(&*self.store, ("workflow", id), || async {
             let stored = table::workflow(&*self.store, id).await?;
             let advance = stored.value.finish(error, self.clock.now());
-            let workflow = advance.workflow;
-            for job in workflow.active_jobs() {
+            for job in advance.workflow.active_jobs() {
                 let job = self.cancel().job(job).await?;
                 advance::dispatch_cancel(&*self.outbox, &job).await?;
             }
             if !advance.changed {
-                self.ask_for_contract(&workflow).await?;
-                return Ok(workflow.state.word());
+                return Ok(Decided::Keep((advance.workflow, false)));
             }
-            let install = table::install(&*self.store, &workflow.install).await?;
-            let deployed = match (&workflow.state, &workflow.request) {
-                // A deploy of some components leaves the others at their version.
-                (WorkflowState::Succeeded { .. }, Request::Deploy { only, .. }) if only.is_empty() => {
-                    workflow.version.as_ref()
-                }
-                _ => None,
-            };
-            let released = install.value.release(id, deployed);
-            let mut writes = vec![put(&workflow, Expect::Rev(stored.rev))?];
-            // While a job is under way `sweep` must find the workflow: it ends the job should nobody else.
-            if workflow.active_jobs().next().is_none() {
-                writes.push(Write::Delete { key: open_key(id) });
-            }
-            if released != install.value {
-                writes.push(put(&released, Expect::Rev(install.rev))?);
-            }
-            if self.store.commit(writes).await? == Committed::Done {
-                self.ask_for_contract(&workflow).await?;
-                let word = workflow.state.word();
-                tracing::info!(workflow.id = %id, install.id = %workflow.install, "Workflow `{id}` {word}");
-                return Ok(word);
-            }
+            let writes = self.writes(&advance.workflow, stored.rev).await?;
+            Ok(Decided::Commit(writes, (advance.workflow, true)))
+        })
+        .await?;
+        self.ask_for_contract(&workflow).await?;
+        let word = workflow.state.word();
+        if changed {
+            tracing::info!(workflow.id = %id, install.id = %workflow.install, "Workflow `{id}` {word}");
         }
-        Err(AppError::new(crate::Kind::Transient, format!("workflow `{id}` is being changed by others; try again")))
+        Ok(word)
+    }
+
+    /// Returns the writes that end the workflow, which was loaded at revision `rev`, and release its install.
+    async fn writes(&self, workflow: &Workflow, rev: u64) -> Result<Vec<Write>, AppError> {
+        let install = table::install(&*self.store, &workflow.install).await?;
+        let deployed = match (&workflow.state, &workflow.request) {
+            // A deploy of some components leaves the others at their version.
+            (WorkflowState::Succeeded { .. }, Request::Deploy { only, .. }) if only.is_empty() => {
+                workflow.version.as_ref()
+            }
+            _ => None,
+        };
+        let released = install.value.release(&workflow.id, deployed);
+        let mut writes = vec![put(workflow, Expect::Rev(rev))?];
+        // While a job is active `sweep` must find the workflow: it ends the job if nobody else does.
+        if workflow.active_jobs().next().is_none() {
+            writes.push(Write::Delete { key: open_key(&workflow.id) });
+        }
+        if released != install.value {
+            writes.push(put(&released, Expect::Rev(install.rev))?);
+        }
+        Ok(writes)
     }
 
     /// Has the contract of a version signed whose artifacts are all there now.

@@ -1,0 +1,117 @@
+//! The one loop that changes rows that others change too: load, decide, commit, and again when another writer was faster.
+
+use std::fmt::Display;
+
+use crate::ports::{Committed, Store, Write};
+use crate::{AppError, Kind};
+
+/// How often a change is decided before it is given up.
+pub const TRIES: u32 = 8;
+
+/// What one look at the rows decided.
+#[derive(Debug)]
+#[must_use]
+pub enum Decided<T> {
+    /// Nothing has to be written.
+    Keep(T),
+    /// These writes have to happen for the answer to be true.
+    Commit(Vec<Write>, T),
+}
+
+/// Loads and decides with `decide` and commits what it decided. A conflict means that another writer changed one of the
+/// rows, so `decide` loads and decides again, at most [`TRIES`] times. `noun` and `id` name the row in the error.
+///
+/// There is no pause between two tries: the one who lost knows that somebody else made progress, and the queue, state
+/// machine or client that called backs off before it calls again.
+///
+/// # Errors
+/// What `decide` and the store answer, or Transient after the last try.
+pub async fn change<T, F>(
+    store: &dyn Store,
+    (noun, id): (&'static str, &(impl Display + Sync)),
+    decide: impl Fn() -> F + Send,
+) -> Result<T, AppError>
+where
+    F: Future<Output = Result<Decided<T>, AppError>> + Send,
+{
+    for _ in 0..TRIES {
+        match decide().await? {
+            Decided::Keep(answer) => return Ok(answer),
+            Decided::Commit(writes, answer) => {
+                if store.commit(writes).await? == Committed::Done {
+                    return Ok(answer);
+                }
+            }
+        }
+    }
+    Err(AppError::new(Kind::Transient, format!("{noun} `{id}` is being changed by others; try again")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::ports::{Key, PortError, Row};
+
+    /// A table in which another writer wins the first commits.
+    struct Contended {
+        lost: u32,
+        commits: AtomicU32,
+    }
+
+    #[async_trait]
+    impl Store for Contended {
+        async fn get(&self, _: &Key) -> Result<Option<Row>, PortError> {
+            Ok(None)
+        }
+
+        async fn query(&self, _: &str, _: &str, _: Option<&str>, _: u32) -> Result<Vec<Row>, PortError> {
+            Ok(Vec::new())
+        }
+
+        async fn commit(&self, _: Vec<Write>) -> Result<Committed, PortError> {
+            let key = Key { pk: "a".into(), sk: "b".into() };
+            let lost = self.commits.fetch_add(1, Ordering::Relaxed) < self.lost;
+            Ok(if lost { Committed::Conflict(key) } else { Committed::Done })
+        }
+    }
+
+    async fn changed(lost: u32) -> (Result<u32, AppError>, u32) {
+        let store = Contended { lost, commits: AtomicU32::new(0) };
+        let looks = AtomicU32::new(0);
+        let look = || async { Ok(Decided::Commit(Vec::new(), looks.fetch_add(1, Ordering::Relaxed) + 1)) };
+        let answer = change(&store, ("install", &"globex"), look).await;
+        (answer, store.commits.into_inner())
+    }
+
+    #[tokio::test]
+    async fn a_lost_race_is_decided_again() {
+        let (answer, commits) = changed(2).await;
+
+        assert_eq!(answer.unwrap(), 3);
+        assert_eq!(commits, 3);
+    }
+
+    #[tokio::test]
+    async fn a_row_that_others_keep_changing_is_given_up() {
+        let (answer, commits) = changed(u32::MAX).await;
+
+        let error = answer.unwrap_err();
+        assert!(error.is_transient());
+        assert_eq!(error.message, "install `globex` is being changed by others; try again");
+        assert_eq!(commits, TRIES);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_committed_when_nothing_changes() {
+        let store = Contended { lost: 0, commits: AtomicU32::new(0) };
+
+        let answer = change(&store, ("install", &"globex"), || async { Ok(Decided::Keep("as it was")) }).await;
+
+        assert_eq!(answer.unwrap(), "as it was");
+        assert_eq!(store.commits.into_inner(), 0);
+    }
+}
