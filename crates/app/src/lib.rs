@@ -11,6 +11,7 @@ pub mod ports;
 pub mod read;
 pub mod stack;
 pub mod table;
+#[cfg(feature = "testing")]
 pub mod testing;
 pub mod workflow;
 
