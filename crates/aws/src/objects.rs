@@ -20,11 +20,15 @@ use aws_smithy_types::byte_stream::ByteStream;
 use freehold_app::ports::{Objects, PortError};
 use freehold_protocol::Digest;
 use freehold_protocol::limits::MAX_APP_VERSION_BYTES;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(2);
 /// How long an answer may take to begin; the function's own time limit is three times as long.
 const READ: Duration = Duration::from_secs(5);
+
+/// Everything but the unreserved characters (RFC 3986, section 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The tenant's bucket.
 #[derive(Debug)]
@@ -113,8 +117,9 @@ impl Objects for S3Objects {
             settings.expires_in = Some(Duration::from_secs(valid_secs));
         };
         let signed = self.signed(request, in_query).await?;
+        let encode = |value| utf8_percent_encode(value, RESERVED);
         let query: Vec<String> =
-            signed.params().iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
+            signed.params().iter().map(|(name, value)| format!("{name}={}", encode(value.as_ref()))).collect();
         Ok(format!("{url}?{}", query.join("&")))
     }
 
@@ -159,19 +164,6 @@ async fn refused(answer: Response) -> PortError {
         429 | 500..=599 => transient(reason),
         _ => failed(reason),
     }
-}
-
-/// RFC 3986: everything but unreserved characters is percent-encoded.
-fn encode(value: &str) -> String {
-    use std::fmt::Write as _;
-    value.bytes().fold(String::with_capacity(value.len() * 2), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-        out
-    })
 }
 
 const WHAT: &str = "tenant bucket";

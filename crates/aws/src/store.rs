@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::types::{
     Update,
 };
 use freehold_app::ports::{Committed, Expect, Key, PortError, Row, Store, Write};
-use freehold_protocol::Digest;
+use freehold_protocol::{Digest, Timestamp};
 
 use crate::error::port_error;
 
@@ -45,7 +45,7 @@ impl DynamoStore {
 
     async fn write_one(&self, write: &Write) -> Result<Committed, PortError> {
         let update = match write {
-            Write::Put { .. } => UpdateParts::of(write),
+            Write::Put { body, expect, expires, .. } => UpdateParts::new(body, *expect, *expires),
             Write::Delete { key } => {
                 self.client
                     .delete_item()
@@ -135,8 +135,8 @@ impl DynamoStore {
         let key = item_key(write.key());
         let old = ReturnValuesOnConditionCheckFailure::AllOld;
         Ok(match write {
-            Write::Put { .. } => {
-                let parts = UpdateParts::of(write);
+            Write::Put { body, expect, expires, .. } => {
+                let parts = UpdateParts::new(body, *expect, *expires);
                 let update = Update::builder()
                     .table_name(&self.table)
                     .set_key(Some(key))
@@ -230,10 +230,7 @@ struct UpdateParts {
 }
 
 impl UpdateParts {
-    fn of(write: &Write) -> Self {
-        let Write::Put { body, expect, expires, .. } = write else {
-            return Self { expression: String::new(), condition: None, names: None, values: Item::new() };
-        };
+    fn new(body: &str, expect: Expect, expires: Option<Timestamp>) -> Self {
         let number = |n: u64| AttributeValue::N(n.to_string());
         let mut values = Item::from([(":body".to_owned(), packed(body))]);
         let (rev, condition) = match expect {
@@ -243,7 +240,7 @@ impl UpdateParts {
             }
             Expect::Rev(rev) => {
                 values.insert(":rev".into(), number(rev + 1));
-                values.insert(":old".into(), number(*rev));
+                values.insert(":old".into(), number(rev));
                 (":rev", Some("rev = :old".to_owned()))
             }
             Expect::Any => {
@@ -332,14 +329,9 @@ fn conflict_of(writes: &[Write], reasons: &[CancellationReason]) -> Option<Commi
     }
 }
 
-/// Full jitter: anything up to 20 ms, doubling.
+/// Returns how long to wait before the next try: at random up to 20 ms, doubled with each try, at most 1.3 s.
 fn jitter(attempt: u32) -> Duration {
-    let mut byte = [0u8; 1];
-    if getrandom::fill(&mut byte).is_err() {
-        byte = [128];
-    }
-    let ceiling = 20u64 << attempt.min(6);
-    Duration::from_millis(ceiling * u64::from(byte[0]) / 255)
+    Duration::from_millis(fastrand::u64(..=20u64 << attempt.min(6)))
 }
 
 fn unreadable(key: &Key) -> PortError {
@@ -368,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_body_is_not_read_as_one() {
+    fn other_attributes_are_not_read_as_a_body() {
         assert_eq!(unpacked(&AttributeValue::B(Blob::new(*b"\xff\xff\xff"))), None);
         assert_eq!(unpacked(&AttributeValue::Bool(true)), None);
     }
