@@ -22,7 +22,8 @@ use freehold_app::ports::{RootKey, Store};
 use freehold_app::stack::render_stack::{RenderStack, RunnerProgram};
 use freehold_app::workflow::build_components::BuildComponents;
 use freehold_app::workflow::cancel::Cancel;
-use freehold_app::workflow::start_workflow::StartWorkflow;
+use freehold_app::workflow::deploy_components::DeployComponents;
+use freehold_app::workflow::run_action::RunAction;
 use freehold_protocol::api::{ErrorBody, ErrorDetail, IDEMPOTENCY_KEY};
 use freehold_protocol::limits::{MAX_REQUEST_BYTES, MAX_VERSION_REQUEST_BYTES};
 use freehold_protocol::{AccountId, TenantName};
@@ -49,7 +50,8 @@ pub struct Api {
     builds: BuildComponents,
     installs: CreateInstall,
     inputs: SetInputs,
-    workflows: StartWorkflow,
+    deploys: DeployComponents,
+    actions: RunAction,
     stacks: RenderStack,
     cancel: Cancel,
     lineage: ShowLineage,
@@ -127,7 +129,13 @@ impl Api {
                 clock: Arc::clone(&clock),
             },
             inputs: SetInputs { store: Arc::clone(&store), versions: versions.clone() },
-            workflows: StartWorkflow {
+            deploys: DeployComponents {
+                store: Arc::clone(&store),
+                versions: versions.clone(),
+                machines: machines.clone(),
+                clock: Arc::clone(&clock),
+            },
+            actions: RunAction {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 machines,

@@ -91,12 +91,12 @@ impl Api {
             }
             Operation::DeployComponents => {
                 let request: DeployComponentsRequest = call.json()?;
-                let workflow = self.workflows.deploy(&call.id("install")?, &request, &call.cause).await?;
+                let workflow = self.deploys.deploy(&call.id("install")?, &request, &call.cause).await?;
                 to_json(&WorkflowStarted { workflow })
             }
             Operation::RunAction => {
                 let (install, request): (InstallId, RunActionRequest) = (call.id("install")?, call.json()?);
-                let workflow = self.workflows.action(&install, &call.id("action")?, &request, &call.cause).await?;
+                let workflow = self.actions.run(&install, &call.id("action")?, &request, &call.cause).await?;
                 to_json(&WorkflowStarted { workflow })
             }
             Operation::ListWorkflows => {

@@ -16,7 +16,7 @@ use freehold_protocol::order::{
     ApplyTerraform, Artifact, BuildArtifact, Cancel, DeployStack, Order, Recipe, RunAction, SyncImage, Work,
 };
 use freehold_protocol::preflight::CheckInstall;
-use freehold_protocol::{AppName, BuildId, ComponentName, Envelope, TenantName};
+use freehold_protocol::{ActionName, AppName, BuildId, ComponentName, Envelope, TenantName};
 use serde_json::json;
 
 use crate::AppError;
@@ -116,7 +116,7 @@ impl DispatchJob {
                 envelope.payload.len() / 4 * 3
             )));
         }
-        // What proves later that it was ordered, before anybody can do it; the same again is sent as it was the first time.
+        // Stored before it is sent, as proof of the order; a redelivery then sends the same bytes.
         let signed = Signed::of(&envelope)?;
         let evidence = Evidence::Order { job: job.id.clone(), dispatch, signed };
         let envelope = evidence::keep_first(&*self.store, evidence).await?.signed().envelope();
@@ -144,7 +144,7 @@ impl DispatchJob {
             // INVARIANT: a job is made for a node of its workflow, and nodes are never removed.
             AppError::internal(format!("workflow `{}` has no node `{}`", workflow.id, job.node))
         })?;
-        let Task { work, context, sensitive_inputs, terms } = self.work(&workflow, node, install).await?;
+        let Task { work, context, sensitive_inputs, terms } = self.task(&workflow, node, install).await?;
         Ok(Order {
             tenant: self.tenant.clone(),
             install: install.id.clone(),
@@ -166,55 +166,69 @@ impl DispatchJob {
         })
     }
 
-    async fn work(&self, workflow: &Workflow, node: &Node, install: &Install) -> Result<Task, AppError> {
-        if let Target::Build { component, build } = &node.target {
-            let app = advance::build_app(workflow)
-                .ok_or_else(|| AppError::internal(format!("workflow `{}` builds no app", workflow.id)))?;
-            let record = self.build(app, build).await?;
-            let work = BuildArtifact {
-                build: build.clone(),
-                component: component.clone(),
-                package: record.package,
-                source: record.source,
-                recipe: self.recipe(workflow, app, component).await?,
-                repository: self.repository.clone(),
-            };
-            let (work, context) = (Work::Build(work), json!({ "nuon": {} }));
-            return Ok(Task { work, context, sensitive_inputs: Vec::new(), terms: None });
-        }
-        let app = install.app().ok_or_else(|| AppError::internal(format!("install `{}` runs no app", install.id)))?;
-        let version = self.versions.load(app, workflow.version.as_ref()).await?.document;
-        let work = match &node.target {
+    async fn task(&self, workflow: &Workflow, node: &Node, install: &Install) -> Result<Task, AppError> {
+        match &node.target {
+            Target::Build { component, build } => self.build_task(workflow, component, build).await,
             Target::Component { component, build, .. } => {
+                let (app, version) = self.app_version(workflow, install).await?;
                 let record = self.build(app, build).await?;
                 let BuildState::Built { artifact, .. } = record.state else {
                     return Err(AppError::internal(format!("build `{build}` has no artifact")));
                 };
-                component_work(&version, component, artifact)?
+                self.install_task(component_work(&version, component, artifact)?, install, &version).await
             }
             Target::Action { action } => {
-                let found = version
-                    .action(action)
-                    .ok_or_else(|| AppError::internal(format!("version has no action `{action}`")))?;
-                Work::Action(RunAction {
-                    action: action.clone(),
-                    steps: found.steps.clone(),
-                    env_vars: found.env_vars.clone(),
-                    idempotent: found.idempotent,
-                })
+                let (_, version) = self.app_version(workflow, install).await?;
+                self.install_task(action_work(&version, action)?, install, &version).await
             }
-            Target::Preflight => Work::Preflight(self.preflight(workflow, app, &version).await?),
-            // INVARIANT: handled above.
-            Target::Build { build, .. } => {
-                return Err(AppError::internal(format!("build `{build}` in a deploy")));
+            Target::Preflight => {
+                let (app, version) = self.app_version(workflow, install).await?;
+                let work = Work::Preflight(self.preflight(workflow, app, &version).await?);
+                self.install_task(work, install, &version).await
             }
+        }
+    }
+
+    /// Returns the task of the build runner: it knows no install, so it has neither inputs nor terms.
+    async fn build_task(
+        &self,
+        workflow: &Workflow,
+        component: &ComponentName,
+        build: &BuildId,
+    ) -> Result<Task, AppError> {
+        let app = advance::build_app(workflow)
+            .ok_or_else(|| AppError::internal(format!("workflow `{}` builds no app", workflow.id)))?;
+        let record = self.build(app, build).await?;
+        let work = BuildArtifact {
+            build: build.clone(),
+            component: component.clone(),
+            package: record.package,
+            source: record.source,
+            recipe: self.recipe(workflow, app, component).await?,
+            repository: self.repository.clone(),
         };
-        let inputs = resolve_inputs(&version, &known_inputs(&version, &install.inputs), &install.answers)?;
+        let (work, context) = (Work::Build(work), json!({ "nuon": {} }));
+        Ok(Task { work, context, sensitive_inputs: Vec::new(), terms: None })
+    }
+
+    /// Returns the task of an install's runner, with what its templates are rendered over.
+    async fn install_task(&self, work: Work, install: &Install, version: &AppVersion) -> Result<Task, AppError> {
+        let inputs = resolve_inputs(version, &known_inputs(version, &install.inputs), &install.answers)?;
         let deployed = table::deployed(&*self.store, &install.id).await?;
-        let context = nuon_tree::tree(&self.tenant, install, &version, &inputs, &deployed);
-        let terms = terms::for_order(&*self.store, install, &version).await?;
-        let sensitive_inputs = sensitive_inputs(&version);
+        let context = nuon_tree::tree(&self.tenant, install, version, &inputs, &deployed);
+        let terms = terms::for_order(&*self.store, install, version).await?;
+        let sensitive_inputs = sensitive_inputs(version);
         Ok(Task { work, context, sensitive_inputs, terms: Some(Box::new(terms)) })
+    }
+
+    /// Returns the install's app and the version that the workflow deploys.
+    async fn app_version<'a>(
+        &self,
+        workflow: &Workflow,
+        install: &'a Install,
+    ) -> Result<(&'a AppName, Arc<AppVersion>), AppError> {
+        let app = install.app().ok_or_else(|| AppError::internal(format!("install `{}` runs no app", install.id)))?;
+        Ok((app, self.versions.load(app, workflow.version.as_ref()).await?.document))
     }
 
     /// Returns what the runner has to look at before the workflow's other nodes.
@@ -278,6 +292,16 @@ fn sensitive_inputs(version: &AppVersion) -> Vec<Input> {
             ..input.clone()
         })
         .collect()
+}
+
+fn action_work(version: &AppVersion, name: &ActionName) -> Result<Work, AppError> {
+    let action = version.action(name).ok_or_else(|| AppError::internal(format!("version has no action `{name}`")))?;
+    Ok(Work::Action(RunAction {
+        action: name.clone(),
+        steps: action.steps.clone(),
+        env_vars: action.env_vars.clone(),
+        idempotent: action.idempotent,
+    }))
 }
 
 fn component_work(version: &AppVersion, name: &ComponentName, artifact: Artifact) -> Result<Work, AppError> {

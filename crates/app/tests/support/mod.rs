@@ -26,10 +26,11 @@ use freehold_app::testing::Memory;
 use freehold_app::workflow::accept_report::AcceptReport;
 use freehold_app::workflow::build_components::BuildComponents;
 use freehold_app::workflow::cancel::Cancel;
+use freehold_app::workflow::deploy_components::DeployComponents;
 use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_app::workflow::finish_workflow::FinishWorkflow;
 use freehold_app::workflow::plan_workflow::PlanWorkflow;
-use freehold_app::workflow::start_workflow::StartWorkflow;
+use freehold_app::workflow::run_action::RunAction;
 use freehold_app::workflow::sweep::Sweep;
 use freehold_domain::{Job, Workflow};
 use freehold_protocol::api::{
@@ -161,14 +162,19 @@ impl World {
         }
     }
 
-    pub(crate) fn start_workflow(&self) -> StartWorkflow {
+    pub(crate) fn deploy_components(&self) -> DeployComponents {
         let memory = &self.memory;
-        StartWorkflow {
+        DeployComponents {
             store: memory.clone(),
             versions: self.versions(),
             machines: memory.clone(),
             clock: memory.clone(),
         }
+    }
+
+    pub(crate) fn run_action(&self) -> RunAction {
+        let memory = &self.memory;
+        RunAction { store: memory.clone(), versions: self.versions(), machines: memory.clone(), clock: memory.clone() }
     }
 
     pub(crate) fn register_install(&self) -> RegisterInstall {
@@ -307,13 +313,12 @@ impl World {
 
     pub(crate) async fn deploy(&self, request: &DeployComponentsRequest, cause: &str) -> Result<WorkflowId, AppError> {
         let install = globex();
-        client(async || self.start_workflow().deploy(&install, request, cause).await).await
+        client(async || self.deploy_components().deploy(&install, request, cause).await).await
     }
 
     pub(crate) async fn action(&self, action: &str, cause: &str) -> Result<WorkflowId, AppError> {
         let (install, action) = (globex(), action.parse().unwrap());
-        client(async || self.start_workflow().action(&install, &action, &RunActionRequest::default(), cause).await)
-            .await
+        client(async || self.run_action().run(&install, &action, &RunActionRequest::default(), cause).await).await
     }
 
     /// The runner of `install` announces itself.

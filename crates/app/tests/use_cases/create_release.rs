@@ -93,7 +93,7 @@ async fn two_installs_on_one_release_have_equal_digests() {
 
     let initech: InstallId = "initech".parse().unwrap();
     world.deploy(&of_release("one"), "deploy-1").await.unwrap();
-    world.start_workflow().deploy(&initech, &of_release("one"), "deploy-2").await.unwrap();
+    world.deploy_components().deploy(&initech, &of_release("one"), "deploy-2").await.unwrap();
     world.settle().await;
 
     for install in [globex(), initech] {

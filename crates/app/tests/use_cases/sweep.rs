@@ -113,7 +113,7 @@ async fn an_execution_that_was_never_started_is_started_once() {
     let mut world = World::with_install().await;
     world.memory.faults.set(|what| (what == "start").then_some(Fault::Before));
     let install = crate::support::globex();
-    let lost = world.start_workflow().deploy(&install, &with_input("days", 8), "deploy-1").await;
+    let lost = world.deploy_components().deploy(&install, &with_input("days", 8), "deploy-1").await;
     assert!(lost.unwrap_err().is_transient());
     world.memory.faults.set(|_| None);
     let before = world.memory.started.lock().unwrap().len();
@@ -197,7 +197,7 @@ async fn a_pending_workflow_whose_machine_is_gone_lets_go_of_its_install_in_the_
     let mut world = World::with_install().await;
     world.memory.faults.set(|what| (what == "start").then_some(Fault::AnswerLost));
     let install = crate::support::globex();
-    let _ = world.start_workflow().deploy(&install, &with_input("days", 8), "deploy-1").await;
+    let _ = world.deploy_components().deploy(&install, &with_input("days", 8), "deploy-1").await;
     world.memory.faults.set(|_| None);
     let workflow = WorkflowId::derive("globex", "deploy-1");
     // Its execution exists and has died.
