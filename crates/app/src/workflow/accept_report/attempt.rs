@@ -1,0 +1,171 @@
+//! Reports of an attempt: its start, its progress and its end.
+
+use freehold_domain::install::Install;
+use freehold_domain::job::{Job, JobEvent, JobState};
+use freehold_domain::workflow::Workflow;
+use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Outcome};
+use freehold_protocol::{Envelope, JobId, KeyId, Timestamp};
+use serde_json::json;
+
+use super::{AcceptReport, Accepted};
+use crate::AppError;
+use crate::messages::{GrantMessage, Wants};
+use crate::ports::{Callbacks, Store};
+use crate::table::{self, Phase, Stored, TaskToken, load, token_key};
+use crate::workflow::advance::{self, Advanced};
+
+/// How often a running job's contact is recorded, in seconds.
+const PROGRESS_SECS: u64 = 60;
+
+impl AcceptReport {
+    pub(super) async fn attempt(
+        &self,
+        install: &Install,
+        runner: &KeyId,
+        report: &AttemptReport,
+        (envelope, body): (&Envelope, &str),
+    ) -> Result<Accepted, AppError> {
+        let current = table::job(&*self.store, &report.job).await.map_err(|e| match e.kind {
+            crate::Kind::NotFound => AppError::invalid(e.message),
+            _ => e,
+        })?;
+        if current.value.install != install.id {
+            return Err(AppError::invalid(format!("job `{}` is not of install `{}`", report.job, install.id)));
+        }
+        let now = self.clock.now();
+        self.store_log(report, now).await?;
+        if is_quiet_progress(&current.value, runner, report, now) {
+            return self.after_progress(&current.value, runner, report).await;
+        }
+        let event = job_event(report, runner);
+        match advance::job_event(&*self.store, &report.job, &event, Some(envelope), now).await? {
+            Advanced::Now { job, workflow, started, changed } => {
+                if changed {
+                    log_change(&job);
+                }
+                match workflow {
+                    Some(workflow) => self.after_end(&workflow, &started).await?,
+                    None => {
+                        self.heartbeat(&job).await?;
+                        return self.after_progress(&job, runner, report).await;
+                    }
+                }
+                Ok(Accepted::Taken)
+            }
+            Advanced::NotYet(_) => Ok(Accepted::Taken),
+            Advanced::Rejected(job, rejected) => self.reject(&job, runner, report.fence, &rejected, body).await,
+        }
+    }
+
+    /// A runner did not start what the control plane had cancelled: that ends the job as its own report would.
+    pub(super) async fn cancelled_unstarted(
+        &self,
+        install: &Install,
+        runner: &KeyId,
+        id: &JobId,
+        fence: Fence,
+    ) -> Result<Accepted, AppError> {
+        let Some(current) = load::<Job>(&*self.store, &table::job_key(id)).await? else {
+            return Ok(Accepted::Taken);
+        };
+        // A cancel of one stale attempt asks for no end of the job.
+        if current.value.install != install.id || current.value.cancel_requested.is_none() {
+            return Ok(Accepted::Taken);
+        }
+        let event = JobEvent::Finished { fence, runner: runner.clone(), outcome: Outcome::Cancelled };
+        if let Advanced::Now { workflow: Some(workflow), started, .. } =
+            advance::job_event(&*self.store, id, &event, None, self.clock.now()).await?
+        {
+            self.after_end(&workflow, &started).await?;
+        }
+        Ok(Accepted::Taken)
+    }
+
+    /// A job has ended: dispatch what became ready, or resume the workflow's machine when nothing is left.
+    pub(super) async fn after_end(&self, workflow: &Workflow, started: &[JobId]) -> Result<(), AppError> {
+        if workflow.is_settled() {
+            return resume_run(&*self.store, &*self.callbacks, workflow).await;
+        }
+        advance::dispatch(&*self.outbox, started).await
+    }
+
+    pub(super) async fn after_progress(
+        &self,
+        job: &Job,
+        runner: &KeyId,
+        report: &AttemptReport,
+    ) -> Result<Accepted, AppError> {
+        advance::dispatch_cancel(&*self.outbox, job).await?;
+        let (grant, artifact, wants) = match &report.event {
+            AttemptEvent::GrantRequest { grant, artifact, missing, round } => {
+                (grant, artifact, Wants::Blobs { missing: missing.clone(), round: *round })
+            }
+            AttemptEvent::AttestRequest { grant, artifact, facts } => {
+                let wants = Wants::Statement { artifact: Box::new(artifact.clone()), facts: facts.clone() };
+                (grant, &artifact.digest, wants)
+            }
+            AttemptEvent::Started | AttemptEvent::Progress { .. } | AttemptEvent::Finished { .. } => {
+                return Ok(Accepted::Taken);
+            }
+        };
+        if !holds(job, report.fence, runner) {
+            return Ok(Accepted::Refused(format!("attempt {} of job `{}` does not hold it", report.fence, job.id)));
+        }
+        let message = GrantMessage {
+            install: job.install.clone(),
+            job: job.id.clone(),
+            fence: report.fence,
+            grant: grant.clone(),
+            seq: report.seq,
+            artifact: artifact.clone(),
+            wants,
+        };
+        self.outbox.request_grant(&message).await?;
+        Ok(Accepted::Taken)
+    }
+}
+
+/// Ends the run phase of a settled workflow; without a token there is no machine that waits yet, and `sweep` looks
+/// again.
+///
+/// # Errors
+/// The store's or the machine's.
+pub async fn resume_run(store: &dyn Store, callbacks: &dyn Callbacks, workflow: &Workflow) -> Result<(), AppError> {
+    let token: Option<Stored<TaskToken>> = load(store, &token_key(&workflow.id, Phase::Run)).await?;
+    if let Some(token) = token {
+        callbacks.succeed(&token.value.token, &json!({ "result": "settled" })).await?;
+    }
+    Ok(())
+}
+
+fn job_event(report: &AttemptReport, runner: &KeyId) -> JobEvent {
+    let (fence, seq, runner) = (report.fence, report.seq, runner.clone());
+    match &report.event {
+        AttemptEvent::Started => JobEvent::Started { fence, seq, runner },
+        AttemptEvent::Progress { .. } | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => {
+            JobEvent::Progress { fence, seq, runner }
+        }
+        AttemptEvent::Finished { outcome, .. } => JobEvent::Finished { fence, runner, outcome: outcome.clone() },
+    }
+}
+
+/// Progress of the attempt that is known to run, shortly after its last recorded contact, writes nothing.
+fn is_quiet_progress(job: &Job, runner: &KeyId, report: &AttemptReport, now: Timestamp) -> bool {
+    let progress = match report.event {
+        AttemptEvent::Progress { .. } | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => true,
+        AttemptEvent::Started | AttemptEvent::Finished { .. } => false,
+    };
+    let recent = matches!(&job.state, JobState::Running { last_contact, .. }
+        if now.since(*last_contact) < PROGRESS_SECS * 1000);
+    progress && recent && holds(job, report.fence, runner)
+}
+
+fn holds(job: &Job, fence: Fence, runner: &KeyId) -> bool {
+    matches!(&job.state, JobState::Running { fence: current, runner: holder, .. }
+        if *current == fence && holder == runner)
+}
+
+fn log_change(job: &Job) {
+    let id: &JobId = &job.id;
+    tracing::info!(job.id = %id, install.id = %job.install, "Job `{id}` (`{}`) is {}", job.node, job.state.word());
+}

@@ -1,0 +1,50 @@
+//! What a report leaves behind beside its effect: its log, the time of the contact, and the heartbeat of a waiting state.
+
+use freehold_domain::job::Job;
+use freehold_protocol::report::{AttemptEvent, AttemptReport};
+use freehold_protocol::{InstallId, Timestamp};
+
+use super::AcceptReport;
+use crate::AppError;
+use crate::ports::Expect;
+use crate::table::{self, Contact, LOG_TTL_SECS, LogRecord, Phase, Stored, TaskToken, load, put, put_until, token_key};
+
+/// How old the recorded contact of a runner may get, in seconds: a write per report would cost more than it tells.
+const CONTACT_SECS: u64 = 600;
+
+impl AcceptReport {
+    pub(super) async fn store_log(&self, report: &AttemptReport, now: Timestamp) -> Result<(), AppError> {
+        let text = match &report.event {
+            AttemptEvent::Progress { log } | AttemptEvent::Finished { log, .. } => log,
+            AttemptEvent::Started | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => {
+                return Ok(());
+            }
+        };
+        if text.is_empty() {
+            return Ok(());
+        }
+        let record = LogRecord { job: report.job.clone(), fence: report.fence, seq: report.seq, text: text.clone() };
+        let write = put_until(&record, Expect::Any, now.plus_secs(LOG_TTL_SECS))?;
+        let _ = self.store.commit(vec![write]).await?;
+        Ok(())
+    }
+
+    pub(super) async fn note_contact(&self, install: &InstallId) -> Result<(), AppError> {
+        let now = self.clock.now();
+        let known: Option<Stored<Contact>> = load(&*self.store, &table::contact_key(install)).await?;
+        if known.is_some_and(|contact| now.since(contact.value.at) < CONTACT_SECS * 1000) {
+            return Ok(());
+        }
+        let contact = Contact { install: install.clone(), at: now };
+        let _ = self.store.commit(vec![put(&contact, Expect::Any)?]).await?;
+        Ok(())
+    }
+
+    pub(super) async fn heartbeat(&self, job: &Job) -> Result<(), AppError> {
+        let token: Option<Stored<TaskToken>> = load(&*self.store, &token_key(&job.workflow, Phase::Run)).await?;
+        if let Some(token) = token {
+            self.callbacks.heartbeat(&token.value.token).await?;
+        }
+        Ok(())
+    }
+}

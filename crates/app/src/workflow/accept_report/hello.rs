@@ -1,0 +1,107 @@
+//! The announcement of a runner.
+
+use freehold_domain::install::{HelloStep, Install, InstallError};
+use freehold_protocol::Envelope;
+use freehold_protocol::limits::{MAX_ANSWERS, MAX_ANSWERS_BYTES};
+use freehold_protocol::report::{Hello, Report};
+use serde_json::json;
+
+use super::{AcceptReport, Accepted, unbelievable};
+use crate::AppError;
+use crate::ports::Expect;
+use crate::table::evidence::{self, Evidence, Signed};
+use crate::table::{self, Decided, Phase, Stored, TaskToken, load, put, token_key};
+
+impl AcceptReport {
+    pub(super) async fn hello(
+        &self,
+        envelope: &Envelope,
+        install: &Install,
+        hello: &Hello,
+        body: &str,
+    ) -> Result<Accepted, AppError> {
+        envelope.open::<Report>(&hello.public_key).map_err(unbelievable)?;
+        envelope.open::<Report>(&install.enrolment_key).map_err(unbelievable)?;
+        let too_much = too_much(hello);
+        if let Some(reason) = &too_much {
+            tracing::warn!(install.id = %install.id, "Refused what a hello tells of the install stack: {reason}");
+            let runner = Some(hello.public_key.key_id());
+            self.record(table::install_pk(&install.id), body, runner, reason.clone()).await?;
+        }
+        let announced = table::change(&*self.store, ("install", &install.id), || async {
+            let current = table::install(&*self.store, &install.id).await?;
+            let mut hello = hello.clone();
+            if too_much.is_some() {
+                hello.inputs.clone_from(&current.value.answers);
+            }
+            let next = match current.value.on_hello(&hello, self.clock.now()) {
+                Ok(HelloStep::Changed(next)) => Some(*next),
+                Ok(HelloStep::Already) => None,
+                Err(error @ InstallError::Retired { .. }) => return Ok(Decided::Keep(Err(error.to_string()))),
+                Err(error) => return Err(error.into()),
+            };
+            // Before the key speaks for the install: whatever it reports then can be proven.
+            self.keep_hello(envelope, install, &hello).await?;
+            match next {
+                None => Ok(Decided::Keep(Ok((current.value, false)))),
+                Some(next) => Ok(Decided::Commit(vec![put(&next, Expect::Rev(current.rev))?], Ok((next, true)))),
+            }
+        });
+        match announced.await? {
+            Ok((next, changed)) => {
+                if changed {
+                    tracing::info!(install.id = %next.id, "Runner of `{}` announced itself", next.id);
+                }
+                self.after_hello(&next).await
+            }
+            Err(reason) => {
+                tracing::warn!(install.id = %install.id, "Refused a hello: {reason}");
+                let runner = Some(hello.public_key.key_id());
+                self.record(table::install_pk(&install.id), body, runner, reason.clone()).await?;
+                Ok(Accepted::Refused(reason))
+            }
+        }
+    }
+
+    /// Keeps the first announcement of a runner's key, with the enrolment key that co-signed it.
+    pub(super) async fn keep_hello(
+        &self,
+        envelope: &Envelope,
+        install: &Install,
+        hello: &Hello,
+    ) -> Result<(), AppError> {
+        let evidence = Evidence::Hello {
+            install: install.id.clone(),
+            runner: hello.public_key.key_id(),
+            enrolment_key: Box::new(install.enrolment_key.clone()),
+            signed: Signed::of(envelope)?,
+        };
+        evidence::keep_first(&*self.store, evidence).await?;
+        Ok(())
+    }
+
+    /// Wakes the workflow that waits for the runner, if there is one.
+    pub(super) async fn after_hello(&self, install: &Install) -> Result<Accepted, AppError> {
+        self.note_contact(&install.id).await?;
+        if let Some(live) = &install.live {
+            let token: Option<Stored<TaskToken>> = load(&*self.store, &token_key(live, Phase::AwaitRunner)).await?;
+            if let Some(token) = token {
+                self.callbacks.succeed(&token.value.token, &json!({ "result": "announced" })).await?;
+            }
+        }
+        Ok(Accepted::Taken)
+    }
+}
+
+/// Returns why the answers in a hello are not taken: more than a stack can have. Whether each fits its input is decided
+/// where it is used, by the version that is deployed then.
+fn too_much(hello: &Hello) -> Option<String> {
+    let bytes: usize = hello.inputs.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let count = hello.inputs.len();
+    (count > MAX_ANSWERS || bytes > MAX_ANSWERS_BYTES).then(|| {
+        format!(
+            "{count} answers of the install stack with {bytes} bytes are more than the {MAX_ANSWERS} and the \
+             {MAX_ANSWERS_BYTES} bytes that are taken; the former ones stay"
+        )
+    })
+}
