@@ -185,7 +185,24 @@ fn sorted(all: &[Value]) -> Vec<Value> {
     all
 }
 
+/// Returns one text for one value. A number that has no canonical form is compared digit by digit: an empty text would make
+/// two different conditions equal.
 fn canonical(value: &Value) -> String {
-    let bytes = freehold_protocol::canonical::to_vec(value).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
+    freehold_protocol::canonical::to_vec(value)
+        .map_or_else(|_| value.to_string(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn conditions_with_numbers_of_many_digits_are_different_ones() {
+        let older_than = |seconds: u64| canonical_condition(&json!({ "NumericLessThan": { "aws:age": seconds } }));
+
+        assert_ne!(older_than(9_007_199_254_740_993), older_than(9_007_199_254_740_995));
+        assert!(!older_than(9_007_199_254_740_993).is_empty());
+    }
 }

@@ -97,7 +97,7 @@ fn check(app: &AppName, document: &AppVersion) -> Result<Vec<u8>, AppError> {
     if document.format != 1 {
         return Err(AppError::invalid(format!("document has format {}, expected 1", document.format)));
     }
-    let bytes = canonical::to_vec(document)?;
+    let bytes = canonical::to_vec(document).map_err(|e| AppError::invalid(format!("app `{app}`: {e}")))?;
     check_size(&bytes).map_err(|e| AppError::invalid(format!("app `{app}` is too large: {e}")))?;
     check_components(document)?;
     terms::digest(document)?;

@@ -120,18 +120,26 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
         policies,
         ..AppVersion::empty(name?)
     };
-    refuse_too_large(app, &version);
+    refuse_unwritable(app, &version);
     let (sources, unresolved) = sources.finish(app);
     let addresses = std::mem::take(&mut app.addresses.missing).into_iter().collect();
     Some(Loaded { version, sources, unresolved, addresses, warnings: Diagnostics::default() })
 }
 
-fn refuse_too_large(app: &mut App, version: &AppVersion) {
-    let size = canonical::to_vec(version).map_or(usize::MAX, |bytes| bytes.len());
-    if size > limits::MAX_APP_VERSION_BYTES {
-        let file = app.files.add(".".to_owned(), String::new());
-        let message = format!("the app version takes {size} bytes, more than {}", limits::MAX_APP_VERSION_BYTES);
-        let draft = Draft::new(app.purpose.unsupported(), Place { file, span: 0..0 }, message);
-        app.drafts.push(draft.help("move long scripts and values into the components' own sources"));
-    }
+/// Refuses a version that has no canonical form, or one that is too large.
+fn refuse_unwritable(app: &mut App, version: &AppVersion) {
+    let max = limits::MAX_APP_VERSION_BYTES;
+    let (message, help) = match canonical::to_vec(version).map(|bytes| bytes.len()) {
+        Ok(size) if size <= max => return,
+        Ok(size) => (
+            format!("the app version takes {size} bytes, more than {max}"),
+            "move long scripts and values into the components' own sources",
+        ),
+        Err(error) => {
+            (error.to_string(), "a number keeps 15 digits in every language (RFC 8785); a string keeps all of them")
+        }
+    };
+    let file = app.files.add(".".to_owned(), String::new());
+    let draft = Draft::new(app.purpose.unsupported(), Place { file, span: 0..0 }, message);
+    app.drafts.push(draft.help(help));
 }

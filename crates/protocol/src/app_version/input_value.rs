@@ -4,6 +4,7 @@ use serde_json::{Number, Value};
 
 use super::inputs::is_empty;
 use super::{Input, InputKind};
+use crate::canonical;
 
 /// Why a value is no answer to an input. The value itself is never told: it may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -60,7 +61,7 @@ impl Input {
                 _,
             ) => None,
         };
-        accepted.ok_or_else(|| InputError::Wrong {
+        accepted.filter(|value| canonical::check(value).is_ok()).ok_or_else(|| InputError::Wrong {
             input: self.name.clone(),
             expected: self.kind.expected(),
             found: shape(given),
@@ -133,6 +134,7 @@ fn shape(value: &Value) -> String {
     match value {
         Value::Null => "nothing".into(),
         Value::Bool(_) => "a bool".into(),
+        Value::Number(_) if canonical::check(value).is_err() => "a number of more digits than are kept".into(),
         Value::Number(_) => "a number".into(),
         Value::String(text) => match text.chars().count() {
             1 => "a text of 1 character".into(),
