@@ -1,10 +1,14 @@
-//! What of an app comes after what: components in the order of a deploy, why each waits, and when actions run.
+//! The graph of an app version: components in the order of a deploy, why each waits, and when actions run.
 
-use std::collections::{BTreeMap, BTreeSet};
+pub mod order;
+
+use std::collections::BTreeSet;
 
 use freehold_protocol::app_version::{AppVersion, Component, Reference, Trigger};
 use freehold_protocol::{ActionName, AppName, ComponentName};
 use serde::{Deserialize, Serialize};
+
+use order::{Named, Order, order};
 
 /// The graph of one app version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,14 +90,16 @@ pub struct GraphAction {
 
 /// Returns the graph of `version`.
 pub fn graph(version: &AppVersion) -> Graph {
-    let steps = steps(version);
+    let Order { steps, .. } = order(&component_nodes(version));
+    // A config with a cycle never becomes a version; should one be here all the same, its components come last.
+    let after_all = steps.values().max().copied().unwrap_or(0) + 1;
     let mut components: Vec<GraphComponent> = version
         .components
         .iter()
         .map(|component| GraphComponent {
             name: component.name.clone(),
             kind: component.spec.kind().to_owned(),
-            step: steps.get(&component.name).copied().unwrap_or(1),
+            step: steps.get(component.name.as_str()).copied().unwrap_or(after_all),
             reads: reads(&component.references),
         })
         .collect();
@@ -146,29 +152,10 @@ fn reads(references: &BTreeSet<Reference>) -> Reads {
     reads
 }
 
-/// Returns the step of every component. A config with a loop never becomes a version; should one be here all the
-/// same, its components stand in the step after the last, and nothing runs forever.
-fn steps(version: &AppVersion) -> BTreeMap<ComponentName, usize> {
-    let mut steps: BTreeMap<ComponentName, usize> = BTreeMap::new();
-    let known: BTreeSet<&ComponentName> = version.components.iter().map(|component| &component.name).collect();
-    for step in 1..=version.components.len() {
-        let ready: Vec<ComponentName> = version
-            .components
-            .iter()
-            .filter(|component| !steps.contains_key(&component.name))
-            .filter(|component| component.dependencies.iter().all(|on| steps.contains_key(on) || !known.contains(on)))
-            .map(|component| component.name.clone())
-            .collect();
-        if ready.is_empty() {
-            break;
-        }
-        steps.extend(ready.into_iter().map(|name| (name, step)));
-    }
-    let after = steps.values().max().copied().unwrap_or(0) + 1;
-    for component in &version.components {
-        steps.entry(component.name.clone()).or_insert(after);
-    }
-    steps
+/// Returns the nodes of a graph whose edges are the dependencies of the components.
+pub fn component_nodes(version: &AppVersion) -> Vec<Named<'_>> {
+    let components = version.components.iter();
+    components.map(|one| (one.name.as_str(), one.dependencies.iter().map(ComponentName::as_str).collect())).collect()
 }
 
 /// Returns what starts an action, in words.

@@ -9,6 +9,7 @@ use freehold_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::graph::order::{self, Disorder, Named};
 use crate::job::{Job, JobState, NewJob};
 use crate::runs_as::RunsAs;
 
@@ -433,33 +434,15 @@ fn root_of(node: &Node) -> String {
 }
 
 fn check_graph(nodes: &[Node]) -> Result<(), GraphError> {
-    let mut names = BTreeSet::new();
-    for node in nodes {
-        if !names.insert(node.name.as_str()) {
-            return Err(GraphError::Duplicate(node.name.clone()));
+    let named = nodes.iter().map(|node| (node.name.as_str(), node.dependencies.iter().map(String::as_str).collect()));
+    let named: Vec<Named<'_>> = named.collect();
+    order::check(&named).map_err(|found| match found {
+        Disorder::Duplicate(name) => GraphError::Duplicate(name.to_owned()),
+        Disorder::Unknown { node, missing } => {
+            GraphError::UnknownDependency { node: node.to_owned(), missing: missing.to_owned() }
         }
-    }
-    for node in nodes {
-        if let Some(missing) = node.dependencies.iter().find(|name| !names.contains(name.as_str())) {
-            return Err(GraphError::UnknownDependency { node: node.name.clone(), missing: missing.clone() });
-        }
-    }
-    let mut done = BTreeSet::new();
-    loop {
-        let before = done.len();
-        for node in nodes {
-            if node.dependencies.iter().all(|name| done.contains(name.as_str())) {
-                done.insert(node.name.as_str());
-            }
-        }
-        if done.len() == nodes.len() {
-            return Ok(());
-        }
-        if done.len() == before {
-            let stuck = nodes.iter().find(|node| !done.contains(node.name.as_str()));
-            return Err(GraphError::Cycle(stuck.map(|node| node.name.clone()).unwrap_or_default()));
-        }
-    }
+        Disorder::Cycle(name) => GraphError::Cycle(name.to_owned()),
+    })
 }
 
 #[cfg(test)]

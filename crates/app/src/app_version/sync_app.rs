@@ -1,11 +1,12 @@
 //! Stores an app version, and hands out where its packed sources go.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use freehold_domain::graph::component_nodes;
+use freehold_domain::graph::order::{self, Disorder};
 use freehold_protocol::api::{SourceUpload, UploadSourceRequest, VersionView};
 use freehold_protocol::app_version::{AppVersion, check_size};
-use freehold_protocol::{AppName, ComponentName, Digest, canonical};
+use freehold_protocol::{AppName, Digest, canonical};
 
 use crate::AppError;
 use crate::app_version::versions::{Versions, components};
@@ -107,40 +108,15 @@ fn check(app: &AppName, document: &AppVersion) -> Result<Vec<u8>, AppError> {
 
 /// The command has checked the config; the control plane trusts no client with its graph.
 fn check_components(document: &AppVersion) -> Result<(), AppError> {
-    let mut waits: BTreeMap<&ComponentName, usize> = BTreeMap::new();
-    for component in &document.components {
-        if waits.insert(&component.name, component.dependencies.len()).is_some() {
-            return Err(AppError::invalid(format!("two components are called `{}`", component.name)));
-        }
-    }
-    let mut dependents: BTreeMap<&ComponentName, Vec<&ComponentName>> = BTreeMap::new();
-    for component in &document.components {
-        let name = &component.name;
-        for dependency in &component.dependencies {
-            if !waits.contains_key(dependency) {
-                let message = format!("component `{name}` depends on `{dependency}`, which does not exist");
-                return Err(AppError::invalid(message));
+    order::check(&component_nodes(document)).map_err(|found| {
+        AppError::invalid(match found {
+            Disorder::Duplicate(name) => format!("two components are called `{name}`"),
+            Disorder::Unknown { node, missing } => {
+                format!("component `{node}` depends on `{missing}`, which does not exist")
             }
-            dependents.entry(dependency).or_default().push(name);
-        }
-    }
-    // Kahn's algorithm: each edge is looked at once.
-    let mut ready: Vec<&ComponentName> = waits.iter().filter(|(_, left)| **left == 0).map(|(name, _)| *name).collect();
-    while let Some(done) = ready.pop() {
-        waits.remove(done);
-        for dependent in dependents.remove(done).unwrap_or_default() {
-            if let Some(left) = waits.get_mut(dependent) {
-                *left -= 1;
-                if *left == 0 {
-                    ready.push(dependent);
-                }
-            }
-        }
-    }
-    match waits.keys().next() {
-        None => Ok(()),
-        Some(name) => Err(AppError::invalid(format!("component `{name}` depends on itself through others"))),
-    }
+            Disorder::Cycle(name) => format!("component `{name}` depends on itself through others"),
+        })
+    })
 }
 
 /// Returns what the API says of a version.
