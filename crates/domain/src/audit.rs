@@ -1,4 +1,4 @@
-//! What the control plane writes down next to every change of a job, and for every report that it does not believe.
+//! Audit records: one for every change of a job, and one for every report that the control plane refuses.
 
 use freehold_protocol::report::Fence;
 use freehold_protocol::{JobId, KeyId, Timestamp};

@@ -1,4 +1,4 @@
-//! The record of what made an artifact.
+//! Builds: the record of how an artifact was made.
 
 use freehold_protocol::order::{Artifact, Package, Source};
 use freehold_protocol::{AppName, BuildId, ComponentName, Digest, JobId, Timestamp, WorkflowId};

@@ -1,4 +1,5 @@
-//! The contract of an app version: what it may do at a customer, and by digest what it does that with.
+//! The contract of an app version: what it may do in a customer's account, and the digests of the artifacts and steps
+//! that do it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +13,11 @@ use crate::build::Build;
 use crate::diff;
 use crate::runs_as::{Operation, runs_as};
 
-/// The API endpoints of AWS: the runner itself and whatever works at a customer calls them.
+/// The API endpoints of AWS, which the runner and the work in the customer's account call.
 const AWS: &str = "*.amazonaws.com";
-/// Where `terraform` and `tofu` ask for providers; which of the two there is, is the runner's own matter.
+/// Where `terraform` and `tofu` fetch providers; the runner decides which of the two it uses.
 const REGISTRIES: [&str; 2] = ["registry.opentofu.org", "registry.terraform.io"];
-/// Modes and whether the install stack has them switched on unless the customer says otherwise.
+/// The modes, and whether the install stack switches them on by default.
 const MODES: [(Mode, bool); 3] = [(Mode::Provision, true), (Mode::Maintenance, true), (Mode::Deprovision, false)];
 
 /// Returns the terms of a version.
@@ -43,7 +44,7 @@ pub fn terms(version: &AppVersion) -> Terms {
     }
 }
 
-/// Returns the hosts that work at a customer contacts, each with what contacts it.
+/// Returns the hosts that are contacted from the customer's account, each with the places that contact it.
 pub fn hosts(version: &AppVersion) -> BTreeMap<String, BTreeSet<String>> {
     let mut hosts = diff::hosts(version);
     hosts.entry(AWS.to_owned()).or_default().insert("the runner".to_owned());
@@ -94,7 +95,8 @@ fn steps(action: &Action) -> Result<Digest, serde_json::Error> {
     canonical::digest(&(&action.steps, &action.env_vars, &action.step_repos, &action.image))
 }
 
-/// Returns the roles as the install stack has them: a mode that the app says nothing of may do nothing, and is left out.
+/// Returns the roles of the install stack; modes without a role in the app version have no permissions and are left
+/// out.
 fn roles(version: &AppVersion) -> Vec<RoleTerms> {
     let modes = MODES.into_iter().filter_map(|(mode, on)| {
         let role = version.roles.iter().find(|role| role.mode == mode)?;
@@ -112,7 +114,7 @@ fn action_terms(version: &AppVersion, action: &Action) -> ActionTerms {
     let role = match runs_as(version, Operation::Trigger(action), None, Mode::Maintenance) {
         Ok(Some(as_what)) => as_what.role.map_or_else(|| as_what.mode.as_str().to_owned(), String::from),
         Ok(None) => Mode::Maintenance.as_str().to_owned(),
-        // Such an action cannot be run; it is named by what the config says.
+        // Such an action cannot be run; the terms name the role that the config names.
         Err(_) => [&action.break_glass_role, &action.role]
             .into_iter()
             .find(|role| !role.is_empty())
@@ -127,7 +129,8 @@ fn action_terms(version: &AppVersion, action: &Action) -> ActionTerms {
     }
 }
 
-/// Returns the defaults of the inputs that policies name, null for none. What the customer answers is the customer's own.
+/// Returns the defaults of the inputs that policies read, null where an input has none. Inputs that the customer
+/// answers are left out: those values are the customer's own.
 fn policy_inputs(version: &AppVersion, policies: &[&RolePolicy]) -> BTreeMap<String, Value> {
     let named = |name: &str| {
         policies.iter().any(|policy| match policy {
@@ -139,7 +142,8 @@ fn policy_inputs(version: &AppVersion, policies: &[&RolePolicy]) -> BTreeMap<Str
     vendors.map(|input| (input.name.clone(), input.default.clone().unwrap_or_default())).collect()
 }
 
-/// Whether a template may read the input called `name`: one that is named too many is one default too many to agree to.
+/// Returns whether a template may read the input called `name`. In doubt it may: the customer then agrees to one
+/// default more than necessary, never to one less.
 fn mentions(text: &str, name: &str) -> bool {
     let reads_all = || ["range", "toJson", "toPrettyJson", "toYaml", "values"].iter().any(|word| text.contains(word));
     text.contains("{{") && (text.contains(name) || reads_all())

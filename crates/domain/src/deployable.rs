@@ -1,4 +1,4 @@
-//! What of an app version cannot be deployed here yet, in words that name it.
+//! Finds the parts of an app version that cannot be deployed yet, and names them.
 
 use std::collections::BTreeSet;
 

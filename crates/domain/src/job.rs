@@ -1,4 +1,4 @@
-//! One unit of work for one runner: its states, and what each event makes of them.
+//! Jobs: one unit of work for one runner, its states and their transitions.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Which nodes a workflow has: what a change touches is what a deploy runs.
+//! Plans the nodes of a workflow: a deploy runs what a change touches.
 
 use std::collections::{BTreeMap, BTreeSet};
 

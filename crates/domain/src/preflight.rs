@@ -1,4 +1,4 @@
-//! The preflight: the node that comes before all others of a first deploy, and what its runner has to look at.
+//! The preflight: the first node of a first deploy, and what its runner has to check.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,13 +20,13 @@ const TIMEOUT_SECS: u32 = 120;
 /// How many times larger than its artifact a gzipped module is at most expected to be on disk.
 const UNPACKS_TO: u64 = 8;
 
-/// The most hosts, stacks and permissions (actions times resources) that an order names: what is looked at must not take
-/// longer than what it is for.
+/// The most hosts, stacks and permissions (actions times resources) that an order names: the check must not take longer
+/// than the deploy.
 const MAX_HOSTS: usize = 20;
 const MAX_STACKS: usize = 20;
 const MAX_PERMISSIONS: usize = 200;
 
-/// Puts the preflight before `nodes`; nothing to do needs none.
+/// Puts the preflight before `nodes`; an empty workflow gets none.
 pub(crate) fn precede(nodes: &mut Vec<Node>) {
     if nodes.is_empty() {
         return;
@@ -46,7 +46,7 @@ pub(crate) fn precede(nodes: &mut Vec<Node>) {
     nodes.insert(0, first);
 }
 
-/// Returns what has to be looked at before the nodes of `workflow`, whose artifacts have these sizes in bytes.
+/// Returns what the runner checks before the nodes of `workflow`, whose artifacts have these sizes in bytes.
 pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMap<ComponentName, u64>) -> CheckInstall {
     let mut needs = CheckInstall::default();
     let mut owners = Vec::new();
@@ -93,7 +93,8 @@ fn add_component(needs: &mut CheckInstall, version: &AppVersion, name: &Componen
     }
 }
 
-/// Returns the hosts that `owners` name, but for those that only the install knows and names of buckets.
+/// Returns the hosts that `owners` contact, without bucket names and without hosts that a template names only when it
+/// is rendered.
 fn hosts(version: &AppVersion, owners: &[String]) -> BTreeSet<String> {
     let named = |places: &BTreeSet<String>| places.iter().any(|place| owners.iter().any(|owner| is_of(place, owner)));
     let plain = |host: &str| !host.contains(['{', '$', '%', '/']) && host.contains('.');
@@ -105,13 +106,14 @@ fn is_of(place: &str, owner: &str) -> bool {
     place.strip_prefix(owner).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-/// Adds what the inline policies of the mode's role allow by name. What AWS's own policies allow is not in the version.
+/// Adds the actions that the inline policies of the mode's role allow by name. The version does not contain the
+/// documents of AWS managed policies.
 fn add_permissions(needs: &mut CheckInstall, version: &AppVersion, mode: Mode) {
     let Some(role) = version.roles.iter().find(|role| role.mode == mode) else { return };
     let mut room = MAX_PERMISSIONS;
     for policy in &role.policies {
         let RolePolicy::Inline { document, .. } = policy else { continue };
-        // A document whose templates are more than texts is no JSON before it is rendered.
+        // A document with templates outside of strings is not JSON until it is rendered.
         let Ok(document) = serde_json::from_str::<Value>(document) else { continue };
         let statements = match document.get("Statement") {
             Some(Value::Array(all)) => all.as_slice(),

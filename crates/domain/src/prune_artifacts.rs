@@ -1,4 +1,4 @@
-//! Which artifacts the tenant registry keeps, and why; what none of this names goes, in two steps.
+//! Decides which artifacts the tenant registry keeps, and why; all others are marked first and removed a day later.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

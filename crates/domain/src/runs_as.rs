@@ -1,4 +1,4 @@
-//! Which role a component or an action takes, of those that the app version and the caller name.
+//! Chooses the role of a job from those that the caller and the app version name.
 
 use freehold_protocol::RoleKey;
 use freehold_protocol::app_version::{Action, AppVersion, Component};
@@ -33,8 +33,8 @@ pub enum Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    /// Returns the roles that the app version gives it, the one that counts first: an action's of break-glass, its own,
-    /// and the first rule of the matrix that fits.
+    /// Returns the roles that the app version names for the operation, in order of precedence: an action's break-glass
+    /// role, the component's or action's own role, the first matching rule of the matrix.
     fn roles(self, version: &'a AppVersion) -> impl Iterator<Item = &'a str> {
         let (kind, name, operation) = match self {
             Self::Deploy(component) => ("component", component.name.as_str(), "deploy"),
@@ -53,7 +53,8 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// Returns the role of a job: `asked` by whoever starts it, else what the app version says, else nothing but the mode's.
+/// Returns the role of a job: the one that the caller asked for, else the app version's, else `None` for the mode's
+/// own.
 ///
 /// # Errors
 /// [`UnknownRole`] when the app has no role of the name that was chosen.
@@ -71,7 +72,7 @@ pub fn runs_as(
     })
 }
 
-/// Returns the role called `name`: as the config says it, by its key, or a mode's by the mode's word.
+/// Returns the role called `name`: the name in the config, the role's key, or the word of a mode.
 fn called(version: &AppVersion, name: &str, mode: Mode) -> Option<RunsAs> {
     let wanted = plain(name);
     let of_mode = version.roles.iter().find(|role| role.mode.as_str() == wanted || plain(&role.name) == wanted);
@@ -88,7 +89,7 @@ fn known(version: &AppVersion) -> Vec<String> {
     modes.chain(version.named_roles.iter().map(|role| role.key().to_string())).collect()
 }
 
-/// Returns a name without the white space that templates may have.
+/// Returns a name without white space, which templates may contain.
 fn plain(name: &str) -> String {
     name.split_whitespace().collect()
 }

@@ -1,4 +1,4 @@
-//! One execution of a state machine: its graph of nodes, and the decision what runs next.
+//! Workflows: one execution of a state machine, its graph of nodes, and the decision which nodes run next.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -424,7 +424,7 @@ impl Workflow {
     }
 }
 
-/// The failed node that a dead node is dead because of.
+/// Returns the failed node because of which `node` cannot run.
 fn root_of(node: &Node) -> String {
     match &node.state {
         NodeState::Skipped { because } => because.clone(),

@@ -1,4 +1,4 @@
-//! What can happen next in a world, and the world after it: the face that the checker sees.
+//! The interface to the checker: the actions that are possible in a world, and the world after each.
 
 use stateright::{Model, Property};
 

@@ -1,4 +1,4 @@
-//! How much of everything the model may do: the faults, wishes and repetitions that keep its space finite.
+//! Bounds that keep the model's space finite: how many faults, requests and repetitions may happen.
 
 #[cfg(any(test, feature = "mutants"))]
 use crate::bug::Bug;

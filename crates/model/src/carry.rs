@@ -1,4 +1,4 @@
-//! Steps of what carries and of what breaks: the orders queue with its leases, machines, crashes.
+//! Steps of the infrastructure: the orders queue with its leases, machines and crashes.
 
 use crate::bug::seeded;
 use crate::job::Fence;

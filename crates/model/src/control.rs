@@ -1,4 +1,5 @@
-//! The control plane's steps: dispatch, reports, wishes, and the clock that ends what outlived its order.
+//! The control plane's steps: dispatch, reports, requests of users, and the sweep that ends jobs whose order has
+//! expired.
 //!
 //! A step returns `None` when it cannot happen in this world.
 

@@ -1,11 +1,11 @@
-//! The job protocol as a state machine that a checker exhausts: what jobs, two runners and two queues can do to each
-//! other, whatever crashes.
+//! The job protocol as a state machine that a checker explores completely: jobs, two runners and two queues, with
+//! crashes.
 //!
 //! # What is modelled
 //!
 //! - The control plane: the job aggregate ([`job::Control::on`], held equal to `freehold_domain::job::Job::on` by a
-//!   property test), dispatch, reports, cancel, retry, the sweep, the runner key that is listened to, and word to an
-//!   attempt that has lost.
+//!   property test), dispatch, reports, cancel, retry, the sweep, the runner key that is believed, and the
+//!   message that stops an attempt which has lost.
 //! - The orders queue: FIFO groups, receive counts, the lease and its end, redelivery, the dead-letter queue, answers
 //!   that arrive after the lease they tell of, deduplication.
 //! - The reports queue: any order, reports whose acknowledgement is lost and which come again.
@@ -14,8 +14,8 @@
 //!   machine that takes over while the first one may live on with a retired key.
 //! - Time, as far as the protocol sees it: an order's `not_after`, the grace after it, the end of a lease.
 //!
-//! [`rule::Rule`] lists what must hold; `bug::Bug` (feature `mutants`) the mistakes that each break a rule, so that the rules are known
-//! to see something.
+//! [`rule::Rule`] lists what must hold. `bug::Bug` (feature `mutants`) lists mistakes that each break a rule, which shows
+//! that the rules see something.
 //!
 //! # Bounds
 //!
@@ -35,7 +35,7 @@
 //! - A finished report is durable when the reports queue has it. A spool survives a crash, but not its machine.
 //! - Reports arrive before the grace is over; `Bounds::lates` allows one that does not, and then its outcome may be
 //!   lost. Reports of a runner whose hello is not accepted yet wait for it.
-//! - A retry is somebody's wish, so "once" means once per dispatch for jobs that must not start twice.
+//! - A retry is a person's request, so "once" means once per dispatch for jobs that must not start twice.
 //!
 //! # What is left out
 //!

@@ -15,7 +15,7 @@ macro_rules! watched {
     };
 }
 
-/// Returns every rule, and some things that must be possible, lest a rule holds for want of anything happening.
+/// Returns every rule, and some situations that must be reachable, so that no rule holds only because nothing happens.
 pub fn properties(bounds: &Bounds) -> Vec<Property<Protocol>> {
     let mut properties = vec![
         Property::always("one attempt works on one thing at a time", one_at_a_time),
@@ -112,7 +112,7 @@ impl World {
         self.watch(Rule::JournalFirst, !journaled);
     }
 
-    /// Watches the control plane calling off job `j` by itself: nothing may be going on, and no outcome be known.
+    /// Watches the control plane giving up job `j` by itself: no attempt may be working, and no outcome may be known.
     pub(crate) fn watch_given_up(&mut self, j: usize, before: Job) {
         let part = &self.jobs[j];
         let told = part.told[usize::from(self.speaker)];

@@ -1,4 +1,5 @@
-//! The spaces hold, they have no cycles, every seeded mistake breaks a rule, and the model is what the code does.
+//! The rules hold in every space, no space has a cycle, every seeded mistake breaks a rule, and the model equals the
+//! code.
 
 mod control_parity;
 mod mutants;

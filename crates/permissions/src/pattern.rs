@@ -1,4 +1,5 @@
-//! Patterns of IAM policies (`*` any text, `?` any character), and whether one lets through all that another does.
+//! Patterns of IAM policies (`*` any text, `?` any character): does one pattern match everything that another one
+//! matches?
 
 /// A pattern, read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-//! What a role's policies let it do, held against what others let it do.
+//! Compares what two sets of role policies permit.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub struct Powers<'a> {
     pub boundary: Option<&'a str>,
 }
 
-/// What one role may do more, and less, than another; both sorted.
+/// The permissions that one role has beyond another, and those that it lacks; both sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Gap {
     pub widened: Vec<Permission>,
@@ -84,11 +84,11 @@ pub enum Permission {
     Managed { name: String },
     /// A predefined role of Google Cloud.
     GcpPredefined { name: String },
-    /// Widened: the boundary went; narrowed: one came.
+    /// Widened: the boundary was removed; narrowed: a boundary was added.
     Boundary,
     /// Widened: the install stack switches the role on by itself; narrowed: it does not any more.
     SwitchedOn,
-    /// A text that is no policy document changed; only ever widened.
+    /// A text changed that is not a policy document. It always counts as widened.
     Undecided { holder: String },
 }
 
@@ -97,7 +97,7 @@ impl Permission {
     pub fn stated(&self) -> String {
         match self {
             Self::Undecided { holder } => {
-                format!("{holder} is no policy document before it is filled in; read its text")
+                format!("{holder} is not a policy document until its template is rendered; read its text")
             }
             Self::Statement { effect: Effect::Deny, .. } | Self::Other { effect: Effect::Deny, .. } => {
                 self.words(false)

@@ -1,4 +1,4 @@
-//! Policy documents of IAM, read into statements that can be held against each other.
+//! Reads IAM policy documents into statements that can be compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub(crate) struct Statements {
     pub(crate) plain: Vec<Statement>,
     /// Statements that say more than actions, resources and conditions, as canonical text.
     pub(crate) other: BTreeSet<(Effect, String)>,
-    /// Texts that are no policy document, by what holds them.
+    /// Texts that are not policy documents, by the policy that contains them.
     pub(crate) unread: BTreeSet<(String, String)>,
 }
 

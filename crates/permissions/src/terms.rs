@@ -1,4 +1,4 @@
-//! Two terms held against each other: what the second lets a release do that the first does not, and the other way round.
+//! Compares two terms: what the second permits beyond the first, and what it no longer permits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,5 +1,5 @@
-//! What a release may do at a customer: the terms that the customer agrees to, and the contract that fixes one version's.
-//! The crate `permissions` compares terms.
+//! What a version may do in a customer's account: the terms that the customer agrees to, and the contract of one
+//! version. The crate `permissions` compares terms.
 
 use std::collections::{BTreeMap, BTreeSet};
 

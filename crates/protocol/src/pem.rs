@@ -1,5 +1,4 @@
-//! Public keys as people hand them around (RFC 7468, "Textual Encoding of Subject Public Key Info"). Which kind of key it
-//! is does not matter here.
+//! Public keys in PEM form (RFC 7468, "Textual Encoding of Subject Public Key Info"), whatever kind of key they hold.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

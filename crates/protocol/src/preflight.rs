@@ -1,4 +1,4 @@
-//! Preflight: what a runner looks at before the first thing of an app is made in a customer's account, and what it found.
+//! Preflight: what a runner checks before anything of an app is created in a customer's account, and what it found.
 
 use std::collections::BTreeSet;
 

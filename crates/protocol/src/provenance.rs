@@ -210,7 +210,7 @@ impl Statement {
         }
     }
 
-    /// Says what of this statement is not as `expected`.
+    /// Checks that the statement is about what is `expected`.
     ///
     /// # Errors
     /// [`ProvenanceError::Other`] with the first difference.

@@ -1,4 +1,4 @@
-//! Reports: what a runner says of itself and of a job.
+//! Reports: what a runner reports about itself and about its jobs.
 
 use std::collections::BTreeMap;
 

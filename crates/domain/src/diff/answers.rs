@@ -1,4 +1,4 @@
-//! Questions that an install of the first version has not answered.
+//! Finds the inputs and secrets of the second version for which an install of the first version has no answer.
 
 use freehold_protocol::app_version::{AppVersion, Input, Secret};
 use serde::{Deserialize, Serialize};

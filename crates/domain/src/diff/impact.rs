@@ -1,4 +1,4 @@
-//! What a deploy of the second version runs where the first is deployed, by the planner's own rules.
+//! Which nodes a deploy of the second version runs where the first is deployed, by the planner's own rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,7 +81,8 @@ fn deployed_as(component: &Component, inputs: &BTreeMap<String, Value>) -> Optio
     fingerprint(component, &artifact, inputs).ok()
 }
 
-/// What an install of the first version was told: by the vendor what it had to be, by the customer what the stack asks.
+/// The answers that an install of the first version has: the vendor's to the required inputs, the customer's to the
+/// stack's.
 struct Told<'a> {
     vendor: BTreeSet<&'a str>,
     customer: BTreeSet<&'a str>,

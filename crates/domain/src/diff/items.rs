@@ -1,4 +1,4 @@
-//! Named things of two versions: which came, which went, and which keys of the others differ.
+//! Compares the named items of two versions: those added, those removed, and the keys in which the others differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,7 +118,7 @@ fn component_value(component: &Component) -> Map<String, Value> {
     all
 }
 
-/// A commit is told with its branch, and a directory by what its files are.
+/// Describes a git source by commit and branch, and a directory by the digest of its files.
 fn source_value(source: &Source) -> Value {
     match source {
         Source::Directory { digest } => json!({ "files": short(digest) }),
@@ -165,7 +165,7 @@ fn action_value(action: &Action) -> Map<String, Value> {
     all
 }
 
-/// Compares inputs; the default of one that is sensitive in either version is told only to differ.
+/// Compares inputs; of a sensitive input's default it says only that it differs.
 pub(super) fn inputs(from: &AppVersion, to: &AppVersion) -> Items {
     let sensitive: BTreeSet<&str> =
         from.inputs.iter().chain(&to.inputs).filter(|one| one.sensitive).map(|one| one.name.as_str()).collect();

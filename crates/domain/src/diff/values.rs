@@ -1,4 +1,4 @@
-//! Two JSON values become the keys that differ, with both sides short enough for a line.
+//! Compares two JSON values key by key; each side of a difference is cut to fit into one line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// The longest text of one side, in characters.
 const WIDTH: usize = 60;
-/// How much of what both sides begin with is kept, when they begin with much.
+/// How many characters of a long common beginning are shown.
 const LEAD: usize = 12;
 
 /// One key that differs.
@@ -117,7 +117,7 @@ fn leaf(key: &str, from: Option<&Value>, to: Option<&Value>) -> Change {
     Change { key: key.to_owned(), from: from.map(|text| short(&text, skip)), to: to.map(|text| short(&text, skip)) }
 }
 
-/// A text of many lines is told by the first line that differs.
+/// A text of many lines is represented by the first line that differs.
 fn first_lines(from: &str, to: &str) -> (String, String) {
     let mut at = 1;
     let (mut before, mut after) = (from.lines(), to.lines());

@@ -1,4 +1,4 @@
-//! Terms against each other: what each kind of change is called, and that no widening is missed.
+//! Comparing terms: the words for each kind of change, and that no widening is missed.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

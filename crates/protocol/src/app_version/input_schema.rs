@@ -1,4 +1,4 @@
-//! The JSON Schema of an app's inputs: what forms, editors and other programs need to know to answer them.
+//! The JSON Schema of an app's inputs, for forms, editors and other programs.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! What counts as an answer to an input: values as they are typed become values of the input's type, or are refused.
+//! Answers to inputs: converts what people type to the input's type, or refuses it.
 
 use serde_json::{Number, Value};
 
@@ -6,7 +6,7 @@ use super::inputs::is_empty;
 use super::{Input, InputKind};
 use crate::canonical;
 
-/// Why a value is no answer to an input. The value itself is never told: it may be a secret.
+/// Why a value is not an answer to an input. The message never contains the value, which may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
     /// Nothing, or an empty text, for an input that needs an answer.

@@ -158,7 +158,7 @@ pub struct SyncedSecret {
     pub name: String,
 }
 
-/// Returns whether a value says nothing.
+/// Returns whether a value is null or an empty text.
 pub(super) fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(str::is_empty)
 }

@@ -1,4 +1,4 @@
-//! Where an app lives: sandbox, runner and install stack.
+//! Settings of the sandbox, the runner and the install stack.
 
 use std::collections::{BTreeMap, BTreeSet};
 

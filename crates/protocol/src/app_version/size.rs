@@ -1,4 +1,4 @@
-//! How large an app version may be: what one request carries in, and one answer out.
+//! How large an app version may be: it must fit into one request and one response.
 
 use crate::limits::{MAX_APP_VERSION_BYTES, MAX_QUOTED_VERSION_BYTES};
 

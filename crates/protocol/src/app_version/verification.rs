@@ -1,4 +1,4 @@
-//! Signatures that an image must have, and what a build is told of them.
+//! Signatures that an image must have, and the recipe by which a build checks them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

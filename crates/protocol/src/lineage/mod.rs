@@ -1,5 +1,5 @@
-//! Lineage: what an artifact was made of, by whom, and where it went, with every signed message that proves it. Whoever
-//! has the document and the tenant's root key can check it, without any service; `verify` does.
+//! Lineage: what an artifact was made from, who built it and where it was deployed, with the signed messages that prove
+//! it. `verify` checks the document with the tenant's root key alone, without any service.
 
 mod verify;
 
@@ -223,8 +223,7 @@ pub enum Broken {
 }
 
 impl Lineage {
-    /// Returns the lineage without the uses that `keep` refuses, and without builds that none of those left names; with
-    /// all builds when no use is left.
+    /// Keeps the uses that `keep` accepts, and the builds that those uses name. When no use is left, all builds stay.
     #[must_use]
     pub fn only(mut self, keep: impl Fn(&Used) -> bool) -> Self {
         self.uses.retain(keep);

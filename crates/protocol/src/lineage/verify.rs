@@ -1,4 +1,5 @@
-//! Checks every link of a lineage: signatures, digests, and that each signed message is about what the next one builds on.
+//! Checks every link of a lineage: signatures, digests, and that each signed message is about the subject of the next
+//! one.
 
 use super::{Approval, Broken, FORMAT, Lineage, Link, LinkName, Made, Proof, Used};
 use crate::envelope::{Delegate, Payload, PublicKey};

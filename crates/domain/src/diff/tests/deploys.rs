@@ -1,4 +1,4 @@
-//! What a diff says will run, held against the planner.
+//! The nodes that a diff predicts, compared with those that the planner plans.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Roles that widen and narrow, held against an evaluation of what they allow.
+//! Widened and narrowed roles, compared with an evaluation of what they allow.
 
 use freehold_protocol::app_version::AppVersion;
 use proptest::prelude::*;
