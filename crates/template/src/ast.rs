@@ -1,10 +1,10 @@
-//! The tree of a parsed template. Two trees are equal when they say the same, wherever their parts stand.
+//! The tree of a parsed template. Two trees are equal when their parts are equal, at whatever positions.
 
 use serde_json::Value;
 
 use crate::functions::function::Function;
 
-/// Where a part starts in the text, in bytes; says nothing about equality.
+/// Where a part starts in the text, in bytes; ignored when trees are compared.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At(pub(crate) usize);
 
@@ -26,7 +26,7 @@ pub(crate) enum Node {
     Continue,
 }
 
-/// Commands, each fed with the result of the one before; may set variables.
+/// Commands, each of which takes the result of the one before it; may set variables.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pipeline {
     pub(crate) set: Set,

@@ -1,4 +1,4 @@
-//! What can be wrong with a template, where, and the way out.
+//! The errors of templates, with their positions and a hint.
 
 use serde::Serialize;
 
@@ -28,7 +28,7 @@ pub struct RenderError {
     pub offset: usize,
 }
 
-/// What kind of failure a rendering had.
+/// The kinds of failure of a rendering.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum RenderErrorKind {

@@ -1,4 +1,4 @@
-//! Renders a parsed template over a tree, counting what it costs.
+//! Renders a parsed template over a tree, and counts the cost.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub(crate) fn render(text: &str, nodes: &[Node], tree: &Value, limits: &Limits) 
     Ok(run.out)
 }
 
-/// The keys and elements that a range goes over.
+/// The keys and elements of a range.
 type Steps<'t> = Vec<(Value, V<'t>)>;
 
 /// Why a list of nodes ended.
@@ -175,7 +175,7 @@ impl<'t> Run<'_, 't> {
         Ok(Flow::Done)
     }
 
-    /// Returns the steps of a range over a whole number, as Go has it since 1.22: 0 to one below it.
+    /// Returns the values of a range over a whole number, as in Go since 1.22: from 0 up to the number minus one.
     fn count(&mut self, number: &serde_json::Number, names: usize, at: usize) -> Result<Steps<'t>, RenderError> {
         let Some(end) = whole(number) else {
             return self.fail(at, misuse("`range` takes a list, a map or a whole number, got a fraction"));
@@ -324,7 +324,7 @@ impl<'t> Run<'_, 't> {
         Ok(value)
     }
 
-    /// Counts a value that is copied, and not borrowed from the tree.
+    /// Counts a value that is copied instead of borrowed from the tree.
     fn charge_copy(&mut self, value: &V<'t>, at: usize) -> Result<(), RenderError> {
         match value {
             V::Tree(_) => Ok(()),
@@ -345,7 +345,7 @@ fn misuse(message: &str) -> Kind {
     Kind::Misuse(message.to_owned())
 }
 
-/// Whether a missing key may flow into `command` as null.
+/// Returns whether `command` accepts a missing key as null.
 fn accepts_missing(command: &Command) -> bool {
     match command {
         Command::Call { function, .. } => function.lenient,

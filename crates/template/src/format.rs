@@ -42,7 +42,7 @@ fn write(value: &Value, out: &mut String) {
     }
 }
 
-/// Returns a number as JSON has it, a whole one always without fraction and, below 1e21, without exponent.
+/// Returns a number as in JSON; a whole number has no fraction and, below 1e21, no exponent.
 pub(crate) fn number_text(number: &Number) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() => float_text(float),
@@ -50,7 +50,7 @@ pub(crate) fn number_text(number: &Number) -> String {
     }
 }
 
-/// Returns a fraction as Go's JSON has it: with an exponent only when it is very small or very large.
+/// Returns a fraction as Go's JSON encoder writes it: with an exponent only when it is very small or very large.
 fn float_text(float: f64) -> String {
     let size = float.abs();
     if size == 0.0 || (1e-6..1e21).contains(&size) {
@@ -85,8 +85,8 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-/// Whether a character outside of ASCII is shown as it is. The letter before it keeps Rust from escaping a mark that
-/// would otherwise join the quote.
+/// Returns whether a character outside of ASCII is printed unescaped. The test puts a letter before it, because Rust
+/// escapes a combining mark that follows the quote directly.
 fn prints(c: char) -> bool {
     ['a', c].iter().collect::<String>().escape_debug().nth(1) == Some(c)
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::format::number_text;
 use crate::value::entries;
 
-/// How JSON is laid out.
+/// The layout of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// `<`, `>` and `&` as `\u003c`, `\u003e` and `\u0026`.

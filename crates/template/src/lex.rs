@@ -1,4 +1,4 @@
-//! A template's text cut into text and tokens.
+//! Splits a template into texts and tokens.
 
 use serde_json::{Number, Value};
 
@@ -33,10 +33,10 @@ pub(crate) enum Kind {
     Right,
 }
 
-/// What Go takes for space in and around actions.
+/// The characters that Go accepts as space in and around actions.
 const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// Cuts `text` into tokens.
+/// Splits `text` into tokens.
 pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
     let mut lexer = Lexer { text, at: 0, tokens: Vec::new() };
     let mut trim = false;
@@ -178,7 +178,7 @@ impl<'a> Lexer<'a> {
                 let Some(end) = rest.get(1..).and_then(|t| t.find('`')) else {
                     return self.fail("the raw string is never closed; end it with a backtick");
                 };
-                // Go leaves carriage returns out of raw strings.
+                // Go removes carriage returns from raw strings.
                 let inner = rest.get(1..=end).unwrap_or_default().replace('\r', "");
                 self.push(Kind::Literal(inner.into()), end + 2);
             }
@@ -203,7 +203,7 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// Whether a dot here continues the operand before it.
+    /// Returns whether a dot here continues the operand before it.
     fn chains(&self) -> bool {
         matches!(
             self.tokens.last().map(|token| &token.kind),
@@ -303,8 +303,8 @@ pub(crate) fn whole_literal(text: &str) -> Option<i64> {
     i64::from_str_radix(&format!("{sign}{plain}"), radix).ok()
 }
 
-/// Returns the text that the inside of a quoted string stands for; nothing when an escape is unknown, or when bytes
-/// given one by one are not UTF-8 together.
+/// Returns the text that the inside of a quoted string encodes; `None` when an escape is unknown, or when escaped
+/// bytes together are not UTF-8.
 fn unescape(text: &str) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut chars = text.chars();

@@ -2,8 +2,8 @@
 //! free of panics.
 //!
 //! The syntax is that of Go's `text/template` (<https://pkg.go.dev/text/template>) with the functions of Sprig that app
-//! configs and charts use. A test renders thousands of templates with Go's own engine too and holds the results equal;
-//! where they differ, each on purpose and in `tests/suite/go/differences.rs`:
+//! configs and charts use. A test renders thousands of templates with Go's own engine too and compares the results.
+//! The intended differences, which `tests/suite/go/differences.rs` lists, are:
 //!
 //! - the tree's root holds `nuon`; `.freehold` is a synonym of `.nuon`, and `nuon.install.id` without the leading dot
 //!   is read as `.nuon.install.id` (real configs write it);
@@ -11,9 +11,9 @@
 //! - a missing key is an error that names the path, except where the template itself asks (`if`, `with`, `and`, `or`,
 //!   `not`, `default`, `coalesce`, `empty`, `all`, `any`, `required`, `hasKey`, `kindOf`); printing `null` is an error
 //!   too;
-//! - a number is a number: no `int` beside `float64`, and whole ones are printed as such, never as `1e+06`;
-//! - what Go passes over is an error: a string that is no number, a sum beyond 64 bits, wrong arguments of `printf`,
-//!   text that is not base64 or JSON, a pattern that is none.
+//! - there is one type of number: no `int` beside `float64`, and whole numbers are never printed as `1e+06`;
+//! - mistakes that Go ignores are errors: a string that is not a number, a sum beyond 64 bits, wrong arguments of
+//!   `printf`, text that is not base64 or JSON, an invalid pattern.
 //!
 //! Left out: `define`, `template` and `block`; `include`, `tpl` and `lookup` of Helm; characters in single quotes and
 //! complex numbers; functions that change a map (`set`, `unset`), read the clock, the machine, the network or chance
@@ -21,8 +21,8 @@
 //! case functions beyond `upper`, `lower`, `title` and `untitle`, and arithmetic with fractions beyond `round`, `floor`
 //! and `ceil`.
 //!
-//! The public engines do not hold here: `gtmpl` is no longer developed and knows no columns; `gotmpl` bounds loops but
-//! not the size of values (`{{ $x = print $x $x }}`), and its errors name neither the whole path nor a near one.
+//! The public engines are not sufficient: `gtmpl` is no longer developed and its errors have no columns; `gotmpl` bounds
+//! loops but not the size of values (`{{ $x = print $x $x }}`), and its errors do not name the whole path or a near one.
 
 mod ast;
 mod error;
@@ -50,7 +50,7 @@ pub use limits::Limits;
 pub use nearest::nearest;
 pub use refs::Use;
 
-/// A parsed template. Two are equal when they say the same; comments and spaces inside of actions do not count.
+/// A parsed template. Two templates are equal when their trees are; comments and spaces inside of actions do not count.
 #[derive(Debug, Clone)]
 pub struct Template {
     text: String,
@@ -61,7 +61,7 @@ impl Template {
     /// Parses `text`.
     ///
     /// # Errors
-    /// When `text` is not a template: the first offence, with its position in `text`.
+    /// When `text` is not a template: the first mistake, with its position in `text`.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let nodes = parse::parse(text)?;
         Ok(Self { text: text.to_owned(), nodes })
@@ -106,7 +106,7 @@ pub enum Error {
     Parse(#[from] ParseError),
     #[error(transparent)]
     Render(#[from] RenderError),
-    /// In one string of a larger value.
+    /// An error in one string of a larger value.
     #[error("at `{path}`")]
     Inside {
         /// Keys and positions from the value down, as in `tags.owner` and `subnets.0`.
@@ -117,7 +117,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Says that it happened at `step` of a larger value.
+    /// Adds that the error is at `step` of a larger value.
     fn inside(self, step: &str) -> Self {
         match self {
             Self::Inside { path, source } => Self::Inside { path: format!("{step}.{path}"), source },

@@ -1,11 +1,11 @@
-//! What one rendering may cost.
+//! The limits of one rendering.
 
-/// What one rendering may cost.
+/// The limits of one rendering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Evaluated nodes, plus one for each 256 bytes that a function makes.
     pub max_steps: u64,
-    /// Bytes of the result, and of any value made on the way.
+    /// Bytes of the result, and of each intermediate value.
     pub max_output_bytes: usize,
 }
 

@@ -1,6 +1,6 @@
-//! Which known word a mistyped one was meant to be.
+//! Finds the known word that is most similar to a mistyped one.
 
-/// Returns the candidate that is most like `word`, when one is close enough to be worth naming.
+/// Returns the candidate that is most similar to `word`, when one is similar enough to be suggested.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > 256 {
         return None;

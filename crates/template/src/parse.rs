@@ -1,4 +1,4 @@
-//! Tokens to tree, by recursive descent with a bounded depth.
+//! Parses tokens into a tree, by recursive descent with a bounded depth.
 
 use crate::ast::{At, Base, Command, Node, Operand, Pipeline, Set};
 use crate::error::ParseError;
@@ -112,7 +112,7 @@ impl Parser<'_> {
                 return Ok((nodes, End::Text));
             };
             if let Kind::Text(text) = token.kind {
-                // A comment leaves two texts beside each other.
+                // Where a comment was, two texts are next to each other.
                 match nodes.last_mut() {
                     Some(Node::Text(before)) => before.push_str(&text),
                     _ => nodes.push(Node::Text(text)),
@@ -391,7 +391,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether `word` names the tree's root key although no dot stands before it.
+/// Returns whether `word` names the root key of the tree although it has no leading dot.
 fn is_root(word: &str) -> bool {
     matches!(word, "nuon" | "freehold")
 }

@@ -1,4 +1,4 @@
-//! Go's `printf` as far as JSON values need it: `%v %s %q %t %T %d %x %X %o %b %c %f %e %g`, with the flags `-`, `+` and
+//! The part of Go's `printf` that JSON values need: `%v %s %q %t %T %d %x %X %o %b %c %f %e %g`, with the flags `-`, `+` and
 //! `0`, a width and a precision.
 
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::format::{print, quoted};
 use crate::value::{kind, whole, word};
 
-/// The widest that `printf` pads, in characters.
+/// The largest width and precision of `printf`, in characters.
 const MAX_WIDTH: usize = 4096;
 
 /// One `%` directive's flags.
@@ -150,7 +150,7 @@ fn without_zeros(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
 
-/// Gives an exponent its sign and at least two digits.
+/// Writes an exponent with its sign and at least two digits.
 fn exponent(text: &str) -> String {
     let (digits, power) = text.split_once('e').unwrap_or((text, "0"));
     match power.strip_prefix('-') {

@@ -1,4 +1,4 @@
-//! Which paths of the tree a template reads, found by walking its parse tree.
+//! Finds the paths that a template reads, by walking its parse tree.
 
 use serde_json::Value;
 
@@ -8,9 +8,9 @@ use crate::functions::function::Function;
 /// One place where a template reads a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Use {
-    /// The keys from the root; `*` stands for the elements of a list or map.
+    /// The keys from the root; `*` is any element of a list or map.
     pub path: Vec<String>,
-    /// Whether the template itself copes with the path having no value.
+    /// Whether the template handles a path without a value itself.
     pub guarded: bool,
     /// From 1.
     pub line: usize,
@@ -31,7 +31,7 @@ pub(crate) fn uses(text: &str, nodes: &[Node]) -> Vec<Use> {
     walk.found
 }
 
-/// Counts the lines and columns of `found`, which are sorted, in one go through the text.
+/// Sets the lines and columns of `found`, which are sorted, in one pass through the text.
 fn locate(text: &str, found: &mut [Use]) {
     let (mut line, mut column, mut at) = (1, 1, 0);
     for one in found {
@@ -45,7 +45,7 @@ fn locate(text: &str, found: &mut [Use]) {
 
 struct Walk {
     found: Vec<Use>,
-    /// What each variable is known to stand for; innermost last.
+    /// The path that each variable holds, if known; innermost last.
     variables: Vec<(String, Path)>,
 }
 
@@ -107,7 +107,7 @@ impl Walk {
         path
     }
 
-    /// Forgets what a variable stood for when it gets another value: which one holds depends on the branches taken.
+    /// Forgets the path of a variable that gets another value, because the branches taken decide which value it has.
     fn assign(&mut self, name: &str, path: &Path) {
         if let Some(slot) = self.variables.iter_mut().rev().find(|(known, _)| known == name)
             && slot.1 != *path
@@ -160,7 +160,7 @@ impl Walk {
         path
     }
 
-    /// Returns the path that `operand` stands for; notes only what is read inside of parentheses.
+    /// Returns the path that `operand` reads, without recording it; paths inside of parentheses are recorded.
     fn resolve(&mut self, operand: &Operand, dot: &Path, guarded: bool) -> Path {
         let base = match &operand.base {
             Base::Dot => dot.clone(),

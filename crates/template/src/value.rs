@@ -1,10 +1,10 @@
-//! Values while rendering: borrowed from the tree where possible, shared where made.
+//! Values while a template is rendered: borrowed from the tree where possible, otherwise shared.
 
 use std::rc::Rc;
 
 use serde_json::{Number, Value};
 
-/// A value of the tree, or one that the template made.
+/// A value of the tree, or a value that the template made.
 #[derive(Debug, Clone)]
 pub(crate) enum V<'t> {
     Tree(&'t Value),
@@ -27,7 +27,7 @@ impl<'t> V<'t> {
         }
     }
 
-    /// Returns the child that `pick` finds; one of a made value is copied.
+    /// Returns the child that `pick` finds; the child of a made value is copied.
     pub(crate) fn child(&self, pick: impl Fn(&Value) -> Option<&Value>) -> Option<V<'t>> {
         match self {
             Self::Tree(value) => pick(value).map(V::Tree),
@@ -36,7 +36,7 @@ impl<'t> V<'t> {
     }
 }
 
-/// Whether Go's templates take `value` as true: not null, false, zero or empty.
+/// Returns whether Go's templates treat `value` as true: not null, false, zero or empty.
 pub(crate) fn truth(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -48,7 +48,7 @@ pub(crate) fn truth(value: &Value) -> bool {
     }
 }
 
-/// Returns what kind of value it is, as messages say it.
+/// Returns the type of a value, as messages name it.
 pub(crate) const fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -60,7 +60,7 @@ pub(crate) const fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Returns what kind of value it is, as Go's reflection names it.
+/// Returns the type of a value, as Go's reflection names it.
 pub(crate) fn word(value: &Value) -> &'static str {
     match value {
         Value::Null => "invalid",
@@ -85,7 +85,7 @@ pub(crate) fn whole(number: &Number) -> Option<i64> {
 /// How deep a value that a template makes may nest.
 const MAX_DEPTH: usize = 100;
 
-/// Returns about how many bytes `value` takes; nothing when it nests too deep to be walked safely.
+/// Returns roughly how many bytes `value` has; `None` when it nests too deep to be walked safely.
 pub(crate) fn size(value: &Value) -> Option<usize> {
     size_at(value, 0)
 }
@@ -114,7 +114,7 @@ fn size_at(value: &Value, depth: usize) -> Option<usize> {
     })
 }
 
-/// Returns the entries of a map by key, whatever order the map keeps.
+/// Returns the entries of a map sorted by key.
 pub(crate) fn entries(map: &serde_json::Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut entries: Vec<_> = map.iter().collect();
     entries.sort_by(|a, b| a.0.cmp(b.0));

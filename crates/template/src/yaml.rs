@@ -1,5 +1,5 @@
-//! Values as YAML in block style. A string stands bare when every reader of YAML takes it for a string, and in double
-//! quotes with JSON's escapes otherwise; Go's encoder chooses other quotes for some, for the same value.
+//! Writes values as YAML in block style. A string is plain when every reader of YAML reads it as a string, and in double
+//! quotes with JSON's escapes otherwise; Go's encoder chooses other quotes for some strings, for the same value.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::value::entries;
 /// Returns `value` as YAML without a line break at its end.
 ///
 /// # Errors
-/// When the text is longer than `max_bytes`: lines are indented by their depth.
+/// When the text is longer than `max_bytes`. Indentation can make it much longer than the value.
 pub(crate) fn write(value: &Value, max_bytes: usize) -> Result<String, String> {
     let mut out = String::new();
     block(value, 0, &mut out, max_bytes)?;
@@ -35,7 +35,7 @@ fn block(value: &Value, depth: usize, out: &mut String, max_bytes: usize) -> Res
                 start(depth, out);
                 out.push_str(&scalar(key));
                 out.push(':');
-                // A list may stand below its key without more space before it.
+                // A list below a key needs no indentation of its own.
                 let inner = if item.is_array() { depth } else { depth + 1 };
                 match item {
                     Value::Array(items) if !items.is_empty() => block(item, inner, out, max_bytes)?,

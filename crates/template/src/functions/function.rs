@@ -1,10 +1,10 @@
-//! What a function of a template is: its name, its arguments, what it costs, and the code behind it.
+//! A function of a template: its name, the number of its arguments, its cost, and its code.
 
 use serde_json::Value;
 
 use crate::value::{V, kind, whole};
 
-/// What a function answers; the message says what it does not accept, without the values themselves.
+/// The result of a function. The error says what the function does not accept, without the values themselves.
 pub(crate) type Answer<'t> = Result<V<'t>, String>;
 
 /// One function.
@@ -13,28 +13,28 @@ pub(crate) struct Function {
     pub(crate) name: &'static str,
     pub(crate) min: usize,
     pub(crate) max: usize,
-    /// Whether a missing key may be given to it, as null.
+    /// Whether it accepts a missing key, as null.
     pub(crate) lenient: bool,
-    /// How its arguments are paid for.
+    /// How the cost of a call is counted.
     pub(crate) cost: Cost,
     pub(crate) call: for<'t> fn(&[V<'t>], Room) -> Answer<'t>,
 }
 
-/// A name is given once, so functions are equal when their names are.
+/// Names are unique, so functions are equal when their names are.
 impl PartialEq for Function {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-/// What steps the arguments of a function take.
+/// How many steps a call counts for its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cost {
-    /// None: it returns one of them or a small value.
+    /// None: the function returns one of them or a small value.
     Light,
     /// One for each 256 bytes.
     Walk,
-    /// One for each byte: it runs a pattern over them.
+    /// One for each byte: the function runs a pattern over them.
     Search,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Cost {
 pub(crate) struct Room(pub(crate) usize);
 
 impl Room {
-    /// Refuses to make `bytes`.
+    /// Refuses a result of more than the allowed bytes.
     pub(crate) fn check(self, bytes: usize) -> Result<(), String> {
         if bytes <= self.0 { Ok(()) } else { Err(format!("the result is larger than {} bytes", self.0)) }
     }
@@ -74,7 +74,7 @@ pub(crate) fn made<'t>(value: impl Into<Value>) -> Answer<'t> {
     Ok(V::made(value.into()))
 }
 
-/// Returns argument `index`; null when it is not there, which the table's `min` rules out.
+/// Returns argument `index`; null when it is absent, which the table's `min` excludes.
 pub(crate) fn at<'a>(args: &'a [V<'_>], index: usize) -> &'a Value {
     args.get(index).map_or(&Value::Null, V::get)
 }

@@ -162,7 +162,7 @@ fn spaced(args: &[V<'_>], always: bool) -> String {
     out
 }
 
-/// Returns the text that `html` and `urlquery` escape: one string as it is, anything else as `print` shows it.
+/// Returns the text that `html` and `urlquery` escape: the arguments as `print` writes them.
 fn words(args: &[V<'_>]) -> String {
     spaced(args, false)
 }

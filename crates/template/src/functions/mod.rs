@@ -10,7 +10,7 @@ fn tables() -> impl Iterator<Item = &'static Function> {
     std::iter::once(go::FUNCTIONS).chain(sprig::TABLES.iter().copied()).flatten()
 }
 
-/// Returns the function called `name`. Sprig's `mustX` differs from `x` only in failing, which every `x` here does.
+/// Returns the function called `name`. In Sprig only `mustX` fails and `x` does not; here every `x` fails too.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
     let known = |name: &str| tables().find(|function| function.name == name);
     known(name).or_else(|| {

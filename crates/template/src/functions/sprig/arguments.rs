@@ -20,7 +20,7 @@ pub(super) fn last<'t>(args: &[V<'t>]) -> V<'t> {
     args.last().cloned().unwrap_or_else(V::null)
 }
 
-/// Returns the elements of a list as texts without its nulls; another value is a list of one.
+/// Returns the elements of a list, except nulls, as texts; another value counts as a list with one element.
 pub(super) fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::Array(items) => items.iter().filter(|item| !item.is_null()).map(print).collect(),

@@ -76,7 +76,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// Returns the text by which equal values are found.
+/// Returns a text that is the same for equal values.
 fn key(value: &Value) -> String {
     json::write(value, Form::Raw)
 }
@@ -88,7 +88,7 @@ fn join<'t>(args: &[V<'t>], room: Room) -> Answer<'t> {
     made(found.join(separator))
 }
 
-/// Returns the numbers from `start` on and before `stop`.
+/// Returns the numbers from `start` up to, but not including, `stop`.
 fn steps(start: i64, stop: i64, step: i64, room: Room) -> Result<Vec<Value>, String> {
     let away = if stop < start { step >= 0 } else { step <= 0 };
     if away || start == stop {
@@ -102,7 +102,7 @@ fn steps(start: i64, stop: i64, step: i64, room: Room) -> Result<Vec<Value>, Str
         .collect())
 }
 
-/// Returns the numbers that Sprig's `seq` prints; like the Unix command, but with its own idea of a step backwards.
+/// Returns the numbers that Sprig's `seq` prints; like the Unix command, except for steps backwards.
 fn seq(numbers: &[i64], room: Room) -> Result<Vec<Value>, String> {
     let beyond = |end: i64, by: i64| end.checked_add(by).ok_or_else(|| "the end is too large".to_owned());
     match *numbers {

@@ -62,7 +62,7 @@ fn dict<'t>(args: &[V<'t>]) -> Answer<'t> {
     made(map)
 }
 
-/// Follows keys into the last argument; the one before it is the answer when a key is missing.
+/// Follows keys into the last argument; returns the argument before it when a key is missing.
 fn dig<'t>(args: &[V<'t>]) -> Answer<'t> {
     let [keys @ .., fallback, root] = args else {
         return Ok(V::null());
@@ -87,7 +87,7 @@ fn merged<'t>(args: &[V<'t>], overwrite: bool) -> Answer<'t> {
     made(into)
 }
 
-/// Puts what `from` has into `into`: where a value is missing or empty, or everywhere when `overwrite`.
+/// Copies the entries of `from` into `into`, where a value is missing or empty, or everywhere when `overwrite` is set.
 fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>, overwrite: bool) {
     for (name, value) in from {
         match (into.get_mut(name), value) {

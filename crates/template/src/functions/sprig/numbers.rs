@@ -1,4 +1,4 @@
-//! Whole numbers of 64 bits, and rounding. What does not fit is an error, where Sprig would wrap around.
+//! Whole numbers of 64 bits, and rounding. A result that does not fit is an error, where Sprig would wrap around.
 
 use serde_json::{Number, Value};
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::functions::function::{Answer, Function, Room, at, made, number, plain, search, text};
 use crate::value::V;
 
-/// The largest compiled pattern, in bytes: it bounds what one byte of text may cost.
+/// The largest compiled pattern, in bytes. It bounds the cost of one byte of text.
 const MAX_PATTERN_BYTES: usize = 16 * 1024;
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -37,14 +37,14 @@ fn pattern(args: &[V<'_>]) -> Result<Regex, String> {
         .map_err(|error| format!("the pattern cannot be used: {error}"))
 }
 
-/// Returns how many matches are wanted; all when it is negative.
+/// Returns how many matches the template asks for; all when the number is negative.
 fn most(value: &Value) -> Result<usize, String> {
     Ok(usize::try_from(number(value)?).unwrap_or(usize::MAX))
 }
 
 fn replaced<'t>(args: &[V<'t>], room: Room, literal: bool) -> Answer<'t> {
     let (found, plain, by) = (pattern(args)?, text(at(args, 1))?, text(at(args, 2))?);
-    // `$1` may put back the text that was found, once for each dollar sign.
+    // Each `$1` of the replacement may repeat the text that was found.
     let each = by.matches('$').count().saturating_add(1).saturating_mul(plain.len());
     let most = found.find_iter(plain).count().saturating_mul(by.len()).saturating_add(each);
     room.check(most.saturating_add(plain.len()))?;
@@ -79,7 +79,7 @@ fn split(found: &Regex, plain: &str, most: usize) -> Vec<String> {
     parts
 }
 
-/// Returns a pattern for the text itself; the escaped signs are Go's.
+/// Returns a pattern that matches the text itself; it escapes the same characters as Go.
 fn quote_meta(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

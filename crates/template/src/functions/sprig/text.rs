@@ -1,4 +1,4 @@
-//! Strings. Lengths and positions are in bytes, as in Go; one that would cut a character moves before it.
+//! Strings. Lengths and positions are in bytes, as in Go; a position inside of a character moves to its start.
 
 use std::collections::BTreeSet;
 
@@ -68,7 +68,7 @@ fn joined(args: &[V<'_>], each: impl Fn(String) -> String) -> String {
     texts.join(" ")
 }
 
-/// Returns the one character that Go maps `c` to; Unicode's longer forms are left alone there.
+/// Returns the character that Go maps `c` to. Go does not use Unicode mappings to more than one character.
 fn upper(c: char) -> char {
     let mut all = c.to_uppercase();
     match (all.next(), all.next()) {
@@ -92,7 +92,7 @@ fn starts(text: &str, separates: fn(char) -> bool, each: fn(char) -> char) -> St
     out
 }
 
-/// Whether Go's `strings.Title` takes `c` for a separator.
+/// Returns whether `c` is a separator for Go's `strings.Title`.
 fn separates(c: char) -> bool {
     match c {
         c if c.is_ascii() => !(c.is_ascii_alphanumeric() || c == '_'),
