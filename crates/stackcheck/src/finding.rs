@@ -48,12 +48,12 @@ impl Rule {
 /// Every rule with what it asks for.
 pub const RULES: [(Rule, &str); 9] = [
     (Rule::NoCode, "nothing runs while the stack is made: no transform, custom resource, function or nested stack"),
-    (Rule::NoOutsidePrincipal, "nobody outside of the account may take a role or use a resource"),
-    (Rule::NoWildcardAssumeRole, "whoever may take roles may take named ones only"),
+    (Rule::NoOutsidePrincipal, "nobody outside of the account may assume a role or use a resource"),
+    (Rule::NoWildcardAssumeRole, "a policy that allows to assume roles names each of them"),
     (Rule::Boundary, "every role that the vendor's policies belong to has a boundary, and nobody can take it off"),
-    (Rule::NoIngress, "nothing listens: no security group lets anything in"),
-    (Rule::InstanceMetadata, "an instance's metadata is asked with a token, from the instance itself"),
+    (Rule::NoIngress, "no security group lets traffic in"),
+    (Rule::InstanceMetadata, "the metadata of an instance is read with a token, and from the instance only"),
     (Rule::Encryption, "buckets, secrets, queues, topics and volumes are encrypted"),
     (Rule::NoPublicAccess, "no bucket can be made public"),
-    (Rule::SwitchDefaults, "the dangerous modes are off until somebody switches them on"),
+    (Rule::SwitchDefaults, "the dangerous modes are off until the customer switches them on"),
 ];

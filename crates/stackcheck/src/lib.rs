@@ -1,4 +1,4 @@
-//! Checks an install stack's template as a customer's security team would: offline, with line and reason. Pure.
+//! Checks the template of an install stack as a customer's security team would: offline, with line and reason. Pure.
 
 mod finding;
 mod node;

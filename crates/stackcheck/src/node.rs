@@ -1,4 +1,4 @@
-//! A template as a tree whose every value knows its line; short forms such as `!Ref` are written out.
+//! Parses a template into a tree in which every value has its line; short forms such as `!Ref` are expanded.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use saphyr_parser::{Event, Parser, Span, StrInput, Tag};
 
 /// How deep values may nest.
 const MAX_DEPTH: usize = 64;
-/// How many values a template may hold: one of the largest that CloudFormation takes has a tenth.
+/// How many values a template may hold: the largest templates that CloudFormation accepts have a tenth of that.
 const MAX_VALUES: usize = 500_000;
 
-/// Why a text is no template.
+/// Why a text is not a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct Unreadable {
@@ -56,8 +56,8 @@ impl Node {
         }
     }
 
-    /// Returns a list's values, or the one value that stands for a list; both sides of an `Fn::If`, without those that
-    /// are no value.
+    /// Returns the values of a list, or a single value in place of a list; of an `Fn::If`, both sides. `AWS::NoValue` is
+    /// left out.
     pub(crate) fn each(&self) -> Vec<&Self> {
         if let Some(sides) = self.get("Fn::If") {
             return sides.items().iter().skip(1).flat_map(Self::each).collect();
@@ -69,7 +69,7 @@ impl Node {
         }
     }
 
-    /// Returns whether it is, in whatever case, what is said so.
+    /// Returns whether the value is `said`, under any condition.
     pub(crate) fn names(&self, said: &str) -> bool {
         self.each().iter().any(|one| one.said() == said)
     }
@@ -79,7 +79,7 @@ impl Node {
         self.get("Fn::If")?.items().first()?.text()
     }
 
-    /// Returns the condition of an `Fn::If` of which one side is no value, and whether the other side is that of the
+    /// Returns the condition of an `Fn::If` with `AWS::NoValue` on one side, and whether the other side belongs to a true
     /// condition.
     pub(crate) fn choice(&self) -> Option<(&str, bool)> {
         let sides: Vec<bool> = self.get("Fn::If")?.items().iter().skip(1).map(|side| side.each().is_empty()).collect();
@@ -90,7 +90,7 @@ impl Node {
         }
     }
 
-    /// Returns whether it is no value in some case.
+    /// Returns whether the value is `AWS::NoValue` under some condition.
     pub(crate) fn may_be_nothing(&self) -> bool {
         match self.get("Fn::If") {
             Some(sides) => sides.items().iter().skip(1).any(Self::may_be_nothing),
@@ -105,8 +105,8 @@ impl Node {
         }
     }
 
-    /// Returns the value as CloudFormation's `Fn::Sub` would write it: `${Name}` for a reference. What cannot be told is
-    /// a `*`, so that a rule takes it for the worst.
+    /// Returns the value as CloudFormation's `Fn::Sub` would write it: `${Name}` for a reference. A value that is not
+    /// known is `*`, so that a rule assumes the worst.
     pub(crate) fn said(&self) -> String {
         if let Some(text) = self.text() {
             return text.to_owned();
@@ -138,7 +138,7 @@ impl Node {
 /// Reads a template.
 ///
 /// # Errors
-/// What is wrong, and in which line.
+/// When the text is not a template: the reason and the line.
 pub(crate) fn read(text: &str) -> Result<Node, Unreadable> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader { events: Parser::new_from_str(text), anchors: BTreeMap::new(), left: MAX_VALUES, line: 1 };
@@ -193,8 +193,11 @@ impl<'t> Reader<'t> {
             Event::SequenceStart(anchor, tag) => (anchor, tag, Kind::List(self.list(depth)?)),
             Event::MappingStart(anchor, tag) => (anchor, tag, Kind::Map(self.map(depth)?)),
             Event::Alias(anchor) => {
-                let (node, size) =
-                    self.anchors.get(&anchor).cloned().ok_or_else(|| self.wrong("an alias names nothing"))?;
+                let (node, size) = self
+                    .anchors
+                    .get(&anchor)
+                    .cloned()
+                    .ok_or_else(|| self.wrong("an alias refers to an anchor that does not exist"))?;
                 self.count(size)?;
                 return Ok(node);
             }
@@ -230,8 +233,8 @@ impl<'t> Reader<'t> {
                 Event::MappingEnd => return Ok(entries),
                 event => self.value(event, depth + 1)?,
             };
-            let Some(name) = key.text() else { return Err(self.wrong("a key is no text")) };
-            // The last one counts in some readers, the first one in others.
+            let Some(name) = key.text() else { return Err(self.wrong("a key is not a text")) };
+            // Some readers use the last of equal keys, others the first.
             if entries.iter().any(|(known, _)| known == name) {
                 return Err(Unreadable { line: key.line, reason: format!("key `{name}` is given twice") });
             }
@@ -248,7 +251,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Writes a short form out: `!Ref A` is `{Ref: A}`, `!GetAtt A.B` is `{Fn::GetAtt: [A, B]}`.
+/// Expands a short form: `!Ref A` is `{Ref: A}`, `!GetAtt A.B` is `{Fn::GetAtt: [A, B]}`.
 fn written_out(node: Node, tag: Option<&Tag>) -> Node {
     let Some(tag) = tag.filter(|tag| tag.handle == "!") else { return node };
     let line = node.line;

@@ -1,4 +1,4 @@
-//! Which account's ARNs the pattern of a parameter takes.
+//! Finds the account whose ARNs the pattern of a parameter accepts.
 
 /// Returns the account of a pattern that takes ARNs of one account only: `^ARN$`, `^(ARN)?$` or, where the ARN ends with a
 /// choice, `^(ARN(this|that))?$`.

@@ -1,4 +1,4 @@
-//! What policy statements of a template say: who, what and on which resources.
+//! The policy statements of a template: who may do what, on which resources.
 
 use wildmatch::WildMatch;
 

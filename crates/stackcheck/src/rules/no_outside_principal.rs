@@ -10,7 +10,8 @@ const RULE: Rule = Rule::NoOutsidePrincipal;
 /// Finds users, principals of other accounts, and policies about principals that cannot be read.
 pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
     let users = template.resources().filter(|one| ["AWS::IAM::User", "AWS::IAM::AccessKey"].contains(&one.kind));
-    let users = users.map(|user| user.finding(RULE, user.node, "a user's key works from anywhere, for ever"));
+    let users =
+        users.map(|user| user.finding(RULE, user.node, "the key of a user works from anywhere and does not expire"));
     let policies = template.resources_with_grants().flat_map(|resource| {
         let mut found = unreadable(resource);
         found.extend(principals(template, resource));

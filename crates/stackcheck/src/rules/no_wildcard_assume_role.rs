@@ -35,12 +35,12 @@ fn assumed(template: &Template<'_>, resource: Resource<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for statement in statements.filter(|statement| statement.is_about("sts:AssumeRole")) {
         if let Some(rest) = statement.0.get("NotResource") {
-            found.push(resource.finding(RULE, rest, "it may take every role but those named"));
+            found.push(resource.finding(RULE, rest, "it may assume every role but those named"));
         }
         for role in statement.resources() {
             let said = role.said();
             if said.contains('*') {
-                found.push(resource.finding(RULE, role, format!("it may take every role that `{said}` matches")));
+                found.push(resource.finding(RULE, role, format!("it may assume every role that `{said}` matches")));
             }
         }
     }
