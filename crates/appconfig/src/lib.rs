@@ -1,5 +1,5 @@
-//! An app config directory becomes an app version: reading, checking with every mistake at once, and packing of local
-//! sources. Reads files; sends nothing and runs nothing.
+//! Turns an app config directory into an app version: reads it, reports every mistake at once, and packs local sources.
+//! Reads files only; sends nothing and runs nothing.
 
 mod build;
 mod check;
@@ -25,7 +25,7 @@ pub use schema::{SchemaKind, UnknownSchema, reference, schema, schema_kinds, sch
 /// Reads the app config in `dir`, whose name is the app's, for a sync.
 ///
 /// # Errors
-/// With every mistake in the directory, ordered by file and line; warnings stand among them.
+/// Every mistake in the directory, with the warnings, ordered by file and line.
 pub fn load(dir: &Path) -> Result<Loaded, Diagnostics> {
     load_with(dir, &Fetched::new())
 }
@@ -54,12 +54,12 @@ fn finished((built, diagnostics): (Option<Loaded>, Diagnostics)) -> Result<Loade
     }
 }
 
-/// Reads the app config in `dir` and says all that is wrong with it.
+/// Reads the app config in `dir` and returns every mistake and warning.
 pub fn check(dir: &Path) -> Diagnostics {
     build::app::read(Tree::disk(dir), Purpose::Check, &Fetched::new()).1
 }
 
-/// Reads the app config of `app` from memory, as [`load_files`] does, and says all that is wrong with it.
+/// Reads the app config of `app` from memory, as [`load_files`] does, and returns every mistake and warning.
 pub fn check_files(app: &str, files: &BTreeMap<String, Vec<u8>>) -> Diagnostics {
     build::app::read(Tree::memory(app, files), Purpose::Check, &Fetched::new()).1
 }

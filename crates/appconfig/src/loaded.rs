@@ -1,4 +1,4 @@
-//! What reading an app config gives: the app version, its packed sources, and what is still to be resolved.
+//! The result of reading an app config: the app version, its packed sources, and what the caller still has to fetch.
 
 use std::path::PathBuf;
 
@@ -8,24 +8,24 @@ use freehold_protocol::order::Source;
 
 use crate::report::diagnostics::Diagnostics;
 
-/// What a directory was read as.
+/// An app config that was read.
 #[derive(Debug)]
 pub struct Loaded {
     /// The app version. It has a meaningful digest when `unresolved` and `addresses` are empty.
     pub version: AppVersion,
     /// Local sources, packed, sorted by owner.
     pub sources: Vec<LocalSource>,
-    /// Repositories and branches that must become commits.
+    /// Branches whose commits the caller has to find; [`Loaded::resolve`] takes them.
     pub unresolved: Vec<UnresolvedGit>,
-    /// Addresses whose text the version needs, sorted: fetch them and call [`load_with`].
+    /// Addresses whose text the version needs, sorted: fetch them and call [`crate::load_with`].
     pub addresses: Vec<String>,
     pub warnings: Diagnostics,
 }
 
-/// A directory or file of the vendor's machine, packed for upload.
+/// A directory or file on the vendor's machine, packed for upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalSource {
-    /// What needs it, such as ``component `web` ``.
+    /// The part of the app that needs it, such as ``component `web` ``.
     pub owner: String,
     pub path: PathBuf,
     /// The digest of `archive`.
@@ -42,7 +42,7 @@ pub struct UnresolvedGit {
     pub branch: String,
 }
 
-/// A commit was given that is none, or for a branch that nothing needs.
+/// A text that is not a commit, or a commit for a branch that the app does not need.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{commit}` is not a commit for `{branch}` of {url}; expected 40 hex digits for a branch that the app needs")]
 pub struct NotACommit {
@@ -83,7 +83,7 @@ fn sources_of(version: &mut AppVersion) -> impl Iterator<Item = &mut Source> {
     components.chain(sandbox).chain(steps)
 }
 
-/// Whether `text` is a git commit.
+/// Returns whether `text` is a git commit.
 pub(crate) fn is_commit(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }

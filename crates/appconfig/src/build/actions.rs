@@ -17,10 +17,10 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::checked::Checked;
 
-/// How long a run may take when the action does not say, in seconds.
+/// How long a run may take when the action does not set it, in seconds.
 pub(crate) const DEFAULT_SECS: u32 = 5 * 60;
 
-/// Every trigger that is about the whole install.
+/// The triggers of a whole install.
 pub(crate) const TRIGGERS: [&str; 23] = [
     "manual",
     "cron",
@@ -47,7 +47,7 @@ pub(crate) const TRIGGERS: [&str; 23] = [
     "role-disabled",
 ];
 
-/// Every trigger that is about one component.
+/// The triggers of one component.
 pub(crate) const COMPONENT_TRIGGERS: [&str; 10] = [
     "pre-deploy-component",
     "post-deploy-component",
@@ -157,7 +157,7 @@ impl Reader<'_> {
         self.sources.drafts.push(draft.help("run the action by hand, or use a `post-deploy-...` trigger"));
     }
 
-    /// Returns the component that an event is about; one that does not exist is said elsewhere.
+    /// Returns the component of an event; a component that does not exist is reported by [`crate::check::links`].
     fn component(&mut self, checked: &Checked, node: &Node, word: &str) -> Option<ComponentName> {
         let Some(name) = node.text("component_name") else {
             if node.get("component_name").is_none() {
@@ -195,7 +195,7 @@ impl Reader<'_> {
             (true, true) => {
                 let place = checked.place_of(node, "inline_contents");
                 let help = "keep either `command` or `inline_contents`";
-                self.sources.error(place, format!("step `{name}` has two texts to run"), help);
+                self.sources.error(place, format!("step `{name}` has two scripts to run"), help);
             }
             (true, false) | (false, true) => {}
         }

@@ -1,4 +1,4 @@
-//! The whole way from a directory to an app version.
+//! Reads a directory and builds its app version, step by step.
 
 use freehold_protocol::AppName;
 use freehold_protocol::app_version::AppVersion;
@@ -32,7 +32,7 @@ use crate::report::diagnostics::Diagnostics;
 use crate::report::draft::Draft;
 use crate::state::app::{App, Purpose};
 
-/// Reads the app in `tree`; the result is there when a version could be made, which errors may still forbid to use.
+/// Reads the app in `tree`. A version may be returned even with errors; the caller must not use it then.
 pub(crate) fn read(tree: Tree, purpose: Purpose, fetched: &Fetched) -> (Option<Loaded>, Diagnostics) {
     let mut app = App {
         files: Files::new(tree),

@@ -1,4 +1,4 @@
-//! How a branch is rolled out: `branch.toml` and `branches/`. It is checked, and no part of an app version.
+//! How a branch is rolled out: `branch.toml` and `branches/`. It is checked, but is not part of an app version.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::checked::Checked;
 
-/// Checks groups, previews, runbooks and the expression of what is ignored.
+/// Checks groups, previews, runbooks, and the expression for ignored paths.
 pub(crate) fn check(app: &mut App) {
     let runbooks: Vec<&str> = app.of(Kind::Runbook).filter_map(|checked| checked.root.text("name")).collect();
     let mut drafts = Vec::new();
@@ -66,7 +66,7 @@ fn groups(app: &App, checked: &Checked, drafts: &mut Vec<Draft>) {
     }
 }
 
-/// Returns the entry under `key` if it says anything.
+/// Returns the entry under `key` unless its value is empty.
 fn given<'n>(node: &'n Node, key: &str) -> Option<&'n Entry> {
     node.entry(key).filter(|entry| match &entry.value.data {
         Data::List(items) => !items.is_empty(),
@@ -76,7 +76,7 @@ fn given<'n>(node: &'n Node, key: &str) -> Option<&'n Entry> {
     })
 }
 
-/// Says that a preview names its install in two ways, or not at all.
+/// Reports a preview that names its install in two ways, or not at all.
 fn preview(checked: &Checked) -> Option<Draft> {
     const KEYS: [&str; 3] = ["install_id", "install_name", "label_selector"];
     let node = checked.root.get("preview")?;

@@ -10,7 +10,7 @@ use crate::read::shape;
 use crate::report::draft::Draft;
 use crate::state::app::App;
 
-/// Reads the file at `path`, relative to the app's directory, as one of `kind`.
+/// Reads the file at `path`, relative to the app's directory, as a file of `kind`; warns when there is no kind.
 pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
     let file = match app.files.read(path) {
         Ok(file) => file,
@@ -21,7 +21,8 @@ pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
         }
     };
     let Some(kind) = kind else {
-        let draft = Draft::warning(Place { file, span: 0..0 }, format!("`{path}` is no known file; it has no effect"));
+        let draft =
+            Draft::warning(Place { file, span: 0..0 }, format!("`{path}` is not a known file; it has no effect"));
         app.drafts.push(draft.meant(nearest(path, ROOT.iter().map(|(name, _)| *name))));
         return;
     };

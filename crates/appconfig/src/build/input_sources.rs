@@ -1,4 +1,4 @@
-//! More files of inputs that a file of inputs names under `source` or `sources`.
+//! Further files of inputs, which a file of inputs names under `source` or `sources`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,10 +13,10 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::checked::Checked;
 
-/// How many files one pattern may stand for.
+/// How many files one pattern may match.
 const MAX_FILES: usize = 500;
 
-/// Reads every file of inputs that another one names, and those that they name.
+/// Reads every file of inputs that another one names, directly or through others.
 pub(crate) fn read(app: &mut App) {
     let mut seen = BTreeSet::new();
     let mut next = 0;
@@ -44,13 +44,13 @@ fn list(checked: &Checked) -> Vec<(String, Place)> {
     nodes.filter_map(|node| Some((node.as_text()?.to_owned(), checked.place(node)))).collect()
 }
 
-/// Returns the files that `word` stands for, by path or address; says when there are none.
+/// Returns the files that `word` names by path or address; reports when there are none.
 fn found(app: &mut App, word: &str, place: Place) -> Vec<String> {
     match naming(word) {
         Some(Naming::Remote) => fetched(app, word),
         Some(Naming::FileAddress(path)) => paths(app, path, place),
         Some(Naming::Malformed) => {
-            let draft = Draft::error(place, format!("`{word}` is no address of a file in a repository"));
+            let draft = Draft::error(place, format!("`{word}` is not the address of a file in a repository"));
             app.drafts.push(draft.expected("`git::https://host/repository//path?ref=name`"));
             Vec::new()
         }
@@ -58,12 +58,12 @@ fn found(app: &mut App, word: &str, place: Place) -> Vec<String> {
     }
 }
 
-/// Returns the address if its text was fetched; notes otherwise that it is needed.
+/// Returns the address if its text was fetched; otherwise records that it is needed.
 fn fetched(app: &mut App, address: &str) -> Vec<String> {
     let App { files, fetched, addresses, broken, .. } = app;
     let Some(text) = fetched.get(address) else {
         addresses.missing.insert(address.to_owned());
-        // Nobody knows what it defines, as if the file could not be parsed.
+        // The inputs that it defines are not known, as when a file cannot be parsed.
         broken.push(Kind::Inputs);
         return Vec::new();
     };
@@ -83,7 +83,7 @@ fn paths(app: &mut App, word: &str, place: Place) -> Vec<String> {
     let paths = candidates.iter().map(|path| expand(app, path)).find(|paths| !paths.is_empty()).unwrap_or_default();
     if paths.is_empty() {
         let (message, help) = if first.contains('*') {
-            (format!("`{word}` stands for no file"), "create one, or correct the pattern")
+            (format!("`{word}` matches no file"), "create one, or correct the pattern")
         } else {
             (format!("`{word}` cannot be read: it does not exist"), "create the file, or correct the path")
         };
@@ -92,7 +92,7 @@ fn paths(app: &mut App, word: &str, place: Place) -> Vec<String> {
     paths
 }
 
-/// Returns the files of `path`, in which `*` stands for any part of a name.
+/// Returns the files that match `path`, in which `*` matches any part of a name.
 fn expand(app: &App, path: &str) -> Vec<String> {
     let tree = app.files.tree();
     let mut found = vec![String::new()];
@@ -113,7 +113,7 @@ fn expand(app: &App, path: &str) -> Vec<String> {
     found
 }
 
-/// Whether `name` is `pattern` with something, or nothing, for each `*`.
+/// Returns whether `name` matches `pattern`, in which each `*` matches any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };

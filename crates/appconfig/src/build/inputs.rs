@@ -1,4 +1,4 @@
-//! The questions of an app: `inputs.toml`, `inputs/` and `input_groups/`.
+//! The inputs of an app and their groups: `inputs.toml`, `inputs/` and `input_groups/`.
 
 use freehold_protocol::app_version::{Input, InputGroup, InputKind};
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(crate) fn groups(app: &App) -> Vec<InputGroup> {
     groups
 }
 
-/// Returns the app's inputs, sorted by name; says which defaults do not fit their type.
+/// Returns the app's inputs, sorted by name; reports defaults that do not fit their type.
 pub(crate) fn build(app: &mut App) -> Vec<Input> {
     let mut inputs = Vec::new();
     let mut drafts = Vec::new();
@@ -87,8 +87,8 @@ fn kind(node: &Node) -> InputKind {
     }
 }
 
-/// Returns the default; says why it does not fit the input's type. Defaults written as strings are what most configs
-/// do, whatever the type.
+/// Returns the default; reports one that does not fit the type of the input. Most configs write defaults as strings,
+/// for every type.
 fn default(files: &Files, checked: &Checked, node: &Node, kind: InputKind, drafts: &mut Vec<Draft>) -> Option<Value> {
     let default = node.get("default")?;
     let name = node.text("name").unwrap_or_default();
@@ -106,7 +106,7 @@ fn default(files: &Files, checked: &Checked, node: &Node, kind: InputKind, draft
         | (InputKind::List, Data::List(_))
         | (InputKind::Json, Data::List(_) | Data::Table(_)) => return Some(default.to_json()),
         (InputKind::String, Data::Whole(_) | Data::Fraction(_) | Data::Flag(_) | Data::Date(_)) => {
-            let message = format!("the default of input `{name}` is {}, and its type a string", default.kind());
+            let message = format!("the default of input `{name}` is {}, but its type is a string", default.kind());
             let draft = Draft::warning(checked.place(default), message);
             drafts.push(draft.help("put the value in quotes, or set `type`"));
             return default.to_scalar_text().map(Value::from);
@@ -124,12 +124,12 @@ fn default(files: &Files, checked: &Checked, node: &Node, kind: InputKind, draft
     None
 }
 
-/// Says what of an input contradicts itself.
+/// Reports keys of an input that contradict each other.
 fn odd(checked: &Checked, node: &Node, input: &Input, drafts: &mut Vec<Draft>) {
     let name = &input.name;
     let default = node.entry("default").filter(|entry| entry.value.as_text() != Some(""));
     if let (Some(default), Some(required)) = (default, node.entry("required").filter(|_| input.required)) {
-        let message = format!("input `{name}` has a default, so `required` asks for nothing");
+        let message = format!("input `{name}` has a default, so `required` has no effect");
         let draft = Draft::warning(checked.key_place(required), message);
         drafts.push(draft.related(checked.key_place(default), "the default").help("remove one of them"));
     }

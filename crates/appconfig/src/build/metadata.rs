@@ -1,4 +1,4 @@
-//! What an app says of itself: `metadata.toml`.
+//! The name, description and clusters of an app: `metadata.toml`.
 
 use freehold_protocol::app_version::KubernetesContext;
 
@@ -19,7 +19,7 @@ pub(crate) struct Metadata {
     pub(crate) kubernetes_contexts: Vec<KubernetesContext>,
 }
 
-/// Reads the metadata; says which Kubernetes contexts are none.
+/// Reads the metadata; reports Kubernetes contexts whose component does not create a cluster.
 pub(crate) fn build(app: &mut App, index: &Index) -> Metadata {
     let mut drafts = Vec::new();
     let metadata = app.of(Kind::Metadata).next().map(|checked| {
@@ -36,7 +36,7 @@ pub(crate) fn build(app: &mut App, index: &Index) -> Metadata {
     metadata.unwrap_or_default()
 }
 
-/// Returns the clusters of components that are there; [`crate::check::links`] says which are not.
+/// Returns the clusters of components that exist; [`crate::check::links`] reports the others.
 fn contexts(app: &App, checked: &Checked, index: &Index, drafts: &mut Vec<Draft>) -> Vec<KubernetesContext> {
     let mut found = Vec::new();
     for node in checked.root.tables("kubernetes_context") {
@@ -50,14 +50,14 @@ fn contexts(app: &App, checked: &Checked, index: &Index, drafts: &mut Vec<Draft>
     found
 }
 
-/// Says that a component of this kind has no outputs that describe a cluster.
+/// Reports a component whose kind has no outputs that describe a cluster.
 fn no_cluster(app: &App, checked: &Checked, node: &Node, component: &str) -> Option<Draft> {
     let owner = app.of(Kind::Component).find(|one| one.root.text("name") == Some(component))?;
     let kind = owner.root.text("type")?;
     if ["terraform_module", "pulumi", "cloudformation_stack"].contains(&kind) {
         return None;
     }
-    let message = format!("component `{component}` is a `{kind}`, which makes no cluster");
+    let message = format!("component `{component}` is a `{kind}`, which does not create a cluster");
     let draft = Draft::error(checked.place_of(node, "component"), message);
     let draft = draft.related(owner.place_of(&owner.root, "type"), "its kind");
     Some(draft.expected("a component of type `terraform_module`, `pulumi` or `cloudformation_stack`"))

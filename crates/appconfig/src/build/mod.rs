@@ -1,4 +1,4 @@
-//! The parts of an app version: one file for each kind of file in a config directory.
+//! Builds the parts of an app version: one file for each kind of file in a config directory.
 
 pub(crate) mod actions;
 pub(crate) mod app;

@@ -1,4 +1,4 @@
-//! What plans, manifests and images are held against: `policies.toml` and `policies/`.
+//! Policies that check plans, manifests and images: `policies.toml` and `policies/`.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::checked::Checked;
 
-/// Older types that never did anything, with what judges the same today.
+/// Older types that have no effect, each with the type that replaces it.
 const IDLE: [(&str, &str); 3] = [
     ("runner_job_terraform_deploy", "terraform_module"),
     ("runner_job_helm_deploy", "helm_chart"),
@@ -41,7 +41,7 @@ pub(crate) fn build(app: &mut App, index: &Index) -> Vec<Policy> {
 fn policy(app: &App, checked: &Checked, node: &Node, index: &Index, drafts: &mut Vec<Draft>) -> Option<Policy> {
     let kind = node.text("type")?;
     if let Some((_, today)) = IDLE.iter().find(|(word, _)| *word == kind) {
-        let draft = Draft::warning(checked.place_of(node, "type"), format!("a policy of type `{kind}` judges nothing"));
+        let draft = Draft::warning(checked.place_of(node, "type"), format!("a policy of type `{kind}` checks nothing"));
         drafts.push(draft.help(format!("write `type = \"{today}\"`")));
     }
     let engine = match node.text("engine") {
@@ -51,7 +51,7 @@ fn policy(app: &App, checked: &Checked, node: &Node, index: &Index, drafts: &mut
     components(app, checked, node, index, kind, drafts);
     let value = node.get("contents")?;
     let contents = checked.content(value)?;
-    // A text that is still to be fetched is empty.
+    // A text that is not fetched yet is empty.
     let there = !contents.is_empty() || value.as_text() == Some("");
     drafts.extend(match engine {
         PolicyEngine::Opa | PolicyEngine::Kyverno if !there => None,
@@ -68,7 +68,7 @@ fn policy(app: &App, checked: &Checked, node: &Node, index: &Index, drafts: &mut
     })
 }
 
-/// Says which of a policy's components are of a kind that it does not judge.
+/// Warns about components of a kind that the policy does not check.
 fn components(app: &App, checked: &Checked, node: &Node, index: &Index, kind: &str, drafts: &mut Vec<Draft>) {
     for named in node.tables("components") {
         let Some(name) = named.as_text().and_then(|word| index.component(word)) else { continue };
@@ -79,37 +79,38 @@ fn components(app: &App, checked: &Checked, node: &Node, index: &Index, kind: &s
             None => continue,
         };
         if KINDS.contains(&kind) && own != kind {
-            let message = format!("component `{name}` is a `{own}`, which a policy of type `{kind}` never judges");
+            let message = format!("component `{name}` is a `{own}`, which a policy of type `{kind}` does not check");
             let draft = Draft::warning(checked.place(named), message);
             drafts.push(draft.related(owner.place_of(&owner.root, "type"), "its kind"));
         }
     }
 }
 
-/// Says that a text is probably no Rego of the package that is asked.
+/// Warns about a text that is probably not Rego, or in a package that is not evaluated.
 fn not_rego(checked: &Checked, value: &Node, contents: &str) -> Option<Draft> {
     let first = contents.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     let package = first.and_then(|line| line.strip_prefix("package")).map(str::trim);
     let message = match package {
         Some("nuon" | "freehold") => return None,
-        Some(other) => format!("the policy is in package `{other}`, which is never asked"),
+        Some(other) => format!("the policy is in package `{other}`, which is never evaluated"),
         None => "the policy does not start with a package, as Rego does".to_owned(),
     };
     let draft = Draft::warning(checked.place(value), message);
-    Some(draft.help("start with `package nuon`; rules `deny` and `warn` are asked"))
+    Some(draft.help("start with `package nuon`; rules `deny` and `warn` are evaluated"))
 }
 
-/// Says that a text is no Kyverno policy.
+/// Reports a text that is not a Kyverno policy.
 fn not_kyverno(app: &App, checked: &Checked, node: &Node, value: &Node, contents: &str) -> Option<Draft> {
     if contents.trim_start().starts_with("package ") {
-        let draft = Draft::warning(checked.place_of(node, "contents"), "the policy is Rego, and its engine `kyverno`");
+        let draft =
+            Draft::warning(checked.place_of(node, "contents"), "the policy is Rego, but its engine is `kyverno`");
         return Some(draft.help("add `engine = \"opa\"`"));
     }
     if contents.trim().is_empty() {
         return Some(Draft::warning(checked.place(value), "the policy is empty").expected("a Kyverno policy's YAML"));
     }
     let wrong = syntax::yaml(contents).err()?;
-    // Outside of strings, templates are no YAML before they are rendered.
+    // A text with templates outside of strings is YAML only after it is rendered.
     if contents.contains("{{") {
         return None;
     }

@@ -33,7 +33,7 @@ enum Use {
     BreakGlass,
 }
 
-/// Returns the app's roles; says which are given twice.
+/// Returns the app's roles; reports duplicates.
 pub(crate) fn build(app: &mut App) -> Roles {
     let mut modes: BTreeMap<Mode, (ModeRole, Place)> = BTreeMap::new();
     let mut named: BTreeMap<String, NamedRole> = BTreeMap::new();
@@ -86,7 +86,7 @@ pub(crate) fn build(app: &mut App) -> Roles {
     Roles { modes: modes.into_values().map(|(role, _)| role).collect(), named: named.into_values().collect() }
 }
 
-/// Returns the roles of a file with what they are used for; nothing for a type that is none.
+/// Returns the roles of a file, each with its use; a role of an unknown type has none.
 fn roles_in(checked: &Checked) -> Vec<(Option<Use>, &Node)> {
     let root = &checked.root;
     match checked.kind {
@@ -116,9 +116,9 @@ fn by_type(node: &Node) -> Option<Use> {
     }
 }
 
-/// Ways in which a policy says what it grants.
+/// Keys under which a policy grants permissions.
 const GRANTS: [&str; 3] = ["managed_policy_name", "contents", "gcp_predefined_role"];
-/// Ways that the format has for other clouds.
+/// Keys under which a policy grants permissions in other clouds.
 const OTHER_GRANTS: [&str; 3] = ["gcp_permissions", "azure_actions", "azure_built_in_roles"];
 
 struct Reader<'a> {
@@ -157,7 +157,7 @@ impl Reader<'_> {
             return None;
         }
         if let Some(name) = text("managed_policy_name") {
-            // The ARN of a managed policy of AWS holds nothing beside its partition and its name.
+            // The ARN of a managed policy of AWS has no parts but its partition and its name.
             let name = name.split_once(":iam::aws:policy/").map_or(name, |(_, name)| name);
             return Some(RolePolicy::Managed(name.to_owned()));
         }
@@ -173,7 +173,7 @@ impl Reader<'_> {
         Some(RolePolicy::Inline { name: name.to_owned(), document })
     }
 
-    /// Says that a policy grants nothing, or in two ways.
+    /// Reports a policy that grants nothing, or under two keys.
     fn unclear(&mut self, checked: &Checked, node: &Node, given: &[&str]) {
         let place = checked.place(node);
         let other = OTHER_GRANTS.into_iter().find_map(|key| node.entry(key));
@@ -185,7 +185,7 @@ impl Reader<'_> {
         self.drafts.push(draft.expected("either `managed_policy_name` or `name` and `contents`"));
     }
 
-    /// Returns the text of a JSON document; says where it is not JSON, or no policy.
+    /// Returns the text of a policy document; reports where it is not JSON or not a policy.
     fn document(&mut self, checked: &Checked, node: &Node) -> Option<String> {
         let text = checked.content(node).filter(|text| !text.is_empty())?;
         if let Err(error) = json::check(text) {

@@ -73,7 +73,7 @@ impl Step<'_> {
         })
     }
 
-    /// Says that the step lacks what its type needs.
+    /// Reports that the step lacks something that its type needs.
     fn lacks(&mut self, what: &str, help: &str) {
         let kind = self.node.text("type").unwrap_or_default();
         let draft =
@@ -81,7 +81,7 @@ impl Step<'_> {
         self.drafts.push(draft.help(help));
     }
 
-    /// Returns the step's component; one that does not exist is said elsewhere.
+    /// Returns the step's component; a component that does not exist is reported by [`crate::check::links`].
     fn component(&mut self) -> Option<ComponentName> {
         if self.node.get("component_name").is_none() {
             self.lacks("a component", "add `component_name = \"...\"`");
@@ -109,7 +109,7 @@ impl Step<'_> {
         })
     }
 
-    /// Says when the step has none, or more than one, of `keys`.
+    /// Reports a step that has none, or more than one, of `keys`.
     fn one_of(&mut self, keys: &[&str]) -> Option<()> {
         let given: Vec<&Entry> = keys.iter().filter_map(|key| self.node.entry(key)).collect();
         let choice = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! The module that an app lives on: `sandbox.toml`.
+//! The sandbox, the infrastructure below all components: `sandbox.toml`.
 
 use freehold_protocol::app_version::{Sandbox, SandboxTool};
 

@@ -5,7 +5,8 @@ use crate::read::document::Node;
 use crate::report::draft::Draft;
 use crate::state::checked::Checked;
 
-/// Says why a value is no schedule of five fields; nothing for a template, which is known at run time only.
+/// Reports why a value is not a schedule of five fields. A template is not checked, because its value is known at run
+/// time only.
 pub(crate) fn not_a_schedule(checked: &Checked, node: &Node) -> Option<Draft> {
     let text = node.as_text().filter(|text| !text.contains("{{"))?;
     let found = cron::check(text).err()?;

@@ -33,9 +33,11 @@ fn secret(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> Option<Sec
     let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
     drafts.extend(exclusive(checked, node, name));
     if let Some(default) = node.entry("default").filter(|entry| !is_empty(&entry.value)) {
-        let message = format!("the default of secret `{name}` is never part of an app version; the customer is asked");
+        let message = format!(
+            "the default of secret `{name}` is never part of an app version; the customer is asked for a value"
+        );
         let draft = Draft::warning(checked.key_place(default), message);
-        drafts.push(draft.help("remove the default; `auto_generate = true` draws a value"));
+        drafts.push(draft.help("remove the default; `auto_generate = true` generates a value"));
     }
     Some(Secret {
         name: name.to_owned(),
@@ -52,7 +54,7 @@ fn is_empty(node: &Node) -> bool {
     node.as_text().is_some_and(str::is_empty)
 }
 
-/// Says which two keys of a secret cannot both be true.
+/// Reports two keys of a secret that exclude each other.
 fn exclusive(checked: &Checked, node: &Node, name: &str) -> Option<Draft> {
     let mut given: Vec<&Entry> = ["required", "auto_generate"]
         .into_iter()
@@ -67,7 +69,7 @@ fn exclusive(checked: &Checked, node: &Node, name: &str) -> Option<Draft> {
     Some(draft.help("keep one of `required`, `auto_generate`, `default`"))
 }
 
-/// Returns where a cluster gets a copy of the secret.
+/// Returns the place of the copy of the secret in a cluster.
 fn synced(checked: &Checked, node: &Node, name: &str, drafts: &mut Vec<Draft>) -> Option<SyncedSecret> {
     const KEYS: [&str; 2] = ["kubernetes_secret_namespace", "kubernetes_secret_name"];
     if !node.flag("kubernetes_sync") {

@@ -1,4 +1,4 @@
-//! Where the inputs of builds come from: directories beside the config, git repositories, images, chart repositories.
+//! The sources of builds: directories beside the config, git repositories, images and chart repositories.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::checked::Checked;
 
-/// Every source that an app was found to have, while the app is read.
+/// The sources of an app, collected while the app is read.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    /// How bad something is that the format has and that cannot be done yet.
+    /// How serious it is when a config uses something that is not supported yet.
     pub(crate) unsupported: Severity,
     pub(crate) drafts: Vec<Draft>,
     local: Vec<LocalSource>,
@@ -30,7 +30,7 @@ impl Sources {
         Self { unsupported, drafts: Vec::new(), local: Vec::new(), unresolved: BTreeSet::new() }
     }
 
-    /// Hands over what was found: mistakes to `app`, sources to the caller, each once and sorted.
+    /// Moves the mistakes to `app`, and returns the sources, each once and sorted.
     pub(crate) fn finish(self, app: &mut App) -> (Vec<LocalSource>, Vec<UnresolvedGit>) {
         app.drafts.extend(self.drafts);
         let mut local = self.local;
@@ -42,8 +42,8 @@ impl Sources {
         self.drafts.push(Draft::error(place, message).help(help));
     }
 
-    /// Returns the one of `keys` that `node` has; says when it has none or more. `owner` is such as
-    /// ``component `web` ``, `what` such as "image".
+    /// Returns the entry of `node` under one of `keys`; reports when there is none or more than one. `owner` names the
+    /// part of the app, such as ``component `web` ``, and `what` its content, such as "image".
     pub(crate) fn one_of<'n>(
         &mut self,
         checked: &Checked,
@@ -55,7 +55,7 @@ impl Sources {
         self.one_of_at(checked, node, checked.place_of(node, "type"), keys, owner, what)
     }
 
-    /// As [`Self::one_of`]; `place` is marked when `node` has none of them.
+    /// As [`Self::one_of`]; the message marks `place` when `node` has none of the keys.
     pub(crate) fn one_of_at<'n>(
         &mut self,
         checked: &Checked,
@@ -97,14 +97,14 @@ impl Sources {
         };
         let Some(directory) = normal(directory) else {
             let place = checked.place_of(&entry.value, "directory");
-            self.error(place, format!("`{directory}` leaves the repository"), "name a directory inside of it");
+            self.error(place, format!("`{directory}` is outside of the repository"), "name a directory inside of it");
             return None;
         };
         let branch = entry.value.text("branch").unwrap_or("HEAD").to_owned();
         Some(self.git(url, branch, directory))
     }
 
-    /// Returns a git source; one that names no commit is to be resolved.
+    /// Returns a git source; the caller has to resolve one that does not name a commit.
     pub(crate) fn git(&mut self, url: String, branch: String, directory: String) -> Source {
         if is_commit(&branch) {
             return Source::Git { url, commit: branch, directory, branch: String::new() };
@@ -172,7 +172,7 @@ impl Sources {
     }
 }
 
-/// Returns the address of a repository that a config names; `owner/name` is one on GitHub, as in the public format.
+/// Returns the address of a repository that a config names; `owner/name` is a repository on GitHub.
 fn git_url(repo: &str) -> Option<String> {
     if ["https://", "ssh://", "http://", "file://"].iter().any(|scheme| repo.starts_with(scheme))
         || repo.starts_with("git@")

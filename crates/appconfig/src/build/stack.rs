@@ -1,4 +1,4 @@
-//! Where an app's installs live: `runner.toml` and `stack.toml`.
+//! The runner and the install stack of an app: `runner.toml` and `stack.toml`.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::checked::Checked;
 
-/// Returns what the config says of the runner.
+/// Returns the settings of the runner.
 pub(crate) fn runner(app: &App) -> Option<RunnerSettings> {
     let root = &app.of(Kind::Runner).next()?.root;
     let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
@@ -26,7 +26,7 @@ pub(crate) fn runner(app: &App) -> Option<RunnerSettings> {
     })
 }
 
-/// Returns what the config says of the install stack; says what in it cannot be known when the stack is made.
+/// Returns the settings of the install stack; reports templates whose values are not known when the stack is created.
 pub(crate) fn build(app: &mut App) -> Option<StackSettings> {
     let mut drafts = Vec::new();
     let stack = app.of(Kind::Stack).next().and_then(|checked| {
@@ -58,7 +58,7 @@ fn platform(word: &str) -> Option<Platform> {
         .find(|one| one.as_str() == word)
 }
 
-/// Returns what a path reads that comes after the install stack.
+/// Names the value that a path reads when the value comes into being only after the install stack.
 fn too_late(path: &[String]) -> Option<&'static str> {
     let words: Vec<&str> = path.iter().map(String::as_str).collect();
     match words.as_slice() {

@@ -23,7 +23,7 @@ pub(crate) fn texts(node: Option<&Node>) -> Vec<String> {
     node.map(Node::items).unwrap_or_default().iter().filter_map(Node::as_text).map(str::to_owned).collect()
 }
 
-/// Returns a whole number; what does not fit is as large as can be.
+/// Returns a whole number; a number that is too large becomes `u32::MAX`.
 pub(crate) fn whole(node: Option<&Node>) -> Option<u32> {
     match node?.data {
         Data::Whole(number) if number >= 0 => Some(u32::try_from(number).unwrap_or(u32::MAX)),

@@ -1,4 +1,4 @@
-//! Cron expressions of five fields: minute, hour, day of the month, month, day of the week.
+//! Checks cron expressions of five fields: minute, hour, day of the month, month, day of the week.
 
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
@@ -21,7 +21,7 @@ const FIELDS: [Field; 5] = [
     Field { name: "day of the week", least: 0, most: 7, words: &DAYS },
 ];
 
-/// Where an expression stops being one: bytes of it, and why.
+/// Where and why an expression is not valid.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NotCron {
     pub(crate) offset: usize,
@@ -34,7 +34,7 @@ pub(crate) fn check(text: &str) -> Result<(), NotCron> {
     let fields: Vec<&str> = text.split_whitespace().collect();
     if fields.len() != FIELDS.len() {
         let s = if fields.len() == 1 { "" } else { "s" };
-        let message = format!("a schedule of {} field{s} is none", fields.len());
+        let message = format!("the schedule has {} field{s} instead of 5", fields.len());
         return Err(NotCron { offset: 0, length: text.len(), message });
     }
     for (field, word) in FIELDS.iter().zip(fields) {
@@ -103,7 +103,7 @@ mod tests {
     fn what_is_wrong_is_named_with_its_place() {
         let said = |text: &str| check(text).map_err(|found| (found.offset, found.message)).unwrap_err();
 
-        assert_eq!(said("* * * *"), (0, "a schedule of 4 fields is none".to_owned()));
+        assert_eq!(said("* * * *"), (0, "the schedule has 4 fields instead of 5".to_owned()));
         assert_eq!(said("60 * * * *"), (0, "the minute `60` is not 0 to 59".to_owned()));
         assert_eq!(said("0 9-8 * * *"), (2, "the hour `9-8` ends before it begins".to_owned()));
         assert_eq!(said("0 * * * funday"), (8, "the day of the week `funday` is not 0 to 7".to_owned()));

@@ -1,4 +1,4 @@
-//! Components that depend on themselves.
+//! Reports components that depend on themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::check::links::Edge;
 use crate::report::draft::Draft;
 use crate::state::app::App;
 
-/// Says which components depend on themselves, each loop once, with the places of all its steps.
+/// Reports each cycle of components once, with the places of all its steps.
 pub(crate) fn check(app: &mut App, edges: &[Edge]) {
     let mut graph: BTreeMap<&str, BTreeMap<&str, &Edge>> = BTreeMap::new();
     for edge in edges {
@@ -25,7 +25,7 @@ pub(crate) fn check(app: &mut App, edges: &[Edge]) {
     }
 }
 
-/// Leaves out what is on no loop because nothing goes in or nothing goes out, again and again.
+/// Removes components without incoming or outgoing edges until none is left: they are not on a cycle.
 fn trim<'a>(graph: &mut BTreeMap<&'a str, BTreeMap<&'a str, &'a Edge>>) {
     let mut sources: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (from, edges) in &*graph {
@@ -51,7 +51,7 @@ fn trim<'a>(graph: &mut BTreeMap<&'a str, BTreeMap<&'a str, &'a Edge>>) {
     }
 }
 
-/// Returns the shortest way from `start` back to it, through none of `done`.
+/// Returns the shortest path from `start` back to itself that avoids `done`.
 fn find<'a>(
     graph: &BTreeMap<&'a str, BTreeMap<&'a str, &'a Edge>>,
     start: &'a str,

@@ -1,4 +1,4 @@
-//! Every name that the files of an app give to something, and where.
+//! The index of all names that the files of an app define, with their places.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::checked::Checked;
 
-/// What has a name.
+/// A kind of thing that has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Thing {
     Input,
@@ -25,7 +25,7 @@ pub(crate) enum Thing {
 }
 
 impl Thing {
-    /// Returns what messages call it.
+    /// Returns how messages name the kind.
     const fn words(self) -> &'static str {
         match self {
             Self::Input => "input",
@@ -40,10 +40,10 @@ impl Thing {
     }
 }
 
-/// Names and where they are given.
+/// Names, each with the place that defines it.
 type Names = BTreeMap<String, Place>;
 
-/// Every name that something else may refer to, and where it is given.
+/// Every name that a file may refer to, with the place that defines it.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     pub(crate) inputs: Names,
@@ -56,14 +56,14 @@ pub(crate) struct Index {
     pub(crate) contexts: Names,
     /// The component behind each cluster.
     context_components: BTreeMap<String, String>,
-    /// Other names of components in templates: whose they are, and where they are given.
+    /// Other names of components in templates, each with its component and the place that defines it.
     var_names: BTreeMap<String, (String, Place)>,
     /// Types of components.
     types: BTreeMap<String, String>,
-    /// Without spaces: roles of modes, custom roles and those of break-glass.
+    /// Roles of modes, custom roles and break-glass roles, without spaces.
     roles: BTreeSet<String>,
     break_glass_roles: BTreeSet<String>,
-    /// Of what a file could not be parsed, so that a missing name there is not worth a second mistake.
+    /// Kinds of which a file could not be parsed, so that a missing name is not reported as a second mistake.
     unsure: BTreeSet<Thing>,
 }
 
@@ -79,13 +79,13 @@ impl Index {
         self.types.get(name).map(String::as_str)
     }
 
-    /// Returns the component that makes the cluster `context`.
+    /// Returns the component that creates the cluster `context`.
     pub(crate) fn component_of_context(&self, context: &str) -> Option<&str> {
         self.component(self.context_components.get(context)?)
     }
 
-    /// Says that nothing is called `name`, at `place`; nothing when it exists, or when a file that may name it could not
-    /// be parsed.
+    /// Reports, at `place`, that `name` does not exist; `None` when it exists, or when a file that may define it could
+    /// not be parsed.
     pub(crate) fn unknown(&self, place: Place, thing: Thing, name: &str) -> Option<Draft> {
         let known = match thing {
             Thing::Component => self.component(name).is_some(),
@@ -126,12 +126,12 @@ impl Index {
     }
 }
 
-/// Returns a role's name as roles are compared: without spaces, which templates may have or not.
+/// Returns the form in which names of roles are compared: without spaces, which templates may contain.
 fn plain(name: &str) -> String {
     name.split_whitespace().collect()
 }
 
-/// Collects all names; says which are given twice.
+/// Collects all names; reports duplicates.
 pub(crate) fn index(app: &mut App) -> Index {
     let unsure = app.broken.iter().flat_map(|kind| named_by(*kind)).copied().collect();
     let mut collector = Collector { app, index: Index { unsure, ..Index::default() }, drafts: Vec::new() };
@@ -146,7 +146,7 @@ pub(crate) fn index(app: &mut App) -> Index {
     index
 }
 
-/// Returns what the files of `kind` give names to.
+/// Returns the kinds of thing that files of `kind` define.
 const fn named_by(kind: Kind) -> &'static [Thing] {
     match kind {
         Kind::Component => &[Thing::Component],
@@ -223,7 +223,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Takes the name of `node`; returns whether it is the first thing of that name.
+    /// Adds the name of `node`; returns whether it is the first thing of that name.
     fn take(&mut self, checked: &Checked, names: fn(&mut Index) -> &mut Names, what: &str, node: &Node) -> bool {
         let Some(name) = node.text("name") else { return false };
         let place = checked.place_of(node, "name");
@@ -260,7 +260,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Takes the other name of a component; two things that templates call the same are a mistake.
+    /// Adds the other name of a component; reports a name that templates already use.
     fn var_name(&mut self, checked: &Checked) {
         let root = &checked.root;
         let (Some(name), Some(word)) = (root.text("name"), root.text("var_name")) else { return };
@@ -276,7 +276,7 @@ impl Collector<'_> {
         if let Some((other, first)) = first {
             let draft = Draft::error(place, format!("templates already call component `{other}` `{word}`"));
             let draft = draft.related(first, "taken here");
-            self.drafts.push(draft.help("give it another `var_name`, or none"));
+            self.drafts.push(draft.help("choose another `var_name`, or remove it"));
         } else if let Err(error) = word.parse::<freehold_protocol::ComponentName>() {
             self.drafts.push(Draft::error(place, format!("{error}")));
         } else {

@@ -1,4 +1,4 @@
-//! Whether a text fits the type of an input.
+//! Checks whether a text fits the type of an input.
 
 use freehold_protocol::app_version::InputKind;
 
@@ -8,14 +8,14 @@ use crate::read::json;
 /// Why a text does not fit.
 #[derive(Debug)]
 pub(crate) struct Misfit {
-    /// The byte of the text, where one is to blame.
+    /// The byte of the text at which the mistake is, if known.
     pub(crate) offset: Option<usize>,
     /// As in "is not JSON: ...".
     pub(crate) message: String,
     pub(crate) expected: &'static str,
 }
 
-/// Says why `text` does not fit `kind`. A text with a template in it is judged once it is rendered.
+/// Returns why `text` does not fit `kind`. A text with templates is mostly checked after it is rendered.
 pub(crate) fn misfit(kind: InputKind, text: &str) -> Option<Misfit> {
     let plain = |expected: &'static str| Misfit { offset: None, message: "does not fit its type".to_owned(), expected };
     let placed = |what: &str, offset: usize, message: &str, expected: &'static str| Misfit {

@@ -1,4 +1,4 @@
-//! What the files of an app say about each other: who refers to whom, and to what there is not.
+//! References between the files of an app: finds who depends on whom, and reports names that do not exist.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::state::checked::Checked;
 pub(crate) use crate::check::index::{Index, index};
 pub(crate) use crate::check::references::references;
 
-/// One component's need of another, and where it is said.
+/// A dependency of one component on another, and its place.
 #[derive(Debug)]
 pub(crate) struct Edge {
     pub(crate) from: String,
@@ -24,7 +24,7 @@ pub(crate) struct Edge {
     pub(crate) place: Place,
 }
 
-/// Checks what files say about each other; returns the components' needs.
+/// Checks the references between files; returns the dependencies between components.
 pub(crate) fn check(app: &mut App, index: &Index) -> Vec<Edge> {
     let mut edges = Vec::new();
     let mut drafts = Vec::new();
@@ -48,8 +48,8 @@ pub(crate) fn check(app: &mut App, index: &Index) -> Vec<Edge> {
     edges
 }
 
-/// Returns the components that a component needs: those that its templates read, those that it declares, and the one
-/// that makes its cluster.
+/// Returns the components that a component depends on: those that its templates read, those that it declares, and the
+/// one that creates its cluster.
 fn needs<'a>(checked: &'a Checked, index: &'a Index) -> impl Iterator<Item = (&'a str, Place)> {
     let read = checked.uses.iter().filter_map(|reading| match target(&reading.path)? {
         Target::Component(word, _) => Some((index.component(word)?, reading.place.clone())),
@@ -68,8 +68,8 @@ fn needs<'a>(checked: &'a Checked, index: &'a Index) -> impl Iterator<Item = (&'
     read.chain(declared).chain(cluster)
 }
 
-/// Returns the components that must be there before an action runs: those that it declares, and those that its
-/// templates cannot do without.
+/// Returns the components that must be deployed before an action runs: those that it declares, and those that its
+/// templates require.
 pub(crate) fn needed_by_action(checked: &Checked, index: &Index) -> BTreeSet<ComponentName> {
     let read =
         checked.uses.iter().filter(|reading| !reading.guarded).filter_map(|reading| match target(&reading.path)? {
@@ -84,7 +84,7 @@ pub(crate) fn needed_by_action(checked: &Checked, index: &Index) -> BTreeSet<Com
     read.chain(declared).filter_map(|word| index.component(word)?.parse().ok()).collect()
 }
 
-/// The names that one file gives outside of templates.
+/// The names that one file uses outside of templates.
 struct Names<'a> {
     checked: &'a Checked,
     index: &'a Index,
@@ -157,14 +157,14 @@ impl Names<'_> {
         }
     }
 
-    /// Checks the cluster that a component or action names; without any in `metadata.toml`, names are free.
+    /// Checks the cluster that a component or action names; any name is allowed when `metadata.toml` has no clusters.
     fn context(&mut self, root: &Node) {
         if !self.index.contexts.is_empty() {
             self.each(root.get("kubernetes_context"), Thing::KubernetesContext);
         }
     }
 
-    /// Checks a role's name; what a template makes of one is known at run time only.
+    /// Checks a role's name, unless it is a template: its value is known at run time only.
     fn role(&mut self, node: Option<&Node>, thing: Thing) {
         self.each(node.filter(|node| node.as_text().is_some_and(|name| !name.contains("{{"))), thing);
     }

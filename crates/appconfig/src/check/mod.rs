@@ -1,4 +1,4 @@
-//! The rules: names, references, cycles, and the syntax of texts that a config holds.
+//! Checks names, references, cycles, and the syntax of texts in other languages.
 
 pub(crate) mod cron;
 pub(crate) mod cycles;

@@ -1,4 +1,4 @@
-//! Which role an operation takes: the matrix of `operation_roles.toml`, and what an entity says itself.
+//! The roles of operations: the matrix of `operation_roles.toml`, and the roles that an entity sets itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,7 +83,7 @@ impl Reader<'_> {
         Some(OperationRole { principal, operation: operation.to_owned(), role: role.to_owned() })
     }
 
-    /// Returns the principal as the app version names it, with the operations that it has.
+    /// Returns the principal with the name of the app version, and its operations.
     fn principal(&mut self, node: &Node) -> Option<(String, &'static [&'static str])> {
         let word = node.text("principal")?;
         let place = self.checked.place_of(node, "principal");
@@ -93,7 +93,7 @@ impl Reader<'_> {
             Some(("component", name)) if !name.is_empty() => (("component", name), COMPONENT),
             Some(("action", name)) if !name.is_empty() => (("action", name), ACTION),
             Some(_) | None => {
-                let draft = Draft::error(place, format!("`{word}` is no principal"));
+                let draft = Draft::error(place, format!("`{word}` is not a principal"));
                 let expected = "`nuon::component:<name>`, `nuon::action:<name>` (`*` for any) or `nuon::sandbox`";
                 self.drafts.push(draft.expected(expected));
                 return None;
@@ -114,13 +114,13 @@ impl Reader<'_> {
 }
 
 fn no_operation(place: Place, operation: &str, owner: &str, valid: &[&str]) -> Draft {
-    let draft = Draft::error(place, format!("`{operation}` is no operation of {owner}"));
+    let draft = Draft::error(place, format!("`{operation}` is not an operation of {owner}"));
     let words: Vec<String> = valid.iter().map(|word| format!("`{word}`")).collect();
     draft.expected(format!("one of {}", words.join(", "))).meant(nearest(operation, valid.iter().copied()))
 }
 
-/// Returns the roles that an entity gives its own operations under `operation_roles`: a table by operation, or a list
-/// of tables with `operation` and `role`. `owner` is such as "a sandbox".
+/// Returns the roles that an entity sets under `operation_roles`: a table by operation, or a list of tables with
+/// `operation` and `role`. `owner` is how messages name the entity, such as "a sandbox".
 pub(crate) fn of_entity(
     checked: &Checked,
     node: &Node,
@@ -139,7 +139,7 @@ pub(crate) fn of_entity(
                 if let (Some(operation), Some(role)) = (item.text("operation"), item.get("role")) {
                     given.push((operation, checked.place_of(item, "operation"), role));
                 } else {
-                    let draft = Draft::error(checked.place(item), "the role of an operation is not clear");
+                    let draft = Draft::error(checked.place(item), "an entry lacks its operation or its role");
                     drafts.push(draft.expected("`operation = \"...\"` and `role = \"...\"`"));
                 }
             }

@@ -1,4 +1,4 @@
-//! The shape of an IAM policy document: what AWS would refuse, or take and ignore, is said before an install.
+//! Checks the form of an IAM policy document, so that what AWS would refuse or ignore is reported before an install.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,7 +14,7 @@ const DOCUMENT: [&str; 3] = ["Version", "Id", "Statement"];
 const STATEMENT: [&str; 9] =
     ["Sid", "Effect", "Principal", "NotPrincipal", "Action", "NotAction", "Resource", "NotResource", "Condition"];
 
-/// Something wrong in a document.
+/// A mistake in a document.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Flaw {
     pub(crate) severity: Severity,
@@ -26,7 +26,7 @@ pub(crate) struct Flaw {
 
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// Returns what is wrong with `text`; nothing for a text that is no JSON, which is judged elsewhere.
+/// Returns the mistakes in `text`; none for a text that is not JSON, which [`json::check`] reports.
 pub(crate) fn flaws(text: &str) -> Vec<Flaw> {
     let plain = json::without_actions(text);
     let mut reader = Reader { text, plain: &plain, flaws: Vec::new() };
@@ -36,7 +36,7 @@ pub(crate) fn flaws(text: &str) -> Vec<Flaw> {
     reader.flaws
 }
 
-/// Whether `text` says nothing at all, as `{}` does.
+/// Returns whether `text` is an empty document, such as `{}`.
 pub(crate) fn is_empty(text: &str) -> bool {
     text.trim().is_empty() || serde_json::from_str::<serde_json::Map<_, _>>(text).is_ok_and(|map| map.is_empty())
 }
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
         let Ok(fields) = serde_json::from_str::<Fields>(root.get()) else {
             self.error(
                 root,
-                "the policy document is no object",
+                "the policy document is not an object",
                 "write `{ \"Version\": \"2012-10-17\", \"Statement\": [...] }`",
             );
             return;
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
         let Ok(fields) = serde_json::from_str::<Fields>(raw.get()) else {
             self.error(
                 raw,
-                "a statement is no object",
+                "a statement is not an object",
                 "write `{ \"Effect\": \"Allow\", \"Action\": [...], \"Resource\": [...] }`",
             );
             return;
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
         }
         for key in ["Principal", "NotPrincipal"] {
             if let Some(principal) = fields.get(key) {
-                let message = format!("a role's policy has no `{key}`: it is about the role itself");
+                let message = format!("a role's policy has no `{key}`: it always applies to the role itself");
                 self.error(principal, &message, &format!("remove `{key}`"));
             }
         }
@@ -127,9 +127,9 @@ impl<'a> Reader<'a> {
             let word = item.get().trim_matches('"');
             let fits = word == "*" || word.contains(':') || self.templated(item);
             if !item.get().starts_with('"') {
-                self.error(item, "an action is no string", "write `\"service:Action\"`");
+                self.error(item, "an action is not a string", "write `\"service:Action\"`");
             } else if !fits {
-                let message = format!("`{word}` is no action");
+                let message = format!("`{word}` is not an action");
                 self.error(item, &message, "write the service before it, as in `\"s3:GetObject\"`");
             }
         }
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
 
     fn unknown(&mut self, fields: &BTreeMap<String, &'a RawValue>, known: &[&'static str]) {
         for (key, value) in fields.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
-            let message = format!("there is no key `{key}` in a policy document");
+            let message = format!("a policy document has no key `{key}`");
             let help = match meant(key, known) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known keys here: {}", known.join(", ")),
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         self.text.get(self.range(raw)).is_some_and(|text| text.contains("{{"))
     }
 
-    /// Returns where `raw`, which borrows from the whole text, is in it.
+    /// Returns the position of `raw`, which borrows from the whole text, in that text.
     fn range(&self, raw: &RawValue) -> Range<usize> {
         let start = (raw.get().as_ptr().addr()).saturating_sub(self.plain.as_ptr().addr());
         start..start + raw.get().len()

@@ -1,4 +1,4 @@
-//! What the paths that templates read are about, and which of them lead nowhere.
+//! Finds what the paths in templates refer to, and reports those that do not exist.
 
 use std::collections::BTreeSet;
 
@@ -26,11 +26,11 @@ const TREE: [&str; 12] = [
     "cloud_account",
 ];
 
-/// What the runner reports of an image that it copied, and what of those is a table.
+/// The outputs of an image that the runner copied, and the keys of the output `image`.
 const IMAGE_OUTPUTS: [&str; 4] = ["reference", "repository", "digest", "image"];
 const IMAGE_TABLE: [&str; 3] = ["repository", "tag", "digest"];
 
-/// What a path is about.
+/// What a path refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target<'a> {
     Input(&'a str),
@@ -43,11 +43,11 @@ pub(crate) enum Target<'a> {
     InstallStack(&'a str),
 }
 
-/// Returns what `path` is about.
+/// Returns what `path` refers to.
 pub(crate) fn target(path: &[String]) -> Option<Target<'_>> {
     let words: [&str; 5] = std::array::from_fn(|at| path.get(at).map_or("", String::as_str));
     let rest = |at: usize| path.get(at..).unwrap_or_default();
-    // The elements of a list or map are all of them.
+    // `*` is every element of a list or map, so all outputs.
     let output = |at: usize| path.get(at).map(String::as_str).filter(|word| *word != "*").unwrap_or_default();
     let found = match words {
         ["nuon", "inputs", "inputs", name, _] | ["nuon", "install", "inputs", name, _] => (name, Target::Input(name)),
@@ -62,7 +62,7 @@ pub(crate) fn target(path: &[String]) -> Option<Target<'_>> {
     (!matches!(found.0, "" | "*")).then_some(found.1)
 }
 
-/// Says why what a template reads is nothing that the tree will have.
+/// Reports a path that will not be in the tree.
 pub(crate) fn misreference(reading: &Reading, index: &Index) -> Option<Draft> {
     if reading.guarded {
         return None;
@@ -86,7 +86,7 @@ pub(crate) fn misreference(reading: &Reading, index: &Index) -> Option<Draft> {
     }
 }
 
-/// Says that a path is not below `.nuon`, or not below one of its keys.
+/// Reports a path that is not below one of the keys of `.nuon`.
 fn outside(reading: &Reading, place: &Place) -> Option<Draft> {
     let shown = format!(".{}", reading.path.join("."));
     let first = reading.path.first()?;
@@ -99,7 +99,7 @@ fn outside(reading: &Reading, place: &Place) -> Option<Draft> {
         });
     }
     let second = reading.path.get(1).filter(|second| !TREE.contains(&second.as_str()) && *second != "*")?;
-    // Only a warning: the text may be one that nothing renders, such as a role's name.
+    // Only a warning: perhaps the text is never rendered, such as the name of a role.
     let draft = Draft::warning(place.clone(), format!("`.nuon.{second}` does not exist"));
     Some(match nearest(second, TREE) {
         Some(near) => draft.help(format!("did you mean `.nuon.{near}`?")),
@@ -107,14 +107,14 @@ fn outside(reading: &Reading, place: &Place) -> Option<Draft> {
     })
 }
 
-/// Says that something other than outputs is read of a component or action.
+/// Reports a path to anything but the outputs of a component or action.
 fn without_outputs(place: Place, folder: &str, name: &str, rest: &[String]) -> Option<Draft> {
     let word = rest.first().filter(|word| !matches!(word.as_str(), "outputs" | "*"))?;
     let draft = Draft::warning(place, format!("`.nuon.{folder}.{name}.{word}` does not exist"));
-    Some(draft.help(format!("what it made is below `.nuon.{folder}.{name}.outputs`")))
+    Some(draft.help(format!("its outputs are below `.nuon.{folder}.{name}.outputs`")))
 }
 
-/// Says that a copied image has no such output.
+/// Reports an output that a copied image does not have.
 fn unknown_output(place: Place, word: &str, rest: &[String], index: &Index) -> Option<Draft> {
     let name = index.component(word)?;
     if !matches!(index.type_of(name), Some("container_image" | "external_image")) {
@@ -135,7 +135,7 @@ fn unknown_output(place: Place, word: &str, rest: &[String], index: &Index) -> O
     })
 }
 
-/// Says that an input is read one step too high.
+/// Reports a path to an input that lacks its second `inputs`.
 fn short_input(reading: &Reading, index: &Index) -> Option<Draft> {
     let [nuon, inputs, name, ..] = reading.path.as_slice() else { return None };
     if nuon != "nuon" || inputs != "inputs" || name == "inputs" || name == "*" {
@@ -148,7 +148,7 @@ fn short_input(reading: &Reading, index: &Index) -> Option<Draft> {
     })
 }
 
-/// Returns what the templates of `checked` refer to, under the names that the app version uses.
+/// Returns the references of the templates of `checked`, with the names of the app version.
 pub(crate) fn references(checked: &Checked, index: &Index) -> BTreeSet<Reference> {
     checked.uses.iter().filter_map(|reading| reference(target(&reading.path)?, index)).collect()
 }

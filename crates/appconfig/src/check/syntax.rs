@@ -1,4 +1,4 @@
-//! Texts in other languages that a config holds: YAML, HCL and regular expressions, checked and not looked into.
+//! Checks the syntax of texts in YAML, HCL and regular expressions.
 
 use saphyr_parser::Parser;
 
@@ -31,7 +31,7 @@ pub(crate) fn hcl(text: &str) -> Result<(), Wrong> {
     let Err(as_body) = hcl_edit::parser::parse_body(text) else { return Ok(()) };
     let skipped = text.len() - text.trim_start().len();
     let value_offset = skipped + as_value.location().offset();
-    // The reading that got further is the one that was meant.
+    // The parser that got further read the form that was meant.
     let (offset, said) = if as_body.location().offset() > value_offset {
         (as_body.location().offset(), as_body.message())
     } else {

@@ -1,4 +1,4 @@
-//! Holds one file against the table of its kind: unknown, missing and mistyped keys, files that values name, and
+//! Checks one file against the table of its kind: unknown, missing and mistyped keys, files that values name, and
 //! templates.
 
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ struct Validator<'a> {
     contents: BTreeMap<usize, Content>,
 }
 
-/// How bytes of a template are found in a file.
+/// How positions in a template are found in a file.
 enum Locate<'a> {
     /// The file is the template.
     File(usize),
@@ -166,13 +166,13 @@ impl Validator<'_> {
         }
     }
 
-    /// Reads the text that `text` names; returns whether it names one.
+    /// Reads the text that `text` names; returns whether `text` names another text.
     fn named_text(&mut self, node: &Node, text: &str, template: bool) -> bool {
         let Some(naming) = naming(text) else { return false };
         let content = match naming {
             Naming::Remote => self.fetched(text),
             Naming::Malformed => {
-                let draft = Draft::error(self.place(&node.span), format!("`{text}` is no address of a file"));
+                let draft = Draft::error(self.place(&node.span), format!("`{text}` is not the address of a file"));
                 self.drafts().push(draft.expected("`git::https://host/owner/name//path/of/file?ref=branch`"));
                 Content::Unreadable
             }
@@ -219,7 +219,7 @@ impl Validator<'_> {
         }
     }
 
-    /// Returns the text behind an address, or notes that somebody has to fetch it.
+    /// Returns the text behind an address, or records that the caller has to fetch it.
     fn fetched(&mut self, address: &str) -> Content {
         let App { files, fetched, addresses, .. } = &mut *self.app;
         let Some(text) = fetched.get(address) else {
@@ -260,7 +260,7 @@ fn readings(text: &str, mut locate: Locate<'_>) -> Result<Vec<Reading>, Box<Draf
     Ok(read.collect())
 }
 
-/// Returns how many bytes of `text` from `offset` on are the path itself.
+/// Returns the length of the path that starts at `offset` of `text`.
 fn path_length(text: &str, offset: usize) -> usize {
     let rest = text.get(offset..).unwrap_or_default();
     rest.find(|c: char| !(c.is_alphanumeric() || "._$-".contains(c))).unwrap_or(rest.len()).max(1)

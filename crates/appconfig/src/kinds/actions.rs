@@ -16,7 +16,7 @@ pub(super) const ACTION: &[Key] = &[
     may("idempotent", Flag).doc("Whether the steps may run again when a runner died in them; `false` by default"),
     may("dependencies", Texts).doc("Components that must be deployed before it runs"),
     may("break_glass_role", Template).doc("A break-glass role to run under; `role` is the newer way"),
-    may("role", Template).doc("The role to run under instead of the mode's; a template"),
+    may("role", Template).doc("The role to run under instead of the role of the mode; a template"),
     may("enable_kube_config", Flag).doc("Whether steps get a kubeconfig of the cluster; `false` by default"),
     may("kubernetes_context", Text)
         .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
@@ -36,7 +36,7 @@ const TRIGGER: &[Key] = &[
 ];
 
 const STEP: &[Key] = &[
-    must("name", Text).doc("What logs call the step"),
+    must("name", Text).doc("The name of the step in logs"),
     may("command", Template).doc("A shell command line; a template"),
     may("inline_contents", TemplateFile).doc("A script's text, a template, or `./path` or address of it"),
     may("env_vars", Scalars).doc("Environment variables of the step; values are templates"),
@@ -66,7 +66,7 @@ pub(super) const RUNBOOK: &[Key] = &[
 ];
 
 const RUNBOOK_STEP: &[Key] = &[
-    may("name", Text).doc("What the step is called"),
+    may("name", Text).doc("The name of the step"),
     must("type", Word(RUNBOOK_STEPS)).doc("What the step does; `deploy` is an older name of `component_deploy`"),
     may("action_name", Text).doc("For `action`: the action to run"),
     may("component_name", Text).doc("For `component_deploy` and `component_tear_down`: the component"),

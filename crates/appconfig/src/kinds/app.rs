@@ -1,4 +1,4 @@
-//! Keys of what an app says of itself: metadata, inputs, secrets, its installs and its branches.
+//! Keys of metadata, inputs, secrets, installs and branches.
 
 use crate::kinds::spec::Holds::{Any, File, Flag, Table, Tables, Template, Text, Texts, Whole, Word};
 use crate::kinds::spec::{Key, may, must};
@@ -15,7 +15,7 @@ pub(super) const METADATA: &[Key] = &[
     may("default_labels", Any).doc("Accepted for other tools; labels that every install has"),
     may("onboarding", Any).doc("Accepted for other tools; how a catalogue shows the app"),
     may("kubernetes_context", Tables(KUBERNETES_CONTEXT))
-        .doc("Clusters that components make and that others deploy into by name"),
+        .doc("Clusters that components create, for others to deploy into by name"),
 ];
 
 const KUBERNETES_CONTEXT: &[Key] = &[
@@ -36,10 +36,10 @@ pub(super) const INPUT: &[Key] = &[
     must("display_name", Text).doc("The question's heading in forms"),
     must("description", Text).doc("What the answer is used for"),
     must("group", Text).doc("The name of a `[[group]]`"),
-    may("default", Any).doc("The answer where none is given; it has to fit `type`"),
+    may("default", Any).doc("The answer when an install gives none; it has to fit `type`"),
     may("required", Flag).doc("Whether an install needs an answer; default `false`"),
     may("sensitive", Flag).doc("Whether the answer is never shown again; default `false`"),
-    may("type", Word(INPUT_TYPES)).doc("What the answer is; default `string`"),
+    may("type", Word(INPUT_TYPES)).doc("The type of the answer; default `string`"),
     may("internal", Flag).doc("Whether forms leave the question out; default `false`"),
     may("user_configurable", Flag)
         .doc("Whether the customer answers, as a parameter of the install stack; default `false`: the vendor does"),
@@ -51,7 +51,7 @@ pub(super) const INPUTS: &[Key] = &[
     may("group", Tables(GROUP)).doc("Groups, in the order in which forms show them"),
     may("input", Tables(INPUT)).doc("Questions to the vendor or the customer"),
     may("source", Text).doc("One more file of groups and inputs, as under `sources`"),
-    may("sources", Texts).doc("More files of groups and inputs: `./path`, where `*` stands for any part of a name"),
+    may("sources", Texts).doc("More files of groups and inputs: `./path`, where `*` matches any part of a name"),
 ];
 
 pub(super) const SECRET: &[Key] = &[
@@ -61,10 +61,11 @@ pub(super) const SECRET: &[Key] = &[
     may("required", Flag)
         .doc("Whether the customer has to give a value; default `false`. Not with `auto_generate` or `default`"),
     may("auto_generate", Flag)
-        .doc("Whether the install stack draws a random value; default `false`. Not with `required` or `default`"),
-    may("format", Word(&["", "base64"])).doc("How the value is to be read: plain (`\"\"`, the default) or `base64`"),
+        .doc("Whether the install stack generates a random value; default `false`. Not with `required` or `default`"),
+    may("format", Word(&["", "base64"])).doc("The encoding of the value: plain (`\"\"`, the default) or `base64`"),
     may("default", Text).doc("A default value; it is never part of an app version, so the customer is asked instead"),
-    may("user_configurable", Flag).doc("Accepted for other tools; the customer gives every secret that is not drawn"),
+    may("user_configurable", Flag)
+        .doc("Accepted for other tools; the customer gives every secret that is not generated"),
     may("kubernetes_sync", Flag).doc("Whether a cluster gets a copy; default `false`"),
     may("kubernetes_secret_namespace", Template).doc("The namespace of the copy; needed by `kubernetes_sync`"),
     may("kubernetes_secret_name", Template).doc("The name of the copy; needed by `kubernetes_sync`"),
@@ -105,7 +106,7 @@ pub(super) const BRANCH: &[Key] = &[
     may("run", Any).doc("Accepted for other tools; settings of a branch's runs"),
     may("post_deploy_runbooks", Texts).doc("Runbooks to run on each install after its deploy, in this order"),
     may("ignore_changes_regex", Text)
-        .doc("A regular expression over changed paths; a change of nothing but such paths deploys nothing"),
+        .doc("A regular expression over changed paths; a change of only such paths deploys nothing"),
     may("send_statuses_on_ignore", Flag).doc("Whether an ignored change still gets a commit status; default `false`"),
 ];
 
@@ -130,7 +131,7 @@ const PREVIEW: &[Key] = &[
     may("comment", Flag).doc("Whether previews comment on the pull request; default `true`"),
 ];
 
-/// What a page for customers says; none of it changes what is deployed.
+/// Texts and links of a page for customers; they do not change what is deployed.
 pub(super) const INSTALLER: &[Key] = &[
     may("name", Text).doc("The installer's name"),
     may("description", Text).doc("What it installs"),

@@ -33,16 +33,17 @@ pub(super) const COMPONENT: &[Key] = &[
     may("var_name", Text).doc("Another name for it in templates: `.nuon.components.<var_name>`"),
     may("dependencies", Texts).doc("Components to deploy before it; those that its templates read are found anyway"),
     may("labels", Scalars).doc("Words to find and group it by"),
-    may("operation_roles", Tables(OPERATION_ROLE)).doc("Roles that its operations take instead of their mode's"),
+    may("operation_roles", Tables(OPERATION_ROLE))
+        .doc("Roles that its operations use instead of the role of their mode"),
     may("kubernetes_context", Text)
         .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
     may("toggleable", Flag).doc("Whether an install may leave it out; `false` by default"),
-    may("default_enabled", Flag).doc("Whether an install that does not say has it; `true` by default"),
+    may("default_enabled", Flag).doc("Whether a new install has it; `true` by default"),
     may("build_timeout", Duration(MAX_COMPONENT_SECS))
         .doc("The longest that a build may take, at most `1h`; `5m` by default, `15m` for images"),
     may("deploy_timeout", Duration(MAX_COMPONENT_SECS))
         .doc("The longest that a deploy may take; at most, and by default, `1h`"),
-    may("max_auto_retries", Whole).doc("How often a failed deploy is tried again by itself; `0` by default"),
+    may("max_auto_retries", Whole).doc("How often a failed deploy is retried automatically; `0` by default"),
     may("skip_noops", Flag).doc("Whether a plan without changes ends the deploy; `false` by default"),
     may("auto_approve_on_policies_passing", Flag)
         .doc("Whether a plan that every policy lets pass needs no approval; `false` by default"),
@@ -56,7 +57,7 @@ pub(super) const OPERATION_ROLE: &[Key] = &[
 ];
 
 const HEALTH: &[Key] = &[
-    may("enabled", Flag).doc("Whether anyone looks at its health; `true` by default"),
+    may("enabled", Flag).doc("Whether its health is checked; `true` by default"),
     may("block_deploy", Flag).doc("Whether a deploy fails when it does not become healthy; `false` by default"),
     may("stabilization_window", Duration(MAX_STABILIZATION_SECS))
         .doc("How long it must stay healthy, at most `1h`; `3m` by default"),
@@ -219,7 +220,8 @@ const KUSTOMIZE: &[Key] = &[
 pub(super) const KUBERNETES_MANIFEST: &[Key] = &[
     may("manifest", TemplateFile).doc("The manifest's YAML, a template, or `./path` or address of it"),
     must("namespace", Template).doc("The namespace; a template"),
-    may("kustomize", Table(KUSTOMIZE)).doc("A directory that Kustomize makes the manifest from, instead of `manifest`"),
+    may("kustomize", Table(KUSTOMIZE))
+        .doc("A directory from which Kustomize renders the manifest, instead of `manifest`"),
     PUBLIC_REPO,
     CONNECTED_REPO,
 ];

@@ -1,4 +1,5 @@
-//! What each kind of file of an app config may say: tables of keys, which checking and the JSON Schemas both read.
+//! The kinds of file of an app config, and the keys that each may have. The checks and the JSON Schemas read the same
+//! tables.
 
 mod actions;
 mod app;
@@ -103,7 +104,7 @@ impl Kind {
         }
     }
 
-    /// Whether keys beyond those of the table are accepted without a word.
+    /// Returns whether keys that are not in the table are accepted without a warning.
     pub(crate) const fn is_open(self) -> bool {
         matches!(self, Self::Installer | Self::Triggers)
     }

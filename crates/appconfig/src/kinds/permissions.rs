@@ -1,4 +1,4 @@
-//! Keys of roles, of which operation takes which, and of the policies that judge what is done.
+//! Keys of roles, of the rules that choose a role for an operation, and of policies.
 
 use crate::kinds::spec::Holds::{File, Flag, Table, Tables, Template, TemplateFile, Text, Texts, Word};
 use crate::kinds::spec::{Key, may, must};
@@ -26,14 +26,14 @@ const POLICIES: Key = may("policies", Tables(POLICY_OF_ROLE)).doc("What the role
 const BOUNDARY: Key = may("permissions_boundary", TemplateFile)
     .doc("The most that the role may ever do: a policy document in JSON, or `./path` of one. Empty for none");
 const ENABLED: Key = may("enabled_in_stack", Flag)
-    .doc("Whether the install stack has the role unless the customer says otherwise; default `true`, for break-glass `false`");
+    .doc("Whether the install stack has the role unless the customer chooses otherwise; default `true`, for break-glass `false`");
 const PLATFORM: Key =
     may("cloud_platform", Word(&["aws", "gcp", "azure"])).doc("The cloud that the role is for; default `aws`");
 
 pub(super) const ROLE: &[Key] = &[TYPE, NAME, DESCRIPTION, DISPLAY_NAME, POLICIES, BOUNDARY, ENABLED, PLATFORM];
 
-/// Where something else already says the type.
-const TYPE: Key = may("type", Word(ROLE_TYPES)).doc("When the role is used; here its place says that already");
+/// The type of a role whose place in the file already gives it.
+const TYPE: Key = may("type", Word(ROLE_TYPES)).doc("When the role is used; its place in the file already gives it");
 
 const ROLE_TYPES: &[&str] = &["provision", "maintenance", "deprovision", "custom"];
 
@@ -52,9 +52,9 @@ pub(super) const TYPED_ROLE: &[Key] = &[
 pub(super) const ROLE_FILE: &[Key] = TYPED_ROLE;
 
 pub(super) const PERMISSIONS: &[Key] = &[
-    may("provision_role", Table(ROLE)).doc("The role that makes an install and deploys into it"),
+    may("provision_role", Table(ROLE)).doc("The role that creates an install and deploys into it"),
     may("maintenance_role", Table(ROLE)).doc("The role for actions, drift checks and updates"),
-    may("deprovision_role", Table(ROLE)).doc("The role that takes an install down"),
+    may("deprovision_role", Table(ROLE)).doc("The role that removes an install"),
     may("custom_roles", Tables(ROLE)).doc("Roles that only operations name"),
     may("roles", Tables(TYPED_ROLE)).doc("Roles of any type, each with `type`"),
 ];
@@ -72,10 +72,10 @@ pub(super) const OPERATION_ROLES: &[Key] = &[
             must("operation", Text).doc(
                 "What is done: `deploy`, `teardown` (component); `trigger` (action); `provision`, `reprovision`, `deprovision` (sandbox)",
             ),
-            must("role", Template).doc("The name of the role that it takes, as under `permissions` or `break_glass`"),
+            must("role", Template).doc("The name of the role that the operation uses, as under `permissions` or `break_glass`"),
         ]),
     )
-    .doc("Rules, of which the first that fits decides"),
+    .doc("Rules; the first one that fits decides"),
 ];
 
 pub(super) const POLICY_TYPES: &[&str] = &[
@@ -95,12 +95,13 @@ pub(super) const POLICY_TYPES: &[&str] = &[
 pub(super) const POLICIES_FILE: &[Key] = &[may(
     "policy",
     Tables(&[
-        must("type", Word(POLICY_TYPES)).doc("What is judged: a kind of component, the `sandbox`, or the cluster"),
+        must("type", Word(POLICY_TYPES))
+            .doc("What the policy checks: a kind of component, the `sandbox`, or the cluster"),
         may("name", Text).doc("The policy's name in reports"),
         may("engine", Word(&["kyverno", "opa"])).doc("What evaluates it; default `kyverno`"),
-        may("components", Texts).doc("The components that it judges; absent or `[\"*\"]`: every one of its type"),
+        may("components", Texts).doc("The components that it checks; absent or `[\"*\"]`: every one of its type"),
         must("contents", File)
             .doc("Rego in package `nuon`, or a Kyverno policy: the text itself or `./path` of a file"),
     ]),
 )
-.doc("Policies that plans, manifests and images are held against")];
+.doc("Policies that check plans, manifests and images")];

@@ -6,7 +6,7 @@ use crate::kinds::spec::{Key, may, must};
 use super::components::{REPO, VAR_FILE};
 
 pub(super) const SANDBOX: &[Key] = &[
-    may("type", Word(&["terraform", "pulumi"])).doc("What runs the module; default `terraform`"),
+    may("type", Word(&["terraform", "pulumi"])).doc("The tool that runs the module; default `terraform`"),
     may("terraform_version", Text).doc("The version of Terraform, such as `1.11.3`; needed by `terraform`"),
     may("runtime", Word(&["go", "nodejs", "python"])).doc("The language of the program; needed by `pulumi`"),
     may("pulumi_version", Text).doc("The version of Pulumi; the newest that is known if absent"),
@@ -16,10 +16,9 @@ pub(super) const SANDBOX: &[Key] = &[
     may("vars", Values).doc("Variables of the Terraform module; strings are templates"),
     may("env_vars", Scalars).doc("Environment of the tool; values are templates"),
     may("var_file", Tables(VAR_FILE)).doc("Variable files, in this order; a later one wins"),
-    may("drift_schedule", Text)
-        .doc("When drift is looked for: a cron expression of five fields in UTC; empty for never"),
+    may("drift_schedule", Text).doc("When to look for drift: a cron expression of five fields in UTC; empty for never"),
     may("operation_roles", Any).doc("The role of each operation, such as `provision = \"...\"`; names are templates"),
-    may("max_auto_retries", Whole).doc("How often a failed run is tried again by itself; default `0`"),
+    may("max_auto_retries", Whole).doc("How often a failed run is retried automatically; default `0`"),
     may("skip_noops", Flag).doc("Whether a plan without changes is not applied; default `false`"),
     may("auto_approve_on_policies_passing", Flag)
         .doc("Whether a plan that every policy passes needs no person; default `false`"),
@@ -29,7 +28,7 @@ pub(super) const RUNNER: &[Key] = &[
     must("runner_type", Text).doc("The cloud that the runner lives in: `aws`, `gcp` or `azure`"),
     may("env_vars", Scalars).doc("Environment of every job; values are templates"),
     may("helm_driver", Word(&["secret", "configmap", "nuon"]))
-        .doc("Where Helm keeps its releases unless a component says otherwise; default `secret`"),
+        .doc("Where Helm keeps its releases unless a component sets another place; default `secret`"),
     may("init_script_url", Text).doc("A script of another system's runner; kept, and never run"),
     may("instance_type", Text).doc("The kind of machine, such as `t3a.medium`; the install stack's own if absent"),
 ];

@@ -1,4 +1,4 @@
-//! The words in which the keys of each kind of file are described; the descriptions themselves are in `kinds.rs`.
+//! What a key is: its name, whether it is required, and what its value holds. The tables of keys are beside this file.
 
 /// The longest build or deploy of a component, in seconds.
 pub(crate) const MAX_COMPONENT_SECS: u32 = 60 * 60;
@@ -11,7 +11,7 @@ pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) must: bool,
     pub(crate) holds: Holds,
-    /// What an editor and the reference say of it, in one line of Markdown; empty only until it is written.
+    /// The line of Markdown that editors and the reference show; empty until [`Key::doc`] sets it.
     pub(crate) doc: &'static str,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Holds {
     Template,
     /// A string that is a template, or `./path` of a file that holds one.
     TemplateFile,
-    /// A string, or `./path` of a file that holds it; another system's language, so never a template here.
+    /// A string, or `./path` of a file that holds it. It is in the language of another system, so it is not a template.
     File,
     /// One of some words.
     Word(&'static [&'static str]),
@@ -47,12 +47,12 @@ pub(crate) enum Holds {
     Values,
     Table(&'static [Key]),
     Tables(&'static [Key]),
-    /// Anything; not looked into.
+    /// Anything; the value is not checked.
     Any,
 }
 
 impl Holds {
-    /// Returns what belongs there, as messages say it.
+    /// Returns the expected value, as messages name it.
     pub(crate) fn expected(&self) -> String {
         match self {
             Self::Text | Self::Template => "a string".to_owned(),
@@ -87,12 +87,12 @@ impl Holds {
     }
 }
 
-/// A key that has to be there.
+/// Returns a required key.
 pub(crate) const fn must(name: &'static str, holds: Holds) -> Key {
     Key { name, must: true, holds, doc: "" }
 }
 
-/// A key that may be there.
+/// Returns an optional key.
 pub(crate) const fn may(name: &'static str, holds: Holds) -> Key {
     Key { name, must: false, holds, doc: "" }
 }

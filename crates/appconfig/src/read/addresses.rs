@@ -1,16 +1,16 @@
-//! Texts that a config names by address: `https://...`, `http://...`, `git::...//path?ref=...`, `file://...`.
+//! Addresses of texts that a config names: `https://...`, `http://...`, `git::...//path?ref=...`, `file://...`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The texts behind addresses that a config names (`https://...`, `git::...//path?ref=...`), by address.
 pub type Fetched = BTreeMap<String, String>;
 
-/// Where the texts behind addresses were put, and which of them are not there.
+/// The files that hold the texts behind addresses, and the addresses whose texts are missing.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     /// The number of the file that holds the text of an address.
     pub(crate) files: BTreeMap<String, usize>,
-    /// Addresses whose text is to be fetched.
+    /// Addresses whose text the caller has to fetch.
     pub(crate) missing: BTreeSet<String>,
 }
 
@@ -19,16 +19,16 @@ pub(crate) struct Addresses {
 pub struct GitAddress {
     /// The repository, as `git clone` takes it.
     pub url: String,
-    /// Where the file is in it, with forward slashes.
+    /// The path of the file in the repository, with forward slashes.
     pub path: String,
-    /// A branch, tag or commit; `HEAD` when the address names none.
+    /// A branch, tag or commit; `HEAD` when the address has no `ref`.
     pub reference: String,
 }
 
-/// Reads an address such as `git::https://host/owner/name//path/of/file?ref=v1`; nothing for any other text.
+/// Parses an address such as `git::https://host/owner/name//path/of/file?ref=v1`; any other text gives `None`.
 ///
-/// Neither part of the answer begins with a dash, and the path stays inside of the repository, so that all three can be
-/// given to `git`.
+/// No part of the result begins with a dash, and the path stays inside of the repository, so that all three are safe as
+/// arguments of `git`.
 pub fn git_address(text: &str) -> Option<GitAddress> {
     let rest = text.strip_prefix("git::")?;
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -47,20 +47,20 @@ pub fn git_address(text: &str) -> Option<GitAddress> {
     })
 }
 
-/// How a text is found that a value names instead of being it.
+/// How a value names a text that is stored elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Naming<'a> {
     /// A path, relative to the file or the app's directory.
     Path(&'a str),
-    /// What stands after `file://`.
+    /// The path after `file://`.
     FileAddress(&'a str),
     /// An address to be fetched.
     Remote,
-    /// `git::` without what belongs behind it.
+    /// `git::` without a valid address behind it.
     Malformed,
 }
 
-/// Returns how `text` names a text; nothing when it is the text itself.
+/// Returns how `text` names another text; `None` when `text` is the text itself.
 pub(crate) fn naming(text: &str) -> Option<Naming<'_>> {
     if text.contains('\n') {
         return None;

@@ -1,4 +1,5 @@
-//! Packs a directory or a file into the same bytes every time: sorted entries, no times, owners or local modes.
+//! Packs a directory or a file so that the same content gives the same bytes: entries are sorted and have no times,
+//! owners or local modes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +16,7 @@ use crate::read::tree::{Tree, below};
 const MAX_FILES: usize = 20_000;
 /// The most bytes that one source may have before packing.
 const MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
-/// Directories that are never part of a source.
+/// Directories that are left out of a source.
 const LEFT_OUT: [&str; 2] = [".git", ".terraform"];
 
 /// A packed source.
@@ -35,7 +36,7 @@ enum Entry<'a> {
 /// Packs all files below the directory `path` of `tree`.
 ///
 /// # Errors
-/// When a file cannot be read, is neither file, directory nor a link that stays inside, or the source is too large.
+/// When a file cannot be read, an entry is a device or a link to the outside, or the source is too large.
 pub(crate) fn directory(tree: &Tree, path: &str) -> io::Result<Archive> {
     let mut entries = BTreeMap::new();
     match tree {
@@ -66,7 +67,7 @@ pub(crate) fn file(tree: &Tree, path: &str, name: &str) -> io::Result<Archive> {
     pack(BTreeMap::from([(name.to_owned(), entry)]))
 }
 
-/// Returns why `path` of a tree in memory is not what was asked for.
+/// Returns the error of a file system for `path`: it is absent, a file, or a directory.
 fn missing(tree: &Tree, path: &str) -> io::Error {
     let there = if tree.is_file(path) { io::ErrorKind::NotADirectory } else { io::ErrorKind::IsADirectory };
     if tree.exists(path) { there.into() } else { io::ErrorKind::NotFound.into() }
@@ -90,7 +91,7 @@ fn collect(dir: &Path, prefix: &str, entries: &mut BTreeMap<String, Entry<'_>>, 
             let target = fs::read_link(entry.path())?;
             let inside = Path::new(prefix).join(&target).to_str().and_then(normal);
             if inside.is_none() {
-                return Err(io::Error::other(format!("the link `{path}` leads out of it")));
+                return Err(io::Error::other(format!("the link `{path}` points outside of the directory")));
             }
             Entry::Link(target)
         } else if meta.is_file() {

@@ -1,4 +1,4 @@
-//! A TOML file as a tree in which every key and value knows its bytes.
+//! Parses a TOML file into a tree in which every key and value has its position.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ pub(crate) struct Node {
     pub(crate) data: Data,
 }
 
-/// What a value is.
+/// The content of a value.
 #[derive(Debug, Clone)]
 pub(crate) enum Data {
     Text(String),
@@ -32,7 +32,7 @@ pub(crate) struct Entry {
     pub(crate) value: Node,
 }
 
-/// A text is not TOML.
+/// Why a text is not TOML.
 #[derive(Debug)]
 pub(crate) struct Malformed {
     pub(crate) message: String,
@@ -100,7 +100,7 @@ impl Node {
         }
     }
 
-    /// Returns the elements of a list; a single table counts as a list of one.
+    /// Returns the elements of a list; a single table counts as a list with one element.
     pub(crate) fn items(&self) -> &[Node] {
         match &self.data {
             Data::List(items) => items,
@@ -134,7 +134,7 @@ impl Node {
         self.get(key).and_then(Node::as_text)
     }
 
-    /// Returns the boolean under `key`, `false` when there is none.
+    /// Returns the boolean under `key`, or `false`.
     pub(crate) fn flag(&self, key: &str) -> bool {
         matches!(self.get(key), Some(Node { data: Data::Flag(true), .. }))
     }
@@ -165,7 +165,7 @@ impl Node {
         }
     }
 
-    /// Returns a scalar as text, as environments and stack parameters take it.
+    /// Returns a scalar as the text that environment variables and stack parameters need.
     pub(crate) fn to_scalar_text(&self) -> Option<String> {
         match &self.data {
             Data::Text(text) | Data::Date(text) => Some(text.clone()),
@@ -182,20 +182,20 @@ pub(crate) fn offset_in_file(text: &str, span: &Range<usize>, offset: usize) -> 
     Offsets::new(text, span).of(offset)
 }
 
-/// Finds bytes of one string in its file; rising offsets are found in one pass.
+/// Finds positions of one string in its file. Rising offsets are found in one pass.
 #[derive(Debug)]
 pub(crate) struct Offsets<'a> {
     raw: &'a str,
     start: usize,
     first: usize,
     escapes: bool,
-    /// How far it has come: bytes of `raw`, and how many bytes of the string they stand for.
+    /// How far the search is: bytes of `raw`, and the bytes of the string that they encode.
     at: usize,
     decoded: usize,
 }
 
 impl<'a> Offsets<'a> {
-    /// Looks at the string whose TOML form, with its quotes, is at `span` of `text`.
+    /// Starts at the string whose TOML form, with its quotes, is at `span` of `text`.
     pub(crate) fn new(text: &'a str, span: &Range<usize>) -> Self {
         let raw = text.get(span.clone()).unwrap_or_default();
         let (quotes, escapes) = match raw {
@@ -230,7 +230,7 @@ impl<'a> Offsets<'a> {
     }
 }
 
-/// Returns how many bytes the escape at the start of `rest` takes, and how many it stands for.
+/// Returns how many bytes the escape at the start of `rest` has, and how many bytes it encodes.
 fn escape(rest: &str) -> (usize, usize) {
     let code = |digits: usize| {
         let value = rest.get(2..2 + digits).and_then(|hex| u32::from_str_radix(hex, 16).ok()).and_then(char::from_u32);

@@ -1,4 +1,4 @@
-//! The files of an app config: found, read, and addressed by place.
+//! Finds and reads the files of an app config, and names places in them.
 
 use std::collections::HashMap;
 use std::io;
@@ -39,7 +39,7 @@ pub(crate) struct Files {
     by_path: HashMap<String, usize>,
 }
 
-/// Why a file named by a config cannot be used, in words for a person.
+/// Why a file that a config names cannot be used, as messages say it.
 pub(crate) type Unreadable = String;
 
 impl Files {
@@ -52,7 +52,7 @@ impl Files {
         &self.tree
     }
 
-    /// Takes a text as the file `path`; also one that could not be read, so that it can be named.
+    /// Adds a text as the file `path`. A file that could not be read is added too, so that messages can name it.
     pub(crate) fn add(&mut self, path: String, text: String) -> usize {
         let number = self.read.len();
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
@@ -82,17 +82,17 @@ impl Files {
         self.by_path.get(path).map(|file| self.text(*file))
     }
 
-    /// Returns which path, relative to the app's directory, the `word` in file `file` names: the first that is there
-    /// of one beside that file, one from the app's directory, and, for a root file, one in the folder of its name or in
-    /// `permissions/`. Nothing when it leaves the app's directory.
+    /// Returns the path, relative to the app's directory, that `word` in file `file` names. It is looked for beside
+    /// that file, in the app's directory, and, for a root file, in the folder of its name and in `permissions/`. A path
+    /// out of the app's directory gives `None`.
     pub(crate) fn named(&self, file: usize, word: &str) -> Option<String> {
         let candidates = self.candidates(file, word);
         let found = candidates.iter().position(|path| self.tree.exists(path)).unwrap_or_default();
         candidates.into_iter().nth(found)
     }
 
-    /// Returns the folder that `word` in file `file` begins with when there is no such folder at all: scripts and modules
-    /// that are generated, or a submodule that was not fetched.
+    /// Returns the first folder of `word` in file `file` when that folder does not exist, for example because it is
+    /// generated, or a submodule that was not fetched.
     pub(crate) fn absent_folder<'w>(&self, file: usize, word: &'w str) -> Option<&'w str> {
         let (folder, _) = word.trim_start_matches("file://").trim_start_matches("./").split_once('/')?;
         let absent = !folder.is_empty() && folder != ".." && {
@@ -114,7 +114,7 @@ impl Files {
         folders.iter().filter_map(|folder| normal(&format!("./{folder}/{word}"))).collect()
     }
 
-    /// Returns where on the machine the relative `path` is.
+    /// Returns the path on the machine of the relative `path`.
     pub(crate) fn locate(&self, path: &str) -> PathBuf {
         self.tree.locate(path)
     }

@@ -1,4 +1,4 @@
-//! JSON documents that contain templates.
+//! Checks JSON documents that contain templates.
 
 /// Where a text stops being JSON.
 #[derive(Debug)]
@@ -9,7 +9,7 @@ pub(crate) struct NotJson {
 
 /// Checks that `text` is JSON once its actions are replaced by values.
 ///
-/// A text whose blocks (`if`, `range`, `with`) decide what is there is not judged.
+/// A text with blocks (`if`, `range`, `with`) is accepted, because rendering decides whether it is JSON.
 pub(crate) fn check(text: &str) -> Result<(), NotJson> {
     let plain = without_actions(text);
     match serde_json::from_str::<serde::de::IgnoredAny>(&plain) {
@@ -24,7 +24,7 @@ pub(crate) fn check(text: &str) -> Result<(), NotJson> {
     }
 }
 
-/// Puts digits, which are JSON inside and outside of strings, where actions are; offsets stay the same.
+/// Replaces actions with digits, which are JSON inside and outside of strings; offsets stay the same.
 pub(crate) fn without_actions(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! The files of an app config: found, read, parsed and packed.
+//! Finds, reads, parses and packs the files of an app config.
 
 pub(crate) mod addresses;
 pub(crate) mod archive;

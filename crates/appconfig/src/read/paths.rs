@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Component, Path};
 
-/// Returns `path` without `.` and empty parts and with `..` resolved; nothing when it is absolute or leaves the root.
+/// Returns `path` without `.` and empty parts and with `..` resolved; `None` when it is absolute or leaves the root.
 pub(crate) fn normal(path: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for part in Path::new(path).components() {
@@ -24,11 +24,11 @@ pub(crate) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
-/// Returns a short reason without the machine's path, which messages name themselves.
+/// Returns a short reason without the path, which the message around it names.
 pub(crate) fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "it does not exist".to_owned(),
-        io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         _ => error.to_string(),
     }
 }

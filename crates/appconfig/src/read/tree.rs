@@ -1,4 +1,4 @@
-//! Where an app's files are: in a directory, or in memory. The one place that asks for them.
+//! The only place that reads the files of an app: from a directory, or from memory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,7 +38,7 @@ impl Tree {
         }
     }
 
-    /// Returns where on the machine `path` is; in memory, the path itself.
+    /// Returns the path on the machine of `path`; in memory, the path itself.
     pub(crate) fn locate(&self, path: &str) -> PathBuf {
         match self {
             Self::Disk(root) => root.join(path),
@@ -46,7 +46,7 @@ impl Tree {
         }
     }
 
-    /// Returns the relative form of a path of the machine; nothing when it is elsewhere, or in memory.
+    /// Returns a path of the machine relative to the directory; `None` when it is outside, or the files are in memory.
     pub(crate) fn relative(&self, absolute: &Path) -> Option<String> {
         match self {
             Self::Disk(root) => {
@@ -81,7 +81,7 @@ impl Tree {
     /// Returns the text of a file.
     ///
     /// # Errors
-    /// Says in words for a person why there is none.
+    /// The reason, as messages say it.
     pub(crate) fn text(&self, path: &str) -> Result<String, String> {
         let bytes = match self {
             Self::Disk(root) => {
@@ -105,8 +105,8 @@ impl Tree {
         String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
     }
 
-    /// Returns what is directly in a directory, and whether each is a directory; hidden ones and names that are not
-    /// UTF-8 are left out.
+    /// Returns the entries of a directory, and whether each is a directory. Hidden entries and names that are not UTF-8
+    /// are left out.
     ///
     /// # Errors
     /// When the directory cannot be read.

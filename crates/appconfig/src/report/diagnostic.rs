@@ -1,14 +1,14 @@
-//! Mistakes in an app config: where, what was expected, and the fix.
+//! One mistake in an app config: its place, what was expected, and the fix.
 
 use serde::Serialize;
 
-/// How bad it is.
+/// How serious a mistake is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// The config cannot be used.
     Error,
-    /// The config can be used; something in it has no effect or is probably meant otherwise.
+    /// The config can be used, but a part of it has no effect or probably a wrong meaning.
     Warning,
 }
 
@@ -23,13 +23,13 @@ pub struct Diagnostic {
     /// From 1, in characters.
     pub column: usize,
     pub message: String,
-    /// What belongs at the place.
+    /// The value that was expected there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// The way out.
+    /// How to correct it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// Other places that play a part.
+    /// Other places that belong to the mistake.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub related: Vec<Related>,
     /// The marked bytes of the file.
@@ -37,7 +37,7 @@ pub struct Diagnostic {
     pub(crate) span: std::ops::Range<usize>,
 }
 
-/// Another place that plays a part in a mistake.
+/// Another place that belongs to a mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Related {
     pub file: String,

@@ -50,7 +50,7 @@ impl Diagnostics {
         self.found.iter().filter(|one| one.severity == severity).count()
     }
 
-    /// Returns the text for a person: each mistake with an excerpt of its file; with colours when `colour`.
+    /// Returns the mistakes as text, each with an excerpt of its file; with colours when `colour` is set.
     pub fn render(&self, colour: bool) -> String {
         let parts: Vec<String> = self.found.iter().map(|one| excerpt::render(one, &self.texts, colour)).collect();
         parts.join("\n\n")

@@ -28,9 +28,9 @@ impl Draft {
         Self { severity, place, message: message.into(), expected: None, help: None, related: Vec::new() }
     }
 
-    /// Says that what `named` (such as "`./a/b.sh`") stands for lies in a folder that is not here at all.
+    /// Reports that `named` (such as "`./a/b.sh`") is in a folder that does not exist.
     pub(crate) fn absent(severity: Severity, place: Place, named: &str, folder: &str) -> Self {
-        Self::new(severity, place, format!("{named} cannot be read: folder `{folder}` is not here"))
+        Self::new(severity, place, format!("{named} cannot be read: folder `{folder}` does not exist"))
             .help("a sync needs it: fetch or generate the folder, or correct the path")
     }
 
@@ -44,7 +44,7 @@ impl Draft {
         self
     }
 
-    /// Adds the word that was probably meant, when there is one.
+    /// Adds "did you mean" with the nearest known word, when there is one.
     pub(crate) fn meant(self, near: Option<&str>) -> Self {
         match near {
             Some(near) => self.help(format!("did you mean `{near}`?")),

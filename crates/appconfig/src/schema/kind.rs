@@ -19,7 +19,7 @@ pub(super) enum Shape {
     Component(&'static str),
 }
 
-/// A word names no kind of file.
+/// A word that does not name a kind of file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no schema `{word}`; {help}")]
 pub struct UnknownSchema {
@@ -27,7 +27,7 @@ pub struct UnknownSchema {
     help: String,
 }
 
-/// Words for kinds besides their names and folders: those that first-line comments of configs use, and close ones.
+/// Other words for kinds, beside their names and folders: those in first-line comments of configs, and similar ones.
 const ALIASES: [(&str, &str); 12] = [
     ("helm", "helm_chart"),
     ("terraform", "terraform_module"),
@@ -97,8 +97,8 @@ impl SchemaKind {
         }
     }
 
-    /// Returns which files of an app's directory are of this kind, as globs; none for a component of one type, since
-    /// only its content tells the type.
+    /// Returns the files of this kind in an app's directory, as globs. A component of one type has none, because only
+    /// the content of a file tells the type.
     pub fn files(self) -> Vec<String> {
         let Shape::File(kind) = self.0 else { return Vec::new() };
         let root = ROOT.iter().filter(|(_, of)| *of == kind).map(|(name, _)| (*name).to_owned());
@@ -107,12 +107,12 @@ impl SchemaKind {
     }
 }
 
-/// Returns what a kind of file is, in a few words and in a sentence or two.
+/// Returns the title of a kind of file, and a sentence or two about it.
 pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
     match kind {
-        Kind::Metadata => ("What the app is", "Every app has this file."),
+        Kind::Metadata => ("The metadata of the app", "Every app has this file."),
         Kind::Inputs => {
-            ("Inputs and their groups", "What an install is asked, by the vendor or by the customer; in groups.")
+            ("Inputs and their groups", "Values that the vendor or the customer gives for each install, in groups.")
         }
         Kind::Input => {
             ("One input", "A table of `[[input]]` in a file of its own; or groups and inputs as in `inputs.toml`.")
@@ -128,7 +128,7 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         Kind::Secret => {
             ("One secret", "A table of `[[secret]]` in a file of its own; or several as in `secrets.toml`.")
         }
-        Kind::Permissions => ("The roles of an install", "One role for each mode in which the runner works."),
+        Kind::Permissions => ("The roles of an install", "One role for each mode of the runner."),
         Kind::Role => ("One role", "A table of `[[roles]]` in a file of its own; or several as in `permissions.toml`."),
         Kind::BreakGlass => (
             "Roles for emergencies",
@@ -137,28 +137,26 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         Kind::OperationRoles => {
             ("Which operation runs with which role", "Rules that give operations roles of their own.")
         }
-        Kind::Sandbox => ("What components live in", "The infrastructure that is made before any component."),
+        Kind::Sandbox => ("The sandbox", "The infrastructure that is created before any component."),
         Kind::Runner => ("The runner", "The program in the customer's account that does the work."),
-        Kind::Stack => ("The install stack", "What the customer deploys to begin an install."),
+        Kind::Stack => ("The install stack", "The stack that the customer deploys to begin an install."),
         Kind::Policies => (
             "Policies",
             "Checks of plans, manifests and images before they are applied; a single one may stand without `[[policy]]`.",
         ),
         Kind::Installer => {
-            ("The installer page", "Kept for other tools: there is no such page here, and nothing in it is checked.")
+            ("The installer page", "Accepted for other tools, and not checked: there is no such page here.")
         }
         Kind::Branch => (
             "A branch of the app",
-            "Which installs follow a branch of the config, and in which order. Checked, and no part of an app version.",
+            "Which installs follow a branch of the config, and in which order. Checked, but not part of an app version.",
         ),
-        Kind::Triggers => {
-            ("Triggers", "Kept for other tools: triggers belong to actions, and nothing in it is checked.")
-        }
+        Kind::Triggers => ("Triggers", "Accepted for other tools, and not checked: triggers belong to actions."),
         Kind::Component => ("A component of any type", "One thing that is built, copied and deployed."),
         Kind::Action => ("An action", "Scripts that the runner executes, by hand or at events."),
         Kind::Install => (
             "An install",
-            "One app in one customer's account, with its answers to the inputs. Checked, and no part of an app version.",
+            "One app in one customer's account, with its answers to the inputs. Checked, but not part of an app version.",
         ),
         Kind::Runbook => ("A runbook", "Steps that a person runs in order."),
     }
@@ -183,14 +181,14 @@ impl FromStr for SchemaKind {
             let names: Vec<&str> = schema_kinds().map(Self::name).collect();
             let help = match nearest(&word, names.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are {}", names.join(", ")),
+                None => format!("the schemas are {}", names.join(", ")),
             };
             UnknownSchema { word: text.chars().take(80).collect(), help }
         })
     }
 }
 
-/// Returns what a key's line of documentation says, as a sentence.
+/// Returns a key's line of documentation as a sentence.
 pub(super) fn sentence(doc: &str) -> Option<String> {
     let doc = doc.trim_end_matches('.');
     (!doc.is_empty()).then(|| format!("{doc}."))

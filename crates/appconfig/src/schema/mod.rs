@@ -1,8 +1,8 @@
-//! JSON Schemas of every kind of file, for editors, and the reference in Markdown; both are made of the key tables that
-//! the reader checks with, and of the rules beside them.
+//! JSON Schemas of every kind of file, for editors, and the reference in Markdown. Both are made from the tables of
+//! keys that the reader checks with, and from the rules beside them.
 //!
-//! The schemas are draft-07 without `$ref` and `allOf`: taplo, whose validator knows no later draft, does not complete
-//! keys behind either.
+//! The schemas are draft-07 without `$ref` and `allOf`: the validator of taplo supports no later draft, and taplo does
+//! not complete keys behind either.
 
 mod editor;
 mod kind;

@@ -14,54 +14,55 @@ pub(super) const DEPLOYED: [&str; 4] = ["terraform_module", "cloudformation_stac
 const HEAD: &str = "\
 # The app config
 
-An app is one directory of TOML files, and the directory's name is the app's. `freehold app check DIR` says what is
-wrong with it; `freehold app schema` writes JSON Schemas with which editors say the same while you type. This page is
-made of the tables that both read.
+An app is one directory of TOML files, and the directory's name is the app's. `freehold app check DIR` reports its
+mistakes; `freehold app schema` writes JSON Schemas, with which editors report the same while you type. This page is
+generated from the tables that both read.
 
 ## Layout
 
-Each file is of one kind, which its place tells: the files below in the app's directory itself, and every TOML file, at
-any depth and with any name, in the folders below. A first comment such as `# helm` is for people and editors. An
-unknown key has no effect and gives a warning; a wrong type, a missing key or an unknown word is an error.
+The place of a file decides its kind: the files below are in the app's directory itself; in the folders below, every TOML
+file counts, at any depth and with any name. A first comment such as `# helm` is for people and editors. An unknown key
+has no effect and gives a warning; a wrong type, a missing key or an unknown word is an error.
 
 ";
 
 const FEATURES: &str = "\
-## What values are
+## Types of values
 
-| the tables say | what belongs there |
+| type | value |
 |---|---|
-| text | a string, taken as it is |
-| template | a string; `{{ .nuon.install.id }}` and the like are filled in when it is used |
-| text or file | a string, or where one is; taken as it is |
-| template or file | a string, or where one is; its text is a template |
+| text | a string, used as it is |
+| template | a string; expressions such as `{{ .nuon.install.id }}` are evaluated when it is used |
+| text or file | a string, or the place of one; used as it is |
+| template or file | a string, or the place of one; its text is a template |
 | duration | hours, minutes and seconds such as `90s`, `5m` or `1h30m` |
 | scalars | a table of strings, numbers and booleans; strings are templates |
 | values | a table of any values; strings in it are templates |
 | any | any value |
 
-**Files.** `./path` is looked for beside the config file, then from the app's directory. A path never leaves the app's
-directory.
+**Files.** `./path` is looked for beside the config file, then in the app's directory. A path outside of the app's
+directory is an error.
 
-**Addresses.** `https://...`, `file://...` and `git::...//path?ref=...` stand for the text behind them, which is fetched
-when an app version is made.
+**Addresses.** `https://...`, `file://...` and `git::...//path?ref=...` are replaced by the text behind them, which is
+fetched when an app version is made.
 
-**Templates** are written in Go's template language, with the functions of Sprig that configs use, over one tree:
-`.nuon`, or `.freehold`, which is the same. In it are `org`, `app`, `install` (`id`, `name`, `inputs`, `sandbox`),
+**Templates** are written in Go's template language, with the functions of Sprig that configs use. They read one
+tree, `.nuon`, or `.freehold`, which is the same. It holds `org`, `app`, `install` (`id`, `name`, `inputs`, `sandbox`),
 `inputs.inputs`, `install_stack.outputs`, `sandbox.outputs`, `components.<name>.outputs`,
-`actions.workflows.<name>.outputs`, `secrets`, `runner`, `domain` and `cloud_account`. A reference to another component's
-outputs is a dependency on it. One to something that does not exist is an error, with the nearest name.
+`actions.workflows.<name>.outputs`, `secrets`, `runner`, `domain` and `cloud_account`. A reference to the outputs of
+another component is a dependency on it. A reference to something that does not exist is an error, which suggests the
+nearest name.
 
-`install_stack.outputs` has `account_id`, `region` and `boundary_arn`. Every role that a component makes has to be named
-`<install>-...` and to carry that permission boundary (`permissions_boundary` in Terraform, `PermissionsBoundary` in
-CloudFormation); AWS denies it otherwise, whatever the mode's policies say.
+`install_stack.outputs` has `account_id`, `region` and `boundary_arn`. Every role that a component creates needs a name
+`<install>-...` and that permission boundary (`permissions_boundary` in Terraform, `PermissionsBoundary` in
+CloudFormation); otherwise AWS denies it, whatever the policies of the mode allow.
 
 ";
 
 /// Returns the reference of all kinds of file, as Markdown.
 pub fn reference() -> String {
     let mut text = String::from(HEAD);
-    text.push_str("| file | what it holds |\n|---|---|\n");
+    text.push_str("| file | content |\n|---|---|\n");
     for kind in schema_kinds() {
         if let Shape::File(file) = kind.0 {
             let files: Vec<String> = kind.files().iter().map(|glob| format!("`{glob}`")).collect();
@@ -75,7 +76,7 @@ pub fn reference() -> String {
         &mut text,
         &format!(
             "**What can be deployed.** Every type of component is read and checked. Of them, {} can be deployed so far; \
-             an install of an app with another one says so. An install lives in AWS: stacks of Azure and GCP are read \
+             an install of an app with another type is refused. Installs are in AWS: stacks of Azure and GCP are read \
              and checked only.\n",
             deployed.join(", ")
         ),
@@ -105,7 +106,7 @@ fn section(text: &mut String, name: &str, shape: Shape) {
         }
     };
     if let Shape::File(Kind::Component) = shape {
-        text.push_str("The keys of every component; its type brings more.\n");
+        text.push_str("The keys of every component; each type has further keys.\n");
     }
     if keys.is_empty() {
         return;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// What keys of one table are to each other. A key is *given* when it is there and neither `false` nor empty.
+/// A relation between keys of one table. A key is *given* when it is there and neither `false` nor empty.
 #[derive(Debug)]
 pub(super) enum Rule {
     /// One of these keys is there, and no other of them.
@@ -19,18 +19,18 @@ pub(super) enum Rule {
     Needs(&'static str, &'static [&'static str]),
     /// When the first key is given, none of the others is there.
     Excludes(&'static str, &'static [&'static str]),
-    /// By the word under a key, other keys are needed. The first case is also that of a table without the key when the
-    /// flag says so.
+    /// The word under a key decides which other keys are needed. When the flag is set, the first case also covers a
+    /// table without the key.
     ByWord(&'static str, bool, &'static [Case]),
     /// A key that holds one of some words.
     Words(&'static str, &'static [&'static [&'static str]]),
     /// A key whose text has a form, and the form in words.
     Form(&'static str, &'static str, &'static str),
-    /// A key that holds something of this schema, and what that is in words.
+    /// A key whose value fits a schema, and the schema in words.
     Holds(&'static str, fn() -> Value, &'static str),
     /// The default of an input fits its type.
     Default,
-    /// Who signed an image is known by a key, or by an identity that an issuer vouches for.
+    /// A signature belongs to a key, or to an identity that an issuer confirms.
     Signature,
 }
 
@@ -52,7 +52,7 @@ pub(super) enum How {
 }
 
 impl Rule {
-    /// Adds to the schema of a table what the rule says.
+    /// Adds the rule to the schema of a table.
     pub(super) fn add_to(&self, table: &mut Map<String, Value>) {
         match self {
             Self::ExactlyOne(keys) => {
@@ -122,7 +122,7 @@ impl Rule {
         }
     }
 
-    /// Returns what the rule says, for the reference.
+    /// Returns the rule as sentences, for the reference.
     pub(super) fn sentences(&self) -> Vec<String> {
         match self {
             Self::ExactlyOne(keys) | Self::OneGiven(keys) => vec![format!("Exactly one of {}.", list(keys))],
@@ -131,7 +131,7 @@ impl Rule {
                 vec![format!("One of {}, unless `{key}` is `{word}`.", list(keys))]
             }
             Self::Needs(key, others) => vec![format!("`{key}` needs {}.", list(others))],
-            Self::Excludes(key, others) => vec![format!("`{key}` stands without {}.", list(others))],
+            Self::Excludes(key, others) => vec![format!("`{key}` excludes {}.", list(others))],
             Self::ByWord(key, _, cases) => cases
                 .iter()
                 .map(|case| {
@@ -178,8 +178,8 @@ fn set(table: &mut Map<String, Value>, key: &str, word: &str, value: Value) {
     }
 }
 
-/// Says of each of `keys` that none of the others stands beside it. Not by `oneOf`: an editor then marks the wrong
-/// thing, and offers every key in vain.
+/// Makes each of `keys` exclude the others. With `oneOf` instead, an editor would mark the wrong place and offer
+/// keys that are not allowed.
 fn exclude(table: &mut Map<String, Value>, keys: &[&str], is: fn(&str) -> Value) {
     for key in keys {
         let others: Vec<Value> = keys.iter().filter(|other| *other != key).map(|other| is(other)).collect();
@@ -195,7 +195,7 @@ fn exclude(table: &mut Map<String, Value>, keys: &[&str], is: fn(&str) -> Value)
     }
 }
 
-/// Changes the schema that the table has to fit once `key` is given.
+/// Changes the schema that applies to the table when `key` is given.
 fn depend(table: &mut Map<String, Value>, key: &str, change: impl FnOnce(&mut Map<String, Value>)) {
     inside(table, "dependencies", |all| {
         inside(all, key, |one| {
@@ -205,14 +205,14 @@ fn depend(table: &mut Map<String, Value>, key: &str, change: impl FnOnce(&mut Ma
     });
 }
 
-/// Changes the object under `word`, which is made where it is missing.
+/// Changes the object under `word`, and creates it first when it is missing.
 fn inside(object: &mut Map<String, Value>, word: &str, change: impl FnOnce(&mut Map<String, Value>)) {
     if let Some(inner) = object.entry(word).or_insert_with(|| json!({})).as_object_mut() {
         change(inner);
     }
 }
 
-/// Adds a condition; of all that a table has, the first that holds decides.
+/// Adds a condition to the table; the first condition that holds decides.
 fn choose(table: &mut Map<String, Value>, condition: Value, then: Value) {
     if table.contains_key("if") {
         inside(table, "else", |rest| choose(rest, condition, then));
@@ -222,10 +222,10 @@ fn choose(table: &mut Map<String, Value>, condition: Value, then: Value) {
     }
 }
 
-/// A number in quotes, or nothing between them, or a template.
+/// The text of a number, an empty text, or a template.
 const NUMBER: &str = r"^([-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?)?$|\{\{";
 
-/// Says which defaults fit which type of input; a text that is to hold JSON, YAML or HCL is not read here.
+/// Adds the defaults that fit each type of input. A text that holds JSON, YAML or HCL is not checked here.
 fn defaults(table: &mut Map<String, Value>) {
     let cases: [(&[&str], Value); 5] = [
         (&["number"], json!({ "type": ["number", "string"], "pattern": NUMBER })),
@@ -238,7 +238,7 @@ fn defaults(table: &mut Map<String, Value>) {
         let condition = json!({ "required": ["type"], "properties": { "type": { "enum": words } } });
         choose(table, condition, json!({ "properties": { "default": default } }));
     }
-    // A string, which an input without a type is too; of numbers and flags the reader only warns.
+    // An input without a type is a string too. The reader only warns about numbers and flags.
     let scalar = json!({ "type": ["string", "number", "boolean"] });
     let condition = json!({ "properties": { "type": { "const": "string" } } });
     choose(table, condition, json!({ "properties": { "default": scalar } }));

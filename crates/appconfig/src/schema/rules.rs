@@ -1,18 +1,18 @@
-//! What the reader asks of a table beyond its keys one by one, for the schemas: keys that exclude or need each other.
+//! The rules between keys of one table, for the schemas: keys that exclude or need each other.
 
 use serde_json::{Value, json};
 
 use super::rule::{Case, How, Rule};
 use crate::build::actions::{COMPONENT_TRIGGERS, TRIGGERS};
 
-/// Where rules hold: names of kinds or types, and of the keys from there on, with dots.
+/// Where a rule holds: the name of a kind or type, and the keys below it, separated by dots.
 type At = &'static [&'static str];
 
 /// Names of components and actions (`ComponentName`, `ActionName` of the protocol).
 const LABEL: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
 const A_LABEL: &str = "1 to 64 letters, digits, dashes or underscores, and starts with a letter or digit";
 
-/// Five fields, or a template; which numbers are in them the reader tells.
+/// Five fields, or a template; only the reader checks the numbers.
 const CRON: &str = r"^\s*[-0-9A-Za-z*/,]+(\s+[-0-9A-Za-z*/,]+){4}\s*$|\{\{";
 const CRON_OR_NONE: &str = r"^$|^\s*[-0-9A-Za-z*/,]+(\s+[-0-9A-Za-z*/,]+){4}\s*$|\{\{";
 const A_CRON: &str = "a cron expression of five fields in UTC, such as `0 */6 * * *`";
@@ -124,13 +124,13 @@ pub(super) fn at(path: &str) -> impl Iterator<Item = &'static Rule> {
     RULES.iter().filter(move |(places, _)| places.contains(&path)).map(|(_, rule)| rule)
 }
 
-/// Returns the schema of what an install answers.
+/// Returns the schema of the answers of an install.
 fn answers() -> Value {
     let table = json!({ "type": "object", "additionalProperties": { "type": "string" } });
     json!({ "type": ["object", "array"], "additionalProperties": { "type": "string" }, "items": table })
 }
 
-/// Returns the schema of what an install switches on and off.
+/// Returns the schema of the components that an install switches on and off.
 fn toggles() -> Value {
     json!({ "type": "object", "additionalProperties": { "type": "boolean" } })
 }

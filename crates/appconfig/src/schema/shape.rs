@@ -1,4 +1,4 @@
-//! From a table of keys to the JSON Schema of what is written under them.
+//! Makes the JSON Schema of a table from its keys.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
 
 /// Returns the schema of a table with `keys`; `path` leads to it, for the rules.
 ///
-/// Other keys are accepted: the reader warns of them and goes on.
+/// Other keys are accepted, because the reader only warns about them.
 pub(super) fn table(path: &str, keys: &[Key]) -> Value {
     Value::Object(tables(&[(path, keys)]))
 }
@@ -78,7 +78,7 @@ pub(super) fn file(kind: Kind, name: &str) -> Value {
     switch(common, cases, own)
 }
 
-/// Returns the other forms that a file of `kind` may have, each with when it has it.
+/// Returns the other forms that a file of `kind` may have, each with its condition.
 fn forms(kind: Kind) -> Vec<(Value, &'static [Key], Value)> {
     let has = |key: &str| json!({ "required": [key] });
     let list = |key: &str| json!({ "required": [key], "properties": { key: { "type": "array" } } });
@@ -123,13 +123,13 @@ fn forms(kind: Kind) -> Vec<(Value, &'static [Key], Value)> {
     }
 }
 
-/// Returns the schema of a table whose values the reader does not look at: its keys with what they mean.
+/// Returns the schema of a table whose values the reader does not check: its keys with their descriptions.
 pub(super) fn open_table(keys: &[Key]) -> Value {
     let about = |key: &Key| (key.name.to_owned(), meaning(key));
     json!({ "type": "object", "additionalProperties": true, "properties": keys.iter().map(about).collect::<Map<_, _>>() })
 }
 
-/// Returns the schema of any value, with what the key means.
+/// Returns a schema that accepts any value and describes the key.
 fn meaning(key: &Key) -> Value {
     sentence(key.doc).map_or_else(|| json!({}), |doc| json!({ "description": doc }))
 }
@@ -153,12 +153,12 @@ pub(super) fn component(word: &str) -> Value {
     Value::Object(schema)
 }
 
-/// Returns the words that mean the type `word`.
+/// Returns every word for the type `word`.
 fn words_of(word: &str) -> impl Iterator<Item = &str> {
     std::iter::once(word).chain((word == "container_image").then_some(OLD_IMAGE))
 }
 
-/// Returns the schema of a component whose type only its text says.
+/// Returns the schema of a component of any type; its `type` decides which keys it has.
 pub(super) fn any_component() -> Value {
     let common = tables(&[("component", Kind::Component.keys())]);
     let types: Vec<&str> = COMPONENT_TYPES.iter().copied().filter(|word| *word != OLD_IMAGE).collect();
@@ -170,10 +170,10 @@ pub(super) fn any_component() -> Value {
     switch(common, cases.collect(), json!(true))
 }
 
-/// Returns the schema of a table whose form the first condition that holds decides; each with its keys and its schema.
+/// Returns the schema of a table that has one of several forms. The first condition that holds decides which one.
 ///
-/// The keys of all forms are offered with what they mean; what they must hold is asked of the one form only: by an
-/// `else` for each, since of a mistake below `oneOf` an editor says only that none fits.
+/// Editors offer the keys of all forms. Only the chosen form checks their values: each further form is an `else`,
+/// because an editor reports a mistake below `oneOf` only as "no form fits".
 fn switch(common: Map<String, Value>, cases: Vec<(Value, &[Key], Value)>, otherwise: Value) -> Value {
     let mut object = common;
     if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {

@@ -1,4 +1,4 @@
-//! A directory while it is read.
+//! An app while its directory is read.
 
 use crate::kinds::Kind;
 use crate::read::addresses::{Addresses, Fetched};
@@ -7,17 +7,17 @@ use crate::report::diagnostic::Severity;
 use crate::report::draft::Draft;
 use crate::state::checked::Checked;
 
-/// What a directory is read for.
+/// Why a directory is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To make an app version of it: what cannot be deployed is an error.
+    /// To make an app version: something that cannot be deployed is an error.
     Sync,
-    /// To say what is wrong with it.
+    /// To find its mistakes.
     Check,
 }
 
 impl Purpose {
-    /// Returns how bad something is that the format has and that cannot be done yet.
+    /// Returns how serious it is when a config uses something that is not supported yet.
     pub(crate) const fn unsupported(self) -> Severity {
         match self {
             Self::Sync => Severity::Error,
@@ -26,7 +26,7 @@ impl Purpose {
     }
 }
 
-/// A directory while it is read.
+/// An app while its directory is read.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) files: Files,
@@ -35,7 +35,7 @@ pub(crate) struct App {
     pub(crate) broken: Vec<Kind>,
     pub(crate) drafts: Vec<Draft>,
     pub(crate) purpose: Purpose,
-    /// Texts behind addresses, fetched before.
+    /// Texts behind addresses, which the caller fetched.
     pub(crate) fetched: Fetched,
     pub(crate) addresses: Addresses,
 }

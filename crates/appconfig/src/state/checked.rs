@@ -6,24 +6,24 @@ use crate::kinds::Kind;
 use crate::read::document::{Entry, Node, offset_in_file};
 use crate::read::files::{Files, Place};
 
-/// One file that is TOML, with what was found in it.
+/// One TOML file, with the templates and texts that were found in it.
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub(crate) file: usize,
     pub(crate) kind: Kind,
     pub(crate) root: Node,
-    /// The paths that its templates, and those in files it names, read.
+    /// The paths that its templates read, and the templates in files that it names.
     pub(crate) uses: Vec<Reading>,
-    /// Texts of values that name a file or an address, by where the value starts.
+    /// Texts of values that name a file or an address, by the position of the value.
     pub(crate) contents: BTreeMap<usize, Content>,
 }
 
-/// What became of a value that names a text.
+/// The text that a value names.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// It cannot be read; that was said.
+    /// It cannot be read, which was reported.
     Unreadable,
-    /// Nobody has fetched it yet.
+    /// It is not fetched yet.
     Unfetched,
     Text {
         file: usize,
@@ -53,8 +53,8 @@ impl Checked {
         self.place(node.get(key).unwrap_or(node))
     }
 
-    /// Returns the text of a value that is a text or names a file or address; an empty one for an address that nobody
-    /// has fetched yet.
+    /// Returns the text of a value, or of the file or address that it names; an empty text for an address that is not
+    /// fetched yet.
     pub(crate) fn content<'a>(&'a self, node: &'a Node) -> Option<&'a str> {
         match self.contents.get(&node.span.start) {
             Some(Content::Text { text, .. }) => Some(text),
@@ -64,7 +64,7 @@ impl Checked {
         }
     }
 
-    /// Returns whether the value names an address that nobody has fetched yet.
+    /// Returns whether the value names an address that is not fetched yet.
     pub(crate) fn is_unfetched(&self, node: &Node) -> bool {
         matches!(self.contents.get(&node.span.start), Some(Content::Unfetched))
     }

@@ -1,4 +1,4 @@
-//! What is known of an app config while it is read; the rules and the builders share it.
+//! The state of an app config while it is read, which the checks and the builders share.
 
 pub(crate) mod app;
 pub(crate) mod checked;

@@ -176,7 +176,7 @@ fn a_schedule_is_checked_field_by_field() {
       |
       = help: write minute, hour, day of the month, month and day of the week, such as `*/15 8-18 * * mon-fri`
 
-    error: a schedule of 1 field is none
+    error: the schedule has 1 field instead of 5
      --> actions/a.toml:7:18
       |
     7 | cron_schedule = "@daily"

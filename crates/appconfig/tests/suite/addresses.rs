@@ -94,7 +94,7 @@ fn a_git_address_without_a_path_says_how_one_is_written() {
       |
       = help: the app can be checked and synced; it cannot be installed with them
 
-    error: `git::https://git.example/acme/app` is no address of a file
+    error: `git::https://git.example/acme/app` is not the address of a file
      --> components/crds.toml:4:12
       |
     4 | manifest = "git::https://git.example/acme/app"

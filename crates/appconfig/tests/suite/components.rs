@@ -440,7 +440,7 @@ fn a_manifest_needs_no_repository() {
       |
       = help: the app can be checked and synced; it cannot be installed with them
 
-    error: `public_repo` holds nothing that `manifest` needs
+    error: `public_repo` is not used with `manifest`
      --> components/k.toml:5:2
       |
     5 | [public_repo]
@@ -561,7 +561,7 @@ fn a_signature_without_a_signer_is_an_error() {
     );
 
     insta::assert_snapshot!(config.faults(), @r"
-    error: nobody is named who may have signed the image
+    error: the image needs a signature, but no authority is named
      --> components/web.toml:7:21
       |
     7 | require_signature = true
@@ -749,7 +749,7 @@ fn a_default_without_a_toggle_has_no_effect() {
     );
 
     insta::assert_snapshot!(config.faults(), @r"
-    warning: every install has a component that is not `toggleable`
+    warning: `default_enabled` has no effect: the component is not `toggleable`
      --> components/web.toml:3:1
       |
     3 | default_enabled = false

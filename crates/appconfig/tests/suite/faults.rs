@@ -478,7 +478,7 @@ fn a_folder_that_is_not_here_is_an_error_only_for_a_sync() {
     let config = good().with("components/net.toml", "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"./generated/net\"\n[[var_file]]\ncontents = \"./vars/net.tfvars\"\n");
 
     insta::assert_snapshot!(config.check(), @r#"
-    warning: the source `./generated/net` cannot be read: folder `generated` is not here
+    warning: the source `./generated/net` cannot be read: folder `generated` does not exist
      --> components/net.toml:4:10
       |
     4 | source = "./generated/net"
@@ -486,7 +486,7 @@ fn a_folder_that_is_not_here_is_an_error_only_for_a_sync() {
       |
       = help: a sync needs it: fetch or generate the folder, or correct the path
 
-    warning: `./vars/net.tfvars` cannot be read: folder `vars` is not here
+    warning: `./vars/net.tfvars` cannot be read: folder `vars` does not exist
      --> components/net.toml:6:12
       |
     6 | contents = "./vars/net.tfvars"
@@ -495,7 +495,7 @@ fn a_folder_that_is_not_here_is_an_error_only_for_a_sync() {
       = help: a sync needs it: fetch or generate the folder, or correct the path
     "#);
     insta::assert_snapshot!(config.faults(), @r#"
-    error: the source `./generated/net` cannot be read: folder `generated` is not here
+    error: the source `./generated/net` cannot be read: folder `generated` does not exist
      --> components/net.toml:4:10
       |
     4 | source = "./generated/net"
@@ -503,7 +503,7 @@ fn a_folder_that_is_not_here_is_an_error_only_for_a_sync() {
       |
       = help: a sync needs it: fetch or generate the folder, or correct the path
 
-    error: `./vars/net.tfvars` cannot be read: folder `vars` is not here
+    error: `./vars/net.tfvars` cannot be read: folder `vars` does not exist
      --> components/net.toml:6:12
       |
     6 | contents = "./vars/net.tfvars"
@@ -560,7 +560,7 @@ fn an_unknown_root_file_is_a_warning() {
     let config = good().with("metdata.toml", "");
 
     insta::assert_snapshot!(config.faults(), @r"
-    warning: `metdata.toml` is no known file; it has no effect
+    warning: `metdata.toml` is not a known file; it has no effect
     --> metdata.toml
      = help: did you mean `metadata.toml`?
     ");

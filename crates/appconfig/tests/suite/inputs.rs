@@ -96,7 +96,7 @@ fn a_source_of_inputs_that_is_not_there_is_an_error() {
       |
       = help: create the file, or correct the path
 
-    error: `./gone/*.toml` stands for no file
+    error: `./gone/*.toml` matches no file
      --> inputs.toml:1:27
       |
     1 | sources = ["./gone.toml", "./gone/*.toml", "../x.toml", "git::x"]
@@ -112,7 +112,7 @@ fn a_source_of_inputs_that_is_not_there_is_an_error() {
       |
       = help: move the file into the app's directory
 
-    error: `git::x` is no address of a file in a repository
+    error: `git::x` is not the address of a file in a repository
      --> inputs.toml:1:57
       |
     1 | sources = ["./gone.toml", "./gone/*.toml", "../x.toml", "git::x"]
@@ -196,7 +196,7 @@ fn a_bare_number_is_the_default_of_a_string_as_its_text() {
 
     assert_eq!(loaded.version.inputs[0].default, Some(json!("8080")));
     insta::assert_snapshot!(loaded.warnings, @r"
-    warning: the default of input `port` is a number, and its type a string
+    warning: the default of input `port` is a number, but its type is a string
       --> inputs.toml:14:11
        |
     14 | default = 8080
@@ -216,7 +216,7 @@ fn an_input_that_contradicts_itself_is_said() {
     ]);
 
     insta::assert_snapshot!(config.faults(), @r#"
-    warning: input `a` has a default, so `required` asks for nothing
+    warning: input `a` has a default, so `required` has no effect
       --> inputs.toml:14:1
        |
     14 | required = true
@@ -284,13 +284,13 @@ fn secrets_of_both_forms_come_without_their_defaults() {
     assert_eq!(loaded.version.secrets, expected);
     assert!(!serde_json::to_string(&loaded.version).unwrap().contains("hunter2"));
     insta::assert_snapshot!(loaded.warnings, @r#"
-    warning: the default of secret `b` is never part of an app version; the customer is asked
+    warning: the default of secret `b` is never part of an app version; the customer is asked for a value
      --> secrets.toml:4:1
       |
     4 | default = "hunter2"
       | ^^^^^^^
       |
-      = help: remove the default; `auto_generate = true` draws a value
+      = help: remove the default; `auto_generate = true` generates a value
     "#);
 }
 

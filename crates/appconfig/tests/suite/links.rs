@@ -86,7 +86,7 @@ fn another_name_that_is_taken_is_an_error() {
     3 | var_name = "site"
       |            ------ taken here
       |
-      = help: give it another `var_name`, or none
+      = help: choose another `var_name`, or remove it
 
     error: templates already call component `net` `net`
      --> components/web.toml:3:12
@@ -99,7 +99,7 @@ fn another_name_that_is_taken_is_an_error() {
     1 | name = "net"
       |        ----- taken here
       |
-      = help: give it another `var_name`, or none
+      = help: choose another `var_name`, or remove it
     "#);
 }
 
@@ -152,7 +152,7 @@ fn what_is_not_an_output_of_a_component_is_a_warning() {
     7 | x = '{{ .nuon.components.web.digest }}'
       |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: what it made is below `.nuon.components.web.outputs`
+      = help: its outputs are below `.nuon.components.web.outputs`
     ");
 }
 

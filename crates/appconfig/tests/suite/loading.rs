@@ -160,7 +160,7 @@ fn a_link_that_leads_out_of_a_source_is_refused_and_one_inside_is_kept() {
     std::os::unix::fs::symlink("../../../secret", config.dir.join("modules/net/out.tf")).unwrap();
 
     let found = config.faults();
-    assert!(found.to_string().contains("the link `out.tf` leads out of it"), "{found}");
+    assert!(found.to_string().contains("the link `out.tf` points outside of the directory"), "{found}");
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn a_statement_needs_effect_action_and_resource() {
        |
        = help: add `"Effect": "Allow"` or `"Effect": "Deny"`
 
-    error: `GetObject` is no action
+    error: `GetObject` is not an action
       --> permissions/p.toml:11:18
        |
     11 |     { "Action": ["GetObject", "s3:GetObject"], "NotAction": "*", "Resource": "*" },
@@ -145,7 +145,7 @@ fn a_statement_needs_effect_action_and_resource() {
        |
        = help: add `"Resource": [...]`
 
-    error: a role's policy has no `Principal`: it is about the role itself
+    error: a role's policy has no `Principal`: it always applies to the role itself
       --> permissions/p.toml:12:53
        |
     12 |     { "Effect": "Deny", "Action": "*", "Principal": "*" }
@@ -165,7 +165,7 @@ fn a_document_in_its_own_file_is_marked_there() {
         .with("permissions/boundary.json", "{\n  \"Statment\": [],\n  \"Version\": \"2012-10-17\"\n}\n");
 
     insta::assert_snapshot!(config.faults(), @r#"
-    warning: there is no key `Statment` in a policy document
+    warning: a policy document has no key `Statment`
      --> permissions/boundary.json:2:15
       |
     2 |   "Statment": [],
@@ -279,25 +279,25 @@ fn a_rule_names_things_that_are_there() {
       |
       = help: define the action, or remove what refers to it
 
-    error: `component:net` is no principal
+    error: `component:net` is not a principal
       --> operation_roles.toml:10:13
        |
     10 | principal = "component:net"
        |             ^^^^^^^^^^^^^^^ expected `nuon::component:<name>`, `nuon::action:<name>` (`*` for any) or `nuon::sandbox`
 
-    error: `nuon::sandbox:x` is no principal
+    error: `nuon::sandbox:x` is not a principal
       --> operation_roles.toml:14:13
        |
     14 | principal = "nuon::sandbox:x"
        |             ^^^^^^^^^^^^^^^^^ expected `nuon::component:<name>`, `nuon::action:<name>` (`*` for any) or `nuon::sandbox`
 
-    error: `deprovision` is no operation of `component:net`
+    error: `deprovision` is not an operation of `component:net`
       --> operation_roles.toml:19:13
        |
     19 | operation = "deprovision"
        |             ^^^^^^^^^^^^^ expected one of `deploy`, `teardown`
 
-    error: `reprovison` is no operation of `sandbox`
+    error: `reprovison` is not an operation of `sandbox`
       --> operation_roles.toml:23:13
        |
     23 | operation = "reprovison"

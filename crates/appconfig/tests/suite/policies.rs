@@ -1,4 +1,4 @@
-//! Policies that plans, manifests and images are held against.
+//! Policies that check plans, manifests and images.
 
 use freehold_protocol::app_version::PolicyEngine;
 
@@ -40,7 +40,7 @@ fn a_policy_that_judges_nothing_is_said() {
     );
 
     insta::assert_snapshot!(config.faults(), @r#"
-    warning: a policy of type `runner_job_helm_deploy` judges nothing
+    warning: a policy of type `runner_job_helm_deploy` checks nothing
      --> policies.toml:2:8
       |
     2 | type = "runner_job_helm_deploy"
@@ -48,7 +48,7 @@ fn a_policy_that_judges_nothing_is_said() {
       |
       = help: write `type = "helm_chart"`
 
-    warning: component `net` is a `terraform_module`, which a policy of type `helm_chart` never judges
+    warning: component `net` is a `terraform_module`, which a policy of type `helm_chart` does not check
      --> policies.toml:6:15
       |
     6 | components = ["net"]
@@ -59,13 +59,13 @@ fn a_policy_that_judges_nothing_is_said() {
     2 | type = "terraform_module"
       |        ------------------ its kind
 
-    warning: the policy is in package `main`, which is never asked
+    warning: the policy is in package `main`, which is never evaluated
       --> policies.toml:11:12
        |
     11 | contents = "package main"
        |            ^^^^^^^^^^^^^^
        |
-       = help: start with `package nuon`; rules `deny` and `warn` are asked
+       = help: start with `package nuon`; rules `deny` and `warn` are evaluated
 
     warning: the policy does not start with a package, as Rego does
       --> policies.toml:15:12
@@ -73,9 +73,9 @@ fn a_policy_that_judges_nothing_is_said() {
     15 | contents = "deny[x] { false }"
        |            ^^^^^^^^^^^^^^^^^^^
        |
-       = help: start with `package nuon`; rules `deny` and `warn` are asked
+       = help: start with `package nuon`; rules `deny` and `warn` are evaluated
 
-    warning: the policy is Rego, and its engine `kyverno`
+    warning: the policy is Rego, but its engine is `kyverno`
       --> policies.toml:18:12
        |
     18 | contents = "package nuon"

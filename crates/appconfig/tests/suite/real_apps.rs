@@ -89,7 +89,7 @@ fn is_error(one: &Diagnostic) -> bool {
 
 /// Returns the path that an error misses below `src/`, which is left out of the collection.
 fn left_out(one: &Diagnostic) -> Option<&str> {
-    one.message.strip_prefix('`')?.strip_suffix("` cannot be read: folder `src` is not here")
+    one.message.strip_prefix('`')?.strip_suffix("` cannot be read: folder `src` does not exist")
 }
 
 fn said(app: &Path, one: &Diagnostic) -> String {

@@ -145,7 +145,7 @@ fn a_schema_is_found_by_its_name_its_folder_and_the_words_of_comments() {
     assert_eq!(found("components"), "component");
     assert_eq!(found("actions"), "action");
     assert_eq!(found("sandbx"), "there is no schema `sandbx`; did you mean `sandbox`?");
-    assert!(found("zzzzzzzz").starts_with("there is no schema `zzzzzzzz`; there are metadata, inputs, "));
+    assert!(found("zzzzzzzz").starts_with("there is no schema `zzzzzzzz`; the schemas are metadata, inputs, "));
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn a_kubernetes_context_is_of_a_component_that_makes_a_cluster() {
       |
       = help: did you mean `net`?
 
-    error: component `web` is a `container_image`, which makes no cluster
+    error: component `web` is a `container_image`, which does not create a cluster
      --> metadata.toml:7:13
       |
     7 | component = "web"
@@ -133,7 +133,7 @@ fn a_sandbox_has_a_tool_a_source_and_a_schedule_that_are_clear() {
       |
       = help: write minute, hour, day of the month, month and day of the week, such as `*/15 8-18 * * mon-fri`
 
-    error: `deploy` is no operation of a sandbox
+    error: `deploy` is not an operation of a sandbox
      --> sandbox.toml:5:1
       |
     5 | deploy = "x"
@@ -157,7 +157,7 @@ fn a_sandbox_without_a_version_says_what_to_add() {
       |
       = help: add `terraform_version = "1.11.3"`
 
-    error: `reprovison` is no operation of a sandbox
+    error: `reprovison` is not an operation of a sandbox
      --> sandbox.toml:4:13
       |
     4 | operation = "reprovison"

@@ -27,7 +27,7 @@ pub(super) struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Returns how messages and sources name it.
+    /// Returns how messages and sources name the component.
     pub(super) fn owner(self) -> String {
         format!("component `{}`", self.name)
     }

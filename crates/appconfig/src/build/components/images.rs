@@ -1,4 +1,4 @@
-//! Images that components copy: where they are, and who must have signed them.
+//! Images that components copy: their places, and the signatures that they need.
 
 use freehold_protocol::app_version::{ComponentSpec, Verification};
 use freehold_protocol::order::Source;
@@ -11,7 +11,7 @@ use crate::read::paths::join;
 use crate::report::draft::Draft;
 use crate::state::checked::Checked;
 
-/// The places that an image can come from.
+/// The keys for the places of an image.
 const PLACES: [&str; 5] = ["public", "aws_ecr", "gcp_gar", "azure_acr", "oci_layout"];
 
 impl Builder<'_> {
@@ -76,7 +76,7 @@ impl Builder<'_> {
         if require_signature && authorities.is_empty() {
             let place = checked.place_of(node, "require_signature");
             let help = "add `[[verification.authorities]]` with a `public_key`, or `issuer` and `subject`";
-            self.sources.error(place, "nobody is named who may have signed the image", help);
+            self.sources.error(place, "the image needs a signature, but no authority is named", help);
         }
         for authority in authorities {
             self.authority(checked, authority);
@@ -88,7 +88,7 @@ impl Builder<'_> {
         Verification { require_signature, authorities }
     }
 
-    /// Says that a build does not look for keyless signatures, `all` of the ones that are asked for or some.
+    /// Warns that builds do not check keyless signatures; `all` is set when every authority is keyless.
     fn not_checked(&mut self, checked: &Checked, node: &Node, all: bool) {
         let message = if all {
             "builds do not check keyless signatures, so every build of this image is refused"
@@ -99,7 +99,7 @@ impl Builder<'_> {
         self.sources.drafts.push(draft.help("sign it with `cosign sign --key` and name that key as `public_key`"));
     }
 
-    /// Says what an authority lacks: it is a key, or an identity that an issuer vouches for.
+    /// Reports mistakes in an authority, which is a key or an identity that an issuer confirms.
     fn authority(&mut self, checked: &Checked, node: &Node) {
         let has = |key: &str| node.get(key).is_some();
         let identity = ["issuer", "subject", "subject_regexp"].into_iter().find_map(|key| node.entry(key));
@@ -132,7 +132,7 @@ impl Builder<'_> {
     }
 }
 
-/// By its own word or, without one, by what it has.
+/// Returns whether an authority is keyless: by its `type`, or else by the absence of a key.
 fn is_keyless(authority: &Node) -> bool {
     match authority.text("type") {
         Some(word) => word == "sigstore_keyless",
@@ -140,7 +140,7 @@ fn is_keyless(authority: &Node) -> bool {
     }
 }
 
-/// Returns an authority as the config says it, with the key's text where it names a file.
+/// Returns an authority as in the config, with the text of its key in place of the name of a file.
 fn with_key_text(checked: &Checked, node: &Node) -> Value {
     let mut value = node.to_json();
     if let (Some(key), Some(slot)) = (node.get("public_key"), value.get_mut("public_key")) {

@@ -20,7 +20,7 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::checked::Checked;
 
-/// Builds every component without a mistake; says which of them cannot be deployed yet.
+/// Builds every component that has no mistake, and warns about those that cannot be deployed yet.
 pub(crate) fn build(app: &App, index: &Index, edges: &[Edge], sources: &mut Sources) -> Vec<Component> {
     let mut needs: BTreeMap<&str, BTreeSet<ComponentName>> = BTreeMap::new();
     for edge in edges {
@@ -81,7 +81,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Says, once for each kind, what the app cannot be installed with.
+    /// Warns, once for each kind, that components of the kind cannot be deployed yet.
     fn say_what_waits(&mut self) {
         for (kind, (count, name, place)) in std::mem::take(&mut self.waiting) {
             let message = match count {

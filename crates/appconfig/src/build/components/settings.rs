@@ -1,4 +1,4 @@
-//! What components of every kind say of their operation.
+//! Settings that components of every kind have.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::read::document::{Data, Node};
 use crate::report::draft::Draft;
 use crate::state::checked::Checked;
 
-/// How long a component must stay healthy when its config does not say, in seconds.
+/// How long a component must stay healthy when its config does not set it, in seconds.
 const STABILIZATION_SECS: u32 = 3 * 60;
 
 /// Reads the settings of one component.
@@ -54,7 +54,10 @@ fn toggle(checked: &Checked, drafts: &mut Vec<Draft>) -> Option<bool> {
         return Some(default.is_none() || root.flag("default_enabled"));
     }
     if let Some(entry) = default {
-        let draft = Draft::warning(checked.key_place(entry), "every install has a component that is not `toggleable`");
+        let draft = Draft::warning(
+            checked.key_place(entry),
+            "`default_enabled` has no effect: the component is not `toggleable`",
+        );
         drafts.push(draft.help("add `toggleable = true`, or remove `default_enabled`"));
     }
     None
@@ -75,7 +78,7 @@ fn health(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> ComponentH
     }
 }
 
-/// Says that a probe does not name what to ask.
+/// Reports a probe without an address or command.
 fn useless_probe(checked: &Checked, node: &Node) -> Option<Draft> {
     let (kind, key, example) = match node.text("type")? {
         "http" => ("http", "url", "url = \"https://...\""),

@@ -1,4 +1,4 @@
-//! What is special to each kind of component, and where its source is.
+//! The settings and the source of each kind of component.
 
 use freehold_protocol::app_version::{ComponentSpec, Kustomize};
 use freehold_protocol::order::Source;
@@ -19,7 +19,7 @@ const NAMESPACE: &str = "{{ .nuon.install.id }}";
 const REPOS: [&str; 2] = ["public_repo", "connected_repo"];
 
 impl Builder<'_> {
-    /// Returns the directory or repository that a component names; `what` is such as "module".
+    /// Returns the directory or repository that a component names; `what` names its content, such as "module".
     fn code(&mut self, subject: Subject<'_>, keys: &[&str], what: &str) -> Option<Source> {
         let Subject { checked, .. } = subject;
         let entry = self.sources.one_of(checked, &checked.root, keys, &subject.owner(), what)?;
@@ -92,7 +92,7 @@ impl Builder<'_> {
             return Some((source, ComponentSpec::KubernetesManifest { namespace, manifest: String::new(), kustomize }));
         }
         for entry in REPOS.iter().filter_map(|key| root.entry(key)) {
-            let message = format!("`{}` holds nothing that `manifest` needs", entry.key);
+            let message = format!("`{}` is not used with `manifest`", entry.key);
             let help = "add `[kustomize]` instead of `manifest`, or remove the repository";
             self.sources.error(checked.key_place(entry), message, help);
         }
@@ -100,8 +100,8 @@ impl Builder<'_> {
         Some((Source::Version, ComponentSpec::KubernetesManifest { namespace, manifest, kustomize: None }))
     }
 
-    /// Returns where a kustomization is, and what says so: a repository, named beside or inside of `[kustomize]`, or a
-    /// directory. `path` is the directory itself only when nothing else is named.
+    /// Returns the source of a kustomization, and the entry that names it: a repository, beside or inside of
+    /// `[kustomize]`, or a directory. `path` names the directory only when there is no other entry.
     fn kustomization<'n>(&mut self, subject: Subject<'n>, node: &'n Node) -> Option<(Source, &'n Entry)> {
         let Subject { checked, .. } = subject;
         let inside = [REPOS.as_slice(), &["directory"]].concat();
@@ -137,7 +137,7 @@ impl Builder<'_> {
         Some((source, spec))
     }
 
-    /// Says which value under `key` is a template.
+    /// Reports values under `key` that are templates.
     fn without_templates(&mut self, checked: &Checked, key: &str) {
         let entries = checked.root.get(key).map(Node::entries).unwrap_or_default();
         for entry in entries.iter().filter(|entry| entry.value.as_text().is_some_and(|text| text.contains("{{"))) {
@@ -211,7 +211,7 @@ fn text(checked: &Checked, key: &str) -> String {
     checked.root.text(key).unwrap_or_default().to_owned()
 }
 
-/// Returns the texts that tables under `key` hold, in order; each under the first of `names` that it has.
+/// Returns the texts of the tables under `key`, in order; each table has its text under one of `names`.
 fn contents(checked: &Checked, key: &str, names: &[&str]) -> Vec<String> {
     let nodes = checked.root.tables(key).iter().filter_map(|node| names.iter().find_map(|name| node.get(name)));
     nodes.filter_map(|node| checked.content(node)).map(str::to_owned).collect()
