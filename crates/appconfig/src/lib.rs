@@ -10,10 +10,13 @@ mod report;
 mod schema;
 mod state;
 
+#[cfg(feature = "memory")]
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::read::tree::Tree;
+use crate::read::disk::Disk;
+#[cfg(feature = "memory")]
+use crate::read::memory::Memory;
 use crate::state::app::Purpose;
 
 pub use loaded::{Loaded, LocalSource, NotACommit, UnresolvedGit};
@@ -35,7 +38,7 @@ pub fn load(dir: &Path) -> Result<Loaded, Diagnostics> {
 /// # Errors
 /// As [`load`].
 pub fn load_with(dir: &Path, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
-    finished(build::app::read(Tree::disk(dir), Purpose::Sync, fetched))
+    finished(build::app::read(Box::new(Disk::new(dir)), Purpose::Sync, fetched))
 }
 
 /// Reads the app config of `app` from memory, for a sync: the bytes of its files by their paths, which are relative and
@@ -43,8 +46,9 @@ pub fn load_with(dir: &Path, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
 ///
 /// # Errors
 /// As [`load`].
+#[cfg(feature = "memory")]
 pub fn load_files(app: &str, files: &BTreeMap<String, Vec<u8>>, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
-    finished(build::app::read(Tree::memory(app, files), Purpose::Sync, fetched))
+    finished(build::app::read(Box::new(Memory::new(app, files)), Purpose::Sync, fetched))
 }
 
 fn finished((built, diagnostics): (Option<Loaded>, Diagnostics)) -> Result<Loaded, Diagnostics> {
@@ -56,10 +60,11 @@ fn finished((built, diagnostics): (Option<Loaded>, Diagnostics)) -> Result<Loade
 
 /// Reads the app config in `dir` and returns every mistake and warning.
 pub fn check(dir: &Path) -> Diagnostics {
-    build::app::read(Tree::disk(dir), Purpose::Check, &Fetched::new()).1
+    build::app::read(Box::new(Disk::new(dir)), Purpose::Check, &Fetched::new()).1
 }
 
 /// Reads the app config of `app` from memory, as [`load_files`] does, and returns every mistake and warning.
+#[cfg(feature = "memory")]
 pub fn check_files(app: &str, files: &BTreeMap<String, Vec<u8>>) -> Diagnostics {
-    build::app::read(Tree::memory(app, files), Purpose::Check, &Fetched::new()).1
+    build::app::read(Box::new(Memory::new(app, files)), Purpose::Check, &Fetched::new()).1
 }

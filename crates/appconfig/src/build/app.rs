@@ -33,7 +33,7 @@ use crate::report::draft::Draft;
 use crate::state::app::{App, Purpose};
 
 /// Reads the app in `tree`. A version may be returned even with errors; the caller must not use it then.
-pub(crate) fn read(tree: Tree, purpose: Purpose, fetched: &Fetched) -> (Option<Loaded>, Diagnostics) {
+pub(crate) fn read(tree: Box<dyn Tree>, purpose: Purpose, fetched: &Fetched) -> (Option<Loaded>, Diagnostics) {
     let mut app = App {
         files: Files::new(tree),
         checked: Vec::new(),

@@ -33,7 +33,7 @@ struct File {
 /// Every file that was read, by number.
 #[derive(Debug)]
 pub(crate) struct Files {
-    tree: Tree,
+    tree: Box<dyn Tree>,
     read: Vec<File>,
     /// The first file of each path.
     by_path: HashMap<String, usize>,
@@ -43,13 +43,13 @@ pub(crate) struct Files {
 pub(crate) type Unreadable = String;
 
 impl Files {
-    pub(crate) fn new(tree: Tree) -> Self {
+    pub(crate) fn new(tree: Box<dyn Tree>) -> Self {
         Self { tree, read: Vec::new(), by_path: HashMap::new() }
     }
 
     /// Returns the files that may be read.
-    pub(crate) const fn tree(&self) -> &Tree {
-        &self.tree
+    pub(crate) fn tree(&self) -> &dyn Tree {
+        self.tree.as_ref()
     }
 
     /// Adds a text as the file `path`. A file that could not be read is added too, so that messages can name it.

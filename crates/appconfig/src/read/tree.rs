@@ -1,151 +1,78 @@
-//! The only place that reads the files of an app: from a directory, or from memory.
+//! The files of an app, wherever they are: the only way in which the rest of the crate reads them.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::read::paths::{join, normal, reason};
-
 /// The largest file that is read as text, in bytes.
 const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
+/// Directories that are left out of a source.
+pub(crate) const LEFT_OUT: [&str; 2] = [".git", ".terraform"];
 
-/// The files of one app, by paths relative to its directory, with forward slashes; the directory itself is "".
-#[derive(Debug)]
-pub(crate) enum Tree {
-    Disk(PathBuf),
-    Memory { name: String, files: BTreeMap<String, Vec<u8>> },
+/// An entry to pack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Entry {
+    File { executable: bool },
+    Link(PathBuf),
 }
 
-impl Tree {
-    /// Returns the files below `dir`.
-    pub(crate) fn disk(dir: &Path) -> Self {
-        Self::Disk(fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned()))
-    }
-
-    /// Returns `files` as those of the app `name`; a path that is not a plain relative one is left out.
-    pub(crate) fn memory(name: &str, files: &BTreeMap<String, Vec<u8>>) -> Self {
-        let plain = files.iter().filter(|(path, _)| normal(path).is_some_and(|normal| normal == **path));
-        let files = plain.map(|(path, bytes)| (path.clone(), bytes.clone())).collect();
-        Self::Memory { name: name.to_owned(), files }
-    }
-
+/// The files of one app, by paths relative to its directory, with forward slashes; the directory itself is "".
+pub(crate) trait Tree: fmt::Debug {
     /// Returns the name of the directory, which is the app's.
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Disk(root) => root.file_name().and_then(|name| name.to_str()).unwrap_or_default(),
-            Self::Memory { name, .. } => name,
-        }
-    }
+    fn name(&self) -> &str;
 
-    /// Returns the path on the machine of `path`; in memory, the path itself.
-    pub(crate) fn locate(&self, path: &str) -> PathBuf {
-        match self {
-            Self::Disk(root) => root.join(path),
-            Self::Memory { .. } => PathBuf::from(path),
-        }
-    }
+    /// Returns the path on the machine of `path`.
+    fn locate(&self, path: &str) -> PathBuf;
 
-    /// Returns a path of the machine relative to the directory; `None` when it is outside, or the files are in memory.
-    pub(crate) fn relative(&self, absolute: &Path) -> Option<String> {
-        match self {
-            Self::Disk(root) => {
-                let path = fs::canonicalize(absolute).unwrap_or_else(|_| absolute.to_owned());
-                normal(path.strip_prefix(root).ok()?.to_str()?)
-            }
-            Self::Memory { .. } => None,
-        }
-    }
+    /// Returns a path of the machine relative to the directory; `None` when it is outside.
+    fn relative(&self, absolute: &Path) -> Option<String>;
 
-    pub(crate) fn is_file(&self, path: &str) -> bool {
-        match self {
-            Self::Disk(root) => root.join(path).is_file(),
-            Self::Memory { files, .. } => files.contains_key(path),
-        }
-    }
+    fn is_file(&self, path: &str) -> bool;
 
-    pub(crate) fn is_dir(&self, path: &str) -> bool {
-        match self {
-            Self::Disk(root) => root.join(path).is_dir(),
-            Self::Memory { files, .. } => path.is_empty() || below(files, path).next().is_some(),
-        }
-    }
+    fn is_dir(&self, path: &str) -> bool;
 
-    pub(crate) fn exists(&self, path: &str) -> bool {
-        match self {
-            Self::Disk(root) => root.join(path).exists(),
-            Self::Memory { .. } => self.is_file(path) || self.is_dir(path),
-        }
-    }
+    fn exists(&self, path: &str) -> bool;
 
+    /// Returns the bytes of a file.
+    ///
+    /// # Errors
+    /// When there is no such file, or it cannot be read.
+    fn bytes(&self, path: &str) -> io::Result<Vec<u8>>;
+
+    /// Returns the bytes of a file that is not larger than `most`.
+    ///
+    /// # Errors
+    /// The reason, as messages say it.
+    fn bytes_up_to(&self, path: &str, most: usize) -> Result<Vec<u8>, String>;
+
+    /// Returns the names in a directory, and whether each is a directory. Names that are not UTF-8 are left out.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    fn names(&self, path: &str) -> io::Result<BTreeMap<String, bool>>;
+
+    /// Returns everything to pack below a directory, at any depth, by its path from there.
+    ///
+    /// # Errors
+    /// When an entry cannot be read, is a device or a link to the outside, or there are too many.
+    fn below(&self, path: &str) -> io::Result<BTreeMap<String, Entry>>;
+}
+
+impl dyn Tree + '_ {
     /// Returns the text of a file.
     ///
     /// # Errors
     /// The reason, as messages say it.
     pub(crate) fn text(&self, path: &str) -> Result<String, String> {
-        let bytes = match self {
-            Self::Disk(root) => {
-                let path = root.join(path);
-                let meta = fs::metadata(&path).map_err(|error| reason(&error))?;
-                if !meta.is_file() {
-                    return Err("it is not a file".to_owned());
-                }
-                fits(usize::try_from(meta.len()).unwrap_or(usize::MAX))?;
-                fs::read(path).map_err(|error| reason(&error))?
-            }
-            Self::Memory { files, .. } => match files.get(path) {
-                Some(bytes) => {
-                    fits(bytes.len())?;
-                    bytes.clone()
-                }
-                None if self.is_dir(path) => return Err("it is not a file".to_owned()),
-                None => return Err(reason(&io::ErrorKind::NotFound.into())),
-            },
-        };
-        String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
+        String::from_utf8(self.bytes_up_to(path, MAX_TEXT_BYTES)?).map_err(|_| "it is not UTF-8 text".to_owned())
     }
 
-    /// Returns the entries of a directory, and whether each is a directory. Hidden entries and names that are not UTF-8
-    /// are left out.
+    /// Returns the entries of a directory, and whether each is a directory. Hidden entries are left out.
     ///
     /// # Errors
     /// When the directory cannot be read.
     pub(crate) fn entries(&self, path: &str) -> io::Result<Vec<(String, bool)>> {
-        let mut found = BTreeMap::new();
-        match self {
-            Self::Disk(root) => {
-                for entry in fs::read_dir(root.join(path))? {
-                    let entry = entry?;
-                    if let Ok(name) = entry.file_name().into_string() {
-                        found.insert(name, fs::metadata(entry.path())?.is_dir());
-                    }
-                }
-            }
-            Self::Memory { files, .. } => {
-                for (rest, _) in below(files, path) {
-                    let (name, is_dir) = rest.split_once('/').map_or((rest, false), |(name, _)| (name, true));
-                    found.insert(name.to_owned(), is_dir);
-                }
-            }
-        }
-        found.retain(|name, _| !name.starts_with('.'));
-        Ok(found.into_iter().collect())
+        Ok(self.names(path)?.into_iter().filter(|(name, _)| !name.starts_with('.')).collect())
     }
-}
-
-/// Returns the files of a directory in memory, at any depth, with their paths from there.
-pub(crate) fn below<'a>(
-    files: &'a BTreeMap<String, Vec<u8>>,
-    path: &str,
-) -> impl Iterator<Item = (&'a str, &'a Vec<u8>)> {
-    let prefix = join(path, "");
-    let from = files.range(prefix.clone()..);
-    from.map_while(move |(path, bytes)| Some((path.strip_prefix(&prefix)?, bytes)))
-}
-
-fn fits(bytes: usize) -> Result<(), String> {
-    if bytes > MAX_TEXT_BYTES {
-        return Err(format!("it is larger than {MAX_TEXT_BYTES} bytes"));
-    }
-    Ok(())
 }

@@ -15,9 +15,9 @@ use crate::kinds::spec::{Holds, Key, seconds};
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
 use crate::read::addresses::Addresses;
 use crate::read::addresses::Fetched;
+use crate::read::disk::Disk;
 use crate::read::document;
 use crate::read::files::Files;
-use crate::read::tree::Tree;
 use crate::report::diagnostic::Severity;
 use crate::state::app::{App, Purpose};
 
@@ -223,7 +223,7 @@ fn toml_file(file: &Value) -> String {
 fn mistake(kind: Kind, text: &str) -> Option<String> {
     let home = tempfile::tempdir().unwrap();
     let mut app = App {
-        files: Files::new(Tree::disk(home.path())),
+        files: Files::new(Box::new(Disk::new(home.path()))),
         checked: Vec::new(),
         broken: Vec::new(),
         drafts: Vec::new(),
