@@ -1,15 +1,15 @@
-//! The command line of the runner.
+//! The command line of the install runner.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use freehold_runner::aws;
 use freehold_runner::config::stack::StackSource;
-use freehold_runner::config::{Config, ConfigError, Role};
-use freehold_runner::operate::doctor;
-use freehold_runner::operate::start::{self, Exit};
-use tracing_subscriber::EnvFilter;
+use freehold_runner::config::{Config, Role};
+use freehold_runner::kinds::InstallKinds;
+use freehold_runner::operate::{doctor, program};
 
 /// Does the jobs that a vendor's control plane asks for, inside your own AWS account.
 ///
@@ -39,21 +39,9 @@ Try first:
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Take orders and do them, until SIGTERM.
-    Run {
-        /// Whose work to do: an install's, or the tenant's builds.
-        #[arg(long, value_enum)]
-        role: Role,
-        #[command(flatten)]
-        from: From,
-    },
+    Run(From),
     /// Say what works and what is blocked, and how to unblock it; changes nothing.
-    Doctor {
-        #[command(flatten)]
-        from: From,
-        /// Whose work the runner does.
-        #[arg(long, value_enum, default_value = "install")]
-        role: Role,
-    },
+    Doctor(From),
 }
 
 /// Where the runner reads what it has to know.
@@ -71,56 +59,24 @@ struct From {
 }
 
 fn main() -> ExitCode {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
-    // Fails only when a provider is installed already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let command = Cli::parse().command;
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(1, &format!("cannot start: {error}")),
-    };
-    runtime.block_on(dispatch(&command))
-}
-
-fn fail(code: u8, message: &str) -> ExitCode {
-    eprintln!("error: {message}");
-    ExitCode::from(code)
+    program::block_on(dispatch(&command))
 }
 
 async fn dispatch(command: &Command) -> ExitCode {
-    let (Command::Run { role, from } | Command::Doctor { role, from }) = command;
+    let (Command::Run(from) | Command::Doctor(from)) = command;
     let (config, source) = match (&from.config, &from.stack) {
-        (Some(path), _) => (Config::load(path, *role).map_err(explained), None),
+        (Some(path), _) => (Config::load(path, Role::Install).map_err(|error| program::explain(&error)), None),
         (None, Some(name)) => {
-            let source = StackSource::of(name, *role, &from.state_dir).await;
+            let source = StackSource::of(name, &from.state_dir).await;
             (source.read().await.map_err(|error| aws::explain(&error)), Some(source))
         }
         // INVARIANT: the command line has one of them.
-        (None, None) => return fail(2, "give `--config FILE` or `--stack NAME`"),
+        (None, None) => return program::fail(2, "give `--config FILE` or `--stack NAME`"),
     };
-    let config = match config {
-        Ok(config) => config,
-        Err(message) => return fail(2, &message),
-    };
-    match command {
-        Command::Run { .. } => match start::run(config, source).await {
-            Ok(Exit::Drained) => ExitCode::SUCCESS,
-            Ok(Exit::Stopped) => ExitCode::from(1),
-            Ok(Exit::Denied) => ExitCode::from(3),
-            Err(error) => fail(1, &aws::explain(&error)),
-        },
-        Command::Doctor { .. } => {
-            let findings = doctor::examine(&config).await;
-            print!("{}", doctor::text(&findings));
-            if findings.iter().all(doctor::Finding::is_well) { ExitCode::SUCCESS } else { ExitCode::from(1) }
-        }
-    }
-}
-
-fn explained(error: ConfigError) -> String {
-    match error {
-        ConfigError::Malformed { .. } => error.to_string(),
-        ConfigError::Unreadable { .. } | ConfigError::Value { .. } => aws::explain(&error),
+    match (config, command) {
+        (Err(message), _) => program::fail(2, &message),
+        (Ok(config), Command::Run(_)) => program::run(config, source, Arc::new(InstallKinds)).await,
+        (Ok(config), Command::Doctor(_)) => program::examine(&config, doctor::terraform(&config)).await,
     }
 }

@@ -13,8 +13,8 @@ use freehold_protocol::order::Mode;
 use freehold_protocol::{Digest, InstallId, RoleKey, TenantName};
 use serde::Deserialize;
 
-/// Whose work a runner does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+/// Whose work a runner does: `freehold-runner` is one, `freehold-builder` the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Works in a customer's account.
     Install,
@@ -241,10 +241,10 @@ impl Reader<'_> {
         let install: InstallId = self.parsed("install", text)?;
         match role {
             Role::Build if install.as_str() != "build" => {
-                Err(self.wrong("install", "must be `build` with `--role build`"))
+                Err(self.wrong("install", "must be `build`; start `freehold-runner` with the config of an install"))
             }
             Role::Install if install.as_str() == "build" => {
-                Err(self.wrong("install", "`build` is the build runner; start it with `--role build`"))
+                Err(self.wrong("install", "`build` is the build runner; start `freehold-builder` with this config"))
             }
             Role::Build | Role::Install => Ok(install),
         }
@@ -360,7 +360,7 @@ provision = "arn:aws:iam::222222222222:role/fh-globex-prod-provision"
     fn every_wrong_value_names_the_file_the_key_and_the_way_out() {
         let cases = [
             ("install = \"globex-prod\"", "install = \"Globex\"", "`install`", "install stack's outputs"),
-            ("install = \"globex-prod\"", "install = \"build\"", "`install`", "--role build"),
+            ("install = \"globex-prod\"", "install = \"build\"", "`install`", "start `freehold-builder`"),
             ("region = \"eu-west-1\"", "region = \"\"", "`region`", "eu-west-1"),
             ("tenant_key = \"11qY", "tenant_key = \"", "`tenant_key`", "32 bytes"),
             ("state_dir = \"/var", "state_dir = \"var", "`state_dir`", "absolute path"),

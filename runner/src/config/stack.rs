@@ -34,7 +34,6 @@ pub struct StackSource {
     client: Client,
     region: String,
     stack: String,
-    role: Role,
     state_dir: PathBuf,
 }
 
@@ -55,10 +54,10 @@ pub enum StackError {
 
 impl StackSource {
     /// Returns the stack called `name`, in the region that every AWS tool takes; what the runner keeps is in `state_dir`.
-    pub async fn of(name: &str, role: Role, state_dir: &Path) -> Self {
+    pub async fn of(name: &str, state_dir: &Path) -> Self {
         let sdk = aws::default_config().await;
         let region = sdk.region().map(ToString::to_string).unwrap_or_default();
-        Self { client: Client::new(&sdk), region, stack: name.to_owned(), role, state_dir: state_dir.to_owned() }
+        Self { client: Client::new(&sdk), region, stack: name.to_owned(), state_dir: state_dir.to_owned() }
     }
 
     /// Returns the config that the stack's outputs are.
@@ -79,7 +78,7 @@ impl StackSource {
         let stack = answer.stacks().first().ok_or_else(|| StackError::Missing(self.stack.clone()))?;
         let outputs = stack.outputs().iter();
         let outputs = outputs.filter_map(|one| Some((one.output_key()?.to_owned(), one.output_value()?.to_owned())));
-        config(&outputs.collect(), &self.region, &self.stack, self.role, &self.state_dir)
+        config(&outputs.collect(), &self.region, &self.stack, &self.state_dir)
     }
 
     /// Waits until the stack says something else than `config`. A stack that cannot be read says nothing new.
@@ -100,7 +99,6 @@ fn config(
     outputs: &BTreeMap<String, String>,
     region: &str,
     stack: &str,
-    role: Role,
     state_dir: &Path,
 ) -> Result<Config, StackError> {
     let mut file = DocumentMut::new();
@@ -126,7 +124,7 @@ fn config(
     for (name, table) in [("modes", modes), ("roles", roles), ("inputs", inputs)] {
         file.insert(name, table.into());
     }
-    Ok(Config::parse(&file.to_string(), &format!("stack {stack}"), role)?)
+    Ok(Config::parse(&file.to_string(), &format!("stack {stack}"), Role::Install)?)
 }
 
 #[cfg(test)]
@@ -161,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_outputs_of_an_install_stack_are_a_runners_config() {
-        let found = config(&outputs(), "eu-west-1", "freehold-globex", Role::Install, Path::new("/state")).unwrap();
+        let found = config(&outputs(), "eu-west-1", "freehold-globex", Path::new("/state")).unwrap();
 
         assert_eq!(found.install.as_str(), "globex");
         assert_eq!(found.modes.role(Mode::Provision), Some("arn:aws:iam::222222222222:role/fh-globex-provision"));
@@ -175,7 +173,7 @@ mod tests {
         let mut outputs = outputs();
         outputs.remove("TenantKey");
 
-        let error = config(&outputs, "eu-west-1", "freehold-globex", Role::Install, Path::new("/state")).unwrap_err();
+        let error = config(&outputs, "eu-west-1", "freehold-globex", Path::new("/state")).unwrap_err();
 
         assert_eq!(
             error.to_string(),

@@ -8,9 +8,10 @@ use freehold_protocol::limits::MAX_OUTPUTS_BYTES;
 use freehold_protocol::order::{ActionStep, RunAction};
 use serde_json::{Map, Value};
 
-use super::templates::Templates;
-use super::{Done, Failure};
 use crate::identity::credentials_endpoint::CredentialsEndpoint;
+use crate::kinds::failure::Failure;
+use crate::kinds::result::Done;
+use crate::kinds::templates::Templates;
 use crate::sandbox::{self, Ended, Interrupt, Output, Program};
 use crate::work::job::Job;
 

@@ -14,7 +14,7 @@ use freehold_protocol::Digest;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
-use super::Failure;
+use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
 /// The longest that sending one object may take.
@@ -22,7 +22,7 @@ const TRANSFER: Duration = Duration::from_secs(600);
 
 /// The bucket in the config.
 #[derive(Debug, Clone)]
-pub(super) struct JobBucket {
+pub struct JobBucket {
     client: Client,
     bucket: String,
 }
@@ -31,7 +31,10 @@ impl JobBucket {
     /// Returns the job's bucket.
     ///
     /// Path-style addresses work on AWS and wherever a bucket has no host name of its own.
-    pub(super) fn of(job: &Job, sdk: &SdkConfig) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// When the config names no bucket.
+    pub fn of(job: &Job, sdk: &SdkConfig) -> Result<Self, Failure> {
         let bucket = job.config.bucket.clone().ok_or_else(|| {
             Failure::new(
                 "this runner's config names no bucket; write the install stack's `BucketName` into the key `bucket`",
@@ -92,7 +95,10 @@ impl JobBucket {
     }
 
     /// Streams an object into a new file and checks its digest.
-    pub(super) async fn fetch(&self, key: &str, digest: &Digest, max: u64, path: &Path) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// When it cannot be read or written, is larger than `max` bytes, or has another digest.
+    pub async fn fetch(&self, key: &str, digest: &Digest, max: u64, path: &Path) -> Result<(), Failure> {
         let local = |error: std::io::Error| Failure::because("could not write into the workspace", &error);
         let answer = self.client.get_object().bucket(&self.bucket).key(key).send().await;
         let mut body = answer.map_err(|error| self.failure("read", key, &error))?.body;
@@ -135,7 +141,10 @@ impl JobBucket {
 }
 
 /// Returns the digest of a file, read in pieces.
-pub(super) fn file_digest(path: &Path) -> std::io::Result<Digest> {
+///
+/// # Errors
+/// When it cannot be read.
+pub fn file_digest(path: &Path) -> std::io::Result<Digest> {
     let mut file = std::fs::File::open(path)?;
     let mut hash = Sha256::new();
     let mut chunk = vec![0; 64 * 1024];

@@ -4,8 +4,9 @@ use freehold_oci::digest_tag;
 use freehold_protocol::order::SyncImage;
 use serde_json::{Value, json};
 
-use super::sync_artifact::sync_artifact;
-use super::{Done, Failure, until_stopped};
+use crate::kinds::failure::Failure;
+use crate::kinds::result::{Done, until_stopped};
+use crate::kinds::sync_artifact::sync_artifact;
 use crate::work::job::Job;
 
 pub(super) async fn run(job: &Job, work: &SyncImage) -> Result<Done, Failure> {

@@ -14,7 +14,7 @@ const MAX_REASON: usize = 2_000;
 
 /// Why a job did not succeed.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub enum Failure {
     /// It went wrong.
     Failed { reason: String, partial: bool },
     /// It was told to stop.
@@ -23,26 +23,26 @@ pub(super) enum Failure {
 
 impl Failure {
     /// Returns a failure that changed nothing.
-    pub(super) fn new(reason: impl Into<String>) -> Self {
+    pub fn new(reason: impl Into<String>) -> Self {
         Self::Failed { reason: reason.into(), partial: false }
     }
 
     /// Returns a failure after something may have been changed.
-    pub(super) fn partial(reason: impl Into<String>) -> Self {
+    pub fn partial(reason: impl Into<String>) -> Self {
         Self::Failed { reason: reason.into(), partial: true }
     }
 
-    pub(super) const fn stopped(reason: StopReason) -> Self {
+    pub const fn stopped(reason: StopReason) -> Self {
         Self::Stopped { reason, partial: false }
     }
 
     /// Returns a failure to do `what`, with all causes of `error`.
-    pub(super) fn because(what: &str, error: &dyn Error) -> Self {
+    pub fn because(what: &str, error: &dyn Error) -> Self {
         Self::new(format!("{what}: {}", chain(error)))
     }
 
     /// Returns the same failure, after something may have been changed.
-    pub(super) fn after_change(self) -> Self {
+    pub fn after_change(self) -> Self {
         match self {
             Self::Failed { reason, .. } => Self::Failed { reason, partial: true },
             Self::Stopped { reason, .. } => Self::Stopped { reason, partial: true },

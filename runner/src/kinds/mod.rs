@@ -1,56 +1,52 @@
-//! What each kind of job does.
+//! What each kind of job does in an install's account, and what the code of every kind has in common.
 
 mod action;
-mod archive;
-mod bucket;
-mod build;
+pub mod archive;
+pub mod bucket;
 mod cloudformation_stack;
 mod container_image;
-mod failure;
+pub mod failure;
 mod preflight;
-mod provenance;
+pub mod provenance;
+pub mod result;
 mod sync_artifact;
 mod templates;
 mod terraform_module;
 
-use std::collections::BTreeMap;
-
-use aws_types::SdkConfig;
+use async_trait::async_trait;
 use freehold_oci::Manifest;
 use freehold_protocol::grant::ManifestBytes;
-use freehold_protocol::limits::MAX_OUTPUTS_BYTES;
 use freehold_protocol::order::{Artifact, Work};
 use freehold_protocol::report::Outcome;
-use serde_json::Value;
 
+use crate::work::agent::Execute;
 use crate::work::job::Job;
-pub use build::BUILDERS;
 use failure::Failure;
 
-/// What a job made.
-#[derive(Debug, Default)]
-struct Done {
-    outputs: BTreeMap<String, Value>,
-    artifact: Option<Artifact>,
+/// The kinds of job that an install runner does.
+#[derive(Debug)]
+pub struct InstallKinds;
+
+#[async_trait]
+impl Execute for InstallKinds {
+    async fn execute(&self, job: &Job) -> Outcome {
+        execute(job).await
+    }
 }
 
 /// Does the job and returns how it ended. When `job.stop` is given it ends soon, and leaves no process behind.
-///
-/// A job stopped for [`crate::work::job::StopReason::LeaseLost`] or `Draining` ends as failed here; the caller knows better
-/// what becomes of it, since another attempt may be on its way.
 pub async fn execute(job: &Job) -> Outcome {
     let ended = match &job.order.work {
         Work::ContainerImage(work) => container_image::run(job, work).await,
         Work::TerraformModule(work) => terraform_module::run(job, work).await,
         Work::CloudformationStack(work) => cloudformation_stack::run(job, work).await,
         Work::Action(work) => action::run(job, work).await,
-        Work::Build(work) => build::run(job, work).await,
+        Work::Build(_) => Err(Failure::new(
+            "an install runner does not build; start `freehold-builder` in the tenant's account for that",
+        )),
         Work::Preflight(work) => preflight::run(job, work).await,
     };
-    match ended.and_then(check_size) {
-        Ok(Done { outputs, artifact }) => Outcome::Succeeded { outputs, artifact },
-        Err(failure) => failure.into_outcome(job),
-    }
+    result::outcome(job, ended)
 }
 
 /// Returns the granted manifests in the sequence of `artifact`, each with the digest that it was asked for by.
@@ -62,29 +58,4 @@ pub fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) -> Resu
         Failure::Failed { reason, .. } => reason,
         Failure::Stopped { reason, .. } => format!("{reason:?}"),
     })
-}
-
-fn check_size(done: Done) -> Result<Done, Failure> {
-    let bytes = serde_json::to_vec(&done.outputs).map_or(usize::MAX, |text| text.len());
-    if bytes <= MAX_OUTPUTS_BYTES {
-        return Ok(done);
-    }
-    Err(Failure::partial(format!(
-        "the work is done, but its outputs are {bytes} bytes and at most {MAX_OUTPUTS_BYTES} can be reported; \
-         make them fewer or smaller"
-    )))
-}
-
-/// Returns what AWS clients of the job's mode are made from.
-async fn sdk_config(job: &Job) -> SdkConfig {
-    crate::aws::sdk_config(&job.config.region, Some(job.credentials.clone())).await
-}
-
-/// Returns what `work` returns, unless the attempt must stop before.
-async fn until_stopped<T>(job: &Job, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    tokio::select! {
-        biased;
-        reason = job.stop.stopped() => Err(Failure::stopped(reason)),
-        ended = work => ended,
-    }
 }

@@ -1,73 +1,17 @@
-//! Provenance of artifacts: asked for after a build, believed before a use.
-
-use std::collections::BTreeMap;
+//! Believes the provenance of an artifact before it is used.
 
 use bytes::Bytes;
 use freehold_oci::{Repository, push_referrer};
-use freehold_protocol::grant::GrantAnswer;
-use freehold_protocol::order::{Artifact, BuildArtifact, Descriptor};
-use freehold_protocol::provenance::{
-    BuildFacts, Expected, Provenance, ProvenanceError, REFERRER_TYPE, ResourceDescriptor, Statement,
-};
-use freehold_protocol::{AppName, ComponentName, Digest, Envelope, Timestamp};
+use freehold_protocol::order::{Artifact, Descriptor};
+use freehold_protocol::provenance::{Expected, Provenance, ProvenanceError, REFERRER_TYPE, Statement};
+use freehold_protocol::{AppName, ComponentName, Digest, Envelope};
 
-use super::Failure;
-use crate::wire::clock;
+use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
 /// An artifact's provenance that was verified.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Believed<'a>(&'a Provenance);
-
-/// What a build learns on its way.
-#[derive(Debug)]
-pub(super) struct Facts {
-    started_at: Timestamp,
-    resolved: Vec<ResourceDescriptor>,
-    versions: BTreeMap<String, String>,
-}
-
-impl Facts {
-    /// Begins with the runner's own version, now.
-    pub(super) fn begin() -> Self {
-        let own = ("freehold-runner".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        Self { started_at: clock::local(), resolved: Vec::new(), versions: BTreeMap::from([own]) }
-    }
-
-    /// Notes what something was resolved to: the source, or what it was built on.
-    pub(super) fn resolved(&mut self, uri: &str, algorithm: &str, hex: &str) {
-        let digest = BTreeMap::from([(algorithm.to_owned(), hex.to_owned())]);
-        self.resolved.push(ResourceDescriptor { uri: uri.to_owned(), digest });
-    }
-}
-
-/// Returns `artifact` with the tenant's word on what made it, which refers to it in the tenant registry from now on.
-pub(super) async fn attest(
-    job: &Job,
-    work: &BuildArtifact,
-    repository: &Repository,
-    artifact: Artifact,
-    facts: Facts,
-) -> Result<Artifact, Failure> {
-    let Facts { started_at, resolved, versions } = facts;
-    let facts = BuildFacts { resolved, versions, started_at, finished_at: clock::local() };
-    let statement = match job.grants.attest(job, &artifact, facts).await? {
-        GrantAnswer::Attested { statement } => statement,
-        GrantAnswer::Refused { refusal, reason } => {
-            let (digest, word) = (&artifact.digest, refusal.as_str());
-            return Err(Failure::new(format!("artifact `{digest}` was not attested ({word}): {reason}")));
-        }
-        GrantAnswer::Granted { .. } => {
-            return Err(Failure::new(format!("the answer on artifact `{}` is no statement", artifact.digest)));
-        }
-    };
-    let referrer = push_statement(repository, &artifact, &statement).await?;
-    let provenance = Provenance { statement, referrer };
-    // What other runners would refuse is not reported as built.
-    check(job, &provenance, &artifact.digest, None, &work.component)?;
-    job.log.line(&format!("provenance {} refers to it", provenance.referrer));
-    Ok(Artifact { provenance: Some(Box::new(provenance)), ..artifact })
-}
 
 /// Returns the provenance of the artifact that the order deploys.
 pub(super) fn verify<'a>(job: &Job, artifact: &'a Artifact) -> Result<Believed<'a>, Failure> {
@@ -97,7 +41,15 @@ pub(super) async fn push(
     Err(Failure::new(format!("provenance of artifact `{}` is `{pushed}` here, not `{wanted}`", artifact.digest)))
 }
 
-async fn push_statement(repository: &Repository, artifact: &Artifact, statement: &Envelope) -> Result<Digest, Failure> {
+/// Pushes `statement` so that it refers to `artifact`; returns the digest of its manifest.
+///
+/// # Errors
+/// Why it could not be pushed.
+pub async fn push_statement(
+    repository: &Repository,
+    artifact: &Artifact,
+    statement: &Envelope,
+) -> Result<Digest, Failure> {
     let Some(subject) = artifact.manifests.last().filter(|top| top.digest == artifact.digest) else {
         return Err(Failure::new(format!("the manifests do not end with artifact `{}`", artifact.digest)));
     };
@@ -106,7 +58,11 @@ async fn push_statement(repository: &Repository, artifact: &Artifact, statement:
     Ok(push_referrer(repository, subject, REFERRER_TYPE, Bytes::from(bytes)).await?.digest)
 }
 
-fn check(
+/// Returns the statement when the tenant made it about `artifact`, built for `component`.
+///
+/// # Errors
+/// Why it is not believed.
+pub fn check(
     job: &Job,
     provenance: &Provenance,
     artifact: &Digest,

@@ -13,7 +13,8 @@ use freehold_protocol::Digest;
 use freehold_protocol::grant::{BlobUrl, GrantAnswer, MAX_ROUNDS, ManifestBytes};
 use freehold_protocol::order::{Artifact, Descriptor};
 
-use super::{Failure, provenance};
+use crate::kinds::failure::Failure;
+use crate::kinds::provenance;
 use crate::registry::ecr_repository;
 use crate::work::job::Job;
 

@@ -6,7 +6,7 @@ use freehold_protocol::order::Work;
 use freehold_template::Limits;
 use serde_json::{Value, json};
 
-use super::Failure;
+use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
 /// The tree of one job; the root holds `nuon`.

@@ -13,7 +13,7 @@ use crate::aws;
 use crate::sandbox::find_program;
 
 /// How long a program may take to show that it works.
-pub(crate) const PROGRAM: Duration = Duration::from_secs(10);
+pub const PROGRAM: Duration = Duration::from_secs(10);
 
 /// Asks the orders queue for something harmless that needs the same permission: taking a message to look would cost
 /// that order one of its deliveries.

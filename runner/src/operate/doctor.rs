@@ -1,7 +1,6 @@
-//! `freehold-runner doctor`: what works, what is blocked, and the way out. Takes no order and changes nothing.
+//! `doctor`: what works, what is blocked, and the way out. Takes no order and changes nothing.
 
 use std::path::Path;
-use std::process::Stdio;
 
 use aws_config::SdkConfig;
 use freehold_protocol::order::Mode;
@@ -10,9 +9,7 @@ use crate::aws;
 use crate::config::{Config, Role, SandboxKind};
 use crate::identity::enrol;
 use crate::identity::runner_key::Identity;
-use crate::kinds::BUILDERS;
 use crate::operate::checks;
-use crate::sandbox::find_program;
 
 /// What was found about one thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +30,8 @@ pub enum State {
 }
 
 impl Finding {
-    fn new(what: impl Into<String>, result: Result<String, String>) -> Self {
+    /// Returns what was found about `what`.
+    pub fn new(what: impl Into<String>, result: Result<String, String>) -> Self {
         let state = match result {
             Ok(detail) => State::Works(detail),
             Err(problem) => State::Blocked(problem),
@@ -47,8 +45,8 @@ impl Finding {
     }
 }
 
-/// Looks at everything that the runner of `config` needs.
-pub async fn examine(config: &Config) -> Vec<Finding> {
+/// Looks at everything that the runner of `config` needs; `program` looks at what its kinds of job start.
+pub async fn examine(config: &Config, program: impl Future<Output = Finding>) -> Vec<Finding> {
     let sdk = aws::sdk_config(&config.region, None).await;
     let queues = aws::sdk_config(config.queue_region(), None).await;
     let mut findings = vec![Finding::new("state directory", state_dir(&config.state_dir))];
@@ -70,7 +68,8 @@ pub async fn examine(config: &Config) -> Vec<Finding> {
     if let Some(bucket) = &config.bucket {
         findings.push(Finding::new("bucket", checks::bucket(&sdk, bucket).await));
     }
-    findings.extend(programs(config).await);
+    findings.push(program.await);
+    findings.push(sandbox(config).await);
     findings
 }
 
@@ -121,54 +120,20 @@ async fn modes(config: &Config, sdk: &SdkConfig) -> Vec<Finding> {
     findings
 }
 
-async fn programs(config: &Config) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    if config.role == Role::Install {
-        let terraform = checks::terraform(config.terraform.as_deref());
-        findings.push(Finding::new("terraform", terraform.map(|path| path.display().to_string())));
-    }
-    if config.role == Role::Build {
-        findings.push(image_builder().await);
-    }
-    findings.push(match config.sandbox {
+/// Looks for the Terraform of an install runner.
+pub async fn terraform(config: &Config) -> Finding {
+    let terraform = checks::terraform(config.terraform.as_deref());
+    Finding::new("terraform", terraform.map(|path| path.display().to_string()))
+}
+
+async fn sandbox(config: &Config) -> Finding {
+    match config.sandbox {
         SandboxKind::Bubblewrap => Finding::new("sandbox", checks::bubblewrap().await),
         SandboxKind::None => {
             let detail = "none: jobs see the whole machine; set `sandbox = \"bubblewrap\"` outside of tests".to_owned();
             Finding { what: "sandbox".into(), state: State::Off(detail) }
         }
-    });
-    findings
-}
-
-/// Says which program makes images of Dockerfiles; none is fine as long as no component needs one.
-async fn image_builder() -> Finding {
-    let what = "image builder";
-    let Some(path) = find_program(&BUILDERS) else {
-        let detail = "neither `buildah` nor `buildctl` is on PATH: components of type `docker_build` cannot be built; \
-                      install the package `buildah` if there are any";
-        return Finding { what: what.into(), state: State::Off(detail.into()) };
-    };
-    let shown = path.display().to_string();
-    if !path.ends_with("buildah") || rustix::process::geteuid().is_root() {
-        return Finding::new(what, Ok(shown));
     }
-    // Files of an image belong to many users, which a user that is not root has from `/etc/subuid` alone.
-    let mut command = tokio::process::Command::new(&path);
-    command.args(["unshare", "true"]).stdin(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(checks::PROGRAM, command.output()).await;
-    Finding::new(
-        what,
-        match output {
-            Ok(Ok(output)) if output.status.success() => Ok(shown),
-            Ok(Ok(output)) => Err(format!(
-                "`buildah` cannot make a user namespace: {}; install the package `uidmap` and give this user ranges in \
-                 `/etc/subuid` and `/etc/subgid`",
-                String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default()
-            )),
-            Ok(Err(error)) => Err(format!("`{shown}` does not start: {error}")),
-            Err(_) => Err(format!("`buildah` did nothing for {} s", checks::PROGRAM.as_secs())),
-        },
-    )
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use crate::wire::spool::{Spool, SpoolError, sender};
 use crate::wire::sqs::{SqsInbox, SqsOutbox};
 use crate::wire::verify::Trust;
 use crate::work::admission::Admission;
-use crate::work::agent::{Agent, Kinds};
+use crate::work::agent::{Agent, Execute};
 use crate::work::in_flight::InFlight;
 use crate::work::job::StopReason;
 use crate::work::journal::{Journal, JournalError};
@@ -76,11 +76,12 @@ pub enum StartError {
     Signals(#[source] std::io::Error),
 }
 
-/// Runs the runner of `config` until it is told to stop, or until `source` says something else than `config`.
+/// Runs the runner of `config`, which does `kinds` of job, until it is told to stop, or until `source` says something else
+/// than `config`.
 ///
 /// # Errors
 /// A [`StartError`] when it cannot start.
-pub async fn run(config: Config, source: Option<StackSource>) -> Result<Exit, StartError> {
+pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Execute>) -> Result<Exit, StartError> {
     let config = Arc::new(config);
     let _lock = lock_state_dir(&config.state_dir)?;
     let identity = Arc::new(Identity::load_or_make(&config.state_dir)?);
@@ -88,7 +89,7 @@ pub async fn run(config: Config, source: Option<StackSource>) -> Result<Exit, St
     let sdk = aws::sdk_config(&config.region, None).await;
     let queues = aws::sdk_config(config.queue_region(), None).await;
     let outbox: Arc<dyn Outbox> = Arc::new(SqsOutbox::new(&queues, &config.reports_queue_url));
-    let agent = Arc::new(assemble(&config, &identity, &spool, &sdk, &queues)?);
+    let agent = Arc::new(assemble(&config, &identity, &spool, &sdk, &queues, kinds)?);
     info!(
         install.id = %config.install,
         runner.key = %identity.id(),
@@ -119,6 +120,7 @@ fn assemble(
     spool: &Arc<Spool>,
     sdk: &aws_config::SdkConfig,
     queues: &aws_config::SdkConfig,
+    kinds: Arc<dyn Execute>,
 ) -> Result<Agent, StartError> {
     let clock = Arc::new(ServerClock::default());
     let (tenant, install) = (config.tenant.clone(), config.install.clone());
@@ -144,7 +146,7 @@ fn assemble(
         in_flight: InFlight::default(),
         admission: Admission::new(config.slots),
         drain: Drain::default(),
-        kinds: Arc::new(Kinds),
+        kinds,
         logs,
         fatal: OnceLock::new(),
     })

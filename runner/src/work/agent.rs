@@ -12,7 +12,6 @@ use crate::aws;
 use crate::config::Config;
 use crate::identity::mode::Roles;
 use crate::identity::sensitive_inputs::SensitiveInputs;
-use crate::kinds;
 use crate::operate::drain::{Drain, Phase};
 use crate::record::audit::{Audit, AuditEvent};
 use crate::record::log_store::KeptLogs;
@@ -26,22 +25,11 @@ use crate::work::in_flight::InFlight;
 use crate::work::job::Job;
 use crate::work::journal::Journal;
 
-/// Does a job.
+/// Does the kinds of job that a program knows.
 #[async_trait]
 pub trait Execute: Send + Sync + std::fmt::Debug {
     /// Does the job and returns how it ended.
     async fn execute(&self, job: &Job) -> Outcome;
-}
-
-/// Does each kind of job as this runner knows it.
-#[derive(Debug)]
-pub struct Kinds;
-
-#[async_trait]
-impl Execute for Kinds {
-    async fn execute(&self, job: &Job) -> Outcome {
-        kinds::execute(job).await
-    }
 }
 
 /// One runner.

@@ -13,11 +13,9 @@ use base64::engine::general_purpose::STANDARD;
 use freehold_oci::Version;
 use freehold_protocol::Digest;
 use freehold_protocol::grant::{BlobUrl, GrantAnswer, ManifestBytes};
-use freehold_protocol::order::{Artifact, BuildArtifact, Package, Recipe, Source, Work};
+use freehold_protocol::order::{Artifact, Work};
 use freehold_protocol::provenance::BuildFacts;
-use freehold_protocol::report::Outcome;
 use freehold_runner::aws::sdk_config;
-use freehold_runner::kinds::execute;
 use freehold_runner::registry::ecr_repository;
 use freehold_runner::work::job::{GrantError, Grants, Job};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -53,31 +51,6 @@ impl Cloud {
             s3(sdk).create_bucket().bucket(bucket).create_bucket_configuration(place.build()).send().await.unwrap();
         }
         Some(cloud)
-    }
-
-    /// Builds as the build runner does; returns the artifact in the tenant registry.
-    pub(crate) async fn build(&self, package: Package, source: Source) -> Outcome {
-        self.build_by(package, source, None).await
-    }
-
-    /// The same, with what the app version says of it.
-    pub(crate) async fn build_by(&self, package: Package, source: Source, recipe: Option<Recipe>) -> Outcome {
-        let bench = recipe_bench(package, source, recipe);
-        let outcome = execute(&bench.job).await;
-        println!("{}", bench.log());
-        outcome
-    }
-
-    /// Packs a directory and puts it where app sync does.
-    pub(crate) async fn upload(&self, directory: &Path) -> Source {
-        let packed = tempfile::NamedTempFile::new().unwrap();
-        let status = Command::new("tar").arg("-czf").arg(packed.path()).arg("-C").arg(directory).arg(".").status();
-        assert!(status.unwrap().success());
-        let bytes = std::fs::read(packed.path()).unwrap();
-        let digest = Digest::of(&bytes);
-        let key = format!("sources/{}.tar.gz", digest.hex());
-        s3(&self.tenant).put_object().bucket(TENANT_BUCKET).key(key).body(bytes.into()).send().await.unwrap();
-        Source::Directory { digest }
     }
 
     /// A bench in the customer's account, whose requests for artifacts are answered.
@@ -119,32 +92,6 @@ pub(crate) async fn storage_that_says(status: &'static str) -> String {
         }
     });
     format!("http://{address}/blob?signature=secret")
-}
-
-pub(crate) fn build_bench(package: Package, source: Source) -> Bench {
-    recipe_bench(package, source, None)
-}
-
-/// A bench of the build runner.
-pub(crate) fn recipe_bench(package: Package, source: Source, recipe: Option<Recipe>) -> Bench {
-    let mut bench = Bench::new(Work::Build(BuildArtifact {
-        build: "bld_00000000000000000001".parse().unwrap(),
-        component: "network".parse().unwrap(),
-        package,
-        source,
-        recipe,
-        repository: TENANT_REPOSITORY.into(),
-    }));
-    bench.change_config(|config| config.bucket = Some(TENANT_BUCKET.into()));
-    bench.job.credentials = credentials(TENANT_ACCOUNT);
-    bench
-}
-
-pub(crate) fn built(outcome: Outcome) -> Artifact {
-    match outcome {
-        Outcome::Succeeded { artifact: Some(artifact), .. } => artifact,
-        other => panic!("{other:?}"),
-    }
 }
 
 /// Answers as the control plane does: manifests, and one short-lived URL per blob that was asked for.
@@ -194,7 +141,7 @@ impl Grants for Tenant {
     }
 }
 
-fn credentials(account: &str) -> SharedCredentialsProvider {
+pub(crate) fn credentials(account: &str) -> SharedCredentialsProvider {
     SharedCredentialsProvider::new(Credentials::new(account, "secret", None, None, "test"))
 }
 
@@ -202,12 +149,18 @@ async fn account(account: &str) -> SdkConfig {
     sdk_config("eu-west-1", Some(credentials(account))).await
 }
 
-fn s3(sdk: &SdkConfig) -> aws_sdk_s3::Client {
+pub(crate) fn s3(sdk: &SdkConfig) -> aws_sdk_s3::Client {
     aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(sdk).force_path_style(true).build())
 }
 
+/// Returns the top of the workspace; the crate of a test is somewhere below.
+fn workspace() -> PathBuf {
+    let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    above.find(|folder| folder.join("localstack/cloud").is_file()).unwrap().to_owned()
+}
+
 fn again_in_a_cloud(test: &str) {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = workspace();
     let venv = std::env::var_os("FREEHOLD_LOCAL_VENV").map_or_else(|| root.join("target/local/venv"), PathBuf::from);
     if !venv.join("bin/ministack").exists() {
         println!("skipped: the local cloud is not installed; run `localstack/cloud up` once");

@@ -1,14 +1,14 @@
 //! CloudFormation stacks in the local cloud.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use aws_sdk_cloudformation::Client;
-use freehold_protocol::order::{Artifact, DeployStack, Package, Work};
+use freehold_protocol::order::{Artifact, DeployStack, Package, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work};
 use freehold_runner::kinds::execute;
 use serde_json::json;
 
-use crate::cloud::{Cloud, built, storage_that_says};
+use crate::artifacts::of_layer;
+use crate::cloud::{Cloud, storage_that_says};
 use crate::fixture::{outputs, reason};
 
 const TEMPLATE: &str = "
@@ -21,10 +21,8 @@ Outputs:
 ";
 
 async fn artifact(cloud: &Cloud, template: &str) -> Artifact {
-    let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join("template.yaml"), template).unwrap();
-    let source = cloud.upload(directory.path()).await;
-    built(cloud.build(Package::CloudformationTemplate, source).await)
+    let layer = template.as_bytes().to_vec();
+    of_layer(cloud, Package::CloudformationTemplate, layer, (TEMPLATE_LAYER, TEMPLATE_ARTIFACT)).await
 }
 
 fn work(artifact: &Artifact, name: &str) -> Work {

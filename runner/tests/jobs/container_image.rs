@@ -4,20 +4,21 @@ use std::sync::Arc;
 
 use ed25519_dalek::SigningKey;
 use freehold_oci::{Version, read_referrer, referrers};
-use freehold_protocol::order::{Artifact, Package, Source, SyncImage, Work};
+use freehold_protocol::order::{Artifact, SyncImage, Work};
 use freehold_protocol::provenance::{Provenance, REFERRER_TYPE, Statement, sha256};
 use freehold_protocol::{Digest, Envelope};
 use freehold_runner::kinds::execute;
 use freehold_runner::registry::ecr_repository;
 
-use crate::cloud::{Cloud, TENANT_REPOSITORY, built, storage_that_says};
+use crate::artifacts::of_image;
+use crate::cloud::{Cloud, TENANT_REPOSITORY, storage_that_says};
 use crate::fixture::{NoGrants, REPOSITORY, have, outputs, reason, root};
 use crate::registry::{Registry, push_index};
 
 async fn image(cloud: &Cloud, registry: &Registry) -> Artifact {
-    push_index(&registry.repository("team/app"), "v1").await;
-    let reference = format!("{}/team/app:v1", registry.address);
-    built(cloud.build(Package::Image, Source::Image { reference }).await)
+    let repository = registry.repository("team/app");
+    push_index(&repository, "v1").await;
+    of_image(cloud, &repository, "v1").await
 }
 
 fn work(artifact: &Artifact) -> Work {

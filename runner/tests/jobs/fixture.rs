@@ -194,30 +194,6 @@ pub(crate) fn have(programs: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// Returns `helm`: the one that the tests' Python environment brings, or the one on the path. Says that `test` is skipped
-/// when there is none.
-pub(crate) fn helm(test: &str) -> Option<PathBuf> {
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/infra-venv");
-    let venv = std::env::var_os("FREEHOLD_INFRA_VENV").map_or(target, PathBuf::from).join("bin");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::iter::once(venv).chain(std::env::split_paths(&path));
-    let found = places.map(|folder| folder.join("helm")).find(|program| program.is_file());
-    if found.is_none() {
-        skip(test, "`helm` is not there; `tests/infra/run` installs it on x86-64");
-    }
-    found
-}
-
-/// Says that `test` does not run, and why: on stderr and in the file that `FREEHOLD_SKIPS` names.
-pub(crate) fn skip(test: &str, reason: &str) {
-    let line = format!("SKIPPED {test}: {reason}");
-    eprintln!("{line}");
-    if let Some(path) = std::env::var_os("FREEHOLD_SKIPS") {
-        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
-        std::io::Write::write_all(&mut file, format!("{line}\n").as_bytes()).unwrap();
-    }
-}
-
 /// Waits for a condition.
 pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);

@@ -1,25 +1,28 @@
 //! Terraform modules, with the real program and its state in the local cloud.
 
 use std::collections::BTreeMap;
-use std::fs;
 
-use freehold_protocol::order::{ApplyTerraform, Artifact, Package, Work};
+use freehold_protocol::order::{ApplyTerraform, Artifact, MODULE_ARTIFACT, MODULE_LAYER, Package, Work};
 use freehold_protocol::report::Outcome;
 use freehold_runner::kinds::execute;
 use freehold_runner::work::job::StopReason;
 use serde_json::{Value, json};
 
-use crate::cloud::{Cloud, built};
+use crate::artifacts::of_layer;
+use crate::cloud::Cloud;
 use crate::fixture::{Bench, eventually, have, outputs, processes, reason};
 
 const LOCK: &str = "terraform/network.tfstate.tflock";
 const MARK: &str = "terraform/network.fence.json";
 
 async fn artifact(cloud: &Cloud, module: &str) -> Artifact {
-    let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join("main.tf"), module).unwrap();
-    let source = cloud.upload(directory.path()).await;
-    built(cloud.build(Package::TerraformModule, source).await)
+    let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let (mut tar, mut header) = (tar::Builder::new(gzip), tar::Header::new_gnu());
+    header.set_size(module.len() as u64);
+    header.set_mode(0o644);
+    tar.append_data(&mut header, "main.tf", module.as_bytes()).unwrap();
+    let layer = tar.into_inner().unwrap().finish().unwrap();
+    of_layer(cloud, Package::TerraformModule, layer, (MODULE_LAYER, MODULE_ARTIFACT)).await
 }
 
 fn work(artifact: &Artifact, vars: Value) -> Work {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use aws_sdk_cloudformation::Client;
 use aws_sdk_cloudformation::types::StackEvent;
 
-use super::super::Failure;
 use crate::kinds::bucket::explain;
+use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
 /// How many failures a reason names; those that follow are mostly cancellations.

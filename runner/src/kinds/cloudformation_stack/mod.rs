@@ -11,10 +11,11 @@ use aws_sdk_cloudformation::operation::create_change_set::builders::CreateChange
 use aws_sdk_cloudformation::types::{Capability, ChangeSetStatus, ChangeSetType, Parameter, Tag};
 use freehold_protocol::order::{DeployStack, TEMPLATE_LAYER};
 
-use super::sync_artifact::{fetch_layer, sync_artifact};
-use super::templates::Templates;
-use super::{Done, Failure, sdk_config, until_stopped};
 use crate::kinds::bucket::{JobBucket, explain};
+use crate::kinds::failure::Failure;
+use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
+use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 use events::Events;
 use stack::{Pause, State, describe, settle};

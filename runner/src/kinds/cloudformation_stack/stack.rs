@@ -7,9 +7,9 @@ use aws_sdk_cloudformation::Client;
 use aws_sdk_cloudformation::error::ProvideErrorMetadata as _;
 use serde_json::Value;
 
-use super::super::Failure;
 use super::events::Events;
 use crate::kinds::bucket::explain;
+use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
 /// A stack as CloudFormation describes it.

@@ -18,9 +18,10 @@ use aws_types::SdkConfig;
 use freehold_protocol::preflight::{CheckInstall, FINDINGS, Finding, Verdict};
 use serde_json::Value;
 
-use super::templates::Templates;
-use super::{Done, Failure, until_stopped};
 use crate::aws::timeouts;
+use crate::kinds::failure::Failure;
+use crate::kinds::result::{self, Done, until_stopped};
+use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 use finding::{Check, all_in_time, unchecked};
 
@@ -64,7 +65,7 @@ async fn look(job: &Job, work: &CheckInstall) -> Vec<Finding> {
 
 /// Returns what clients of the mode's role are made from, with deadlines that a look may take.
 async fn sdk_config(job: &Job) -> SdkConfig {
-    let sdk = super::sdk_config(job).await;
+    let sdk = result::sdk_config(job).await;
     sdk.into_builder().timeout_config(timeouts(ATTEMPT, OPERATION)).build()
 }
 

@@ -9,9 +9,9 @@ use aws_sdk_iam::types::{EvaluationResult, PolicyEvaluationDecisionType};
 use aws_types::SdkConfig;
 use freehold_protocol::preflight::{CheckInstall, Finding, Permission};
 
-use super::super::templates::Templates;
 use super::finding::{Answer, fail, pass, unchecked, warn, way_to};
 use super::permissions::role;
+use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 
 const CHECK: &str = "permissions";

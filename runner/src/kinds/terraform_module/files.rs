@@ -6,12 +6,14 @@ use std::path::Path;
 use freehold_protocol::order::ApplyTerraform;
 use serde_json::{Value, json};
 
-use super::super::Failure;
-use super::super::templates::Templates;
-use super::MODULE;
+use crate::kinds::failure::Failure;
+use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 use freehold_protocol::ComponentName;
 
+/// Where the module lies in the workspace.
+pub(super) const MODULE: &str = "module";
+pub(super) const PLAN_FILE: &str = "plan.bin";
 /// `_override` makes Terraform merge it over whatever backend the module names itself.
 const BACKEND_FILE: &str = "freehold_backend_override.tf.json";
 const VARIABLES_FILE: &str = "freehold.auto.tfvars.json";

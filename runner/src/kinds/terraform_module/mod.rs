@@ -10,19 +10,19 @@ mod state_lock;
 
 use freehold_protocol::order::{ApplyTerraform, MODULE_LAYER};
 
-use super::sync_artifact::{fetch_layer, sync_artifact};
-use super::templates::Templates;
-use super::{Done, Failure, archive, sdk_config, until_stopped};
 use crate::identity::credentials_endpoint::CredentialsEndpoint;
+use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::bucket::file_digest;
+use crate::kinds::failure::Failure;
+use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
+use crate::kinds::templates::Templates;
 use crate::work::job::Job;
-use program::{Terraform, ignored};
+use files::{MODULE, PLAN_FILE};
+use program::Terraform;
 use state_lock::StateLock;
 
-/// Where the module lies in the workspace.
-const MODULE: &str = "module";
-const PLAN_FILE: &str = "plan.bin";
 /// How long another holder of the state is waited for.
 const LOCK_TIMEOUT: &str = "-lock-timeout=60s";
 
@@ -85,6 +85,6 @@ async fn deploy(
     // From here on something may be half made, whatever ends it.
     terraform.run("apply", apply).await.map_err(Failure::after_change)?;
     let outputs = plan::outputs(terraform).await.map_err(Failure::after_change)?;
-    ignored(&outputs, job);
+    outputs.note_sensitive(job);
     Ok(Done { outputs: outputs.plain, artifact: None })
 }

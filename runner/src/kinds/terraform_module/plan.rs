@@ -6,9 +6,10 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::Failure;
-use super::PLAN_FILE;
 use super::program::{Terraform, read_json};
+use crate::kinds::failure::Failure;
+use crate::kinds::terraform_module::files::PLAN_FILE;
+use crate::work::job::Job;
 
 /// How many resources a plan makes, changes, replaces and removes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -78,6 +79,16 @@ pub(super) struct Outputs {
     pub(super) plain: BTreeMap<String, Value>,
     /// The names of those that must not leave.
     pub(super) sensitive: Vec<String>,
+}
+
+impl Outputs {
+    /// Says in the log which outputs stay on the runner.
+    pub(super) fn note_sensitive(&self, job: &Job) {
+        if !self.sensitive.is_empty() {
+            let names = self.sensitive.join("`, `");
+            job.log.line(&format!("outputs `{names}` are sensitive and stay in the state"));
+        }
+    }
 }
 
 #[derive(Deserialize)]

@@ -7,11 +7,11 @@ use freehold_protocol::order::ApplyTerraform;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
-use super::super::Failure;
-use super::super::templates::Templates;
-use super::plan::Outputs;
-use super::{MODULE, until_stopped};
 use crate::identity::credentials_endpoint::CredentialsEndpoint;
+use crate::kinds::failure::Failure;
+use crate::kinds::result::until_stopped;
+use crate::kinds::templates::Templates;
+use crate::kinds::terraform_module::files::MODULE;
 use crate::operate::checks;
 use crate::sandbox::{self, Ended, Interrupt, Output, Program};
 use crate::work::job::Job;
@@ -136,14 +136,6 @@ pub(super) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T
     let unreadable = |error: &dyn std::error::Error| Failure::because("could not read what terraform printed", error);
     let file = std::fs::File::open(path).map_err(|error| unreadable(&error))?;
     serde_json::from_reader(std::io::BufReader::new(file)).map_err(|error| unreadable(&error))
-}
-
-/// Says which outputs stay on the runner.
-pub(super) fn ignored(outputs: &Outputs, job: &Job) {
-    if !outputs.sensitive.is_empty() {
-        let names = outputs.sensitive.join("`, `");
-        job.log.line(&format!("outputs `{names}` are sensitive and stay in the state"));
-    }
 }
 
 #[cfg(test)]

@@ -17,9 +17,9 @@ use freehold_protocol::report::Fence;
 use freehold_protocol::{ComponentName, JobId};
 use serde::{Deserialize, Serialize};
 
-use super::super::Failure;
 use super::files::state_key;
 use crate::kinds::bucket::JobBucket;
+use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
 const MAX_BYTES: usize = 64 * 1024;

@@ -9,11 +9,13 @@ use freehold_oci::{
     push_missing_blobs,
 };
 use freehold_protocol::Digest;
-use freehold_protocol::order::{Artifact, Descriptor};
+use freehold_protocol::order::{Artifact, BuildArtifact, Descriptor};
+use freehold_runner::kinds::bucket::file_digest;
+use freehold_runner::kinds::failure::Failure;
+use freehold_runner::kinds::result::sdk_config;
+use freehold_runner::registry::ecr_repository;
+use freehold_runner::work::job::Job;
 use serde::Serialize;
-
-use super::Failure;
-use crate::kinds::bucket::file_digest;
 
 /// The config of an artifact that needs none.
 const NO_CONFIG: Config = Config { media_type: EMPTY_TYPE, bytes: Bytes::from_static(EMPTY) };
@@ -23,23 +25,25 @@ const TEMPLATES: [&str; 3] = ["template.yaml", "template.yml", "template.json"];
 
 /// A config: what says of an artifact what its layer is.
 #[derive(Debug, Clone)]
-pub(super) struct Config {
-    pub(super) media_type: &'static str,
-    pub(super) bytes: Bytes,
+pub(crate) struct Config {
+    pub(crate) media_type: &'static str,
+    pub(crate) bytes: Bytes,
 }
 
-/// Pushes the file `layer` as an artifact.
-pub(super) async fn push(
-    repository: &Repository,
+/// Pushes the file `layer` as the artifact of `work`.
+pub(crate) async fn push_layer(
+    job: &Job,
+    work: &BuildArtifact,
     layer: &Path,
     layer_type: &str,
     artifact_type: &str,
 ) -> Result<Artifact, Failure> {
-    push_with(repository, NO_CONFIG, layer, layer_type, Some(artifact_type), &BTreeMap::new()).await
+    let repository = ecr_repository(&sdk_config(job).await, &work.repository).await?;
+    push_with(&repository, NO_CONFIG, layer, layer_type, Some(artifact_type), &BTreeMap::new()).await
 }
 
 /// Pushes the file `layer` with a config and annotations.
-pub(super) async fn push_with(
+pub(crate) async fn push_with(
     repository: &Repository,
     config: Config,
     layer: &Path,
@@ -108,7 +112,7 @@ fn manifest(
 }
 
 /// Returns the template in `directory`: the one with a usual name, or the only file.
-pub(super) fn find_template(directory: &Path) -> Result<PathBuf, String> {
+pub(crate) fn find_template(directory: &Path) -> Result<PathBuf, String> {
     let named: Vec<PathBuf> = TEMPLATES.iter().map(|name| directory.join(name)).filter(|path| is_file(path)).collect();
     let all = || -> std::io::Result<Vec<PathBuf>> {
         let entries = std::fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;

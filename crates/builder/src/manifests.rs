@@ -10,16 +10,20 @@ use freehold_protocol::order::{
     Artifact, BuildArtifact, KUSTOMIZATION_ARTIFACT, KUSTOMIZATION_LAYER, MANIFEST_ARTIFACT, MANIFEST_LAYER, Recipe,
     Source,
 };
+use freehold_runner::kinds::failure::Failure;
+use freehold_runner::kinds::result::until_stopped;
+use freehold_runner::work::job::Job;
 
-use super::{Failure, archive, push, source, until_stopped};
-use crate::work::job::Job;
+use crate::archive;
+use crate::package::push_layer;
+use crate::source;
 
 /// The names of a directory's own description (Kubernetes documentation, "Declarative Management of Kubernetes Objects
 /// Using Kustomize").
 const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// Builds the manifest of an app version, or the kustomization of a directory or commit.
-pub(super) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, Failure> {
+pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, Failure> {
     let recipe = work.recipe.as_ref().map(Recipe::unpacked).transpose();
     let recipe = recipe.map_err(|error| Failure::because("could not unpack the manifest", &error))?;
     match (recipe.as_deref(), &work.source) {
@@ -31,7 +35,7 @@ pub(super) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, F
             let options = serde_json::to_vec(options);
             let options = options.map_err(|error| Failure::because("could not write the options", &error))?;
             let layer = pack(job, directory, options).await?;
-            until_stopped(job, push(job, work, &layer, KUSTOMIZATION_LAYER, KUSTOMIZATION_ARTIFACT)).await
+            until_stopped(job, push_layer(job, work, &layer, KUSTOMIZATION_LAYER, KUSTOMIZATION_ARTIFACT)).await
         }
         (
             None
@@ -53,7 +57,7 @@ async fn text_layer(job: &Job, work: &BuildArtifact, text: &str) -> Result<Artif
     }
     let layer = job.workspace.join("manifest.yaml");
     std::fs::write(&layer, text).map_err(|error| Failure::because("could not write into the workspace", &error))?;
-    until_stopped(job, push(job, work, &layer, MANIFEST_LAYER, MANIFEST_ARTIFACT)).await
+    until_stopped(job, push_layer(job, work, &layer, MANIFEST_LAYER, MANIFEST_ARTIFACT)).await
 }
 
 /// Refuses a directory that Kustomize would not know what to do with.

@@ -6,9 +6,8 @@ use bytes::Bytes;
 use freehold_oci::{BlobSource, Manifest, Repository, missing_blobs, push_manifests, push_missing_blobs};
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, Descriptor};
+use freehold_runner::kinds::failure::Failure;
 use serde::Deserialize;
-
-use super::Failure;
 
 /// The most manifests that one layout may have: platforms and their attestations.
 const MAX_MANIFESTS: usize = 500;
@@ -21,7 +20,7 @@ struct Index {
 }
 
 /// Pushes the one image that the layout in `directory` lists.
-pub(super) async fn push(repository: &Repository, directory: &Path) -> Result<Artifact, Failure> {
+pub(crate) async fn push(repository: &Repository, directory: &Path) -> Result<Artifact, Failure> {
     let (manifests, blobs) = read(directory)?;
     let top = manifests.last().ok_or_else(|| Failure::new("image layout is empty"))?.descriptor();
     let missing = missing_blobs(repository, &blobs).await?;

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use freehold_builder::build::execute;
 use freehold_oci::{
     BUNDLE_TYPE, BlobSource, Manifest, Repository, SIGNATURE_ANNOTATION, SIGNATURE_ARTIFACT, SIGNATURE_LAYER, Version,
     push_referrer, signature_tag,
@@ -11,13 +12,13 @@ use freehold_protocol::Digest;
 use freehold_protocol::envelope::pae;
 use freehold_protocol::order::{Package, Recipe, Signer, Source};
 use freehold_protocol::provenance::{Statement, sha256};
-use freehold_runner::kinds::execute;
 use freehold_runner::registry::ecr_repository;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::json;
 
-use crate::cloud::{Cloud, TENANT_REPOSITORY, built, recipe_bench};
+use crate::builds::{built, recipe_bench};
+use crate::cloud::{Cloud, TENANT_REPOSITORY};
 use crate::fixture::{have, reason};
 use crate::registry::{Registry, descriptor, push_index};
 

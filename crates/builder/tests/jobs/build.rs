@@ -4,12 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use freehold_builder::build::execute;
 use freehold_oci::Version;
 use freehold_protocol::order::{Artifact, MODULE_LAYER, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER};
-use freehold_runner::kinds::execute;
 use freehold_runner::registry::ecr_repository;
 
-use crate::cloud::{Cloud, TENANT_REPOSITORY, build_bench, built};
+use crate::builds::{build_bench, built};
+use crate::cloud::{Cloud, TENANT_REPOSITORY};
 use crate::fixture::{have, reason};
 use crate::registry::{Registry, push_index};
 

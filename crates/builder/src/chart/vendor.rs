@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use freehold_oci::{BlobSource, Login, Reference, RegistryError, Repository, Version, client};
 use freehold_protocol::order::CHART_LAYER;
+use freehold_runner::kinds::failure::Failure;
+use freehold_runner::work::job::Job;
 
-use super::super::Failure;
 use super::metadata::{self, Dependency, Metadata};
 use super::versions::{Wanted, version};
-use super::{files, repository};
-use crate::work::job::Job;
+use crate::chart::{files, repository};
 
 /// How deep charts of one source may be made with each other.
 const MAX_DEPTH: usize = 8;

@@ -4,21 +4,22 @@ use std::path::PathBuf;
 
 use freehold_protocol::Digest;
 use freehold_protocol::order::Source;
-
-use super::{Failure, archive, sdk_config, until_stopped};
-use crate::kinds::bucket::JobBucket;
-use crate::sandbox::{self, Ended, Interrupt, Output, Program};
-use crate::work::job::Job;
+use freehold_runner::kinds::archive;
+use freehold_runner::kinds::bucket::JobBucket;
+use freehold_runner::kinds::failure::Failure;
+use freehold_runner::kinds::result::{sdk_config, until_stopped};
+use freehold_runner::sandbox::{self, Ended, Interrupt, Output, Program};
+use freehold_runner::work::job::Job;
 
 /// The largest packed source, in bytes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// Where the source lies in the workspace.
-pub(super) const SOURCE: &str = "source";
+pub(crate) const SOURCE: &str = "source";
 /// `--` ends the options, so that a URL cannot be one. The commit is checked afterwards, by the runner.
 const GIT: &str = r#"git init -q source && cd source && git fetch -q --depth 1 -- "$0" "$1" && git checkout -q --detach FETCH_HEAD && git rev-parse HEAD > ../head"#;
 
 /// Puts the source into the workspace and returns where it is.
-pub(super) async fn fetch(job: &Job, source: &Source) -> Result<PathBuf, Failure> {
+pub(crate) async fn fetch(job: &Job, source: &Source) -> Result<PathBuf, Failure> {
     match source {
         Source::Directory { digest } => until_stopped(job, directory(job, digest)).await,
         Source::Git { url, commit, directory, branch: _ } => git(job, url, commit, directory).await,

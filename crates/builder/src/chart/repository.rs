@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use freehold_oci::{client, is_loopback_name};
 use freehold_protocol::Digest;
+use freehold_runner::kinds::failure::Failure;
 use reqwest::{Client, Response, Url};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
-use super::super::Failure;
 use super::versions::{Wanted, version};
 use super::yaml;
 

@@ -11,14 +11,18 @@ mod yaml;
 use std::path::{Path, PathBuf};
 
 use freehold_protocol::order::{Artifact, BuildArtifact, CHART_CONFIG, CHART_LAYER, Source};
+use freehold_runner::kinds::archive;
+use freehold_runner::kinds::failure::Failure;
+use freehold_runner::kinds::result::{sdk_config, until_stopped};
+use freehold_runner::registry::ecr_repository;
+use freehold_runner::work::job::Job;
 
 use self::vendor::{Chart, Vendor};
-use super::{Failure, archive, package, sdk_config, source, until_stopped};
-use crate::registry::ecr_repository;
-use crate::work::job::Job;
+use crate::package;
+use crate::source;
 
 /// Builds the chart of a directory, a commit or a chart repository, and pushes it.
-pub(super) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, Failure> {
+pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, Failure> {
     let directory = match &work.source {
         Source::Chart { .. } => None,
         other => Some(source::fetch(job, other).await?),

@@ -9,13 +9,13 @@ mod key;
 use freehold_oci::{Form, Repository, referring_signatures, tagged_signatures};
 use freehold_protocol::Digest;
 use freehold_protocol::order::Signer;
+use freehold_runner::kinds::failure::Failure;
 
-use super::Failure;
 use document::Signed;
 use key::Key;
 
 /// Returns the fingerprint of the key, one of `signers`, that signed the image `digest` in `source`.
-pub(super) async fn check(source: &Repository, digest: &Digest, signers: &[Signer]) -> Result<Digest, Failure> {
+pub(crate) async fn check(source: &Repository, digest: &Digest, signers: &[Signer]) -> Result<Digest, Failure> {
     let (image, asked) = (source.image(digest), Asked::new(signers)?);
     let mut seen = Seen::default();
     for tagged in [true, false] {
@@ -315,11 +315,9 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_was_found() {
-        let asked = Asked::new(&[
-            Signer::Key { public_key: include_str!("../../../../tests/keys/p256.pub").into() },
-            keyless(),
-        ])
-        .unwrap();
+        let asked =
+            Asked::new(&[Signer::Key { public_key: include_str!("../../tests/keys/p256.pub").into() }, keyless()])
+                .unwrap();
         let key = || Digest::of(b"key");
         let said = |verdicts: Vec<Verdict>| {
             let mut seen = Seen::default();

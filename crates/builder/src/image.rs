@@ -3,17 +3,20 @@
 use aws_credential_types::provider::SharedCredentialsProvider;
 use freehold_oci::{CopyOptions, Login, Reference, RegistryError, Repository, Version};
 use freehold_protocol::order::{Artifact, BuildArtifact, Recipe, Signer};
+use freehold_runner::aws;
+use freehold_runner::kinds::failure::Failure;
+use freehold_runner::kinds::result::sdk_config;
+use freehold_runner::registry::{ecr_login, ecr_repository};
+use freehold_runner::work::job::Job;
 
-use super::{Facts, Failure, ecr_repository, sdk_config, signature};
-use crate::aws;
-use crate::registry::ecr_login;
-use crate::work::job::Job;
+use crate::signature;
+use crate::statement::Facts;
 
 /// What a statement calls the key that signed an image; its digest is that of the key's `SubjectPublicKeyInfo`.
 const SIGNER: &str = "urn:freehold:cosign-key";
 
 /// Resolves `reference` once and copies what it names.
-pub(super) async fn copy(
+pub(crate) async fn copy(
     job: &Job,
     work: &BuildArtifact,
     reference: &str,
@@ -33,7 +36,7 @@ pub(super) async fn copy(
 }
 
 /// The same for an image of a private Amazon ECR registry, read as `role_arn` may.
-pub(super) async fn copy_private(
+pub(crate) async fn copy_private(
     job: &Job,
     work: &BuildArtifact,
     reference: &str,
@@ -89,7 +92,7 @@ async fn assume(job: &Job, role_arn: &str) -> Result<SharedCredentialsProvider, 
 }
 
 /// Returns who must have signed the image; nobody has to where the order does not say so.
-pub(super) fn signers(work: &BuildArtifact) -> Result<Option<&[Signer]>, Failure> {
+pub(crate) fn signers(work: &BuildArtifact) -> Result<Option<&[Signer]>, Failure> {
     match &work.recipe {
         None => Ok(None),
         Some(Recipe::SignedImage { signers }) => Ok(Some(signers)),

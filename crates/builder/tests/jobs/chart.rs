@@ -11,8 +11,9 @@ use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, CHART_CONFIG, CHART_LAYER, Package, Source};
 use freehold_runner::registry::ecr_repository;
 
-use crate::cloud::{Cloud, TENANT_REPOSITORY, built};
-use crate::fixture::{have, helm, reason, skip};
+use crate::builds::{built, skip};
+use crate::cloud::{Cloud, TENANT_REPOSITORY};
+use crate::fixture::{have, reason};
 use crate::registry::Registry;
 
 /// `helm` in a home of its own.
@@ -55,6 +56,20 @@ impl Helm {
         assert!(manifests.contains("name: release-queue"), "{manifests}");
         Some(fs::read(&archives[0]).unwrap())
     }
+}
+
+/// Returns `helm`: the one that the tests' Python environment brings, or the one on the path. Says that `test` is skipped
+/// when there is none.
+fn helm(test: &str) -> Option<PathBuf> {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/infra-venv");
+    let venv = std::env::var_os("FREEHOLD_INFRA_VENV").map_or(target, PathBuf::from).join("bin");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::iter::once(venv).chain(std::env::split_paths(&path));
+    let found = places.map(|folder| folder.join("helm")).find(|program| program.is_file());
+    if found.is_none() {
+        skip(test, "`helm` is not there; `tests/infra/run` installs it on x86-64");
+    }
+    found
 }
 
 fn chart(directory: &Path, name: &str, version: &str, more: &str) {

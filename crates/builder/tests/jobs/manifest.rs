@@ -12,7 +12,8 @@ use freehold_protocol::order::{Artifact, KUSTOMIZATION_LAYER, MANIFEST_LAYER, Pa
 use freehold_runner::registry::ecr_repository;
 use serde_json::json;
 
-use crate::cloud::{Cloud, TENANT_REPOSITORY, built};
+use crate::builds::built;
+use crate::cloud::{Cloud, TENANT_REPOSITORY};
 use crate::fixture::reason;
 
 /// Pulls the one layer of an artifact.

@@ -1,30 +1,53 @@
 //! `build`: makes an artifact from its source and pushes it to the tenant registry, blobs first. Doing it again with the
 //! same source gives the same digest and changes nothing.
 
-mod chart;
-mod dockerfile;
-mod image;
-mod layout;
-mod manifests;
-mod package;
-mod signature;
-mod source;
+use std::path::PathBuf;
 
-use std::path::{Path, PathBuf};
-
-use freehold_protocol::order::Artifact;
+use async_trait::async_trait;
 use freehold_protocol::order::{
-    BuildArtifact, MODULE_ARTIFACT, MODULE_LAYER, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER,
+    BuildArtifact, MODULE_ARTIFACT, MODULE_LAYER, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work,
 };
+use freehold_protocol::report::Outcome;
+use freehold_runner::kinds::failure::Failure;
+use freehold_runner::kinds::result::{self, Done, sdk_config, until_stopped};
+use freehold_runner::registry::ecr_repository;
+use freehold_runner::work::agent::Execute;
+use freehold_runner::work::job::Job;
 
-pub use dockerfile::BUILDERS;
+use crate::package::push_layer;
+use crate::statement::{self, Facts};
+use crate::{archive, chart, dockerfile, image, layout, manifests, package, source};
 
-use super::provenance::Facts;
-use super::{Done, Failure, archive, provenance, sdk_config, until_stopped};
-use crate::registry::ecr_repository;
-use crate::work::job::Job;
+/// The one kind of job that a build runner does.
+#[derive(Debug)]
+pub struct BuildKind;
 
-pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
+#[async_trait]
+impl Execute for BuildKind {
+    async fn execute(&self, job: &Job) -> Outcome {
+        execute(job).await
+    }
+}
+
+/// Builds, and returns how it ended. When `job.stop` is given it ends soon, and leaves no process behind.
+pub async fn execute(job: &Job) -> Outcome {
+    let ended = match &job.order.work {
+        Work::Build(work) => build(job, work).await,
+        Work::ContainerImage(_)
+        | Work::TerraformModule(_)
+        | Work::CloudformationStack(_)
+        | Work::Action(_)
+        | Work::Preflight(_) => {
+            let kind = job.order.work.kind();
+            Err(Failure::new(format!(
+                "a build runner does not do `{kind}` jobs; they are the work of an install runner"
+            )))
+        }
+    };
+    result::outcome(job, ended)
+}
+
+async fn build(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
     let mut facts = Facts::begin();
     let artifact = match (&work.package, &work.source) {
         (Package::Image, Source::Image { reference }) => {
@@ -50,12 +73,12 @@ pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure
         (Package::TerraformModule, Source::Directory { .. } | Source::Git { .. }) => {
             let directory = source::fetch(job, &work.source).await?;
             let layer = module_layer(job, directory).await?;
-            until_stopped(job, push(job, work, &layer, MODULE_LAYER, MODULE_ARTIFACT)).await?
+            until_stopped(job, push_layer(job, work, &layer, MODULE_LAYER, MODULE_ARTIFACT)).await?
         }
         (Package::CloudformationTemplate, Source::Directory { .. } | Source::Git { .. }) => {
             let directory = source::fetch(job, &work.source).await?;
             let template = package::find_template(&directory).map_err(Failure::new)?;
-            until_stopped(job, push(job, work, &template, TEMPLATE_LAYER, TEMPLATE_ARTIFACT)).await?
+            until_stopped(job, push_layer(job, work, &template, TEMPLATE_LAYER, TEMPLATE_ARTIFACT)).await?
         }
         (Package::HelmChart, _) => chart::build(job, work).await?,
         (Package::DockerImage, Source::Directory { .. } | Source::Git { .. }) => dockerfile::build(job, work).await?,
@@ -76,7 +99,7 @@ pub(super) async fn run(job: &Job, work: &BuildArtifact) -> Result<Done, Failure
     }
     let artifact = until_stopped(job, async {
         let repository = ecr_repository(&sdk_config(job).await, &work.repository).await?;
-        provenance::attest(job, work, &repository, artifact, facts).await
+        statement::attest(job, work, &repository, artifact, facts).await
     })
     .await?;
     job.log.line(&format!("built `{}` as {}", work.component, artifact.digest));
@@ -91,15 +114,4 @@ async fn module_layer(job: &Job, directory: PathBuf) -> Result<PathBuf, Failure>
         .map_err(|error| Failure::because("could not pack the module", &error))?
         .map_err(|error| Failure::because("could not pack the module", &error))?;
     Ok(layer)
-}
-
-async fn push(
-    job: &Job,
-    work: &BuildArtifact,
-    layer: &Path,
-    layer_type: &str,
-    artifact_type: &str,
-) -> Result<Artifact, Failure> {
-    let repository = ecr_repository(&sdk_config(job).await, &work.repository).await?;
-    package::push(&repository, layer, layer_type, artifact_type).await
 }

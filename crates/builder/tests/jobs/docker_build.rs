@@ -8,8 +8,9 @@ use freehold_protocol::order::{Artifact, Package, Recipe};
 use freehold_runner::registry::ecr_repository;
 use serde_json::Value;
 
-use crate::cloud::{Cloud, TENANT_REPOSITORY, built};
-use crate::fixture::{reason, skip};
+use crate::builds::{built, skip};
+use crate::cloud::{Cloud, TENANT_REPOSITORY};
+use crate::fixture::reason;
 
 fn recipe(dockerfile: &str, greeting: &str, target: &str) -> Option<Recipe> {
     Some(Recipe::Dockerfile {

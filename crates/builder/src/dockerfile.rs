@@ -8,14 +8,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use freehold_protocol::order::{Artifact, BuildArtifact, Recipe};
+use freehold_runner::kinds::failure::Failure;
+use freehold_runner::kinds::result::{sdk_config, until_stopped};
+use freehold_runner::registry::ecr_repository;
+use freehold_runner::sandbox::{self, Ended, Interrupt, Output, Program};
+use freehold_runner::work::job::Job;
 
-use super::{Failure, archive, layout, sdk_config, source, until_stopped};
-use crate::registry::ecr_repository;
-use crate::sandbox::{self, Ended, Interrupt, Output, Program};
-use crate::work::job::Job;
+use crate::archive;
+use crate::layout;
+use crate::source;
 
 /// What is looked for, in this order.
-pub const BUILDERS: [&str; 2] = ["buildah", "buildctl"];
+pub(crate) const BUILDERS: [&str; 2] = ["buildah", "buildctl"];
 
 /// Removes what Buildah kept, which belongs to users that only a namespace of its own knows.
 const BUILDAH: &str = r#"
@@ -41,7 +45,7 @@ struct Request<'a> {
 }
 
 /// Builds the image and pushes it.
-pub(super) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, Failure> {
+pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, Failure> {
     let Some(Recipe::Dockerfile { dockerfile, args, target }) = &work.recipe else {
         return Err(Failure::new("the order names no Dockerfile; build again with this release"));
     };

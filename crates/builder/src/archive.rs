@@ -1,0 +1,136 @@
+//! Packs directories so that the same files give the same bytes, and unpacks image layouts.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use flate2::{Compression, GzBuilder};
+use freehold_runner::kinds::archive::{ArchiveError, MAX_ENTRIES, stays_inside, unpack_from};
+use tar::{Builder, EntryType, Header};
+
+/// The most bytes of an image that was built here.
+const MAX_IMAGE_BYTES: u64 = 32 * 1024 * 1024 * 1024;
+
+/// Directories that are not part of a module: version control and what Terraform makes.
+const LEFT_OUT: [&str; 2] = [".git", ".terraform"];
+
+/// Packs the files below `directory` into a new file: sorted, without times, owners and other traces of the machine.
+pub(crate) fn pack(directory: &Path, into: &Path) -> Result<(), ArchiveError> {
+    let mut entries = Vec::new();
+    list(directory, Path::new(""), &mut entries)?;
+    entries.sort();
+    // 255: unknown operating system, so that the bytes do not depend on it (RFC 1952).
+    let gzip = GzBuilder::new().mtime(0).operating_system(255).write(File::create(into)?, Compression::new(6));
+    let mut tar = Builder::new(gzip);
+    for path in &entries {
+        append(&mut tar, directory, path)?;
+    }
+    tar.into_inner()?.finish()?.sync_all()?;
+    Ok(())
+}
+
+fn list(root: &Path, below: &Path, entries: &mut Vec<PathBuf>) -> Result<(), ArchiveError> {
+    for entry in std::fs::read_dir(root.join(below))? {
+        let entry = entry?;
+        if LEFT_OUT.iter().any(|name| entry.file_name() == *name) {
+            continue;
+        }
+        let path = below.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            list(root, &path, entries)?;
+        }
+        entries.push(path);
+        if entries.len() > MAX_ENTRIES {
+            return Err(ArchiveError::TooLarge);
+        }
+    }
+    Ok(())
+}
+
+fn append<W: io::Write>(tar: &mut Builder<W>, root: &Path, path: &Path) -> Result<(), ArchiveError> {
+    let file = root.join(path);
+    let data = file.symlink_metadata()?;
+    let mut header = Header::new_gnu();
+    header.set_mtime(0);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_size(0);
+    if data.is_dir() {
+        header.set_entry_type(EntryType::Directory);
+        header.set_mode(0o755);
+        tar.append_data(&mut header, path, io::empty())?;
+    } else if data.is_symlink() {
+        let target = std::fs::read_link(&file)?;
+        if !stays_inside(path, &target) {
+            return Err(ArchiveError::Escapes(path.display().to_string()));
+        }
+        header.set_entry_type(EntryType::Symlink);
+        header.set_mode(0o777);
+        tar.append_link(&mut header, path, target)?;
+    } else if data.is_file() {
+        header.set_entry_type(EntryType::Regular);
+        header.set_mode(if data.permissions().mode() & 0o100 == 0 { 0o644 } else { 0o755 });
+        header.set_size(data.len());
+        // A file that grows meanwhile must not shift what follows it.
+        tar.append_data(&mut header, path, File::open(&file)?.take(data.len()))?;
+    } else {
+        return Err(ArchiveError::NotPlain { path: path.display().to_string(), what: "device, pipe or socket" });
+    }
+    Ok(())
+}
+
+/// Unpacks a tar that is not gzipped, and may be larger than a module: an image layout.
+pub(crate) fn unpack_plain(archive: &Path, into: &Path) -> Result<(), ArchiveError> {
+    unpack_from(File::open(archive)?, MAX_IMAGE_BYTES, into)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use freehold_runner::kinds::archive::unpack;
+
+    use super::*;
+
+    fn module(directory: &Path) {
+        fs::create_dir_all(directory.join("modules/a")).unwrap();
+        fs::create_dir_all(directory.join(".git")).unwrap();
+        fs::write(directory.join(".git/HEAD"), "x").unwrap();
+        fs::write(directory.join("main.tf"), "module \"a\" { source = \"./modules/a\" }").unwrap();
+        fs::write(directory.join("modules/a/main.tf"), "").unwrap();
+        fs::write(directory.join("run.sh"), "#!/bin/sh").unwrap();
+        fs::set_permissions(directory.join("run.sh"), fs::Permissions::from_mode(0o700)).unwrap();
+        symlink("../../main.tf", directory.join("modules/a/link.tf")).unwrap();
+    }
+
+    #[test]
+    fn the_same_files_give_the_same_bytes_whenever_and_in_whatever_order_they_were_written() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir(two.path().join("m")).unwrap();
+        fs::write(two.path().join("m/run.sh"), "old").unwrap();
+        module(&one.path().join("m"));
+        module(&two.path().join("m"));
+
+        pack(&one.path().join("m"), &one.path().join("a")).unwrap();
+        pack(&two.path().join("m"), &two.path().join("a")).unwrap();
+
+        assert_eq!(fs::read(one.path().join("a")).unwrap(), fs::read(two.path().join("a")).unwrap());
+    }
+
+    #[test]
+    fn what_was_packed_is_unpacked_without_version_control() {
+        let directory = tempfile::tempdir().unwrap();
+        let (from, archive, to) = (directory.path().join("m"), directory.path().join("a"), directory.path().join("to"));
+        module(&from);
+
+        pack(&from, &archive).unwrap();
+        unpack(&archive, &to).unwrap();
+
+        assert!(to.join("modules/a/link.tf").is_symlink());
+        assert_eq!(fs::read(to.join("main.tf")).unwrap(), fs::read(from.join("main.tf")).unwrap());
+        assert_eq!(to.join("run.sh").metadata().unwrap().permissions().mode() & 0o111, 0o111);
+        assert!(!to.join(".git").exists());
+    }
+}

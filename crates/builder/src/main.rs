@@ -1,0 +1,65 @@
+//! The command line of the build runner.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Parser, Subcommand};
+use freehold_builder::build::BuildKind;
+use freehold_builder::doctor;
+use freehold_runner::config::{Config, Role};
+use freehold_runner::operate::program;
+
+/// Builds the artifacts of a vendor's apps, inside the vendor's own account.
+///
+/// It takes signed orders from one queue and answers to another; nothing can connect to it. What it builds goes to the
+/// tenant's registry, with a statement of what it was made from; `freehold-runner` deploys it in the customers' accounts.
+#[derive(Debug, Parser)]
+#[command(version, after_help = AFTER_HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  drained: running builds ended and reports went out, after SIGTERM or SIGINT (doctor: all is well)
+  1  stopped at once by a second signal, or the state directory cannot be used (doctor: something is blocked)
+  2  the command line or the config file is wrong
+  3  AWS refused it for too long: it cannot enrol, or cannot take orders
+
+Environment: RUST_LOG (info), AWS_ENDPOINT_URL, and AWS credentials as every AWS tool reads them; on EC2 none is needed.
+
+Try first:
+  freehold tenant build-runner --name acme --out builder.toml
+  freehold-builder doctor --config builder.toml";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Take orders and build, until SIGTERM.
+    Run(From),
+    /// Say what works and what is blocked, and how to unblock it; changes nothing.
+    Doctor(From),
+}
+
+/// Where the builder reads what it has to know.
+#[derive(Debug, Clone, clap::Args)]
+struct From {
+    /// A config file, as `freehold tenant build-runner` writes it.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let command = Cli::parse().command;
+    program::block_on(dispatch(&command))
+}
+
+async fn dispatch(command: &Command) -> ExitCode {
+    let (Command::Run(from) | Command::Doctor(from)) = command;
+    match (Config::load(&from.config, Role::Build), command) {
+        (Err(error), _) => program::fail(2, &program::explain(&error)),
+        (Ok(config), Command::Run(_)) => program::run(config, None, Arc::new(BuildKind)).await,
+        (Ok(config), Command::Doctor(_)) => program::examine(&config, doctor::image_builder()).await,
+    }
+}

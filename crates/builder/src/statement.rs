@@ -1,0 +1,63 @@
+//! Asks for the tenant's statement about what was built, and attaches it to the artifact.
+
+use std::collections::BTreeMap;
+
+use freehold_oci::Repository;
+use freehold_protocol::Timestamp;
+use freehold_protocol::grant::GrantAnswer;
+use freehold_protocol::order::{Artifact, BuildArtifact};
+use freehold_protocol::provenance::{BuildFacts, Provenance, ResourceDescriptor};
+use freehold_runner::kinds::failure::Failure;
+use freehold_runner::kinds::provenance::{check, push_statement};
+use freehold_runner::wire::clock;
+use freehold_runner::work::job::Job;
+
+/// What a build learns on its way.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    started_at: Timestamp,
+    resolved: Vec<ResourceDescriptor>,
+    versions: BTreeMap<String, String>,
+}
+
+impl Facts {
+    /// Begins with the builder's own version, now.
+    pub(crate) fn begin() -> Self {
+        let own = ("freehold-builder".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        Self { started_at: clock::local(), resolved: Vec::new(), versions: BTreeMap::from([own]) }
+    }
+
+    /// Notes what something was resolved to: the source, or what it was built on.
+    pub(crate) fn resolved(&mut self, uri: &str, algorithm: &str, hex: &str) {
+        let digest = BTreeMap::from([(algorithm.to_owned(), hex.to_owned())]);
+        self.resolved.push(ResourceDescriptor { uri: uri.to_owned(), digest });
+    }
+}
+
+/// Returns `artifact` with the tenant's word on what made it, which refers to it in the tenant registry from now on.
+pub(crate) async fn attest(
+    job: &Job,
+    work: &BuildArtifact,
+    repository: &Repository,
+    artifact: Artifact,
+    facts: Facts,
+) -> Result<Artifact, Failure> {
+    let Facts { started_at, resolved, versions } = facts;
+    let facts = BuildFacts { resolved, versions, started_at, finished_at: clock::local() };
+    let statement = match job.grants.attest(job, &artifact, facts).await? {
+        GrantAnswer::Attested { statement } => statement,
+        GrantAnswer::Refused { refusal, reason } => {
+            let (digest, word) = (&artifact.digest, refusal.as_str());
+            return Err(Failure::new(format!("artifact `{digest}` was not attested ({word}): {reason}")));
+        }
+        GrantAnswer::Granted { .. } => {
+            return Err(Failure::new(format!("the answer on artifact `{}` is no statement", artifact.digest)));
+        }
+    };
+    let referrer = push_statement(repository, &artifact, &statement).await?;
+    let provenance = Provenance { statement, referrer };
+    // What other runners would refuse is not reported as built.
+    check(job, &provenance, &artifact.digest, None, &work.component)?;
+    job.log.line(&format!("provenance {} refers to it", provenance.referrer));
+    Ok(Artifact { provenance: Some(Box::new(provenance)), ..artifact })
+}
