@@ -103,9 +103,9 @@ impl RunnerConfig {
                 file.insert(name, pairs.collect::<Table>().into());
             }
         }
-        let role = if self.install.as_str() == "build" { "build" } else { "install" };
+        let program = if self.install.as_str() == "build" { "freehold-builder" } else { "freehold-runner" };
         let mut text = String::new();
-        let _ = writeln!(text, "# Start the runner with: freehold-runner run --role {role} --config FILE");
+        let _ = writeln!(text, "# Start the runner with: {program} run --config FILE");
         text.push_str(&file.to_string());
         Ok(text)
     }
@@ -147,7 +147,7 @@ mod tests {
         let text = config.to_toml(&machine).unwrap();
 
         insta::assert_snapshot!(text, @r#"
-        # Start the runner with: freehold-runner run --role install --config FILE
+        # Start the runner with: freehold-runner run --config FILE
         tenant = "acme"
         install = "globex"
         region = "eu-west-1"

@@ -102,8 +102,9 @@ class Programs:
         environment = {**self._environment(account), **{name.upper(): value for name, value in credentials.items()}}
         log = FILES / f"{role}-runner.log"
         with log.open("w") as file:
+            program = BIN / ("freehold-builder" if role == "build" else "freehold-runner")
             process = subprocess.Popen(
-                [BIN / "freehold-runner", "run", "--role", role, "--config", config],
+                [program, "run", "--config", config],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=file,

@@ -70,7 +70,7 @@ class Script(unittest.TestCase):
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
         unit = (self.root / "etc/systemd/system/freehold-runner.service").read_text()
         self.assertIn(
-            f"ExecStart={self.root}/opt/freehold/freehold-runner run --role install --stack freehold-globex-prod\n",
+            f"ExecStart={self.root}/opt/freehold/freehold-runner run --stack freehold-globex-prod\n",
             unit,
         )
         self.assertEqual((self.root / "opt/freehold/freehold-runner").read_bytes(), PROGRAM)

@@ -152,7 +152,7 @@ pub(crate) struct Launch {
 #[command(after_help = "\
 Examples:
   freehold install runner-config globex --out runner.toml
-  freehold-runner run --role install --config runner.toml
+  freehold-runner run --config runner.toml
 
 Reads the outputs of the launched install stack with the AWS credentials of the customer's account.")]
 pub(crate) struct RunnerConfig {

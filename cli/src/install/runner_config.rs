@@ -51,7 +51,7 @@ impl Command {
         let role = stack.output("RunnerRoleArn")?;
         let out = self.out.display();
         context.out.show(&json!({ "config": self.out, "role": role }), |_| {
-            format!("the runner's config is in `{out}`\nwith the credentials of {role}:\n  freehold-runner run --role install --config {out}")
+            format!("the runner's config is in `{out}`\nwith the credentials of {role}:\n  freehold-runner run --config {out}")
         })
     }
 }

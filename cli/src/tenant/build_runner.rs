@@ -68,7 +68,7 @@ impl BuildRunner {
         let value = json!({ "config": self.out, "role": role, "secret": arn });
         context.out.show(&value, |_| {
             format!(
-                "the build runner of tenant `{tenant}` is registered; its config is in `{out}`\nwith the credentials of {role}:\n  freehold-runner run --role build --config {out}"
+                "the build runner of tenant `{tenant}` is registered; its config is in `{out}`\nwith the credentials of {role}:\n  freehold-builder run --config {out}"
             )
         })
     }

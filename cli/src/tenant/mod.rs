@@ -99,8 +99,8 @@ impl Architecture {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  freehold tenant build-runner --name acme --out runner.toml
-  freehold-runner run --role build --config runner.toml
+  freehold tenant build-runner --name acme --out builder.toml
+  freehold-builder run --config builder.toml
 
 The enrolment secret is kept in Secrets Manager as `fh-<tenant>/build-enrolment`; one that is there is used again.")]
 pub(crate) struct BuildRunner {

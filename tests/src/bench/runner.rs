@@ -39,7 +39,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Starts `program` as an install runner, or as a build runner that pushes to the registry at `target`.
+    /// Starts `program`: an install runner, or a build runner that pushes to the registry at `target`.
     ///
     /// # Errors
     /// When it cannot be started, or does not announce itself.
@@ -65,8 +65,7 @@ impl Measured {
         std::fs::write(&config, text)?;
         let log = std::fs::File::create(state.path().join("log"))?;
         let mut command = Command::new(program);
-        let role = if target.is_some() { "build" } else { "install" };
-        command.args(["run", "--role", role, "--config"]).arg(&config).env_clear();
+        command.args(["run", "--config"]).arg(&config).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("AWS_ENDPOINT_URL", sqs.url());
         command
             .env("AWS_ACCESS_KEY_ID", "222222222222")

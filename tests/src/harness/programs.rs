@@ -14,6 +14,7 @@ const BUILD: &str = "run `cargo build --workspace --bins && infra/package --loca
 pub(super) struct Programs {
     pub(super) freehold: PathBuf,
     pub(super) runner: PathBuf,
+    pub(super) builder: PathBuf,
     /// The folder with one zip per function.
     pub(super) functions: PathBuf,
 }
@@ -32,12 +33,13 @@ impl Programs {
         let found = Self {
             freehold: profile.join("freehold"),
             runner: profile.join("freehold-runner"),
+            builder: profile.join("freehold-builder"),
             functions: functions.map_or_else(|| Ok(target.join("lambda/local")), std::path::absolute)?,
         };
         let zips: Vec<PathBuf> =
             function_names()?.iter().map(|name| found.functions.join(format!("{name}.zip"))).collect();
         let newest_source = newest_source(&workspace_root()?)?;
-        for program in [&found.freehold, &found.runner].into_iter().chain(&zips) {
+        for program in [&found.freehold, &found.runner, &found.builder].into_iter().chain(&zips) {
             let made = std::fs::metadata(program).and_then(|metadata| metadata.modified());
             let made = made.with_context(|| format!("`{}` is not there; {BUILD}", program.display()))?;
             // A zip is as old as the program in it, which is not built again when a change elsewhere leaves it the same.

@@ -1,4 +1,4 @@
-//! The real `freehold-runner` as a process with the credentials of its role.
+//! The real `freehold-runner` or `freehold-builder` as a process with the credentials of its role.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,6 @@ pub struct Runner {
 #[derive(Debug, Clone)]
 pub struct How {
     pub program: PathBuf,
-    /// `install` or `build`.
-    pub role: &'static str,
     pub config: PathBuf,
     /// The install stack to take the config from instead; `config` is the state directory then.
     pub stack: Option<String>,
@@ -38,7 +36,7 @@ impl Runner {
     pub fn start(how: How) -> anyhow::Result<Self> {
         let log = File::options().create(true).append(true).open(&how.log)?;
         let mut command = Command::new(&how.program);
-        command.args(["run", "--role", how.role]).env_clear();
+        command.arg("run").env_clear();
         match &how.stack {
             None => command.arg("--config"),
             Some(stack) => command.args(["--stack", stack, "--state-dir"]),

@@ -392,8 +392,7 @@ impl World {
 
     fn how(&self, name: &str, config: &Path, credentials: &Credentials) -> How {
         How {
-            program: self.programs.runner.clone(),
-            role: if name == "build" { "build" } else { "install" },
+            program: if name == "build" { self.programs.builder.clone() } else { self.programs.runner.clone() },
             config: config.to_owned(),
             stack: None,
             log: self.file(&format!("{name}-runner.log")),
