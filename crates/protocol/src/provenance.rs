@@ -118,7 +118,7 @@ pub struct RunDetails {
 pub struct Builder {
     /// `urn:freehold:tenant:<tenant>:build-runner`.
     pub id: String,
-    /// `freehold-runner` and the tools that took part, with their versions.
+    /// `freehold-builder` and the tools that took part, with their versions.
     pub version: BTreeMap<String, String>,
 }
 
