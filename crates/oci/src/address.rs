@@ -1,4 +1,4 @@
-//! Where a registry listens: HTTPS, or plain HTTP when its name can only mean this machine.
+//! The address of a registry: HTTPS, or plain HTTP when the name can only mean this machine.
 
 use std::net::IpAddr;
 

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::{RegistryError, base_url};
 
-/// Who the caller is to a registry.
+/// How the caller logs in to a registry.
 #[derive(Clone)]
 pub enum Login {
     Anonymous,
@@ -61,7 +61,7 @@ impl Auth {
         Self { login, tokens: Mutex::new(HashMap::new()) }
     }
 
-    /// Adds what is known so far to a request that needs `access`.
+    /// Adds the known token, or the login, to a request that needs `access`.
     pub(super) fn sign(&self, request: RequestBuilder, access: &Access) -> RequestBuilder {
         let token = self.tokens.lock().ok().and_then(|tokens| tokens.get(access).cloned());
         match (token, &self.login) {

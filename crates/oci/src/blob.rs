@@ -1,5 +1,4 @@
-//! Blobs as streams of small chunks, checked against their digest and size on the way, over as many connections as it
-//! takes.
+//! Reads blobs as streams of small chunks, checks their digest and size, and resumes on a new connection after a cut.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,23 +17,23 @@ use super::manifest::MAX_BYTES;
 use super::retry::Retries;
 use super::{BlobSource, BlobStream, Patience, RegistryError, Repository};
 
-/// What has to move in the idle time, in bytes: a server that drips is as good as one that is gone.
+/// Bytes that must move within the idle time; a server that sends fewer counts as gone.
 const LEAST: u64 = 16 * 1024;
-/// A transfer has got on when it moved this many bytes since it was cut.
+/// Bytes that a resumed transfer must move before its retry budget is reset.
 const PROGRESS: u64 = 256 * 1024;
-/// What a registry stores at once, in bytes.
+/// A registry stores a blob of this many bytes at once.
 const SMALL: u64 = 1024 * 1024;
-/// How far apart the points are from which an upload can go on without reading the blob from its start, in bytes.
+/// Bytes between the points at which an upload can be resumed without reading the blob from its start.
 const POINT_EVERY: u64 = 1024 * 1024;
-/// How many of those points are kept: what can be under way between two machines.
+/// How many of these points are kept: enough for the bytes that can be in transit.
 const POINTS: usize = 16;
 
-/// What an upload knows of the bytes that it passed on.
+/// Records which bytes of an upload were passed on.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     /// The end of what was passed on, counted from the start of the blob.
     passed: AtomicU64,
-    /// Whether it is the source that is waited for.
+    /// Whether the upload waits for its source.
     waiting: AtomicBool,
     kept: Mutex<Kept>,
 }
@@ -51,13 +50,13 @@ impl Ledger {
         self.passed.load(Ordering::Relaxed)
     }
 
-    /// Returns why the source gave up, once. The HTTP client that read from it says only that the body failed.
+    /// Takes the error of the source. The HTTP client that reads from it reports only that the body failed.
     pub(crate) fn take_fault(&self) -> Option<RegistryError> {
         self.kept().fault.take()
     }
 
-    /// Returns what `request`, which sends `size` bytes in all, returns; none when next to nothing moved for the idle
-    /// time. It has no deadline of its own, as its length depends on the blob.
+    /// Returns the result of `request`, which sends `size` bytes; `None` when it made no progress within the idle time. There
+    /// is no other deadline, because the time depends on the size of the blob.
     pub(crate) async fn watch<T>(&self, patience: Patience, size: u64, request: impl Future<Output = T>) -> Option<T> {
         let mut request = std::pin::pin!(request);
         loop {
@@ -67,7 +66,7 @@ impl Ledger {
             if let Ok(done) = tokio::time::timeout(wait, &mut request).await {
                 return Some(done);
             }
-            // The source has a watch of its own.
+            // The source has its own idle time.
             let moves = self.passed() >= size || self.passed() - before >= LEAST;
             if sent || !(moves || self.waiting.load(Ordering::Relaxed)) {
                 return None;
@@ -88,7 +87,7 @@ impl Ledger {
 
     fn note(&self, seen: u64, hash: &Sha256) {
         let mut kept = self.kept();
-        // After an upload that went back, younger points are of no use.
+        // An upload that was resumed further back makes later points useless.
         while kept.points.back().is_some_and(|(point, _)| *point >= seen) {
             kept.points.pop_back();
         }
@@ -114,8 +113,8 @@ impl AsRef<[u8]> for Sent {
 }
 
 impl BlobSource {
-    /// Returns a stream that yields exactly the bytes of `blob`, or ends in an error before its last chunk. A connection
-    /// that breaks is made again, and the stream goes on where it was.
+    /// Returns a stream of exactly the bytes of `blob`, or one that ends in an error before its last chunk. The stream resumes
+    /// after a broken connection.
     pub fn open(&self, blob: &Descriptor) -> BlobStream {
         Reader::new(self.clone(), blob.clone(), self.patience()).into_stream()
     }
@@ -140,7 +139,7 @@ impl Repository {
     }
 }
 
-/// Reads one blob: hashes all of it, passes on what is asked for, and goes on after a cut.
+/// Reads one blob: hashes all of it, passes on the requested part, and resumes after a cut.
 pub(crate) struct Reader {
     source: BlobSource,
     blob: Descriptor,
@@ -149,12 +148,12 @@ pub(crate) struct Reader {
     hash: Sha256,
     /// How many bytes were hashed.
     seen: u64,
-    /// From which byte on they are passed on.
+    /// The first byte that is passed on.
     from: u64,
     retries: Retries,
-    /// Where the bytes began to come again after the last cut.
+    /// Where the transfer was resumed after the last cut.
     cut: u64,
-    /// How long was waited for the last few bytes, and how many they are.
+    /// The time spent waiting for the latest bytes, and their number.
     waited: (Duration, u64),
     done: bool,
     ledger: Arc<Ledger>,
@@ -165,8 +164,8 @@ impl Reader {
         Self::resume(source, blob, patience, 0, Arc::default())
     }
 
-    /// Returns a reader that passes on the bytes from `from` on. What lies before them is hashed all the same: from the
-    /// ledger where it is known, otherwise by reading it again.
+    /// Returns a reader that passes on the bytes from `from` on. The bytes before them are hashed too: from the ledger where
+    /// it knows them, otherwise by reading them again.
     pub(crate) fn resume(
         source: BlobSource,
         blob: Descriptor,
@@ -220,7 +219,7 @@ impl Reader {
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, RegistryError> {
         while !self.done {
             if self.seen == self.blob.size {
-                // Nothing is in an empty blob, and nothing is left of one that was read to its end before.
+                // The blob is empty, or was read to its end before.
                 self.finish()?;
                 break;
             }
@@ -368,7 +367,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_goes_on_hashes_what_lies_before() {
+    async fn a_resumed_reader_hashes_the_bytes_before() {
         let bytes: Vec<u8> = (0..5_000_000_u32).map(|n| (n / 7) as u8).collect();
         let source = BlobSource::Bytes(Bytes::from(bytes.clone()));
         let ledger = Arc::new(Ledger::default());

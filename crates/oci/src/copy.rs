@@ -1,4 +1,4 @@
-//! Copies an artifact between repositories: blobs first, manifests after what they name, the top one last.
+//! Copies an artifact between repositories: blobs first, then manifests, the top manifest last.
 
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, Descriptor};
@@ -31,8 +31,8 @@ pub struct Copied {
     pub referrers: Vec<Descriptor>,
 }
 
-/// Copies what `version` names in `from` into `to`, with what refers to it, and returns what it is made of. What `to`
-/// holds already is not fetched: an artifact that is there costs one request to `to`. Doing it again changes nothing.
+/// Copies the artifact `version` of `from`, with its referrers, into `to`. Content that `to` holds is not fetched: an artifact
+/// that is there costs one request to `to`. A repeated copy changes nothing.
 ///
 /// # Errors
 /// [`RegistryError`].

@@ -1,4 +1,4 @@
-//! What can go wrong between this machine and a registry.
+//! The errors of calls to registries.
 
 use std::time::Duration;
 
@@ -6,23 +6,23 @@ use freehold_protocol::Digest;
 
 use super::{AddressError, PlatformError, ReferenceError};
 
-/// Why a registry did not do what it was asked for.
+/// Why a call to a registry failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     #[error(transparent)]
     Address(#[from] AddressError),
     #[error(transparent)]
     Reference(#[from] ReferenceError),
-    /// The image has not the platforms that were chosen.
+    /// The image does not have the chosen platforms.
     #[error(transparent)]
     Platform(#[from] PlatformError),
-    /// The registry does not believe or not allow the caller.
+    /// The registry refuses the login, or does not allow the call.
     #[error("registry `{host}` denies access to `{repository}`: {detail}")]
     Denied { host: String, repository: String, detail: String },
-    /// A granted URL is worth nothing any more.
-    #[error("the granted URL at `{host}` is expired or not valid")]
+    /// A granted URL is no longer valid.
+    #[error("the granted URL at `{host}` has expired or is not valid")]
     Expired { host: String },
-    /// There is no such thing.
+    /// The registry does not hold it.
     #[error("registry `{host}` has no {what}")]
     NotFound { host: String, what: String },
     /// Any other answer that is not a success.
@@ -35,7 +35,7 @@ pub enum RegistryError {
         /// What the header `Retry-After` asks for.
         retry_after: Option<Duration>,
     },
-    /// No answer, or one that broke off.
+    /// No answer, or an incomplete one.
     #[error("no complete answer from `{host}` to {what}")]
     Transport {
         host: String,
@@ -46,10 +46,10 @@ pub enum RegistryError {
     /// Bytes stopped moving.
     #[error("nothing moved between this machine and `{host}` for {secs} s during {what}")]
     Stalled { host: String, what: String, secs: u64 },
-    /// The bytes are not the ones that were named.
+    /// The bytes have another digest.
     #[error("`{host}` gave bytes with digest `{found}` for `{expected}`; nothing of them is used")]
     WrongDigest { host: String, expected: Digest, found: Digest },
-    /// There are more or fewer bytes than were named.
+    /// The blob has another size.
     #[error("`{host}` gave {found} bytes for `{digest}` instead of {expected}; nothing of them is used")]
     WrongSize { host: String, digest: Digest, expected: u64, found: u64 },
     /// The bytes ended too early, as they do when a connection breaks.
@@ -58,10 +58,10 @@ pub enum RegistryError {
     /// An answer that breaks the specification, or is larger than any real one.
     #[error("the answer of registry `{host}` to {what} cannot be used: {detail}")]
     BadAnswer { host: String, what: String, detail: String },
-    /// A tag that names something else and cannot be moved.
+    /// The tag names another manifest and cannot be moved.
     #[error("tag `{tag}` already names `{found}` in `{repository}`, not `{expected}`")]
     TagTaken { repository: String, tag: String, found: Digest, expected: Digest },
-    /// Whoever gives logins gave none.
+    /// No login could be obtained.
     #[error("no registry login: {0}")]
     Login(String),
     /// A local source of a blob could not be read.
@@ -95,7 +95,7 @@ impl RegistryError {
         }
     }
 
-    /// Returns how long the registry asks to wait before the next try.
+    /// Returns the wait that the registry asks for.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,

@@ -1,4 +1,4 @@
-//! Manifests and indexes (OCI image specification 1.1; Docker schema 2): what they refer to.
+//! Reads manifests and indexes (OCI image specification 1.1; Docker schema 2), and finds what they refer to.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use freehold_protocol::Digest;
 use freehold_protocol::order::Descriptor;
 use serde::Deserialize;
 
-/// The media types that a registry is asked for.
+/// The media types that requests accept.
 pub(super) const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.docker.distribution.manifest.v2+json";
 
@@ -60,7 +60,7 @@ struct Layer {
     urls: Vec<String>,
 }
 
-/// What a manifest is for: the type of its artifact, its annotations, and what it refers to.
+/// The purpose of a manifest: the type of its artifact, its annotations, and its subject.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Purpose {
@@ -72,7 +72,7 @@ pub(super) struct Purpose {
 }
 
 impl Purpose {
-    /// Returns the artifact's type: its own word, or the config's (distribution specification, "Listing Referrers").
+    /// Returns the type of the artifact, or else of its config (distribution specification, "Listing Referrers").
     pub(super) fn artifact_type(&self) -> String {
         let own = self.artifact_type.clone().filter(|own| !own.is_empty());
         own.or_else(|| self.config.as_ref().map(|config| config.media_type.clone())).unwrap_or_default()
@@ -139,7 +139,7 @@ impl Manifest {
         }
     }
 
-    /// Returns what the manifest is for.
+    /// Returns the purpose of the manifest.
     ///
     /// # Errors
     /// A sentence that says what is wrong with it.
@@ -159,7 +159,8 @@ impl Layer {
     }
 }
 
-/// Returns the tag that an artifact gets: derived from its digest, so that immutable tags never stand in the way.
+/// Returns the tag of an artifact. It is derived from the digest, so that a repeated push never meets an immutable tag of
+/// another artifact.
 pub fn digest_tag(digest: &Digest) -> String {
     format!("sha256-{}", digest.hex().get(..12).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Platforms of an image, and the index that holds only the chosen ones.
+//! Chooses platforms of an image, and builds the index of the chosen ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -33,10 +33,10 @@ pub enum PlatformError {
     /// Not `os/architecture` with an optional variant.
     #[error("`{0}` is not a platform; expected `os/architecture` or `os/architecture/variant`, such as `linux/amd64`")]
     Invalid(String),
-    /// The image is not made for it.
+    /// The image has no such platform.
     #[error("the image has no platform `{wanted}`; it has {had}")]
     Missing { wanted: Platform, had: String },
-    /// Not what the specification says.
+    /// The index or config breaks the specification.
     #[error("the platforms of the image cannot be read: {0}")]
     Unreadable(String),
 }
@@ -65,7 +65,7 @@ impl fmt::Display for Platform {
 }
 
 impl Platform {
-    /// Returns whether `found` is this platform. A variant that is not asked for may be any; `arm64` is `arm64/v8`.
+    /// Returns whether `found` is this platform. Without a chosen variant every variant matches; `arm64` is `arm64/v8`.
     fn matches(&self, found: &Found) -> bool {
         let usual = (self.architecture == "arm64").then_some("v8");
         let found_variant = found.variant.as_deref().filter(|variant| !variant.is_empty()).or(usual);
@@ -89,7 +89,7 @@ impl fmt::Display for Found {
     }
 }
 
-/// One entry of an index, as far as choosing goes.
+/// The parts of an index entry that matter for the choice.
 #[derive(Deserialize)]
 struct Entry {
     digest: Digest,
@@ -107,11 +107,11 @@ impl Entry {
     }
 }
 
-/// Returns the index of the chosen platforms of `index`, with the attestations of their images; none when these are all.
+/// Returns the index of the chosen platforms of `index`, with the attestations of their images; `None` when all are chosen.
 /// The same index and choice give the same bytes.
 ///
 /// # Errors
-/// [`PlatformError`] when a chosen platform is not there.
+/// [`PlatformError`] when `index` does not have a chosen platform.
 pub(crate) fn choose(index: &Manifest, chosen: &BTreeSet<Platform>) -> Result<Option<Manifest>, PlatformError> {
     let unreadable = |error: serde_json::Error| PlatformError::Unreadable(error.to_string());
     let mut document: Value = serde_json::from_slice(&index.bytes).map_err(unreadable)?;
@@ -137,7 +137,7 @@ pub(crate) fn choose(index: &Manifest, chosen: &BTreeSet<Platform>) -> Result<Op
     Manifest::new(Some(&index.media_type), bytes).map(Some).map_err(PlatformError::Unreadable)
 }
 
-/// Checks that an image of one platform, whose config is `config`, is what was chosen.
+/// Checks that an image with the config `config` is of a chosen platform.
 ///
 /// # Errors
 /// [`PlatformError`] when it is not.
@@ -161,7 +161,7 @@ fn have_all(chosen: &BTreeSet<Platform>, found: &[&Found]) -> Result<(), Platfor
     }
 }
 
-/// Returns `value` with the keys of all objects in order, whatever order the JSON library keeps.
+/// Returns `value` with the keys of all objects sorted, independent of the order that the JSON library keeps.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(map) => {

@@ -7,7 +7,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use super::upload::Placed;
 use super::{BLOBS_AT_ONCE, BlobSource, Manifest, RegistryError, Repository, Version, digest_tag};
 
-/// What became of the blobs.
+/// How the blobs of an artifact came to their target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moved {
     /// Blobs that the target held.
@@ -89,8 +89,7 @@ pub async fn push_manifests(to: &Repository, manifests: &[Manifest]) -> Result<(
     push_top_manifest(to, top).await
 }
 
-/// Pushes one manifest under its digest where it is not there; returns whether the registry lists it with its subject by
-/// itself.
+/// Pushes one manifest by digest unless it is there. Returns whether the registry lists it as a referrer of its subject.
 pub(crate) async fn push_by_digest(to: &Repository, manifest: &Manifest) -> Result<bool, RegistryError> {
     let version = Version::Digest(manifest.digest.clone());
     if to.manifest_digest(&version).await?.is_some() {

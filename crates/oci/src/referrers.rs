@@ -1,5 +1,5 @@
-//! What refers to an artifact: signatures and statements (OCI distribution specification 1.1, "Listing Referrers"), by
-//! the API of the registry or, where it has none, by the tag that stands for it.
+//! The referrers of an artifact: signatures and statements (OCI distribution specification 1.1, "Listing Referrers"), listed
+//! by the API of the registry or, where it has none, by the fallback tag.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 /// The most referrers that are read for one artifact, and pages of a list of them.
 const MAX_REFERRERS: usize = 500;
 const MAX_PAGES: usize = 50;
-/// How often the tag that stands for the API is written again when another writer came between.
+/// How often the fallback tag is written again after another writer changed it.
 const TAG_TRIES: usize = 5;
 
 /// A manifest that refers to another one.
@@ -46,7 +46,7 @@ struct List {
 }
 
 /// Pushes `bytes` as an artifact of `artifact_type` that refers to `subject`, and makes the registry list it. The same
-/// bytes give the same artifact, so that doing it again changes nothing.
+/// bytes give the same artifact, so a repeated push changes nothing.
 ///
 /// # Errors
 /// [`RegistryError`].
@@ -82,7 +82,7 @@ pub async fn push_referrer(
     Ok(manifest.descriptor())
 }
 
-/// Returns what refers to the manifest `digest`; only of `artifact_type` when there is one.
+/// Returns the referrers of the manifest `digest`; those of `artifact_type` alone when it is given.
 ///
 /// # Errors
 /// [`RegistryError`].
@@ -120,7 +120,7 @@ pub async fn read_referrer(repository: &Repository, referrer: &Descriptor) -> Re
     }
 }
 
-/// Copies what refers to `subject`, and makes `to` list it.
+/// Copies the referrers of `subject`, and makes `to` list them.
 pub(crate) async fn copy_referrers(
     from: &Repository,
     to: &Repository,
@@ -152,7 +152,7 @@ pub(crate) async fn copy_referrers(
     Ok(all.into_iter().map(|one| one.manifest).collect())
 }
 
-/// A list is whatever a registry says; the manifest itself says what it refers to.
+/// Checks the subject in the manifest itself, because a list of referrers is not signed by anyone.
 fn check_subject(from: &Repository, manifest: &Manifest, listed: &Digest) -> Result<(), RegistryError> {
     let what = format!("manifest `{}`", manifest.digest);
     let purpose = manifest.purpose().map_err(|detail| from.bad(&what, detail))?;
@@ -224,7 +224,7 @@ async fn from_tag(
     Ok(Some((index, list.manifests)))
 }
 
-/// Returns what the API says; none where there is no such API.
+/// Returns the referrers that the API lists; `None` when the registry has no such API.
 async fn from_api(repository: &Repository, subject: &Digest) -> Result<Option<Vec<Referrer>>, RegistryError> {
     let what = format!("the referrers of `{subject}`");
     let mut url = repository.url(&format!("referrers/{subject}"))?;

@@ -1,4 +1,4 @@
-//! One repository of one registry: what it holds, and its manifests.
+//! A repository of a registry: looks for blobs, reads and pushes manifests.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Repository {
         Self::with_patience(http, address, name, login, Patience::default())
     }
 
-    /// Returns the same with other waits than usual.
+    /// Returns the repository with other waits than the default.
     ///
     /// # Errors
     /// [`RegistryError::Address`].
@@ -90,7 +90,7 @@ impl Repository {
         self.0.patience
     }
 
-    /// Returns whether blobs can go from `other` into this repository without moving.
+    /// Returns whether this repository can mount blobs of `other`.
     pub(crate) fn can_mount_from(&self, other: &Self) -> bool {
         self.0.base.origin() == other.0.base.origin() && self.0.name != other.0.name
     }
@@ -212,7 +212,7 @@ impl Repository {
     }
 }
 
-/// Makes "there is no such thing" a value.
+/// Turns [`RegistryError::NotFound`] into `None`.
 pub(crate) fn found<T>(ended: Result<T, RegistryError>) -> Result<Option<T>, RegistryError> {
     match ended {
         Ok(found) => Ok(Some(found)),

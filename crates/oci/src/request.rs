@@ -1,4 +1,4 @@
-//! One request to a registry: signed, with a deadline, and every answer that is not a success as an error that says so.
+//! One request to a registry: signed, with a deadline. An answer that is not a success becomes an error.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::manifest::MAX_BYTES;
 use super::{RegistryError, Repository, base_url};
 
 impl Repository {
-    /// Sends what `make` makes, once more with a token when the registry asks for one.
+    /// Sends the request that `make` builds; sends it again with a token when the registry asks for one.
     pub(crate) async fn send(
         &self,
         what: &str,
@@ -22,7 +22,7 @@ impl Repository {
         self.send_within(what, Some(access), self.patience().idle, make).await
     }
 
-    /// Does the same with another deadline, and without the login when there is no `access`.
+    /// Sends the request within `wait`, without a login when there is no `access`.
     pub(crate) async fn send_within(
         &self,
         what: &str,
@@ -69,7 +69,7 @@ impl Repository {
         })
     }
 
-    /// Returns a body that is small by nature; one that is not is given up at [`MAX_BYTES`].
+    /// Returns the body of an answer that must be small; reads at most [`MAX_BYTES`].
     pub(crate) async fn small_body(&self, mut answer: Response, what: &str) -> Result<Bytes, RegistryError> {
         let mut all = bytes::BytesMut::new();
         let ends = tokio::time::Instant::now() + self.patience().idle;
@@ -83,7 +83,7 @@ impl Repository {
         }
     }
 
-    /// Returns where `answer` sends the caller next.
+    /// Returns the URL in the header `Location` of `answer`.
     pub(crate) fn location(&self, answer: &Response, what: &str) -> Result<Url, RegistryError> {
         let location =
             header(answer, LOCATION.as_str()).ok_or_else(|| self.bad(what, "it has no `Location`".into()))?;

@@ -1,25 +1,25 @@
-//! Tries again after a transient fault, with full jitter or when the registry says, within a budget.
+//! Retries after transient errors, with full jitter or after the time that the registry asks for, within a budget.
 
 use std::time::Duration;
 
 use super::RegistryError;
 
-/// A transfer that gets on may be cut more often than one request may fail, but not for ever.
+/// The most retries of a transfer that makes progress.
 const MAX_CUTS: u32 = 200;
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// How long a transfer waits and how often it tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// The longest time in which next to nothing moves.
+    /// The longest time without progress.
     pub idle: Duration,
     /// The longest wait for a registry to store a blob after its last byte.
     pub commit: Duration,
-    /// How often one request is made at most; a transfer that gets on starts to count again.
+    /// The most tries of one request; a transfer that makes progress starts to count again.
     pub attempts: u32,
     /// The upper bound of the first pause; later ones double.
     pub pause: Duration,
-    /// The longest that the pauses of one request may take together, those that the registry asks for included.
+    /// The most time for all pauses of one request, including those that the registry asks for.
     pub pauses: Duration,
 }
 
@@ -35,7 +35,7 @@ impl Default for Patience {
     }
 }
 
-/// What is left of one request's patience.
+/// The retries that one request has left.
 #[derive(Debug)]
 pub(crate) struct Retries {
     patience: Patience,
@@ -49,13 +49,13 @@ impl Retries {
         Self { patience, failures: 0, cuts: 0, left: patience.pauses }
     }
 
-    /// Notes that the transfer got on since the last failure.
+    /// Resets the budget: the transfer made progress since the last failure.
     pub(crate) fn progressed(&mut self) {
         self.failures = 0;
         self.left = self.patience.pauses;
     }
 
-    /// Returns after a pause when another try makes sense.
+    /// Pauses when another try makes sense.
     ///
     /// # Errors
     /// `error` itself when it is final or nothing is left.
@@ -63,12 +63,12 @@ impl Retries {
         if error.is_transient() { self.anyway(error).await } else { Err(error) }
     }
 
-    /// Does the same whatever the error is: what failed will be done in another way.
+    /// Pauses after any error, because the next try will do it in another way.
     pub(crate) async fn anyway(&mut self, error: RegistryError) -> Result<(), RegistryError> {
         self.failures += 1;
         self.cuts += 1;
         let pause = match error.retry_after() {
-            // Not all who were told the same come back at the same moment.
+            // The jitter keeps clients that were given the same time from coming back together.
             Some(asked) => asked.saturating_add(share(self.patience.pause)),
             None => share(self.bound()),
         };
@@ -76,7 +76,7 @@ impl Retries {
             return Err(error);
         }
         self.left = self.left.saturating_sub(pause);
-        tracing::debug!(failures = self.failures, "Retries after: {error}");
+        tracing::debug!(failures = self.failures, "Retrying after: {error}");
         tokio::time::sleep(pause).await;
         Ok(())
     }
@@ -86,7 +86,7 @@ impl Retries {
     }
 }
 
-/// Returns what `operation` returns, after trying again while its error is transient and patience is left.
+/// Returns the result of `operation`; retries it while its error is transient and retries are left.
 ///
 /// # Errors
 /// The last error of `operation`.
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_transfer_that_gets_on_is_tried_more_often_but_not_for_ever() {
+    async fn a_transfer_that_makes_progress_is_tried_more_often_but_not_for_ever() {
         let mut retries = Retries::new(Patience::default());
         let mut tries = 0;
 

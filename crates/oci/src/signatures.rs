@@ -1,5 +1,5 @@
 //! Signatures of images as cosign keeps them (sigstore/cosign, `specs/SIGNATURE_SPEC.md` and `specs/BUNDLE_SPEC.md`):
-//! where they are and what they consist of. Whether one is believed is not decided here.
+//! where they are and what they consist of. This module does not verify them.
 
 use std::collections::BTreeMap;
 
@@ -21,28 +21,28 @@ pub const SIGNATURE_ARTIFACT: &str = "application/vnd.dev.cosign.artifact.sig.v1
 /// `artifactType` and media type of a Sigstore bundle: a statement in an envelope, as cosign writes by itself since 3.0.
 pub const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 
-/// What a bundle says that it holds.
+/// The content that a bundle declares.
 const PREDICATE_ANNOTATION: &str = "dev.sigstore.bundle.predicateType";
-/// `predicateType` of a statement that is a signature of an image; those of other kinds are none.
+/// `predicateType` of a statement that is a signature of an image; other statements are not signatures.
 pub const SIGNATURE_PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
 
-/// The most signatures that are looked at for one image, and manifests that may hold some.
+/// The most signatures, and manifests with signatures, that are read for one image.
 const MAX_SIGNATURES: usize = 250;
 const MAX_MANIFESTS: usize = 100;
 /// The largest document with or under a signature, in bytes; real ones have a few thousand at most.
 const MAX_DOCUMENT: u64 = 64 * 1024;
 
-/// One signature of an image, not yet believed.
+/// One signature of an image, not yet verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
     pub form: Form,
     document: Descriptor,
 }
 
-/// How a signature and what it is over are kept.
+/// How a signature and the signed document are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
-    /// The document is what is signed; the signature is in base64, as whoever pushed it wrote it.
+    /// The document is signed as it is; the signature is in base64, as its author wrote it.
     SimpleSigning { signature: String },
     /// The document holds both.
     Bundle,
@@ -112,7 +112,7 @@ pub async fn referring_signatures(repository: &Repository, digest: &Digest) -> R
     bounded(repository, digest, all)
 }
 
-/// Returns the signatures that the manifest names; layers of other kinds are no signatures.
+/// Returns the signatures that the manifest names; layers of other kinds are not signatures.
 fn read(repository: &Repository, manifest: &Manifest) -> Result<Vec<Signature>, RegistryError> {
     let what = || format!("manifest `{}`", manifest.digest);
     let Document { layers, annotations } =
@@ -129,7 +129,7 @@ fn read(repository: &Repository, manifest: &Manifest) -> Result<Vec<Signature>, 
                 let detail = format!("a signature in it is over more than {MAX_DOCUMENT} bytes");
                 return Err(repository.bad(&what(), detail));
             }
-            // A larger bundle is about something else, such as the parts of the image.
+            // A larger bundle is not a signature; it may list the parts of the image.
             (BUNDLE_TYPE, _) if small && !other => all.push(Signature { form: Form::Bundle, document }),
             _ => {}
         }

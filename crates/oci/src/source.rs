@@ -1,4 +1,4 @@
-//! Where a blob's bytes come from: opened from any byte on, so that a cut transfer goes on instead of starting again.
+//! The sources of a blob's bytes. Each can be opened at any byte, so that a cut transfer is resumed and not restarted.
 
 use std::io::SeekFrom;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub type BlobStream = BoxStream<'static, Result<Bytes, RegistryError>>;
 /// How many bytes of a file or of memory make a chunk.
 const CHUNK: usize = 64 * 1024;
 
-/// Where a blob's bytes come from; can be opened again for another try.
+/// A source of a blob's bytes; can be opened again for another try.
 #[derive(Clone)]
 pub enum BlobSource {
     /// A pre-signed URL; a secret while it lasts.
@@ -72,7 +72,7 @@ impl BlobSource {
         }
     }
 
-    /// Returns how long this source is waited for when nobody else says.
+    /// Returns the default patience with this source.
     pub(crate) fn patience(&self) -> Patience {
         match self {
             Self::Repository(repository) => repository.patience(),
@@ -80,7 +80,7 @@ impl BlobSource {
         }
     }
 
-    /// Returns who is to be named when the bytes are wrong.
+    /// Returns the name of the source for error messages.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Url { url, .. } => {
@@ -171,7 +171,7 @@ fn file_stream(file: tokio::fs::File) -> BlobStream {
     .boxed()
 }
 
-/// In pieces, as what a stall is judged by is whether they are taken.
+/// Yields pieces, because a transfer counts as stalled when no piece is taken.
 fn bytes_stream(bytes: Bytes) -> BlobStream {
     futures_util::stream::try_unfold(bytes, |mut rest| async move {
         let piece = rest.split_to(rest.len().min(CHUNK));

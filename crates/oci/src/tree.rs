@@ -1,4 +1,4 @@
-//! Everything below one manifest: read once, in the order in which it is pushed.
+//! Reads a manifest and everything below it once, in the order in which it is pushed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use super::{BLOBS_AT_ONCE, Manifest, RegistryError, Repository, Version};
 
 /// The most manifests that one artifact may have: platforms and their attestations.
 const MAX_MANIFESTS: usize = 500;
-/// How many bytes they may have together: they are held in memory, and real ones have some hundred KiB.
+/// The most bytes of all manifests together, which are held in memory; real ones have some hundred KiB.
 const MAX_TOTAL: usize = 4 * 1024 * 1024;
-/// How deep indexes may name indexes.
+/// The most levels of indexes.
 const MAX_DEPTH: usize = 4;
 
-/// The manifests of an artifact, children before what names them, and what it is made of.
+/// The manifests of an artifact, children before parents, and the list of its parts.
 pub(crate) struct Tree {
     pub(crate) manifests: Vec<Manifest>,
     pub(crate) artifact: Artifact,
@@ -23,7 +23,7 @@ pub(crate) struct Tree {
 
 type Known = BTreeMap<Digest, (Manifest, Vec<Digest>)>;
 
-/// Reads what is below `top` from `from`.
+/// Reads the manifests below `top` from `from`.
 pub(crate) async fn read(from: &Repository, top: Manifest) -> Result<Tree, RegistryError> {
     let (digest, media_type) = (top.digest.clone(), top.media_type.clone());
     let what = format!("manifest `{digest}`");
@@ -90,7 +90,7 @@ fn arrange(
     Tree { manifests, artifact }
 }
 
-/// Lists what is below `digest`, then it. Only as deep as was read; a digest cannot name itself.
+/// Lists the manifests below `digest`, then `digest`. The depth is bounded by what was read; a digest cannot name itself.
 fn below(digest: &Digest, known: &Known, seen: &mut BTreeSet<Digest>, order: &mut Vec<Digest>) {
     if !seen.insert(digest.clone()) {
         return;

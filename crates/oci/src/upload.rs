@@ -1,4 +1,4 @@
-//! Uploads: mounted where the registry holds the blob elsewhere, streamed otherwise, and gone on with after a cut.
+//! Uploads blobs: mounts a blob that the registry holds elsewhere, streams others, and resumes after a cut.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use super::http::header;
 use super::retry::Retries;
 use super::{BlobSource, RegistryError, Repository};
 
-/// A blob up to this size is sent with the request that ends its upload, which spares one request. A larger one is sent
-/// before, as only such an upload can be gone on with.
+/// A blob up to this size is sent with the request that ends its upload, which saves one request. A larger one is sent
+/// before that, because only such an upload can be resumed.
 const SINGLE: u64 = 1024 * 1024;
-/// An upload has got on when this many bytes arrived since the last cut.
+/// Bytes that a resumed upload must move before its retry budget is reset.
 const PROGRESS: u64 = 256 * 1024;
 
 /// How a blob came to be in a repository.
@@ -42,8 +42,8 @@ struct Session {
 }
 
 impl Repository {
-    /// Pushes one blob from `source`. After a cut it goes on where the registry says that it is; where the registry does
-    /// not say, from the start.
+    /// Pushes one blob from `source`. After a cut the upload is resumed at the offset that the registry reports; without one
+    /// it starts again.
     ///
     /// # Errors
     /// [`RegistryError`].
@@ -51,7 +51,7 @@ impl Repository {
         self.upload(blob, source).await.map(|_| ())
     }
 
-    /// Makes the repository hold `blob`, with as few bytes as it takes.
+    /// Puts `blob` into the repository, sending as few bytes as possible.
     pub(crate) async fn place_blob(&self, blob: &Descriptor, source: &BlobSource) -> Result<Placed, RegistryError> {
         if self.has_blob(&blob.digest).await? { Ok(Placed::Held) } else { self.upload(blob, source).await }
     }
@@ -66,14 +66,14 @@ impl Repository {
                 Ok(placed) => return Ok(placed),
                 Err(error) => error,
             };
-            // The source has tried again by itself.
+            // The source has its own retries.
             if let Some(fault) = ledger.take_fault() {
                 return Err(fault);
             }
             let begun = session.is_some();
             let resumed = session.as_ref().is_some_and(|session| session.at > 0);
             if resumed && !error.is_transient() && !matches!(error, RegistryError::WrongDigest { .. }) {
-                // The registry says where it is, but does not go on from there.
+                // The registry reports an offset, but does not resume there.
                 session = None;
                 retries.anyway(error).await?;
             } else {
@@ -87,7 +87,7 @@ impl Repository {
                 best = at;
                 retries.progressed();
             }
-            // What looks like a cut may be the answer that was lost.
+            // The upload may be complete: only its answer may have been lost.
             if begun && session.is_none() && self.has_blob(&blob.digest).await? {
                 return Ok(Placed::Sent);
             }
@@ -141,7 +141,7 @@ impl Repository {
         Ok(Placed::Sent)
     }
 
-    /// Begins an upload; with a mount when there is a repository to mount from, which the registry may ignore.
+    /// Starts an upload, with a mount from another repository when there is one. The registry may ignore the mount.
     async fn begin(&self, what: &str, digest: &Digest, mount: Option<String>) -> Result<Begun, RegistryError> {
         let start = self.url("blobs/uploads/")?;
         if let Some(from) = mount {
@@ -152,7 +152,7 @@ impl Repository {
                 Ok(answer) if answer.status() == 201 => return Ok(Begun::Mounted),
                 Ok(answer) => return Ok(Begun::Session(self.location(&answer, what)?)),
                 Err(error) if error.is_transient() => return Err(error),
-                // Not allowed, or not known to this registry.
+                // The registry does not allow mounts, or does not know them.
                 Err(_) => {}
             }
         }
@@ -161,7 +161,7 @@ impl Repository {
         Ok(Begun::Session(self.location(&begun, what)?))
     }
 
-    /// Returns how much of an upload the registry has; none when it does not say, or does not know the upload any more.
+    /// Returns how many bytes of an upload the registry has; `None` when it does not report it or has forgotten the upload.
     async fn upload_status(&self, blob: &Descriptor, url: Url) -> Result<Option<Session>, RegistryError> {
         let what = format!("the status of the upload of blob `{}`", blob.digest);
         let asked = super::retry::transient(self.patience(), || async {
@@ -171,13 +171,13 @@ impl Repository {
             Ok(answer) => {
                 let range = header(&answer, RANGE.as_str()).unwrap_or_default();
                 let last = range.trim_start_matches("bytes=").strip_prefix("0-").and_then(|last| last.parse().ok());
-                // `0-0` is written for one byte and for none.
+                // Registries write `0-0` for one byte and for no bytes.
                 let Some(last) = last.filter(|last: &u64| (1..blob.size).contains(last)) else { return Ok(None) };
                 Ok(Some(Session { url: self.location(&answer, &what).unwrap_or(url), at: last + 1 }))
             }
             Err(error) if error.is_transient() => Err(error),
             Err(error) => {
-                tracing::debug!("An upload cannot be gone on with: {error}");
+                tracing::debug!("An upload cannot be resumed: {error}");
                 Ok(None)
             }
         }

@@ -98,7 +98,7 @@ async fn urls_that_expired_lead_to_new_grants_and_not_for_ever() {
     let synced = outputs(execute(&bench.job).await);
 
     assert_eq!(rounds(&never), [0, 1, 2, 3]);
-    assert!(reason.contains("is expired or not valid") && !reason.contains("secret") && !partial, "{reason}");
+    assert!(reason.contains("has expired or is not valid") && !reason.contains("secret") && !partial, "{reason}");
     assert_eq!(rounds(&third), [0, 1, 2]);
     assert_eq!(synced["digest"], artifact.digest.as_str());
 }
