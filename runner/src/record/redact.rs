@@ -1,15 +1,19 @@
-//! Secrets and the forms in which they turn up in output.
+//! Finds secrets in output, in the forms that programs print, and replaces them.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
-/// Shorter secrets are not looked for, in bytes: they would take out half of every log.
+/// Shorter secrets (in bytes) are not redacted: they would redact half of every log.
 pub const SHORTEST: usize = 4;
 
 const MASK: &str = "[redacted]";
 
-/// What must not leave, ready to be searched for.
+/// All characters but the unreserved ones (RFC 3986 section 2.3).
+const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+const RESERVED_BUT_SLASH: AsciiSet = RESERVED.remove(b'/');
+
+/// The secrets to redact.
 #[derive(Debug, Default)]
 pub struct Secrets {
     patterns: Vec<Vec<u8>>,
@@ -27,7 +31,7 @@ impl Secrets {
             }
         }
         self.longest = self.patterns.iter().map(Vec::len).max().unwrap_or(0);
-        // A set of secrets too large to be searched for at once would be a bug; then nothing is shown at all.
+        // A set too large for the automaton would be a bug; then all text is redacted.
         self.automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&self.patterns).ok();
     }
 
@@ -61,8 +65,8 @@ impl Secrets {
         self.push(text.as_bytes());
         self.push(url.to_lowercase().as_bytes());
         self.push(url.replace("%20", "+").as_bytes());
-        self.push(url_keeping(text, b"-_.~").as_bytes());
-        self.push(url_keeping(text, b"-_.~/").as_bytes());
+        self.push(percent_encode(text.as_bytes(), &RESERVED).to_string().as_bytes());
+        self.push(percent_encode(text.as_bytes(), &RESERVED_BUT_SLASH).to_string().as_bytes());
         self.push(url.as_bytes());
         self.push(json.trim_matches('"').as_bytes());
         for offset in 0..3 {
@@ -76,18 +80,6 @@ impl Secrets {
             self.patterns.push(pattern.to_vec());
         }
     }
-}
-
-/// Returns the URL form that leaves the unreserved characters (RFC 3986 section 2.3) and others in `kept` alone.
-fn url_keeping(text: &str, kept: &[u8]) -> String {
-    text.bytes().fold(String::new(), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || kept.contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-        out
-    })
 }
 
 /// Returns the base64 digits that depend on `secret` alone when it begins `offset` bytes after a group's start.
