@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use aws_types::SdkConfig;
-use freehold_protocol::limits::MAX_OUTPUTS_BYTES;
 use freehold_protocol::order::Artifact;
 use freehold_protocol::report::Outcome;
 use serde_json::Value;
@@ -23,21 +22,10 @@ pub struct Done {
 /// A job stopped for [`crate::work::job::StopReason::LeaseLost`] or `Draining` ends as failed here; the caller knows better
 /// what becomes of it, since another attempt may be on its way.
 pub fn outcome(job: &Job, ended: Result<Done, Failure>) -> Outcome {
-    match ended.and_then(check_size) {
+    match ended {
         Ok(Done { outputs, artifact }) => Outcome::Succeeded { outputs, artifact },
         Err(failure) => failure.into_outcome(job),
     }
-}
-
-fn check_size(done: Done) -> Result<Done, Failure> {
-    let bytes = serde_json::to_vec(&done.outputs).map_or(usize::MAX, |text| text.len());
-    if bytes <= MAX_OUTPUTS_BYTES {
-        return Ok(done);
-    }
-    Err(Failure::partial(format!(
-        "the work is done, but its outputs are {bytes} bytes and at most {MAX_OUTPUTS_BYTES} can be reported; \
-         make them fewer or smaller"
-    )))
 }
 
 /// Returns what AWS clients of the job's mode are made from.

@@ -1,4 +1,4 @@
-//! While a job runs: its log goes out, its time is watched, and it is made to end when it must stop.
+//! Supervises a running job: reports its log, watches its time, and ends it when it must stop.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -24,28 +24,28 @@ use crate::work::job::{Job, STOP_GRACE, StopReason};
 
 /// How often new log lines are reported.
 const LOG_EVERY: Duration = Duration::from_secs(2);
-/// How often a job without new log lines is reported to be at work.
+/// How often progress is reported for a job without new log lines.
 const PROGRESS_EVERY: Duration = Duration::from_secs(60);
 /// How long before the lease's end a job that does not stop is dropped.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 /// The longest reason that a report carries, in bytes.
 const REASON_MAX: usize = 4 * 1024;
 
-/// What the attempt may take.
+/// What bounds an attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     pub time: Duration,
     pub redelivery: Redelivery,
 }
 
-/// How the running of a job ended.
+/// How a supervised job ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
-    /// With something to report.
+    /// The outcome is reported.
     Finished(Outcome),
-    /// Another attempt may be running by now: nothing is to be said.
+    /// Another attempt may be running by now, so this one reports nothing.
     LeaseLost,
-    /// The next runner goes on with it.
+    /// The next runner resumes the job.
     LeftToNext,
 }
 
@@ -74,11 +74,11 @@ impl<T> Drop for Aborting<T> {
     }
 }
 
-/// Does `job` within `limits` and returns what to say of it.
+/// Runs `job` within `limits` and returns how it ended.
 pub async fn run(
     kinds: Arc<dyn Execute>,
     job: Job,
-    hand: &HeldOrder,
+    held: &HeldOrder,
     reporter: &AttemptReporter,
     limits: Limits,
 ) -> Ended {
@@ -91,20 +91,20 @@ pub async fn run(
     let mut asked_to_stop: Option<Instant> = None;
     let mut warned = false;
     let outcome = loop {
-        let dropped_at = asked_to_stop.map(|since| last_moment(hand, since));
+        let dropped_at = asked_to_stop.map(|since| last_moment(held, since));
         tokio::select! {
             biased;
             ended = &mut work => break ended.unwrap_or_else(|error| broke_off(&error)),
-            reason = hand.signal.stopped(), if asked_to_stop.is_none() => {
+            reason = held.signal.stopped(), if asked_to_stop.is_none() => {
                 log.line(sentence(reason));
                 asked_to_stop = Some(Instant::now());
             }
             () = until(dropped_at) => {
-                warn!("A job did not stop when told to, and is dropped");
-                let reason = "it did not stop when told to, and was killed".to_owned();
+                warn!(job.id = %held.order.job, "Dropped job `{}`: it did not stop when it was told to", held.order.job);
+                let reason = "the job did not stop when it was told to, and was killed".to_owned();
                 break Outcome::Failed { reason, partial: true };
             }
-            () = tokio::time::sleep_until(deadline), if asked_to_stop.is_none() => hand.stop(StopReason::TimedOut),
+            () = tokio::time::sleep_until(deadline), if asked_to_stop.is_none() => held.stop(StopReason::TimedOut),
             _ = ticks.tick() => {
                 if !log.has_pending() && last_report.elapsed() < PROGRESS_EVERY {
                     continue;
@@ -113,22 +113,22 @@ pub async fn run(
                 if let Err(error) = reporter.event(AttemptEvent::Progress { log: log.take_chunk() })
                     && !std::mem::replace(&mut warned, true)
                 {
-                    warn!("Progress is not reported: {}", aws::explain(&error));
+                    warn!("Cannot report progress: {}", aws::explain(&error));
                 }
             }
         }
     };
-    // The job's processes are gone before anything else is done about it.
+    // The job's processes must be gone before its end is recorded.
     drop(work);
-    conclude(hand.signal.reason(), outcome, limits, &log)
+    conclude(held.signal.reason(), outcome, limits, &log)
 }
 
-/// Returns when a job that was told to stop is dropped: before the lease ends when that is what it is about.
-fn last_moment(hand: &HeldOrder, since: Instant) -> Instant {
+/// Returns when a job that was told to stop is dropped. After a lost lease that is before the lease ends.
+fn last_moment(held: &HeldOrder, since: Instant) -> Instant {
     let polite = since + STOP_GRACE;
-    match hand.signal.reason() {
+    match held.signal.reason() {
         Some(StopReason::LeaseLost) => {
-            let ends = hand.lease.ends();
+            let ends = held.lease.ends();
             polite.min(ends.checked_sub(LAST_MOMENT).unwrap_or(ends))
         }
         _ => polite,
@@ -146,18 +146,18 @@ const fn sentence(reason: StopReason) -> &'static str {
     match reason {
         StopReason::Cancelled => "[freehold: stopping, the job was cancelled]",
         StopReason::LeaseLost => "[freehold: stopping, the lease could not be renewed]",
-        StopReason::TimedOut => "[freehold: stopping, the job's time is over]",
-        StopReason::Draining => "[freehold: stopping, the runner is going down]",
+        StopReason::TimedOut => "[freehold: stopping, the job has used up its time]",
+        StopReason::Draining => "[freehold: stopping, the runner shuts down]",
     }
 }
 
 fn broke_off(error: &JoinError) -> Outcome {
     let reason =
-        if error.is_panic() { "the runner has a fault: this job made it panic" } else { "the job was aborted" };
+        if error.is_panic() { "a fault of the runner: the code of this job panicked" } else { "the job was aborted" };
     Outcome::Failed { reason: reason.to_owned(), partial: true }
 }
 
-/// Returns what to say of a job that ended with `outcome` after it was told to stop for `stopped`, if it was.
+/// Returns how a job ended that gave `outcome`. `stopped` is the reason for which it was told to stop, if it was.
 fn conclude(stopped: Option<StopReason>, outcome: Outcome, limits: Limits, log: &JobLog) -> Ended {
     let outcome = presentable(outcome, log);
     let succeeded = matches!(outcome, Outcome::Succeeded { .. });
@@ -167,18 +167,18 @@ fn conclude(stopped: Option<StopReason>, outcome: Outcome, limits: Limits, log: 
         (Some(_), _) if succeeded => Ended::Finished(outcome),
         (Some(StopReason::Cancelled), _) => Ended::Finished(Outcome::Cancelled),
         (Some(StopReason::TimedOut), _) => {
-            let reason = format!("stopped after {} s, the time that the order gives it", limits.time.as_secs());
+            let reason = format!("stopped after {} s, which is the time limit of the order", limits.time.as_secs());
             Ended::Finished(Outcome::Failed { reason, partial: true })
         }
         (Some(StopReason::Draining), Redelivery::Resume) => Ended::LeftToNext,
         (Some(StopReason::Draining), Redelivery::Interrupted) => {
-            let reason = "its runner went down before it ended".to_owned();
+            let reason = "the runner shut down before the job ended".to_owned();
             Ended::Finished(Outcome::Interrupted { reason })
         }
     }
 }
 
-/// Returns `outcome` without secrets, and no larger than a report may be.
+/// Returns `outcome` without secrets, in the size that a report may have.
 fn presentable(outcome: Outcome, log: &JobLog) -> Outcome {
     let text = |text: String| shortened(log.redacted(&text));
     match outcome {
@@ -187,7 +187,10 @@ fn presentable(outcome: Outcome, log: &JobLog) -> Outcome {
                 outputs.into_iter().map(|(name, value)| (name, redacted(value, log))).collect();
             let size = serde_json::to_vec(&outputs).map_or(usize::MAX, |bytes| bytes.len());
             if size > MAX_OUTPUTS_BYTES {
-                let reason = format!("its outputs take {size} bytes of JSON; {MAX_OUTPUTS_BYTES} are allowed");
+                let reason = format!(
+                    "the work is done, but its outputs are {size} bytes and at most {MAX_OUTPUTS_BYTES} can be reported; \
+                     make them fewer or smaller"
+                );
                 return Outcome::Failed { reason, partial: true };
             }
             Outcome::Succeeded { outputs, artifact }
@@ -221,7 +224,7 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Returns the word for an outcome that logs and audit records use.
+/// Returns the word that logs and audit records use for an outcome.
 pub const fn word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Succeeded { .. } => "succeeded",
@@ -250,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_depends_on_why_it_was_stopped() {
+    fn the_end_of_a_stopped_job_depends_on_the_reason() {
         let log = JobLog::default();
         let action = Limits { redelivery: Redelivery::Interrupted, ..LIMITS };
         let said = |stopped, outcome, limits| conclude(stopped, outcome, limits, &log);
