@@ -1,4 +1,4 @@
-//! How the runner reaches AWS: one HTTP client, deadlines on every call, the standard credential and endpoint chain.
+//! The settings of AWS clients: one HTTP client, deadlines for every call, the standard chain of credentials and endpoints.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -21,8 +21,8 @@ const ATTEMPT: Duration = Duration::from_secs(10);
 const OPERATION: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Returns what AWS clients are made from: the default chain of settings and, without `credentials`, of credentials
-/// (environment, profile, container, instance metadata).
+/// Returns the settings of AWS clients. Without `credentials` the default chain provides them (environment, profile,
+/// container, instance metadata).
 pub async fn sdk_config(region: &str, credentials: Option<SharedCredentialsProvider>) -> SdkConfig {
     let mut loader = loader().region(Region::new(region.to_owned()));
     if let Some(credentials) = credentials {
@@ -31,7 +31,7 @@ pub async fn sdk_config(region: &str, credentials: Option<SharedCredentialsProvi
     loader.load().await
 }
 
-/// Returns the same in the region that every AWS tool takes.
+/// Returns the settings of AWS clients in the default region of AWS tools.
 pub async fn default_config() -> SdkConfig {
     loader().load().await
 }
@@ -43,7 +43,7 @@ fn loader() -> ConfigLoader {
         .timeout_config(timeouts(ATTEMPT, OPERATION))
 }
 
-/// Returns deadlines for calls of which one try may take `attempt` and all together `operation`.
+/// Returns timeouts of `attempt` for one try and `operation` for all tries of a call.
 pub fn timeouts(attempt: Duration, operation: Duration) -> TimeoutConfig {
     TimeoutConfig::builder()
         .connect_timeout(CONNECT)
@@ -57,7 +57,7 @@ fn http_client() -> SharedHttpClient {
     static CLIENT: OnceLock<SharedHttpClient> = OnceLock::new();
     CLIENT
         .get_or_init(|| {
-            // Proxies as every tool reads them: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`.
+            // `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, as other tools read them.
             let proxies = ProxyConfig::from_env();
             Builder::new().build_with_connector_fn(move |settings, components| {
                 let mut connector = Connector::builder();

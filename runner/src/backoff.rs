@@ -1,8 +1,8 @@
-//! How long to wait after the n-th failure in a row: exponential with full jitter, never more than a cap.
+//! Exponential backoff with full jitter, up to a cap.
 
 use std::time::Duration;
 
-/// Counts failures in a row.
+/// Counts consecutive failures.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     failures: u32,
@@ -16,13 +16,13 @@ impl Backoff {
         Self { failures: 0, base, cap }
     }
 
-    /// Forgets the failures.
+    /// Resets the count.
     pub const fn succeeded(&mut self) {
         self.failures = 0;
     }
 
-    /// Counts a failure and returns how long to wait: anything from nothing to the present ceiling ("full jitter":
-    /// AWS architecture blog, "Exponential backoff and jitter").
+    /// Counts a failure and returns how long to wait: a random time up to the current ceiling ("full jitter": AWS
+    /// Architecture Blog, "Exponential backoff and jitter").
     pub fn failed(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         let ceiling = self.base.saturating_mul(2_u32.saturating_pow(self.failures - 1)).min(self.cap);
@@ -30,7 +30,7 @@ impl Backoff {
     }
 }
 
-/// Returns a random number from 0 to 1; 1 where the machine has no randomness.
+/// Returns a random number from 0 to 1; 1 when the system gives no random bytes.
 fn fraction() -> f64 {
     let mut bytes = [0xff; 4];
     let _ = getrandom::fill(&mut bytes);

@@ -1,4 +1,4 @@
-//! The runner's config file: read once at start, every value parsed, every error named with its key and the way out.
+//! The runner's config file: read once at start and parsed completely. Every error names its key and the way out.
 
 pub mod stack;
 
@@ -22,7 +22,7 @@ pub enum Role {
     Build,
 }
 
-/// What the runner knows before it talks to anybody.
+/// The settings of a runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     pub role: Role,
@@ -32,7 +32,7 @@ pub struct Config {
     pub region: String,
     pub orders_queue_url: String,
     pub reports_queue_url: String,
-    /// The tenant's root public key: orders are believed when it certified their signer.
+    /// The tenant's root public key, which must have certified the signer of every order.
     pub tenant_key: PublicKey,
     pub enrolment: Enrolment,
     /// Where the runner's key, journal, spool and workspaces live.
@@ -48,7 +48,7 @@ pub struct Config {
     pub roles: BTreeMap<RoleKey, String>,
     /// The customer's answers to the app's inputs, by parameter of the install stack; the runner announces them.
     pub inputs: BTreeMap<String, String>,
-    /// The terms that the customer agreed to; without, every release is followed.
+    /// The contract that the customer agreed to; without one, orders of every release are accepted.
     pub accepted_contract: Option<Digest>,
     /// The `terraform` or `tofu` to run; without it the first of both on `PATH`.
     pub terraform: Option<PathBuf>,
@@ -92,7 +92,7 @@ pub struct Modes {
 }
 
 impl Modes {
-    /// Returns the ARN of the mode's role; nothing when the mode is switched off.
+    /// Returns the ARN of the mode's role; `None` when the mode is switched off.
     pub fn role(&self, mode: Mode) -> Option<&str> {
         let arn = match mode {
             Mode::Provision => &self.provision,
@@ -113,7 +113,7 @@ pub enum ConfigError {
     /// Not TOML, a key of the wrong type, an unknown or a missing key.
     #[error("config file `{file}` cannot be used: {detail}")]
     Malformed { file: String, detail: String },
-    /// A value that is not what its key needs.
+    /// A value that its key does not allow.
     #[error("config file `{file}`, key `{key}`: {problem}")]
     Value { file: String, key: &'static str, problem: String },
 }
@@ -292,7 +292,7 @@ impl Reader<'_> {
             "inputs",
             format!(
                 "{} answers with {bytes} bytes are more than the {MAX_ANSWERS} and {MAX_ANSWERS_BYTES} bytes that can be \
-                 told; make them shorter",
+                 reported; make them shorter",
                 inputs.len()
             ),
         ))
@@ -382,7 +382,7 @@ provision = "arn:aws:iam::222222222222:role/fh-globex-prod-provision"
     }
 
     #[test]
-    fn answers_of_the_install_stack_are_read_up_to_what_can_be_told() {
+    fn answers_of_the_install_stack_are_read_up_to_what_can_be_reported() {
         let with = |value: &str| format!("{GOOD}\n[inputs]\nInputDomain = \"{value}\"\n");
 
         let config = Config::parse(&with("globex.example"), "runner.toml", Role::Install).unwrap();

@@ -1,4 +1,4 @@
-//! The install stack as the runner's config: its outputs say all that a runner has to know.
+//! Reads the runner's config from the outputs of the install stack.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tracing::warn;
 use crate::aws;
 use crate::config::{Config, ConfigError, Role};
 
-/// How often the stack is read again.
+/// How often the stack is read.
 const LOOK: Duration = Duration::from_secs(10 * 60);
 /// Keys of the config and the outputs that they come from.
 const OUTPUTS: [(&str, &str); 9] = [
@@ -37,7 +37,7 @@ pub struct StackSource {
     state_dir: PathBuf,
 }
 
-/// Why a stack is no config.
+/// Why the outputs of a stack cannot be used as a config.
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
     #[error("no AWS region is known; set AWS_REGION to the install stack's")]
@@ -53,14 +53,14 @@ pub enum StackError {
 }
 
 impl StackSource {
-    /// Returns the stack called `name`, in the region that every AWS tool takes; what the runner keeps is in `state_dir`.
+    /// Returns the stack called `name` in the default region of AWS tools; the runner stores its state in `state_dir`.
     pub async fn of(name: &str, state_dir: &Path) -> Self {
         let sdk = aws::default_config().await;
         let region = sdk.region().map(ToString::to_string).unwrap_or_default();
         Self { client: Client::new(&sdk), region, stack: name.to_owned(), state_dir: state_dir.to_owned() }
     }
 
-    /// Returns the config that the stack's outputs are.
+    /// Returns the config in the stack's outputs.
     ///
     /// # Errors
     /// A [`StackError`], with the way out.
@@ -81,7 +81,7 @@ impl StackSource {
         config(&outputs.collect(), &self.region, &self.stack, &self.state_dir)
     }
 
-    /// Waits until the stack says something else than `config`. A stack that cannot be read says nothing new.
+    /// Waits until the stack gives another config than `config`. A stack that cannot be read counts as unchanged.
     pub async fn changed(&self, config: &Config) {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -94,7 +94,7 @@ impl StackSource {
     }
 }
 
-/// Returns the config of a runner on a machine of the stack's own.
+/// Returns the config that `outputs` describe.
 fn config(
     outputs: &BTreeMap<String, String>,
     region: &str,

@@ -1,5 +1,5 @@
-//! Whether the customer agreed to what an order belongs to. The runner decides it itself: what the control plane says of it
-//! is a digest and, at most, two documents that fit their digests.
+//! Decides whether the customer has agreed to the contract of an order. The runner trusts no statement about it: it gets a
+//! digest and at most two documents, and compares them itself.
 
 use freehold_permissions::{TermsDiff, compare_terms};
 use freehold_protocol::Digest;
@@ -9,7 +9,7 @@ use freehold_protocol::report::{Block, Outcome};
 
 use crate::config::{Config, Role};
 
-/// Why an order is not followed.
+/// Why an order is refused.
 #[derive(Debug, thiserror::Error)]
 enum NotAccepted {
     #[error("the order does not say which contract its release has")]
@@ -22,8 +22,8 @@ enum NotAccepted {
     Widened { asked: Digest, diff: TermsDiff },
 }
 
-/// Returns the end of an attempt whose order belongs to a release that the customer has not agreed to. A config without a
-/// consent asks for none.
+/// Returns the outcome of an order whose release has a contract that the customer has not agreed to. A config without
+/// `accepted_contract` accepts every contract.
 pub fn refusal(config: &Config, order: &Order) -> Option<Outcome> {
     let accepted = config.accepted_contract.as_ref().filter(|_| config.role == Role::Install)?;
     let why = check(accepted, order.terms.as_deref()).err()?;

@@ -1,4 +1,4 @@
-//! Announcing the runner at every start, and one heartbeat an hour.
+//! Announces the runner at every start, and sends one heartbeat an hour.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,27 +17,27 @@ use crate::config::Enrolment;
 use crate::operate::watchdog::Beat;
 use crate::work::agent::Agent;
 
-/// How often an idle runner says that it is there.
+/// How often an idle runner sends a heartbeat.
 const HEARTBEAT: Duration = Duration::from_secs(60 * 60);
 /// How often the loop shows that it is alive.
 const ROUND: Duration = Duration::from_secs(10 * 60);
-/// A runner that never enrolled ends when its secret cannot be read for this long.
+/// A runner that has never enrolled ends when its secret cannot be read for this long.
 const GIVE_UP: Duration = Duration::from_secs(5 * 60);
-/// The file that says that this state directory's key has been announced with the secret once.
+/// The file that marks the key of this state directory as announced with the secret.
 const MARKER: &str = "enrolled";
 
 /// Why the enrolment secret cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// Not by this runner: no permission, no such secret, or an empty one.
+    /// The runner may not read it, it does not exist, or it is empty.
     #[error("cannot read the enrolment secret `{name}`: {reason}; {way_out}")]
     Refused { name: String, reason: String, way_out: &'static str },
-    /// Not now.
+    /// It cannot be read now.
     #[error("cannot read the enrolment secret `{name}` now: {reason}")]
     Transient { name: String, reason: String },
 }
 
-/// Announces the runner, then shows every hour that it is there.
+/// Announces the runner, then sends a heartbeat every hour.
 pub async fn run(agent: Arc<Agent>, secrets: aws_sdk_secretsmanager::Client, key: PublicKey, beat: Beat) {
     announce(&agent, &secrets, &key, &beat).await;
     let mut last = Instant::now();

@@ -1,4 +1,4 @@
-//! Whose key signs, whose role a job runs under, and what the customer agreed to.
+//! The runner's key, the role that a job runs under, and the consent of the customer.
 
 pub mod consent;
 pub mod credentials_endpoint;

@@ -1,4 +1,4 @@
-//! The credentials that a job runs under: the mode's role for an install, the runner's own for builds.
+//! The credentials of a job: those of the mode's role for an install, and the runner's own for builds.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 use crate::aws;
 use crate::config::{Config, Role};
 
-/// Credentials this close to their end are replaced.
+/// Credentials are replaced this long before they expire.
 const REFRESH_BEFORE: Duration = Duration::from_secs(300);
 /// The longest session that a role assumed from a role may have (STS, role chaining).
 const SESSION_SECS: i32 = 3_600;
@@ -39,7 +39,7 @@ pub enum NoCredentials {
 }
 
 impl NoCredentials {
-    /// Returns the end of an attempt that could not begin for this reason.
+    /// Returns the outcome of an attempt that could not start for this reason.
     pub fn outcome(self) -> Outcome {
         match self {
             Self::ModeDisabled(reason) => Outcome::Blocked { block: Block::ModeDisabled, reason },
@@ -54,7 +54,7 @@ impl Roles {
         Self { config, sts: aws_sdk_sts::Client::new(sdk), own: sdk.credentials_provider() }
     }
 
-    /// Returns the credentials for `order`; they are known to work now, and are refreshed while they are used.
+    /// Returns the credentials for `order`. They work now, and are refreshed while they are used.
     ///
     /// # Errors
     /// [`NoCredentials`], with a sentence for people.
@@ -68,7 +68,7 @@ impl Roles {
         Ok(SharedCredentialsProvider::new(session))
     }
 
-    /// Returns why the mode's role cannot be assumed any more, if that is so.
+    /// Returns why the mode's role can no longer be assumed, if it is switched off.
     pub async fn disabled(&self, order: &Order) -> Option<String> {
         if self.config.role == Role::Build {
             return None;
@@ -137,7 +137,7 @@ impl RoleSession {
         })?;
         let given = answer.credentials.ok_or_else(|| AssumeError::Failed("no credentials in the answer".to_owned()))?;
         let expires = SystemTime::try_from(given.expiration)
-            .map_err(|error| AssumeError::Failed(format!("the answer's expiry is no time: {error}")))?;
+            .map_err(|error| AssumeError::Failed(format!("the expiry in the answer is not a time: {error}")))?;
         let token = Some(given.session_token);
         Ok(Credentials::new(given.access_key_id, given.secret_access_key, token, Some(expires), "FreeholdMode"))
     }

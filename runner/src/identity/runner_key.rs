@@ -1,4 +1,4 @@
-//! The runner's own key: made on this machine at first boot, kept in the state directory, never sent anywhere.
+//! The runner's own key: created on this machine at the first start, stored in the state directory, never sent.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,13 @@ use crate::files;
 
 const FILE: &str = "runner.key";
 
-/// Who this runner is.
+/// The identity of this runner.
 pub struct Identity {
     key: SigningKey,
     id: KeyId,
 }
 
-/// Why there is no identity.
+/// Why the identity cannot be loaded or created.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The state directory or the key file cannot be used.
@@ -32,7 +32,7 @@ pub enum IdentityError {
 }
 
 impl Identity {
-    /// Returns the identity kept in `state_dir`, made now when there is none.
+    /// Returns the identity in `state_dir`; creates it when there is none.
     ///
     /// # Errors
     /// An [`IdentityError`]; a key that exists is never replaced.
@@ -62,17 +62,17 @@ impl Identity {
         Self { key, id }
     }
 
-    /// Returns the key that signs.
+    /// Returns the signing key.
     pub const fn key(&self) -> &SigningKey {
         &self.key
     }
 
-    /// Returns the key that others check with.
+    /// Returns the public key.
     pub fn public_key(&self) -> PublicKey {
         self.key.verifying_key().into()
     }
 
-    /// Returns the key's name.
+    /// Returns the id of the key.
     pub const fn id(&self) -> &KeyId {
         &self.id
     }

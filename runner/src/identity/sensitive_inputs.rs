@@ -1,5 +1,5 @@
-//! The customer's sensitive answers: read from the account's own Secrets Manager into the values of one job, and taken
-//! out of whatever it says.
+//! The customer's sensitive inputs: read from Secrets Manager in the customer's account into the values of one job, and
+//! redacted from its log and its outcome.
 
 use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
 use freehold_protocol::InstallId;
@@ -11,25 +11,25 @@ use zeroize::Zeroizing;
 use crate::aws;
 use crate::record::log::JobLog;
 
-/// Reads answers with the runner's own role; no mode's role may.
+/// Reads sensitive inputs with the runner's own role; the roles of modes may not.
 #[derive(Debug, Clone)]
 pub struct SensitiveInputs {
     client: aws_sdk_secretsmanager::Client,
     install: InstallId,
 }
 
-/// Why a job has not all its values.
+/// Why a sensitive input has no value.
 #[derive(Debug, thiserror::Error)]
-pub enum AnswerError {
+pub enum SensitiveInputError {
     #[error(
-        "input `{input}` is required and has no answer in this account; launch the current template of the install stack \
+        "input `{input}` is required and has no value in this account; launch the current template of the install stack \
          with parameter `{parameter}`"
     )]
     Missing { input: String, parameter: String },
     #[error("{error}; change parameter `{parameter}` of the install stack")]
     Wrong { error: InputError, parameter: String },
     #[error(
-        "cannot read secret `{secret}` with the answer to input `{input}`: {reason}; when the install stack is older than \
+        "cannot read secret `{secret}` with the value of input `{input}`: {reason}; when the install stack is older than \
          the app's version, launch its current template"
     )]
     Unreadable { input: String, secret: String, reason: String },
@@ -38,17 +38,17 @@ pub enum AnswerError {
 }
 
 impl SensitiveInputs {
-    /// Returns the answers of `install`, read with the credentials of `sdk`.
+    /// Returns the sensitive inputs of `install`, read with the credentials of `sdk`.
     pub fn new(sdk: &aws_config::SdkConfig, install: InstallId) -> Self {
         Self { client: aws_sdk_secretsmanager::Client::new(sdk), install }
     }
 
-    /// Returns `order` with the values of the customer's sensitive inputs in its tree; `log` learns every sensitive
-    /// value, the vendor's too.
+    /// Returns `order` with the values of the customer's sensitive inputs. `log` redacts every sensitive value, those of the
+    /// vendor included.
     ///
     /// # Errors
-    /// An [`AnswerError`], which tells no value.
-    pub async fn added(&self, order: &Order, log: &JobLog) -> Result<Order, AnswerError> {
+    /// A [`SensitiveInputError`], which contains no value.
+    pub async fn added(&self, order: &Order, log: &JobLog) -> Result<Order, SensitiveInputError> {
         let mut order = order.clone();
         for input in std::mem::take(&mut order.sensitive_inputs) {
             if input.customer {
@@ -62,7 +62,7 @@ impl SensitiveInputs {
         Ok(order)
     }
 
-    async fn value(&self, input: &Input) -> Result<Value, AnswerError> {
+    async fn value(&self, input: &Input) -> Result<Value, SensitiveInputError> {
         let given = self.read(&input.name).await?;
         if let Some(text) = &given {
             return input.accept(&Value::from(text.as_str())).map_err(|error| refused(input, error));
@@ -70,32 +70,34 @@ impl SensitiveInputs {
         match input.usable_default() {
             Some(default) => input.accept(default).map_err(|error| refused(input, error)),
             None if input.required => {
-                Err(AnswerError::Missing { input: input.name.clone(), parameter: input.parameter() })
+                Err(SensitiveInputError::Missing { input: input.name.clone(), parameter: input.parameter() })
             }
             None => Ok(input.nothing()),
         }
     }
 
-    /// Returns the text of the secret for the input called `name`; nothing when the customer left it open.
-    async fn read(&self, name: &str) -> Result<Option<Zeroizing<String>>, AnswerError> {
-        // The name comes with an order: it must not lead to another secret.
+    /// Returns the secret of the input `name`; `None` when the customer did not set it.
+    async fn read(&self, name: &str) -> Result<Option<Zeroizing<String>>, SensitiveInputError> {
+        // The name comes from the order: it must not select another secret.
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
-            return Err(AnswerError::Name(name.to_owned()));
+            return Err(SensitiveInputError::Name(name.to_owned()));
         }
         let secret = format!("fh-{}/input/{name}", self.install);
         match self.client.get_secret_value().secret_id(&secret).send().await {
             Ok(answer) => Ok(answer.secret_string.map(Zeroizing::new)),
             Err(error) if error.code() == Some("ResourceNotFoundException") => Ok(None),
-            Err(error) => Err(AnswerError::Unreadable { input: name.to_owned(), secret, reason: aws::explain(&error) }),
+            Err(error) => {
+                Err(SensitiveInputError::Unreadable { input: name.to_owned(), secret, reason: aws::explain(&error) })
+            }
         }
     }
 }
 
-fn refused(input: &Input, error: InputError) -> AnswerError {
+fn refused(input: &Input, error: InputError) -> SensitiveInputError {
     let parameter = input.parameter();
     match error {
-        InputError::Missing { input } => AnswerError::Missing { input, parameter },
-        error @ InputError::Wrong { .. } => AnswerError::Wrong { error, parameter },
+        InputError::Missing { input } => SensitiveInputError::Missing { input, parameter },
+        error @ InputError::Wrong { .. } => SensitiveInputError::Wrong { error, parameter },
     }
 }
 
@@ -107,7 +109,7 @@ fn put(order: &mut Order, name: &str, value: Value) {
     }
 }
 
-/// Returns what is called `key` below `place`, which becomes a map if it is none.
+/// Returns the value under `key` in `place`. A `place` that is not a map becomes one.
 fn child<'a>(place: &'a mut Value, key: &str) -> &'a mut Value {
     if !place.is_object() {
         *place = json!({});
@@ -119,12 +121,12 @@ fn child<'a>(place: &'a mut Value, key: &str) -> &'a mut Value {
     }
 }
 
-/// Returns a name as a part of a JSON pointer (RFC 6901 section 3).
+/// Returns `name` escaped for a JSON pointer (RFC 6901 section 3).
 fn pointed(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Tells `log` every text in a value, and the value's own, so that none of them is shown.
+/// Makes `log` redact every text and number in `value`.
 fn hide(value: &Value, log: &JobLog) {
     match value {
         Value::Null | Value::Bool(_) => {}
@@ -224,7 +226,7 @@ mod tests {
         assert_eq!(open.context["nuon"]["inputs"]["inputs"]["other"], "");
         assert_eq!(
             missing,
-            "input `other` is required and has no answer in this account; launch the current template of the install \
+            "input `other` is required and has no value in this account; launch the current template of the install \
              stack with parameter `InputOther`"
         );
     }
@@ -247,6 +249,6 @@ mod tests {
 
         let error = answers("x").await.added(&asking(input), &JobLog::default()).await.unwrap_err();
 
-        assert!(matches!(error, AnswerError::Name(_)), "{error}");
+        assert!(matches!(error, SensitiveInputError::Name(_)), "{error}");
     }
 }

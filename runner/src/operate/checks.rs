@@ -1,5 +1,5 @@
-//! Looks at one thing that a runner needs, and changes nothing: for `doctor`, and for the preflight of a first deploy. Each
-//! returns what works, or what does not with the way out.
+//! Checks for `doctor` and for the preflight of a first deploy. Each checks one thing that a runner needs, changes nothing,
+//! and returns what works, or what is wrong with the way out.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -15,15 +15,15 @@ use crate::sandbox::find_program;
 /// How long a program may take to show that it works.
 pub const PROGRAM: Duration = Duration::from_secs(10);
 
-/// Asks the orders queue for something harmless that needs the same permission: taking a message to look would cost
-/// that order one of its deliveries.
+/// Makes a harmless call to the orders queue that needs the same permission. Receiving a message would cost that order one
+/// of its deliveries.
 pub(crate) async fn orders(sdk: &SdkConfig, url: &str) -> Result<String, String> {
     let client = aws_sdk_sqs::Client::new(sdk);
     let call = client.change_message_visibility().queue_url(url).receipt_handle("doctor").visibility_timeout(0);
     judge(call.send().await, "the queue's policy must name this runner's role")
 }
 
-/// Sends nothing: an empty batch is refused only after the permission was checked.
+/// Sends an empty batch, which SQS refuses only after it has checked the permission.
 pub(crate) async fn reports(sdk: &SdkConfig, url: &str) -> Result<String, String> {
     let client = aws_sdk_sqs::Client::new(sdk);
     let call = client.send_message_batch().queue_url(url).set_entries(Some(Vec::new()));
@@ -50,7 +50,7 @@ pub(crate) async fn registry(sdk: &SdkConfig) -> Result<String, String> {
     let answer = answer.map_err(|error| format!("{}; allow `ecr:GetAuthorizationToken`", aws::explain(&error)))?;
     let data = answer.authorization_data.unwrap_or_default();
     let endpoint = data.first().and_then(|data| data.proxy_endpoint.clone());
-    endpoint.ok_or_else(|| "the registry gave no address".to_owned())
+    endpoint.ok_or_else(|| "the registry did not give its address".to_owned())
 }
 
 pub(crate) async fn bucket(sdk: &SdkConfig, name: &str) -> Result<String, String> {
@@ -71,7 +71,7 @@ pub(crate) fn terraform(configured: Option<&Path>) -> Result<PathBuf, String> {
     }
 }
 
-/// Makes a sandbox with nothing in it.
+/// Makes an empty sandbox.
 pub(crate) async fn bubblewrap() -> Result<String, String> {
     let path = find_program(&["bwrap"]).ok_or("`bwrap` is not on PATH; install the package `bubblewrap`")?;
     let mut command = tokio::process::Command::new(&path);

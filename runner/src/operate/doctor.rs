@@ -1,4 +1,4 @@
-//! `doctor`: what works, what is blocked, and the way out. Takes no order and changes nothing.
+//! `doctor`: reports what works and what is blocked, with the way out. Takes no order and changes nothing.
 
 use std::path::Path;
 
@@ -11,19 +11,19 @@ use crate::identity::enrol;
 use crate::identity::runner_key::Identity;
 use crate::operate::checks;
 
-/// What was found about one thing.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at.
+    /// What was checked.
     pub what: String,
     pub state: State,
 }
 
-/// How a thing is.
+/// The state of a checked thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     Works(String),
-    /// Off because the customer wants it so.
+    /// Switched off by the customer.
     Off(String),
     /// Broken, with the way out.
     Blocked(String),
@@ -39,13 +39,13 @@ impl Finding {
         Self { what: what.into(), state }
     }
 
-    /// Returns whether nothing needs to be done about it.
+    /// Returns whether it needs no action.
     pub const fn is_well(&self) -> bool {
         matches!(self.state, State::Works(_) | State::Off(_))
     }
 }
 
-/// Looks at everything that the runner of `config` needs; `program` looks at what its kinds of job start.
+/// Checks everything that the runner of `config` needs; `program` checks what its kinds of job start.
 pub async fn examine(config: &Config, program: impl Future<Output = Finding>) -> Vec<Finding> {
     let sdk = aws::sdk_config(&config.region, None).await;
     let queues = aws::sdk_config(config.queue_region(), None).await;

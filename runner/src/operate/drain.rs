@@ -1,20 +1,21 @@
-//! Going down: no new orders, running jobs may end, the spool is emptied; a second signal stops at once.
+//! Shutting down: the runner takes no new orders, lets running jobs end and sends the spool. A second signal stops it at
+//! once.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::info;
 
-/// How far going down has come.
+/// How far the shutdown has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     Working,
-    /// Nothing new is started.
+    /// No new job starts.
     Draining,
     /// Everything ends now.
     Stopping,
 }
 
-/// Tells everybody the phase.
+/// Publishes the phase.
 #[derive(Debug, Clone)]
 pub struct Drain(watch::Sender<Phase>);
 
@@ -30,7 +31,7 @@ impl Drain {
         *self.0.borrow()
     }
 
-    /// Goes on to `phase`; never back.
+    /// Advances to `phase`; never goes back.
     pub fn advance(&self, phase: Phase) {
         self.0.send_if_modified(|now| {
             let later = phase > *now;
@@ -62,7 +63,7 @@ impl Drain {
             match self.phase() {
                 Phase::Working => {
                     info!(
-                        "Going down: running jobs may end, and the open poll (up to 20 s); a second signal stops now"
+                        "Draining: running jobs may end, and the open poll (up to 20 s); a second signal stops the runner now"
                     );
                     self.advance(Phase::Draining);
                 }

@@ -1,4 +1,4 @@
-//! Starting the runner, examining it, and taking it down.
+//! Starts, examines and shuts down the runner.
 
 pub mod checks;
 pub mod doctor;

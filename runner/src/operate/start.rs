@@ -1,4 +1,4 @@
-//! Puts a runner together from its config, runs its loops, and takes it down in order.
+//! Builds a runner from its config, runs its loops, and shuts it down in order.
 
 use std::fs::File;
 use std::path::Path;
@@ -19,9 +19,9 @@ use crate::identity::sensitive_inputs::SensitiveInputs;
 use crate::operate::drain::{Drain, Phase};
 use crate::operate::watchdog::supervise;
 use crate::record::audit::{Audit, AuditError};
-use crate::record::log_store::KeptLogs;
+use crate::record::log_store::LogStore;
 use crate::wire::clock::ServerClock;
-use crate::wire::grants::GrantDesk;
+use crate::wire::grants::PendingGrants;
 use crate::wire::inbox::Outbox;
 use crate::wire::report::Reporter;
 use crate::wire::spool::{Spool, SpoolError, sender};
@@ -34,23 +34,23 @@ use crate::work::job::StopReason;
 use crate::work::journal::{Journal, JournalError};
 use crate::work::poll;
 
-/// Without a sign of life for this long, a loop is started again.
+/// A loop that shows no sign of life for this long is started again.
 const POLL_LIMIT: Duration = Duration::from_secs(90);
 const SEND_LIMIT: Duration = Duration::from_secs(180);
 const ENROL_LIMIT: Duration = Duration::from_secs(30 * 60);
-/// How long jobs that are told to stop may take altogether.
+/// How long all jobs together may take to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
-/// How long the last reports may take to go out; what is left goes out after the next start.
+/// How long the last reports may take to be sent; the others are sent after the next start.
 const FLUSH_LIMIT: Duration = Duration::from_secs(20);
 
 /// How a runner ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Told to, and everything was brought to its end.
+    /// It was told to end, and all of its work has ended.
     Drained,
-    /// Told to twice, or it could not stop its jobs.
+    /// It was told twice, or could not stop its jobs.
     Stopped,
-    /// Refused by AWS for too long.
+    /// AWS refused its calls for too long.
     Denied,
 }
 
@@ -76,8 +76,7 @@ pub enum StartError {
     Signals(#[source] std::io::Error),
 }
 
-/// Runs the runner of `config`, which does `kinds` of job, until it is told to stop, or until `source` says something else
-/// than `config`.
+/// Runs the runner of `config`, which runs `kinds` of job, until it is told to stop, or until `source` gives another config.
 ///
 /// # Errors
 /// A [`StartError`] when it cannot start.
@@ -104,7 +103,7 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
             Some(source) => source.changed(&config).await,
             None => std::future::pending().await,
         }
-        info!("The install stack says something new; this runner goes down to be started again with it");
+        info!("The install stack has changed; draining, so that the runner can be started again with the new config");
         agent.drain.advance(Phase::Draining);
         std::future::pending::<()>().await;
     };
@@ -131,7 +130,7 @@ fn assemble(
         audit = audit.with_bucket(client.clone(), name);
     }
     let logs =
-        KeptLogs::open(config.state_dir.join("logs"), bucket).map_err(|e| state_dir_error(&config.state_dir, e))?;
+        LogStore::open(config.state_dir.join("logs"), bucket).map_err(|e| state_dir_error(&config.state_dir, e))?;
     Ok(Agent {
         config: config.clone(),
         trust: Trust::of(config),
@@ -142,7 +141,7 @@ fn assemble(
         audit,
         roles: Roles::new(config.clone(), sdk),
         sensitive_inputs: SensitiveInputs::new(sdk, config.install.clone()),
-        grants: Arc::new(GrantDesk::default()),
+        grants: Arc::new(PendingGrants::default()),
         in_flight: InFlight::default(),
         admission: Admission::new(config.slots),
         drain: Drain::default(),
@@ -191,12 +190,12 @@ async fn supervise_loops(
         () = agent.drain.reached(Phase::Stopping) => Exit::Stopped,
         () = sender => Exit::Stopped,
         () = enrol => Exit::Stopped,
-        exit = go_down(agent, spool, poll) => exit,
+        exit = shut_down(agent, spool, poll) => exit,
     }
 }
 
-/// Waits until the runner is told to go down, and takes it down: jobs, then orders that wait, then the last reports.
-async fn go_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>) -> Exit {
+/// Waits until the runner is told to drain, then ends the jobs, the waiting orders and the last reports, in this order.
+async fn shut_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>) -> Exit {
     let drained = async {
         agent.drain.reached(Phase::Draining).await;
         if tokio::time::timeout(agent.config.drain_period(), agent.in_flight.rested()).await.is_err() {
@@ -208,7 +207,7 @@ async fn go_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>) -
     agent.in_flight.stop_all(StopReason::Draining);
     let stopped = tokio::time::timeout(STOP_LIMIT, agent.in_flight.emptied()).await.is_ok();
     if tokio::time::timeout(FLUSH_LIMIT, spool.emptied()).await.is_err() {
-        warn!("{} reports could not be sent yet; they go out after the next start", spool.len());
+        warn!("{} reports could not be sent yet; they are sent after the next start", spool.len());
     }
     match (agent.fatal.get(), stopped) {
         (Some(_), _) => Exit::Denied,
@@ -220,7 +219,7 @@ async fn go_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>) -
     }
 }
 
-/// Makes the state directory this process's own, and removes the workspaces of earlier ones.
+/// Locks the state directory for this process, and removes the workspaces of earlier processes.
 fn lock_state_dir(path: &Path) -> Result<File, StartError> {
     let wrong = |error| state_dir_error(path, error);
     files::make_private_dir(path).map_err(wrong)?;

@@ -1,4 +1,4 @@
-//! Keeps loops alive: one that shows no sign of life for too long, ends or panics is started again.
+//! Restarts a loop that shows no sign of life for too long, ends or panics.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tracing::error;
 pub struct Beat(Arc<AtomicU64>);
 
 impl Beat {
-    /// Shows that the loop goes round.
+    /// Shows that the loop is alive.
     pub fn alive(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
-//! The audit trail: hash-chained records signed by the runner key, kept in the state directory and, for an install,
-//! put into the customer's bucket before the effect that they announce.
+//! The audit trail: hash-chained records signed by the runner key. They are stored in the state directory and, for an
+//! install, in the customer's bucket before the effect that they announce.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -45,7 +45,7 @@ impl Payload for AuditRecord {
     const TYPE: &'static str = "application/vnd.freehold.audit.v1+json";
 }
 
-/// What was done or not done.
+/// The event of an audit record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum AuditEvent {
@@ -63,7 +63,7 @@ pub enum AuditEvent {
     },
     /// A job ended.
     Ended { job: JobId, fence: Fence, result: String },
-    /// A message was not taken.
+    /// A message was refused.
     Refused { refusal: Refusal },
     /// The control plane cancelled a job.
     Cancelled { job: JobId, dispatch: u32, message: Digest },
@@ -85,7 +85,7 @@ struct Chain {
     file: File,
     seq: u64,
     head: Digest,
-    /// What the bucket does not have yet, with its place in the chain.
+    /// The records that the bucket does not have yet, by sequence number.
     pending: Vec<(u64, Vec<u8>)>,
 }
 
@@ -95,13 +95,13 @@ struct Bucket {
     name: String,
 }
 
-/// Why there is no audit record.
+/// Why an audit record was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     /// The local file cannot be used.
     #[error("cannot use the audit file `{path}`; check permissions and free space of `state_dir`")]
     Io { path: PathBuf, source: std::io::Error },
-    /// The last record is not one.
+    /// The last line is not an audit record.
     #[error("the last record of `{path}` cannot be read; move the file away and keep it: it is evidence")]
     Damaged { path: PathBuf },
     /// It cannot be signed.
@@ -113,7 +113,7 @@ pub enum AuditError {
 }
 
 impl Audit {
-    /// Opens the chain in `state_dir`; a last line that a crash cut short is dropped.
+    /// Opens the chain in `state_dir`. Drops a last line that a crash cut short.
     ///
     /// # Errors
     /// An [`AuditError`].
@@ -139,14 +139,14 @@ impl Audit {
         Ok(Self { identity, tenant, install, path, chain, bucket: None })
     }
 
-    /// Puts each record into the bucket `name` as well, at the latest with the next one of [`Audit::announce`].
+    /// Writes each record to the bucket `name` too, at the latest with the next [`Audit::announce`].
     #[must_use]
     pub fn with_bucket(mut self, client: aws_sdk_s3::Client, name: &str) -> Self {
         self.bucket = Some(Bucket { client, name: name.to_owned() });
         self
     }
 
-    /// Records what has happened; the bucket gets it together with what is announced next.
+    /// Records an event that has happened; the bucket gets the record with the next announced one.
     ///
     /// # Errors
     /// An [`AuditError`].
@@ -158,13 +158,13 @@ impl Audit {
         Ok(())
     }
 
-    /// Records what is about to happen, in the customer's bucket too; what it announces must not happen on an error.
+    /// Records an event that is about to happen, in the customer's bucket too. On an error the event must not happen.
     ///
     /// # Errors
     /// An [`AuditError`].
     pub async fn announce(&self, event: AuditEvent) -> Result<(), AuditError> {
         let announced = self.append(event)?;
-        // Without what came before it, the chain in the bucket would have a gap.
+        // Earlier records first: otherwise the chain in the bucket would have a gap.
         let mut due = self.chain().pending.clone();
         due.push(announced);
         for (seq, line) in due {
@@ -194,7 +194,7 @@ impl Audit {
         bytes.push(b'\n');
         let before = chain.file.seek(SeekFrom::End(0)).map_err(|source| self.io(source))?;
         if let Err(source) = chain.file.write_all(&bytes) {
-            // Half a record must not stay before the next one; should even this fail, the next open drops it.
+            // Half a record must not stay before the next one. If this fails too, the next open drops it.
             let _ = chain.file.set_len(before);
             return Err(self.io(source));
         }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chain_goes_on_over_a_restart_and_a_torn_line() {
+    fn the_chain_continues_after_a_restart_and_a_torn_line() {
         let directory = tempfile::tempdir().unwrap();
         let first = open(directory.path());
         first.record(ended(1)).unwrap();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_record_that_is_none_stops_the_runner() {
+    fn a_last_line_that_is_not_a_record_stops_the_runner() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join(FILE), "nonsense\n").unwrap();
         let identity = Arc::new(Identity::from_key(SigningKey::from_bytes(&[3; 32])));

@@ -1,4 +1,4 @@
-//! A job's log: whole lines, secrets taken out before anything leaves, capped in rate and size, kept in full in a file.
+//! A job's log: whole lines without secrets. Reports carry a limited part of it; a file holds it in full.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use freehold_protocol::limits::MAX_LOG_BYTES_PER_REPORT;
 
 use crate::record::redact::Secrets;
 
-/// The most log text that waits for the next report, in bytes; what comes faster is left out of reports.
+/// The most log text that waits for the next report, in bytes; reports leave out text that comes faster.
 const PENDING_MAX: usize = 128 * 1024;
 /// The most log text of one attempt that is reported, in bytes.
 const REPORTED_MAX: usize = 1024 * 1024;
@@ -18,13 +18,13 @@ const KEPT_MAX: usize = 32 * 1024 * 1024;
 /// A line without an end is cut here, in bytes.
 const LINE_MAX: usize = 8 * 1024;
 
-/// Where an attempt writes what people should read. A clone writes to the same log.
+/// The log of an attempt, for people. A clone writes to the same log.
 #[derive(Debug, Clone, Default)]
 pub struct JobLog {
     inner: Arc<Mutex<Inner>>,
 }
 
-/// One output of a process: its lines stay whole whatever other outputs write meanwhile.
+/// One output of a process; its lines stay whole while other outputs write.
 #[derive(Debug)]
 pub struct LogStream {
     log: JobLog,
@@ -45,7 +45,7 @@ struct Inner {
 }
 
 impl JobLog {
-    /// Returns a log that is also kept in the file at `path`.
+    /// Returns a log that is also written to the file at `path`.
     ///
     /// # Errors
     /// When the file cannot be made.
@@ -75,8 +75,8 @@ impl JobLog {
         LogStream { log: self.clone(), partial: Vec::new() }
     }
 
-    /// Takes `secret` out of everything that is written from now on or has not left yet: as it is, and in its base64,
-    /// URL and JSON forms. Texts of fewer than [`crate::record::redact::SHORTEST`] bytes are too common to be taken out.
+    /// Redacts `secret` in text that is written from now on or not yet reported: as it is, and in its base64, URL and JSON
+    /// forms. Texts of fewer than [`crate::record::redact::SHORTEST`] bytes are too common to be redacted.
     pub fn add_secret(&self, secret: &str) {
         let mut inner = self.lock();
         inner.secrets.add(secret);
@@ -84,12 +84,12 @@ impl JobLog {
         inner.pending = String::from_utf8_lossy(&inner.secrets.redact(pending.as_bytes())).into_owned();
     }
 
-    /// Returns `text` without the secrets, for sentences that leave the runner beside the log.
+    /// Returns `text` without secrets, for sentences that leave the runner outside the log.
     pub fn redacted(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.lock().secrets.redact(text.as_bytes())).into_owned()
     }
 
-    /// Returns whether there is text that no report has carried.
+    /// Returns whether there is text to report.
     pub fn has_pending(&self) -> bool {
         !self.lock().pending.is_empty()
     }
@@ -102,7 +102,7 @@ impl JobLog {
         std::mem::replace(&mut inner.pending, rest)
     }
 
-    /// Writes out an unfinished last line and what was left out; call it when the process has ended.
+    /// Writes an unfinished last line and the note about omitted text; call it when the process has ended.
     pub fn close(&self) {
         let mut inner = self.lock();
         let partial = std::mem::take(&mut inner.partial);

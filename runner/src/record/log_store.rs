@@ -1,4 +1,4 @@
-//! Full logs of attempts: in the state directory while they are written, in the customer's bucket afterwards.
+//! The full logs of attempts: in the state directory while they are written, then in the customer's bucket.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use tracing::warn;
 use crate::aws;
 use crate::files;
 
-/// How many logs stay in the state directory.
+/// How many logs are kept in the state directory.
 const KEPT: usize = 50;
 /// How long putting one log into the bucket may take.
 const PUT_DEADLINE: Duration = Duration::from_secs(120);
 
-/// Where full logs are kept.
+/// Stores full logs.
 #[derive(Debug)]
-pub struct KeptLogs {
+pub struct LogStore {
     directory: PathBuf,
     bucket: Option<(aws_sdk_s3::Client, String)>,
 }
 
-impl KeptLogs {
-    /// Returns the logs in `directory`, made now when there is none, and in `bucket`.
+impl LogStore {
+    /// Returns the store in `directory`, which is created when it does not exist, and in `bucket`.
     ///
     /// # Errors
     /// When the directory cannot be made.
@@ -38,7 +38,7 @@ impl KeptLogs {
         self.directory.join(format!("{job}.{fence}.log"))
     }
 
-    /// Puts the attempt's log into the bucket, then removes it here; without a bucket the newest ones stay.
+    /// Moves the attempt's log into the bucket; without a bucket the newest logs stay in the directory.
     pub async fn store(&self, job: &JobId, fence: Fence) {
         let path = self.path(job, fence);
         if let Some((client, bucket)) = &self.bucket {

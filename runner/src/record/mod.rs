@@ -1,4 +1,4 @@
-//! What is kept of a job: its log and the audit trail.
+//! The records of jobs: their logs and the audit trail.
 
 pub mod audit;
 pub mod log;

@@ -1,4 +1,4 @@
-//! What of the runner's own environment a job may see: how to get out through a proxy and whom to trust.
+//! The environment of a program: the runner passes on its proxy, trust and endpoint settings, and nothing else.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;

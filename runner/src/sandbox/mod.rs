@@ -1,4 +1,4 @@
-//! Runs one program of a job apart from the machine: its own namespaces, a read-only root, a clean environment.
+//! Runs one program of a job isolated from the machine: its own namespaces, a read-only root, a clean environment.
 //!
 //! What holds: the job's workspace is the only place on disk it can write to (beside directories that its kind names);
 //! it sees no other process, no home directory, no runner state; it dies with the runner, however the runner dies.
@@ -42,8 +42,8 @@ pub async fn run(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError>
     run_in(job.config.sandbox, job, program).await
 }
 
-/// Runs a program that makes namespaces of its own, which it cannot inside of a sandbox: it gets a clean environment and
-/// starts in the workspace, and nothing else is apart.
+/// Runs a program that makes its own namespaces, which is not possible inside a sandbox. It gets a clean environment and
+/// starts in the workspace, without any other isolation.
 ///
 /// # Errors
 /// As [`run`].

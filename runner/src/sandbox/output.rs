@@ -1,4 +1,4 @@
-//! What a program prints: into the job's log, line by line, or into a file.
+//! Reads the output of a program into the job's log, line by line, or into a file.
 
 use std::path::PathBuf;
 use std::process::Stdio;

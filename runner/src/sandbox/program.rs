@@ -77,7 +77,7 @@ pub(super) struct Started {
 pub(super) struct Group {
     /// The group's leader as this machine numbers it; the program itself may be another process.
     leader: Option<Pid>,
-    /// Whether those that are left are killed when this is dropped.
+    /// Whether the remaining processes are killed when this is dropped.
     ends_with_this: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The control plane's clock as seen from here: learnt from the `Date` of SQS answers and carried on by the monotonic
-//! clock, so that a wrong clock on this machine decides nothing.
+//! Estimates the control plane's clock from the `Date` header of SQS answers and this machine's monotonic clock, so that a
+//! wrong wall clock on this machine decides nothing.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -52,14 +52,14 @@ impl ServerClock {
         }
     }
 
-    /// Returns the control plane's time at `at`; nothing before the first answer.
+    /// Returns the control plane's time at `at`; `None` before the first answer.
     pub fn now(&self, at: Instant) -> Option<Timestamp> {
         let known = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.map(|known| Timestamp::from_millis(known.now(at)))
     }
 }
 
-/// Returns this machine's own time: for people, decides nothing.
+/// Returns this machine's own time, which is shown to people and decides nothing.
 pub fn local() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))

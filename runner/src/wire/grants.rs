@@ -1,4 +1,4 @@
-//! Asking for artifacts: the request goes out as a report, the answer comes in on the orders queue.
+//! Requests for artifacts: sent as reports, answered on the orders queue.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,14 +18,14 @@ use crate::work::job::{GrantError, Grants, Job};
 /// How long an attempt waits for the answer to a request.
 pub const ANSWER_DEADLINE: Duration = Duration::from_secs(300);
 
-/// Where answers find the attempts that wait for them.
+/// The requests that wait for an answer.
 #[derive(Debug, Default)]
-pub struct GrantDesk {
+pub struct PendingGrants {
     waiting: Mutex<HashMap<GrantId, oneshot::Sender<ArtifactGrant>>>,
 }
 
-impl GrantDesk {
-    /// Hands `grant` to the attempt that asked for it; returns whether one waits.
+impl PendingGrants {
+    /// Gives `grant` to the attempt that requested it. Returns whether one waits.
     pub fn deliver(&self, grant: ArtifactGrant) -> bool {
         let waiting = self.lock().remove(&grant.grant);
         waiting.is_some_and(|sender| sender.send(grant).is_ok())
@@ -46,17 +46,17 @@ impl GrantDesk {
     }
 }
 
-/// Asks in the name of one attempt.
+/// Requests grants for one attempt.
 #[derive(Debug)]
 pub struct AttemptGrants {
-    desk: Arc<GrantDesk>,
+    pending: Arc<PendingGrants>,
     reporter: Arc<AttemptReporter>,
 }
 
 impl AttemptGrants {
-    /// Returns the asker that sends its requests through `reporter`.
-    pub fn new(desk: Arc<GrantDesk>, reporter: Arc<AttemptReporter>) -> Self {
-        Self { desk, reporter }
+    /// Returns the grants of the attempt of `reporter`.
+    pub fn new(pending: Arc<PendingGrants>, reporter: Arc<AttemptReporter>) -> Self {
+        Self { pending, reporter }
     }
 }
 
@@ -89,7 +89,7 @@ impl AttemptGrants {
         grant: GrantId,
         event: AttemptEvent,
     ) -> Result<GrantAnswer, GrantError> {
-        let answer = self.desk.wait_for(&grant);
+        let answer = self.pending.wait_for(&grant);
         self.reporter
             .event(event)
             .map_err(|error| GrantError::Unsent { artifact: artifact.clone(), reason: error.to_string() })?;
@@ -103,7 +103,7 @@ impl AttemptGrants {
             },
             _ = job.stop.stopped() => Err(GrantError::Stopped(artifact.clone())),
         };
-        self.desk.forget(&grant);
+        self.pending.forget(&grant);
         result
     }
 }

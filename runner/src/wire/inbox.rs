@@ -1,16 +1,16 @@
-//! The seam through which orders come in and reports go out. SQS now (`sqs.rs`); a push wake-up or a file later.
+//! The interface to the queues: orders come in, reports go out. `sqs.rs` implements it.
 
 use async_trait::async_trait;
 use freehold_protocol::Timestamp;
 use tokio::time::Instant;
 
-/// One message as it was handed to this runner.
+/// One delivery of a message to this runner.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     pub body: String,
-    /// What renews and deletes this delivery; a redelivery has another one.
+    /// The handle that renews and deletes this delivery; each delivery has its own.
     pub handle: String,
-    /// How many times the message has been handed out, from 1. Second half of the attempt's fence.
+    /// How many times the message has been delivered, from 1. Second half of the attempt's fence.
     pub receive: u32,
     /// When the queue took the message, on the control plane's clock.
     pub sent_at: Timestamp,
@@ -50,27 +50,27 @@ pub trait Outbox: Send + Sync + std::fmt::Debug {
     async fn send(&self, bodies: &[String]) -> Result<Vec<Sent>, InboxError>;
 }
 
-/// What became of one message that was sent.
+/// The result for one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sent {
     /// The queue has it.
     Taken,
-    /// Not now.
+    /// The queue did not take it now.
     Later,
-    /// Never: the queue says that the message itself is wrong.
+    /// The queue will never take it: the message itself is wrong.
     Never(String),
 }
 
-/// Why a queue did not do what it was asked.
+/// Why a call to a queue failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InboxError {
-    /// The runner's role may not use the queue, or there is no such queue (any more).
+    /// The runner's role may not use the queue, or the queue does not exist.
     #[error("the queue refuses this runner: {0}")]
     Denied(String),
-    /// The delivery is not this runner's any more.
-    #[error("the delivery is not ours any more: {0}")]
+    /// The delivery no longer belongs to this runner.
+    #[error("the delivery no longer belongs to this runner: {0}")]
     Gone(String),
-    /// Anything that may pass.
+    /// An error that a later call may not meet.
     #[error("the queue did not answer as it should: {0}")]
     Transient(String),
 }

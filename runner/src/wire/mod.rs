@@ -1,4 +1,4 @@
-//! Messages: what comes in, whether it is believed, and what goes out.
+//! The messages of the runner: takes and verifies those that come in, and sends reports.
 
 pub mod clock;
 pub mod grants;

@@ -1,4 +1,4 @@
-//! Makes signed reports and puts them into the spool.
+//! Signs reports and puts them into the spool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::identity::runner_key::Identity;
 use crate::wire::clock;
 use crate::wire::spool::{Class, Spool, SpoolError};
 
-/// Speaks for this runner.
+/// Reports for this runner.
 #[derive(Debug)]
 pub struct Reporter {
     identity: Arc<Identity>,
@@ -20,7 +20,7 @@ pub struct Reporter {
     spool: Arc<Spool>,
 }
 
-/// Why a report did not get into the spool.
+/// Why a report was not added to the spool.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// It cannot be signed.
@@ -32,7 +32,7 @@ pub enum ReportError {
 }
 
 impl Reporter {
-    /// Returns the voice of `identity` as the runner of `install`.
+    /// Returns the reporter of the runner `identity` of `install`.
     pub fn new(identity: Arc<Identity>, tenant: TenantName, install: InstallId, spool: Arc<Spool>) -> Self {
         Self { identity, tenant, install, spool }
     }
@@ -42,7 +42,8 @@ impl Reporter {
         self.identity.id()
     }
 
-    /// Announces the runner; signed by its own key and, while the enrolment secret is at hand, by the key it stands for.
+    /// Announces the runner. The report is signed by its own key and, when the enrolment secret can be read, by the key that
+    /// is derived from it.
     ///
     /// # Errors
     /// A [`ReportError`].
@@ -51,7 +52,7 @@ impl Reporter {
         self.send(ReportBody::Hello(hello), &keys, Class::Hello, false)
     }
 
-    /// Says that the runner is still there.
+    /// Reports that the runner is alive.
     ///
     /// # Errors
     /// A [`ReportError`].
@@ -59,7 +60,7 @@ impl Reporter {
         self.send(ReportBody::Heartbeat, &[self.identity.key()], Class::Heartbeat, false)
     }
 
-    /// Reports a message that was not taken; durable when this returns.
+    /// Reports a refused message; durable when this returns.
     ///
     /// # Errors
     /// A [`ReportError`]; the message must stay in the queue then.
@@ -67,7 +68,7 @@ impl Reporter {
         self.send(ReportBody::Refused(refusal), &[self.identity.key()], Class::Keep, true)
     }
 
-    /// Waits until the reports queue has everything that was said so far.
+    /// Waits until the reports queue has every report so far.
     pub async fn delivered(&self) {
         self.spool.delivered().await;
     }
@@ -97,7 +98,7 @@ impl Reporter {
     }
 }
 
-/// Speaks for one attempt: numbers its reports.
+/// Reports for one attempt, with sequence numbers.
 #[derive(Debug)]
 pub struct AttemptReporter {
     reporter: Arc<Reporter>,
@@ -107,12 +108,12 @@ pub struct AttemptReporter {
 }
 
 impl AttemptReporter {
-    /// Returns the voice of the attempt `fence` at `job`.
+    /// Returns the reporter of the attempt `fence` at `job`.
     pub fn new(reporter: Arc<Reporter>, job: JobId, fence: Fence) -> Self {
         Self { reporter, job, fence, seq: AtomicU64::new(0) }
     }
 
-    /// Reports `event`; what ends the attempt is durable when this returns.
+    /// Reports `event`; an event that ends the attempt is durable when this returns.
     ///
     /// # Errors
     /// A [`ReportError`].

@@ -23,7 +23,7 @@ use crate::wire::inbox::{Delivery, Inbox, InboxError, Outbox, Sent};
 
 /// The longest that SQS lets one long poll wait, in seconds.
 const WAIT_SECS: i32 = 20;
-/// The longest that a long poll may take altogether: a connection that hangs is given up.
+/// The longest that a long poll may take, so that a connection that hangs is given up.
 const POLL_DEADLINE: Duration = Duration::from_secs(28);
 /// The `Date` of an answer has whole seconds, so a lease may have begun this much earlier than it says.
 const DATE_STEP: Duration = Duration::from_secs(1);
@@ -94,7 +94,11 @@ impl Inbox for SqsInbox {
         let messages = answer.messages.unwrap_or_default();
         if age > STALE && !messages.is_empty() {
             // Their leases may be over: this process was stopped while the answer waited for it.
-            warn!(age_secs = age.as_secs(), "Left {} messages that were handed out too long ago", messages.len());
+            warn!(
+                age_secs = age.as_secs(),
+                "Left {} messages in the queue: they were delivered too long ago",
+                messages.len()
+            );
             return Ok(Vec::new());
         }
         let leased_at = now.checked_sub(age + DATE_STEP).unwrap_or(now).max(started);

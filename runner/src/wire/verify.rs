@@ -1,4 +1,4 @@
-//! Whether a message is to be believed: its size, signature, addressee and expiry. Pure: time is passed in.
+//! Verifies messages of the control plane: size, signature, addressee and expiry. Pure: time is passed in.
 
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::grant::ArtifactGrant;
@@ -12,7 +12,7 @@ use crate::config::{Config, Role};
 /// used by a message that another clock dates a moment earlier.
 const CLOCK_TOLERANCE_SECS: u64 = 60;
 
-/// Whom this runner believes, and as whom it is addressed.
+/// The key that this runner trusts, and the names under which it is addressed.
 #[derive(Debug, Clone)]
 pub struct Trust {
     pub role: Role,
@@ -21,7 +21,7 @@ pub struct Trust {
     pub tenant_key: PublicKey,
 }
 
-/// A message of the control plane, believed.
+/// A verified message of the control plane.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
     Order(Box<Order>),
@@ -30,7 +30,7 @@ pub enum Message {
 }
 
 impl Trust {
-    /// Returns what `config` says.
+    /// Returns the trust of the runner of `config`.
     pub fn of(config: &Config) -> Self {
         Self {
             role: config.role,
@@ -40,26 +40,27 @@ impl Trust {
         }
     }
 
-    /// Returns the message in `body`, handed out for the `receive`-th time, when it is to be believed at `now`.
+    /// Returns the message in `body`, the `receive`-th delivery of it, when it is valid at `now`.
     ///
     /// # Errors
     /// The refusal to report.
     pub fn verify(&self, body: &str, receive: u32, now: Timestamp) -> Result<Message, Refusal> {
         let check = Check { trust: self, body, now };
-        let envelope = Envelope::parse(body.as_bytes()).map_err(|error| check.unbelieved(&error))?;
+        let envelope = Envelope::parse(body.as_bytes()).map_err(|error| check.refuse_envelope(&error))?;
         match envelope.payload_type.as_str() {
             Order::TYPE => check.order(&envelope, receive),
             Cancel::TYPE => check.cancel(&envelope),
             ArtifactGrant::TYPE => check.grant(&envelope),
             other => {
                 let shown: String = other.chars().take(80).collect();
-                Err(check.refuse(RefusalReason::Malformed, format!("no runner takes messages of type `{shown}`")))
+                Err(check
+                    .refuse(RefusalReason::Malformed, format!("a runner does not take messages of type `{shown}`")))
             }
         }
     }
 }
 
-/// One message being looked at.
+/// The verification of one message.
 struct Check<'a> {
     trust: &'a Trust,
     body: &'a str,
@@ -97,7 +98,7 @@ impl Check<'_> {
             Err(EnvelopeError::CertificateExpired(_)) => open(self.now.plus_secs(CLOCK_TOLERANCE_SECS)),
             opened => opened,
         }
-        .map_err(|error| self.unbelieved(&error))
+        .map_err(|error| self.refuse_envelope(&error))
     }
 
     fn addressee(&self, tenant: &TenantName, install: &InstallId) -> Result<(), Refusal> {
@@ -130,7 +131,7 @@ impl Check<'_> {
         }
     }
 
-    fn unbelieved(&self, error: &EnvelopeError) -> Refusal {
+    fn refuse_envelope(&self, error: &EnvelopeError) -> Refusal {
         let reason = match error {
             EnvelopeError::TooLarge(_) => RefusalReason::TooLarge,
             EnvelopeError::Malformed(_) | EnvelopeError::WrongType { .. } | EnvelopeError::Unwritable(_) => {
@@ -151,7 +152,7 @@ impl Check<'_> {
     }
 }
 
-/// Why a message is not taken, before it is known which one.
+/// Why a message is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     pub reason: RefusalReason,
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_order_is_believed() {
+    fn a_good_order_is_accepted() {
         let message = trust().verify(&sealed(&order(1, 7)), 1, NOW).unwrap();
 
         assert_eq!(message, Message::Order(Box::new(order(1, 7))));

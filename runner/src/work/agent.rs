@@ -1,4 +1,4 @@
-//! What the loops of one runner share.
+//! The state that the loops of one runner share.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -14,9 +14,9 @@ use crate::identity::mode::Roles;
 use crate::identity::sensitive_inputs::SensitiveInputs;
 use crate::operate::drain::{Drain, Phase};
 use crate::record::audit::{Audit, AuditEvent};
-use crate::record::log_store::KeptLogs;
+use crate::record::log_store::LogStore;
 use crate::wire::clock::ServerClock;
-use crate::wire::grants::GrantDesk;
+use crate::wire::grants::PendingGrants;
 use crate::wire::inbox::{Inbox, InboxError};
 use crate::wire::report::Reporter;
 use crate::wire::verify::Trust;
@@ -25,10 +25,10 @@ use crate::work::in_flight::InFlight;
 use crate::work::job::Job;
 use crate::work::journal::Journal;
 
-/// Does the kinds of job that a program knows.
+/// Runs the kinds of job that a program knows.
 #[async_trait]
 pub trait Execute: Send + Sync + std::fmt::Debug {
-    /// Does the job and returns how it ended.
+    /// Runs `job` and returns how it ended.
     async fn execute(&self, job: &Job) -> Outcome;
 }
 
@@ -44,13 +44,13 @@ pub struct Agent {
     pub audit: Audit,
     pub roles: Roles,
     pub sensitive_inputs: SensitiveInputs,
-    pub grants: Arc<GrantDesk>,
+    pub grants: Arc<PendingGrants>,
     pub in_flight: InFlight,
     pub admission: Admission,
     pub drain: Drain,
     pub kinds: Arc<dyn Execute>,
-    pub logs: KeptLogs,
-    /// Why the runner gives up, when it does.
+    pub logs: LogStore,
+    /// Why the runner gave up, if it did.
     pub fatal: OnceLock<String>,
 }
 
@@ -60,19 +60,19 @@ impl Agent {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the control plane's time; `known` is a time that has passed there for certain.
+    /// Returns the control plane's time, which is not before `known`.
     pub fn server_now(&self, known: Timestamp) -> Timestamp {
         self.clock.now(Instant::now()).unwrap_or(known).max(known)
     }
 
-    /// Ends the runner because it can do nothing useful; `why` names the way out.
+    /// Drains the runner because it cannot work; `why` names the way out.
     pub fn give_up(&self, why: String) {
         error!("{why}");
         let _ = self.fatal.set(why);
         self.drain.advance(Phase::Draining);
     }
 
-    /// Writes down and reports a message that is not taken; returns whether it may be deleted.
+    /// Records and reports a refused message. Returns whether the message may be deleted.
     pub fn refuse(&self, refusal: Refusal) -> bool {
         warn!(
             reason = refusal.reason.as_str(),
@@ -87,18 +87,18 @@ impl Agent {
         match self.reporter.refused(refusal) {
             Ok(()) => true,
             Err(error) => {
-                error!("A refusal is not reported yet: {}", aws::explain(&error));
+                error!("Cannot report a refusal; the message comes again: {}", aws::explain(&error));
                 false
             }
         }
     }
 
-    /// Deletes a message that is dealt with. When that fails it comes again and is recognised.
+    /// Deletes a message that is settled. A message that cannot be deleted comes again and is recognised.
     pub async fn delete(&self, handle: &str) {
         match self.inbox.delete(handle).await {
             Ok(()) => {}
             Err(InboxError::Gone(_)) => {}
-            Err(error) => warn!("A message that is dealt with was not deleted, and will come again: {error}"),
+            Err(error) => warn!("A settled message was not deleted and will come again: {error}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Cancels and grants: done at once, whatever else runs.
+//! Handles cancels and grants at once, while jobs run.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::wire::inbox::Delivery;
 use crate::work::agent::Agent;
 use crate::work::journal::Record;
 
-/// Remembers the cancel, so that the order is not started later, and stops the attempt that it means.
+/// Records the cancel, so that the order is not started later, and stops the attempt that it names.
 pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
     if cancel.runner.as_ref().is_some_and(|runner| runner != agent.reporter.runner()) {
         delete_later(agent, delivery.handle);
         return;
     }
     if let Err(error) = agent.journal().append(&[Record::cancelled(cancel)]) {
-        // It comes again when its visibility ends.
+        // The message comes again when its visibility timeout ends.
         error!("{}", aws::explain(&error));
         return;
     }
@@ -35,16 +35,16 @@ pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
     delete_later(agent, delivery.handle);
 }
 
-/// Hands the grant to the attempt that waits for it; one that nobody waits for is of no use to anybody.
+/// Gives the grant to the attempt that waits for it. A grant that no attempt waits for is deleted.
 pub fn grant(agent: &Arc<Agent>, grant: ArtifactGrant, delivery: Delivery) {
     let (id, job) = (grant.grant.clone(), grant.job.clone());
     if !agent.grants.deliver(grant) {
-        info!(job.id = %job, "Nobody waits for grant `{id}`");
+        info!(job.id = %job, "No attempt waits for grant `{id}`");
     }
     delete_later(agent, delivery.handle);
 }
 
-/// Deletes a message without making the caller wait.
+/// Deletes a message in the background.
 pub fn delete_later(agent: &Arc<Agent>, handle: String) {
     let agent = agent.clone();
     tokio::spawn(async move { agent.delete(&handle).await });

@@ -1,4 +1,4 @@
-//! The orders that this runner has in hand: waiting or running, each with its lease and its stop signal.
+//! The orders that this runner holds: waiting or running, each with its lease and its stop signal.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +13,12 @@ use crate::wire::inbox::Delivery;
 use crate::work::job::{Stop, StopReason};
 use crate::work::lease::HeldLease;
 
-/// One order in hand.
+/// An order that this runner holds.
 #[derive(Debug)]
 pub struct HeldOrder {
     pub order: Arc<Order>,
     pub fence: Fence,
-    /// The digest of the message as it came.
+    /// The digest of the message.
     pub message: Digest,
     pub lease: HeldLease,
     pub signal: Stop,
@@ -27,7 +27,7 @@ pub struct HeldOrder {
 }
 
 impl HeldOrder {
-    /// Returns `order` as it was handed out in `delivery`.
+    /// Returns `order` under the lease of `delivery`.
     pub fn new(order: Order, delivery: &Delivery) -> Self {
         let (stop, signal) = Stop::channel();
         Self {
@@ -41,7 +41,7 @@ impl HeldOrder {
         }
     }
 
-    /// Tells the attempt to stop. The first reason stays, but a lost lease outdoes all others.
+    /// Tells the attempt to stop. The first reason stays, except that a lost lease replaces every other.
     pub fn stop(&self, reason: StopReason) {
         self.stop.send_if_modified(|now| {
             let news = now.is_none() || (reason == StopReason::LeaseLost && *now != Some(StopReason::LeaseLost));
@@ -52,13 +52,13 @@ impl HeldOrder {
         });
     }
 
-    /// Marks that the job is being done.
+    /// Marks the job as running.
     pub fn begin(&self) {
         self.running.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether it does no harm to leave the order to the next runner. What may not be started twice would end
-    /// as interrupted there: a second delivery does not tell whether the first one started.
+    /// Returns whether the order can be left to the next runner. A job that must not start twice would end there as
+    /// interrupted, because a second delivery does not show whether the first one started.
     pub fn can_be_left(&self) -> bool {
         self.order.redelivery == Redelivery::Resume || self.fence.receive > 1
     }
@@ -68,7 +68,7 @@ impl HeldOrder {
     }
 }
 
-/// All orders in hand.
+/// All orders in flight.
 #[derive(Debug, Default)]
 pub struct InFlight {
     inner: Mutex<HashMap<(JobId, u32), Arc<HeldOrder>>>,
@@ -78,44 +78,44 @@ pub struct InFlight {
 /// What became of a delivery.
 #[derive(Debug)]
 pub enum Taken {
-    /// It is in hand now, and was not before.
+    /// The order is new and in flight now.
     New(Arc<HeldOrder>),
-    /// The same order is in hand already, and goes on under the newer delivery's lease.
+    /// The order was in flight already, and continues under the lease of the newer delivery.
     Adopted,
-    /// The same order is in hand and being stopped: this delivery must come back later.
+    /// The order is in flight and being stopped: this delivery must come back later.
     Stopping,
 }
 
 impl InFlight {
-    /// Takes `order` in hand, or recognises it.
+    /// Puts `order` in flight, unless it is in flight already.
     pub fn take(&self, order: Order, delivery: &Delivery) -> Taken {
-        let hand = HeldOrder::new(order, delivery);
+        let held = HeldOrder::new(order, delivery);
         let mut inner = self.lock();
-        if let Some(known) = inner.get(&hand.key()) {
+        if let Some(known) = inner.get(&held.key()) {
             if known.signal.reason().is_some() {
                 return Taken::Stopping;
             }
             known.lease.adopt(delivery.handle.clone(), delivery.leased_at);
             return Taken::Adopted;
         }
-        let hand = Arc::new(hand);
-        inner.insert(hand.key(), hand.clone());
-        Taken::New(hand)
+        let held = Arc::new(held);
+        inner.insert(held.key(), held.clone());
+        Taken::New(held)
     }
 
-    /// Lets go of an order.
-    pub fn release(&self, hand: &HeldOrder) {
-        self.lock().remove(&hand.key());
+    /// Removes an order.
+    pub fn release(&self, held: &HeldOrder) {
+        self.lock().remove(&held.key());
         self.changed.notify_waiters();
     }
 
-    /// Tells the attempt at `job` to stop, when it is the one meant; returns whether there is one.
+    /// Tells the attempt that the cancel names to stop. Returns whether there is such an attempt.
     pub fn cancel(&self, job: &JobId, dispatch: u32, receive: Option<u32>) -> bool {
         let inner = self.lock();
-        let hand = inner.get(&(job.clone(), dispatch));
-        match hand.filter(|hand| receive.is_none_or(|receive| receive == hand.fence.receive)) {
-            Some(hand) => {
-                hand.stop(StopReason::Cancelled);
+        let held = inner.get(&(job.clone(), dispatch));
+        match held.filter(|held| receive.is_none_or(|receive| receive == held.fence.receive)) {
+            Some(held) => {
+                held.stop(StopReason::Cancelled);
                 true
             }
             None => false,
@@ -124,15 +124,15 @@ impl InFlight {
 
     /// Tells every attempt to stop.
     pub fn stop_all(&self, reason: StopReason) {
-        self.lock().values().for_each(|hand| hand.stop(reason));
+        self.lock().values().for_each(|held| held.stop(reason));
     }
 
-    /// Returns whether a job is being done, or must be begun before the runner may end.
+    /// Returns whether a job runs, or must start before the runner may end.
     pub fn is_busy(&self) -> bool {
-        self.lock().values().any(|hand| hand.running.load(Ordering::Relaxed) || !hand.can_be_left())
+        self.lock().values().any(|held| held.running.load(Ordering::Relaxed) || !held.can_be_left())
     }
 
-    /// Waits until nothing is in hand.
+    /// Waits until nothing is in flight.
     pub async fn emptied(&self) {
         loop {
             let changed = self.changed.notified();
@@ -178,46 +178,46 @@ mod tests {
     }
 
     #[test]
-    fn the_same_order_again_goes_on_under_the_newer_lease() {
-        let hands = InFlight::default();
-        let Taken::New(hand) = hands.take(order(1, 7), &delivery(1)) else { panic!("not new") };
+    fn the_same_order_again_continues_under_the_newer_lease() {
+        let in_flight = InFlight::default();
+        let Taken::New(held) = in_flight.take(order(1, 7), &delivery(1)) else { panic!("not new") };
 
-        let again = hands.take(order(1, 7), &delivery(2));
+        let again = in_flight.take(order(1, 7), &delivery(2));
 
         assert!(matches!(again, Taken::Adopted));
-        assert_eq!(hand.lease.handle(), "handle-2");
-        assert_eq!(hand.fence.receive, 1);
+        assert_eq!(held.lease.handle(), "handle-2");
+        assert_eq!(held.fence.receive, 1);
     }
 
     #[test]
     fn a_delivery_during_the_stop_of_the_one_before_waits() {
-        let hands = InFlight::default();
-        let Taken::New(hand) = hands.take(order(1, 7), &delivery(1)) else { panic!("not new") };
-        hand.stop(StopReason::LeaseLost);
+        let in_flight = InFlight::default();
+        let Taken::New(held) = in_flight.take(order(1, 7), &delivery(1)) else { panic!("not new") };
+        held.stop(StopReason::LeaseLost);
 
-        assert!(matches!(hands.take(order(1, 7), &delivery(2)), Taken::Stopping));
+        assert!(matches!(in_flight.take(order(1, 7), &delivery(2)), Taken::Stopping));
     }
 
     #[test]
-    fn a_cancel_reaches_only_the_attempt_that_is_meant() {
-        let hands = InFlight::default();
-        let Taken::New(hand) = hands.take(order(1, 7), &delivery(2)) else { panic!("not new") };
+    fn a_cancel_reaches_only_the_attempt_that_it_names() {
+        let in_flight = InFlight::default();
+        let Taken::New(held) = in_flight.take(order(1, 7), &delivery(2)) else { panic!("not new") };
 
-        assert!(!hands.cancel(&job_id(1), 2, None));
-        assert!(!hands.cancel(&job_id(1), 1, Some(1)));
-        assert_eq!(hand.signal.reason(), None);
-        assert!(hands.cancel(&job_id(1), 1, Some(2)));
-        assert_eq!(hand.signal.reason(), Some(StopReason::Cancelled));
+        assert!(!in_flight.cancel(&job_id(1), 2, None));
+        assert!(!in_flight.cancel(&job_id(1), 1, Some(1)));
+        assert_eq!(held.signal.reason(), None);
+        assert!(in_flight.cancel(&job_id(1), 1, Some(2)));
+        assert_eq!(held.signal.reason(), Some(StopReason::Cancelled));
     }
 
     #[test]
-    fn a_lost_lease_outdoes_an_earlier_reason() {
-        let hand = HeldOrder::new(order(1, 7), &delivery(1));
+    fn a_lost_lease_replaces_an_earlier_reason() {
+        let held = HeldOrder::new(order(1, 7), &delivery(1));
 
-        hand.stop(StopReason::Cancelled);
-        hand.stop(StopReason::LeaseLost);
-        hand.stop(StopReason::TimedOut);
+        held.stop(StopReason::Cancelled);
+        held.stop(StopReason::LeaseLost);
+        held.stop(StopReason::TimedOut);
 
-        assert_eq!(hand.signal.reason(), Some(StopReason::LeaseLost));
+        assert_eq!(held.signal.reason(), Some(StopReason::LeaseLost));
     }
 }

@@ -1,4 +1,4 @@
-//! One job as the code of its kind sees it: the order, a fresh workspace, a log, a stop signal and what it may call.
+//! A job as the code of its kind sees it: the order, a fresh workspace, a log, a stop signal and the grants.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,32 +15,32 @@ use tokio::sync::watch;
 use crate::config::Config;
 use crate::record::log::JobLog;
 
-/// How long a job may take to end after [`Stop::stopped`]: then its future is dropped, and whatever it started must die
-/// with it. After [`StopReason::LeaseLost`] it has about 7 s.
+/// How long a job may take to end after [`Stop::stopped`]. Then its future is dropped, and every process that it started
+/// must end with it. After [`StopReason::LeaseLost`] it has about 7 s.
 pub const STOP_GRACE: std::time::Duration = std::time::Duration::from_secs(20);
 
-/// Everything that one attempt needs. The caller makes the workspace, and removes it when the attempt has ended.
+/// Everything that one attempt needs. The caller creates the workspace and removes it after the attempt.
 #[derive(Debug, Clone)]
 pub struct Job {
     pub order: Arc<Order>,
     pub fence: Fence,
     /// An empty directory that only this attempt uses.
     pub workspace: PathBuf,
-    /// Where lines for people go; redacts and caps them.
+    /// The log for people; redacted and limited in size.
     pub log: JobLog,
     pub stop: Stop,
     pub config: Arc<Config>,
     /// Credentials of the mode's role (session name = job id); refreshed while the job runs.
     pub credentials: SharedCredentialsProvider,
-    /// Where an artifact that the install registry lacks is asked for.
+    /// Requests artifacts that the install registry does not hold.
     pub grants: Arc<dyn Grants>,
 }
 
-/// Asks the control plane for an artifact, once, or for its word on what made one.
+/// Requests grants for artifacts, and statements about them, from the control plane.
 #[async_trait]
 pub trait Grants: Send + Sync + std::fmt::Debug {
-    /// Returns the answer to this attempt's request for `artifact`, of which the install registry lacks `missing`, after
-    /// `round` others whose URLs expired.
+    /// Requests `artifact`, of which the install registry does not hold `missing`. `round` counts earlier requests whose
+    /// URLs expired.
     ///
     /// # Errors
     /// When no answer comes in time, or the attempt was stopped meanwhile.
@@ -52,7 +52,7 @@ pub trait Grants: Send + Sync + std::fmt::Debug {
         round: u32,
     ) -> Result<GrantAnswer, GrantError>;
 
-    /// Returns the answer to this attempt's request for the tenant's statement about `artifact`, which it has pushed.
+    /// Requests the tenant's statement about `artifact`, which this attempt has pushed.
     ///
     /// # Errors
     /// As [`Grants::request`].
@@ -62,7 +62,7 @@ pub trait Grants: Send + Sync + std::fmt::Debug {
 /// Why there is no answer to a request for an artifact.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
-    /// Nothing came back.
+    /// No answer came in time.
     #[error("no answer to the request for artifact `{artifact}` within {waited_secs} s")]
     TimedOut { artifact: Digest, waited_secs: u64 },
     /// The attempt was told to stop.
@@ -84,25 +84,25 @@ pub enum StopReason {
     Cancelled,
     /// The lease could not be renewed: another attempt may start.
     LeaseLost,
-    /// The attempt's time is over, or its order's.
+    /// The time limit of the attempt, or the expiry of its order, has passed.
     TimedOut,
-    /// The runner is going down and the drain period is over.
+    /// The runner shuts down and the drain period is over.
     Draining,
 }
 
 impl Stop {
-    /// Returns a signal and the end that gives it.
+    /// Returns a signal and its sender.
     pub fn channel() -> (watch::Sender<Option<StopReason>>, Self) {
         let (sender, receiver) = watch::channel(None);
         (sender, Self(receiver))
     }
 
-    /// Returns the reason to stop, if there is one already.
+    /// Returns the reason to stop, if there is one.
     pub fn reason(&self) -> Option<StopReason> {
         *self.0.borrow()
     }
 
-    /// Waits until the lease is lost, whatever other reason to stop there is before.
+    /// Waits until the lease is lost, even when there was another reason to stop before.
     pub async fn lease_lost(&self) {
         let mut receiver = self.0.clone();
         if receiver.wait_for(|reason| *reason == Some(StopReason::LeaseLost)).await.is_err() {
@@ -110,7 +110,7 @@ impl Stop {
         }
     }
 
-    /// Waits until there is a reason to stop; for ever when the sending end is gone without one.
+    /// Waits until there is a reason to stop. Waits for ever when the sender is dropped without one.
     pub async fn stopped(&self) -> StopReason {
         let mut receiver = self.0.clone();
         loop {

@@ -1,4 +1,4 @@
-//! The lease on one order: renewed while it is in hand, and given up before it ends when it cannot be renewed.
+//! The lease on one order: renewed while the order is in flight, and given up before its end when it cannot be renewed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,12 +14,12 @@ const LENGTH: Duration = Duration::from_secs(limits::LEASE_SECS);
 const RENEW_AFTER: Duration = Duration::from_secs(limits::LEASE_RENEW_SECS);
 /// How long before its end a lease counts as lost: time to end the job's processes.
 const MARGIN: Duration = Duration::from_secs(8);
-/// How long after a failed renewal the next one is tried.
+/// The pause after a failed renewal.
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest that one renewal may take.
 const CALL: Duration = Duration::from_secs(5);
 
-/// How long a lease still holds, as far as this side can be sure.
+/// How long a lease is certain to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     ends: Instant,
@@ -30,11 +30,11 @@ pub struct Lease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Step {
-    /// Nothing until then.
+    /// Nothing before this time.
     Wait(Instant),
-    /// To be renewed.
+    /// Must be renewed now.
     Renew,
-    /// To be given up: the job must be gone before the lease's end.
+    /// Must be given up: the job must have ended before the lease ends.
     Lost,
 }
 
@@ -44,12 +44,12 @@ impl Lease {
         Self { ends: begun + LENGTH, renew_at: begun + RENEW_AFTER }
     }
 
-    /// Takes in that a renewal succeeded; `asked_at` is from before it was sent.
+    /// Records a successful renewal that was sent at `asked_at` or later.
     pub fn renewed(&mut self, asked_at: Instant) {
         *self = Self::begun(asked_at);
     }
 
-    /// Takes in that a renewal failed at `now` for a reason that may pass.
+    /// Records a renewal that failed at `now` with a transient error.
     pub fn failed(&mut self, now: Instant) {
         self.renew_at = (now + RETRY).min(self.ends - MARGIN);
     }
@@ -71,7 +71,7 @@ impl Lease {
     }
 }
 
-/// The lease on an order in hand, with what renews it.
+/// The lease on a held order, with the handle that renews it.
 #[derive(Debug)]
 pub struct HeldLease {
     held: Mutex<Held>,
@@ -90,13 +90,13 @@ impl HeldLease {
         Self { held: Mutex::new(Held { handle, lease: Lease::begun(begun) }), changed: Notify::new() }
     }
 
-    /// Goes on with a newer delivery of the same message.
+    /// Continues with a newer delivery of the same message.
     pub fn adopt(&self, handle: String, begun: Instant) {
         *self.lock() = Held { handle, lease: Lease::begun(begun) };
         self.changed.notify_one();
     }
 
-    /// Returns what renews and deletes the message.
+    /// Returns the handle that renews and deletes the message.
     pub fn handle(&self) -> String {
         self.lock().handle.clone()
     }
@@ -106,7 +106,7 @@ impl HeldLease {
         self.lock().lease.ends()
     }
 
-    /// Renews the lease for as long as that works; returns when it is lost.
+    /// Renews the lease until it is lost.
     pub async fn keep(&self, inbox: &dyn Inbox) {
         loop {
             let held = self.lock().clone();

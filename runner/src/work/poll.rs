@@ -1,5 +1,5 @@
-//! The loop that takes messages, and what is done with each: it keeps polling while jobs run, so that cancels and
-//! grants are never stuck behind them.
+//! Polls the orders queue and starts what each message asks for. Polling goes on while jobs run, so that cancels and grants
+//! never wait for a job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +19,15 @@ use crate::work::in_flight::Taken;
 
 /// How long one poll waits, in seconds: an idle runner makes one request in this time.
 const WAIT_SECS: u64 = 20;
-/// How long one poll waits while the runner is going down, in seconds.
+/// How long one poll waits while the runner drains, in seconds.
 const DRAINING_WAIT_SECS: u64 = 1;
-/// The longest that one poll may take, whatever happens below it.
+/// The longest that one poll may take, in every case.
 const DEADLINE: Duration = Duration::from_secs(35);
-/// After this long of refused polls the runner ends: its stack or its install is gone, or its permissions are wrong.
+/// The runner ends when polls have been refused for this long: its stack or its install is gone, or its permissions are
+/// wrong.
 const DENIED_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// Takes messages until the runner is going down and its jobs have ended.
+/// Takes messages until the runner drains and its jobs have ended.
 pub async fn run(agent: Arc<Agent>, beat: Beat) {
     let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
     let mut denied_since: Option<Instant> = None;
@@ -74,7 +75,7 @@ fn still_denied(agent: &Agent, error: &InboxError, since: Option<Instant>) -> Op
     Some(since)
 }
 
-/// Looks at one message and starts what it asks for; never waits.
+/// Verifies one message and starts what it asks for. Never waits.
 pub(crate) fn take(agent: &Arc<Agent>, delivery: Delivery) {
     let now = agent.server_now(delivery.sent_at);
     match agent.trust.verify(&delivery.body, delivery.receive, now) {
@@ -93,10 +94,12 @@ fn take_order(agent: &Arc<Agent>, order: freehold_protocol::order::Order, delive
     let job = order.job.clone();
     let ticket = agent.admission.ticket(&order.group);
     match agent.in_flight.take(order, delivery) {
-        Taken::New(hand) => {
-            tokio::spawn(attempt::run(agent.clone(), hand, ticket));
+        Taken::New(held) => {
+            tokio::spawn(attempt::run(agent.clone(), held, ticket));
         }
-        Taken::Adopted => info!(job.id = %job, "Job `{job}` was handed out again while in hand; it goes on"),
-        Taken::Stopping => info!(job.id = %job, "Job `{job}` was handed out again while it is being stopped"),
+        Taken::Adopted => {
+            info!(job.id = %job, "Job `{job}` was delivered again while it is in flight; the attempt goes on under the new lease")
+        }
+        Taken::Stopping => info!(job.id = %job, "Job `{job}` was delivered again while it is being stopped"),
     }
 }

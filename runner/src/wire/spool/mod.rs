@@ -1,7 +1,7 @@
-//! Signed reports on disk, in order, until the queue has taken them. One file each; sending one twice is harmless.
+//! Signed reports on disk, in order, until the queue has them. Each report is a file; sending one twice is harmless.
 //!
-//! Disk use is bounded: beyond the bound the oldest log reports go first (the gap shows in their sequence numbers);
-//! reports that decide something are kept whatever they take.
+//! Disk use is bounded: above the limit the oldest log reports are dropped, which shows as a gap in their sequence numbers.
+//! All other reports are kept, even above the limit.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const MAX_REPORTS: usize = 20_000;
 const BATCH: usize = 10;
 const BATCH_BYTES: u64 = 900 * 1024;
 
-/// What may become of a report that waits.
+/// How long a waiting report is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// Kept until sent.
@@ -88,7 +88,7 @@ impl Class {
 }
 
 impl Spool {
-    /// Opens the spool in `state_dir`, with what an earlier process left in it.
+    /// Opens the spool in `state_dir`, with the reports that an earlier process left there.
     ///
     /// # Errors
     /// When the directory cannot be used.
@@ -111,7 +111,7 @@ impl Spool {
         let bytes = u64::try_from(report.len()).unwrap_or(u64::MAX);
         let mut inner = self.lock();
         if !self.make_room(&mut inner, class, bytes) {
-            warn!("Left out a log report: the spool is full of reports that must be kept");
+            warn!("Dropped a log report: the spool is full of reports that must be kept");
             return Ok(());
         }
         let at = inner.next;
@@ -131,12 +131,12 @@ impl Spool {
         self.lock().waiting.len()
     }
 
-    /// Returns whether none waits.
+    /// Returns whether no report waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Waits until none waits.
+    /// Waits until no report waits.
     pub async fn emptied(&self) {
         self.until(|inner| inner.waiting.is_empty()).await;
     }
@@ -157,7 +157,7 @@ impl Spool {
         }
     }
 
-    /// Returns the oldest reports, as many as one call takes. One that a power failure has damaged is dropped.
+    /// Returns the oldest reports, as many as one call takes. Drops a report that a power failure has damaged.
     fn batch(&self) -> Vec<(u64, String)> {
         let mut inner = self.lock();
         let oldest: Vec<_> = inner.waiting.iter().take(BATCH).map(|(at, waiting)| (*at, *waiting)).collect();
@@ -169,7 +169,7 @@ impl Spool {
             }
             let text = std::fs::read_to_string(self.path(at, waiting.class)).unwrap_or_default();
             if serde_json::from_str::<Envelope>(&text).is_err() {
-                warn!("Dropped a report that cannot be read any more");
+                warn!("Dropped a report that can no longer be read");
                 self.remove(&mut inner, at);
                 continue;
             }
@@ -233,7 +233,7 @@ fn read(directory: &Path) -> std::io::Result<Inner> {
                 inner.bytes += bytes;
                 inner.next = inner.next.max(at + 1);
             }
-            // What a crash left half written; its report was never promised to anybody.
+            // A file that a crash left half written; `add` never returned for it.
             _ => std::fs::remove_file(entry.path())?,
         }
     }

@@ -1,4 +1,4 @@
-//! The loop that hands the spool's reports to the queue, oldest first.
+//! Sends the reports in the spool to the queue, oldest first.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::wire::inbox::{InboxError, Outbox, Sent};
 /// How often the loop shows that it is alive while there is nothing to send.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Sends whatever is in `spool`, for ever.
+/// Sends the reports in `spool`; never returns.
 pub async fn run(spool: &Spool, outbox: &dyn Outbox, beat: &Beat) {
     let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
     let mut failing_since: Option<Instant> = None;
@@ -29,7 +29,7 @@ pub async fn run(spool: &Spool, outbox: &dyn Outbox, beat: &Beat) {
             Ok(sent) => settle(spool, &at, sent),
             Err(error) => {
                 if failing_since.is_none() {
-                    warn!("Reports wait: {error}");
+                    warn!("Cannot send reports yet: {error}");
                 }
                 hint(&error, failing_since);
                 false
@@ -37,7 +37,7 @@ pub async fn run(spool: &Spool, outbox: &dyn Outbox, beat: &Beat) {
         };
         if progress {
             if let Some(since) = failing_since.take() {
-                info!(waited_secs = since.elapsed().as_secs(), "Reports are going out again");
+                info!(waited_secs = since.elapsed().as_secs(), "Reports are sent again");
             }
             backoff.succeeded();
         } else {
@@ -47,7 +47,7 @@ pub async fn run(spool: &Spool, outbox: &dyn Outbox, beat: &Beat) {
     }
 }
 
-/// Removes what needs no more sending; returns whether that was anything.
+/// Removes reports that need no further try. Returns whether there were any.
 fn settle(spool: &Spool, at: &[u64], sent: Vec<Sent>) -> bool {
     let mut progress = false;
     for (at, sent) in at.iter().zip(sent) {

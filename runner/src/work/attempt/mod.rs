@@ -1,4 +1,4 @@
-//! One attempt, from taking its turn to deleting the message: journal first, then the job, then the durable report.
+//! One attempt, from admission to deleting the message: journal first, then the job, then the durable report.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,87 +18,87 @@ use crate::record::log::JobLog;
 use crate::wire::grants::AttemptGrants;
 use crate::wire::report::AttemptReporter;
 use crate::wire::verify;
-use crate::work::admission::{Ticket, Turn};
+use crate::work::admission::{Permit, Ticket};
 use crate::work::agent::Agent;
 use crate::work::in_flight::HeldOrder;
 use crate::work::job::{Job, StopReason};
 use crate::work::journal::{Decision, Record};
 use crate::work::supervise::{self, Ended, Limits};
 
-/// How long to wait before a report that could not be kept is tried again.
+/// The pause before another try to store a report.
 const KEEP_RETRY: Duration = Duration::from_secs(2);
 
-/// What becomes of the message when the attempt is over.
+/// What is done with the message after the attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Message {
-    /// Everything is said: delete it.
+    /// Everything is reported: delete it.
     Done,
-    /// Give it to the next runner at once.
+    /// Return it to the queue at once, for the next runner.
     GiveBack,
-    /// Its lease ends by itself.
+    /// Leave it in the queue until its lease ends.
     Leave,
 }
 
-/// Sees `hand` through.
-pub async fn run(agent: Arc<Agent>, hand: Arc<HeldOrder>, ticket: Ticket) {
-    let keeper = keep_lease(&agent, &hand);
-    let message = Attempt { agent: &agent, hand: &hand }.settle(&ticket).await;
+/// Runs the attempt at `held` to its end.
+pub async fn run(agent: Arc<Agent>, held: Arc<HeldOrder>, ticket: Ticket) {
+    let keeper = keep_lease(&agent, &held);
+    let message = Attempt { agent: &agent, held: &held }.settle(&ticket).await;
     if message != Message::Done {
         ticket.went_back();
     }
     match message {
-        Message::Done => agent.delete(&hand.lease.handle()).await,
+        Message::Done => agent.delete(&held.lease.handle()).await,
         Message::GiveBack => {
-            if let Err(error) = agent.inbox.lease(&hand.lease.handle(), 0).await {
-                warn!("An order comes back only when its lease ends: {error}");
+            if let Err(error) = agent.inbox.lease(&held.lease.handle(), 0).await {
+                warn!("Cannot return an order to the queue before its lease ends: {error}");
             }
         }
         Message::Leave => {}
     }
     drop(keeper);
-    agent.in_flight.release(&hand);
+    agent.in_flight.release(&held);
     if message == Message::Done {
-        agent.logs.store(&hand.order.job, hand.fence).await;
+        agent.logs.store(&held.order.job, held.fence).await;
         if let Err(error) = agent.journal().compact_if_long() {
             warn!("{}", aws::explain(&error));
         }
     }
 }
 
-/// Renews the lease for as long as the answer lives, and stops the attempt when that fails.
-fn keep_lease(agent: &Arc<Agent>, hand: &Arc<HeldOrder>) -> supervise::Aborting<()> {
-    let (agent, hand) = (agent.clone(), hand.clone());
+/// Renews the lease until the returned handle is dropped; stops the attempt when the lease is lost.
+fn keep_lease(agent: &Arc<Agent>, held: &Arc<HeldOrder>) -> supervise::Aborting<()> {
+    let (agent, held) = (agent.clone(), held.clone());
     supervise::Aborting::new(tokio::spawn(async move {
-        hand.lease.keep(agent.inbox.as_ref()).await;
-        hand.stop(StopReason::LeaseLost);
+        held.lease.keep(agent.inbox.as_ref()).await;
+        held.stop(StopReason::LeaseLost);
     }))
 }
 
 struct Attempt<'a> {
     agent: &'a Arc<Agent>,
-    hand: &'a Arc<HeldOrder>,
+    held: &'a Arc<HeldOrder>,
 }
 
 impl Attempt<'_> {
     async fn settle(&self, ticket: &Ticket) -> Message {
-        let _turn = tokio::select! {
+        let _permit = tokio::select! {
             biased;
-            reason = self.hand.signal.stopped() => return self.stopped_early(reason),
-            turn = self.turn(ticket) => match turn {
-                Some(turn) => turn,
+            reason = self.held.signal.stopped() => return self.stopped_early(reason),
+            permit = self.admitted(ticket) => match permit {
+                Some(permit) => permit,
                 None => return Message::GiveBack,
             },
         };
-        let order = &self.hand.order;
+        let order = &self.held.order;
         if self.agent.server_now(order.issued_at) > order.not_after {
-            return self.refuse(RefusalReason::Expired, "the order expired while it waited for its turn");
+            return self.refuse(RefusalReason::Expired, "the order expired while it waited to be admitted");
         }
-        let decision = self.agent.journal().state().decide(order, self.hand.fence.receive);
+        let decision = self.agent.journal().state().decide(order, self.held.fence.receive);
         match decision {
             Decision::Start | Decision::Resume => self.start(decision == Decision::Resume).await,
             Decision::Interrupted => self.interrupted().await,
             Decision::Again(outcome) => {
-                info!(job.id = %order.job, "Job `{}` ended before; that is reported again", order.job);
+                info!(job.id = %order.job, "Job `{}` has ended before; reporting its outcome again", order.job);
                 self.finish(&self.reporter(), &JobLog::default(), outcome).await
             }
             Decision::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
@@ -110,19 +110,19 @@ impl Attempt<'_> {
         }
     }
 
-    /// Waits for a turn. A runner that is going down starts nothing that it can leave to the next one.
-    async fn turn(&self, ticket: &Ticket) -> Option<Turn> {
-        if !self.hand.can_be_left() {
-            return ticket.turn().await;
+    /// Waits until the order is admitted. A draining runner starts no order that it can leave to the next one.
+    async fn admitted(&self, ticket: &Ticket) -> Option<Permit> {
+        if !self.held.can_be_left() {
+            return ticket.admitted().await;
         }
         tokio::select! {
             biased;
             () = self.agent.drain.reached(Phase::Draining) => std::future::pending().await,
-            turn = ticket.turn() => turn,
+            permit = ticket.admitted() => permit,
         }
     }
 
-    /// Ends what was told to stop before its job began.
+    /// Ends an attempt that was told to stop before its job started.
     fn stopped_early(&self, reason: StopReason) -> Message {
         match reason {
             StopReason::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
@@ -133,29 +133,30 @@ impl Attempt<'_> {
 
     fn refuse(&self, reason: RefusalReason, detail: &str) -> Message {
         let refusal = verify::Refused { reason, detail: detail.to_owned() };
-        let job = Some((self.hand.order.job.clone(), self.hand.fence));
-        let refused = self.agent.refuse(refusal.of(self.hand.message.clone(), job));
+        let job = Some((self.held.order.job.clone(), self.held.fence));
+        let refused = self.agent.refuse(refusal.of(self.held.message.clone(), job));
         if refused { Message::Done } else { Message::Leave }
     }
 
     async fn interrupted(&self) -> Message {
-        if let Err(error) = self.agent.journal().append(&[Record::accepted(&self.hand.order)]) {
+        if let Err(error) = self.agent.journal().append(&[Record::accepted(&self.held.order)]) {
             error!("{}", aws::explain(&error));
             return Message::Leave;
         }
-        let reason = "an earlier attempt may have started and its runner is gone; a job of this kind is not started a \
-                      second time, start it anew if it should run again"
-            .to_owned();
+        let reason =
+            "an earlier attempt may have started and its runner is gone; a job of this kind never starts twice, \
+                      order it anew if it should run again"
+                .to_owned();
         self.finish(&self.reporter(), &JobLog::default(), Outcome::Interrupted { reason }).await
     }
 
     async fn start(&self, resume: bool) -> Message {
-        let (agent, hand) = (self.agent, self.hand);
-        let order = &hand.order;
-        hand.begin();
+        let (agent, held) = (self.agent, self.held);
+        let order = &held.order;
+        held.begin();
         let reporter = Arc::new(self.reporter());
         if let Some(outcome) = consent::refusal(&agent.config, order) {
-            warn!(job.id = %order.job, "Job `{}` is not started: its contract is not accepted", order.job);
+            warn!(job.id = %order.job, "Did not start job `{}`: the customer has not accepted its contract", order.job);
             return self.accept_and_finish(&reporter, outcome).await;
         }
         let credentials = match agent.roles.credentials(order).await {
@@ -166,33 +167,33 @@ impl Attempt<'_> {
             let outcome = Outcome::Failed { reason: aws::explain(&error), partial: false };
             return self.accept_and_finish(&reporter, outcome).await;
         }
-        if let Some(reason) = hand.signal.reason() {
+        if let Some(reason) = held.signal.reason() {
             return self.stopped_early(reason);
         }
-        let started = Record::Started { job: order.job.clone(), fence: hand.fence };
+        let started = Record::Started { job: order.job.clone(), fence: held.fence };
         if let Err(error) = agent.journal().append(&[Record::accepted(order), started]) {
-            error!(job.id = %order.job, "Job `{}` is not started: {}", order.job, aws::explain(&error));
+            error!(job.id = %order.job, "Did not start job `{}`: {}", order.job, aws::explain(&error));
             return Message::Leave;
         }
         if let Err(error) = reporter.event(AttemptEvent::Started) {
             // The control plane learns of the attempt from its next report.
             warn!("{}", aws::explain(&error));
         }
-        info!(job.id = %order.job, fence = %hand.fence, resume, "Started job `{}` ({})", order.job, order.work.kind());
+        info!(job.id = %order.job, fence = %held.fence, resume, "Started job `{}` ({})", order.job, order.work.kind());
         let log = self.log();
         let ended = match self.prepared(&log).await {
             Ok((workspace, order)) => {
                 let job = Job {
                     order,
-                    fence: hand.fence,
+                    fence: held.fence,
                     workspace: workspace.0.clone(),
                     log: log.clone(),
-                    stop: hand.signal.clone(),
+                    stop: held.signal.clone(),
                     config: agent.config.clone(),
                     credentials,
                     grants: Arc::new(AttemptGrants::new(agent.grants.clone(), reporter.clone())),
                 };
-                supervise::run(agent.kinds.clone(), job, hand, &reporter, self.limits()).await
+                supervise::run(agent.kinds.clone(), job, held, &reporter, self.limits()).await
             }
             Err(reason) => Ended::Finished(Outcome::Failed { reason, partial: false }),
         };
@@ -209,21 +210,21 @@ impl Attempt<'_> {
         }
     }
 
-    /// Ends an attempt whose job must not start.
+    /// Accepts an order whose job must not start, and ends it with `outcome`.
     async fn accept_and_finish(&self, reporter: &AttemptReporter, outcome: Outcome) -> Message {
-        if let Err(error) = self.agent.journal().append(&[Record::accepted(&self.hand.order)]) {
+        if let Err(error) = self.agent.journal().append(&[Record::accepted(&self.held.order)]) {
             error!("{}", aws::explain(&error));
             return Message::Leave;
         }
         self.finish(reporter, &JobLog::default(), outcome).await
     }
 
-    /// Returns `outcome`, or that the mode is switched off when that is why the job failed.
+    /// Returns `outcome`, or `Blocked` when the job failed because its mode is switched off.
     async fn blame_mode(&self, outcome: Outcome) -> Outcome {
         let Outcome::Failed { reason, partial } = outcome else {
             return outcome;
         };
-        match self.agent.roles.disabled(&self.hand.order).await {
+        match self.agent.roles.disabled(&self.held.order).await {
             Some(disabled) => {
                 let so_far = if partial { "some of it may have been done" } else { "nothing was changed" };
                 let reason = format!("{disabled}; it was on when the job started ({so_far}): {reason}");
@@ -233,12 +234,12 @@ impl Attempt<'_> {
         }
     }
 
-    /// Makes the end durable, here and for the control plane, and only then lets the message go.
+    /// Makes the end durable, here and for the control plane, before the message may be deleted.
     async fn finish(&self, reporter: &AttemptReporter, log: &JobLog, outcome: Outcome) -> Message {
-        let (job, fence) = (self.hand.order.job.clone(), self.hand.fence);
+        let (job, fence) = (self.held.order.job.clone(), self.held.fence);
         let record = Record::Finished { job: job.clone(), fence, outcome: outcome.clone() };
         if let Err(error) = self.agent.journal().append(&[record]) {
-            // Without it a redelivery starts the job again; the control plane has the report and knows better.
+            // Without this record a redelivery starts the job again; the control plane has the report and ignores it.
             error!("{}", aws::explain(&error));
         }
         let result = supervise::word(&outcome);
@@ -250,17 +251,17 @@ impl Attempt<'_> {
         }
         let finished = AttemptEvent::Finished { outcome, log: last };
         while let Err(error) = reporter.event(finished.clone()) {
-            error!("The end of job `{job}` is not reported yet: {}", aws::explain(&error));
-            if self.hand.signal.reason() == Some(StopReason::LeaseLost) {
+            error!("Cannot report the end of job `{job}` yet: {}", aws::explain(&error));
+            if self.held.signal.reason() == Some(StopReason::LeaseLost) {
                 return Message::Leave;
             }
             tokio::time::sleep(KEEP_RETRY).await;
         }
-        // Only a machine that keeps its disk sends the spool later. The order stays leased until the queue has the end:
-        // with the machine lost before that, the order comes back and the job is not forgotten.
+        // A machine that loses its disk never sends its spool. So the order stays leased until the reports queue has the end:
+        // if the machine is lost before that, the order comes back and the job is not forgotten.
         tokio::select! {
             () = self.agent.reporter.delivered() => {}
-            () = self.hand.signal.lease_lost() => return Message::Leave,
+            () = self.held.signal.lease_lost() => return Message::Leave,
         }
         let ended = AuditEvent::Ended { job, fence, result: result.to_owned() };
         if let Err(error) = self.agent.audit.announce(ended).await {
@@ -270,56 +271,56 @@ impl Attempt<'_> {
     }
 
     fn reporter(&self) -> AttemptReporter {
-        AttemptReporter::new(self.agent.reporter.clone(), self.hand.order.job.clone(), self.hand.fence)
+        AttemptReporter::new(self.agent.reporter.clone(), self.held.order.job.clone(), self.held.fence)
     }
 
     fn announcement(&self) -> AuditEvent {
-        let order = &self.hand.order;
+        let order = &self.held.order;
         AuditEvent::Started {
             workflow: order.workflow.clone(),
             job: order.job.clone(),
-            fence: self.hand.fence,
+            fence: self.held.fence,
             work: order.work.kind().to_owned(),
             mode: order.mode,
             role: order.role.clone(),
-            order: self.hand.message.clone(),
+            order: self.held.message.clone(),
         }
     }
 
     fn log(&self) -> JobLog {
-        let path = self.agent.logs.path(&self.hand.order.job, self.hand.fence);
+        let path = self.agent.logs.path(&self.held.order.job, self.held.fence);
         JobLog::to_file(&path).unwrap_or_else(|error| {
-            warn!("The full log is not kept: {error}");
+            warn!("Cannot store the full log: {error}");
             JobLog::default()
         })
     }
 
-    /// Returns a fresh workspace, and the order with the values that only this account has.
+    /// Returns a fresh workspace, and the order with the sensitive inputs of this account.
     async fn prepared(&self, log: &JobLog) -> Result<(Workspace, Arc<Order>), String> {
         let workspace = self.workspace().map_err(|error| format!("cannot make a workspace in `state_dir`: {error}"))?;
         let order =
-            self.agent.sensitive_inputs.added(&self.hand.order, log).await.map_err(|error| error.to_string())?;
+            self.agent.sensitive_inputs.added(&self.held.order, log).await.map_err(|error| error.to_string())?;
         Ok((workspace, Arc::new(order)))
     }
 
     fn workspace(&self) -> std::io::Result<Workspace> {
-        let name = format!("{}.{}", self.hand.order.job, self.hand.fence);
+        let name = format!("{}.{}", self.held.order.job, self.held.fence);
         let path = self.agent.config.state_dir.join("work").join(name);
-        // A leftover of the same attempt, whose process is gone, would not be a fresh workspace.
+        // An earlier process may have left the workspace of the same attempt behind.
         let _ = std::fs::remove_dir_all(&path);
         files::make_private_dir(&path)?;
         Ok(Workspace(path))
     }
 
     fn limits(&self) -> Limits {
-        let order = &self.hand.order;
+        let order = &self.held.order;
         let left = order.not_after.since(self.agent.server_now(order.issued_at));
         let timeout = Duration::from_secs(u64::from(order.timeout_secs.min(limits::MAX_JOB_SECS)));
         Limits { time: timeout.min(Duration::from_millis(left)), redelivery: order.redelivery }
     }
 }
 
-/// A directory that is removed with everything in it.
+/// A directory that is removed with its content when this is dropped.
 struct Workspace(PathBuf);
 
 impl Drop for Workspace {

@@ -21,10 +21,10 @@ use crate::identity::mode::Roles;
 use crate::identity::runner_key::Identity;
 use crate::operate::drain::Drain;
 use crate::record::audit::Audit;
-use crate::record::log_store::KeptLogs;
+use crate::record::log_store::LogStore;
 use crate::testing::{config, job_id, order, root, sealed};
 use crate::wire::clock::ServerClock;
-use crate::wire::grants::GrantDesk;
+use crate::wire::grants::PendingGrants;
 use crate::wire::inbox::{Delivery, Inbox, InboxError, Outbox, Sent};
 use crate::wire::report::Reporter;
 use crate::wire::spool::{self, Spool};
@@ -230,12 +230,12 @@ impl World {
             audit: Audit::open(path, identity, tenant, install).unwrap(),
             roles: Roles::new(config.clone(), &sdk),
             sensitive_inputs: crate::identity::sensitive_inputs::SensitiveInputs::new(&sdk, config.install.clone()),
-            grants: Arc::new(GrantDesk::default()),
+            grants: Arc::new(PendingGrants::default()),
             in_flight: InFlight::default(),
             admission: Admission::new(2),
             drain: Drain::default(),
             kinds: stage.clone(),
-            logs: KeptLogs::open(path.join("logs"), None).unwrap(),
+            logs: LogStore::open(path.join("logs"), None).unwrap(),
             fatal: OnceLock::new(),
             config,
         };

@@ -1,4 +1,4 @@
-//! The journal on disk: JSON lines, appended and synced before what they announce happens, compacted by rename.
+//! The journal on disk: JSON lines, appended and synced before the event that they announce, compacted by rename.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -54,8 +54,8 @@ struct Header {
 }
 
 impl Journal {
-    /// Opens the journal in `state_dir`, made now when there is none. A last line that a crash cut short is dropped:
-    /// what it would have announced has not happened.
+    /// Opens the journal in `state_dir`; creates it when there is none. Drops a last line that a crash cut short: its event
+    /// has not happened.
     ///
     /// # Errors
     /// A [`JournalError`].
@@ -80,12 +80,12 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Returns what the records amount to.
+    /// Returns the state that the records describe.
     pub const fn state(&self) -> &State {
         &self.state
     }
 
-    /// Appends `records` with one sync; durable and applied when this returns, neither when it fails.
+    /// Appends `records` with one sync. They are durable and applied when this succeeds, and neither when it fails.
     ///
     /// # Errors
     /// [`JournalError::Io`], such as on a full disk.
@@ -102,7 +102,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Rewrites the file with the state alone once it has grown long; call it when nothing waits.
+    /// Rewrites a long file with the state alone; call it when no order waits.
     ///
     /// # Errors
     /// [`JournalError::Io`]; the old file is still good.
@@ -129,7 +129,7 @@ impl Journal {
     fn write(&mut self, bytes: &[u8]) -> Result<(), JournalError> {
         let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
         if let Err(source) = written {
-            // Half a line must not stay before the next one; should even this fail, the next open drops it.
+            // Half a line must not stay before the next one. If this fails too, the next open drops it.
             let _ = self.file.set_len(self.length);
             return Err(self.io(source));
         }

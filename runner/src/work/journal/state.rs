@@ -1,4 +1,4 @@
-//! What the journal remembers, and what it therefore answers to an order: pure, no file, no clock.
+//! The state that journal records describe, and the decision about an order that follows from it. Pure: no file, no clock.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use serde::{Deserialize, Serialize};
 /// most, and the head of each group, which stops replays, is never forgotten).
 const REMEMBERED: usize = 1_000;
 
-/// One thing that happened.
+/// One event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
-    /// An order was believed and is the newest of its group.
+    /// An order was verified and is the newest of its group.
     Accepted { group: Group, serial: u64, job: JobId, dispatch: u32 },
     /// The job's process is about to start.
     Started { job: JobId, fence: Fence },
-    /// The attempt ended, and this is reported or about to be.
+    /// The attempt ended; the outcome is reported or about to be.
     Finished { job: JobId, fence: Fence, outcome: Outcome },
     /// The control plane does not want the job any more.
     Cancelled { job: JobId, dispatch: u32, receive: Option<u32> },
 }
 
-/// What the records amount to.
+/// The state that the records describe.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct State {
     groups: BTreeMap<Group, Head>,
@@ -56,17 +56,17 @@ enum Phase {
     Finished { fence: Fence, outcome: Outcome },
 }
 
-/// What to do with an order that is believed and not in hand.
+/// What to do with a verified order that is not in flight.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum Decision {
-    /// Nobody has begun it: start.
+    /// No attempt has started: start one.
     Start,
-    /// An earlier attempt may have begun: start again from refreshed state.
+    /// An earlier attempt may have started: start again from refreshed state.
     Resume,
-    /// An earlier attempt may have begun, and this kind is not started a second time.
+    /// An earlier attempt may have started, and jobs of this kind never start twice.
     Interrupted,
-    /// It ended here: report that again.
+    /// It ended here: report the outcome again.
     Again(Outcome),
     /// The control plane cancelled it before it started.
     Cancelled,
@@ -75,7 +75,7 @@ pub enum Decision {
 }
 
 impl State {
-    /// Returns what to do with `order`, handed out for the `receive`-th time.
+    /// Returns what to do with the `receive`-th delivery of `order`.
     pub fn decide(&self, order: &Order, receive: u32) -> Decision {
         if let Some(head) = self.groups.get(&order.group)
             && head.is_newer_than(order)
@@ -96,7 +96,7 @@ impl State {
         if self.is_cancelled(&order.job, order.dispatch, receive) {
             return Decision::Cancelled;
         }
-        // A delivery after the first may have been begun by a runner whose journal is gone.
+        // A runner whose journal is gone may have started an earlier delivery.
         let may_have_begun = matches!(phase, Some(Phase::Started { .. })) || receive > 1;
         match (may_have_begun, order.redelivery) {
             (false, _) => Decision::Start,
@@ -110,7 +110,7 @@ impl State {
         [None, Some(receive)].into_iter().any(|receive| self.cancels.contains_key(&(job.clone(), dispatch, receive)))
     }
 
-    /// Takes in one record.
+    /// Applies one record.
     pub fn apply(&mut self, record: Record) {
         self.age += 1;
         let age = self.age;
@@ -138,7 +138,7 @@ impl State {
         }
     }
 
-    /// Returns the fewest records that amount to this state, without what is too old to matter.
+    /// Returns the fewest records that describe this state, without those that are too old to matter.
     pub fn to_records(&self) -> Vec<Record> {
         let mut records: Vec<(u64, Record)> = Vec::new();
         let oldest_job = oldest_kept(self.jobs.values().map(|entry| entry.age));
