@@ -21,10 +21,10 @@ pub(crate) enum ActionCommand {
 pub(crate) struct Run {
     install: InstallId,
     action: ActionName,
-    /// The role to run under instead of what the app says: a role of the app's, its key or a mode.
+    /// The role to run under, instead of the role that the app config chooses: the key of a role, or a mode.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
-    /// Only start it.
+    /// Start it and return at once.
     #[arg(long)]
     no_wait: bool,
 }

@@ -44,10 +44,10 @@ enum Command {
     #[command(subcommand)]
     Install(install::InstallCommand),
     Deploy(deploy::Deploy),
-    /// What is being done to an install, as a whole.
+    /// Deploys, builds and other runs of a state machine.
     #[command(subcommand)]
     Workflow(workflow::WorkflowCommand),
-    /// Single pieces of work and their logs.
+    /// Units of work for one runner, and their logs.
     #[command(subcommand)]
     Job(job::JobCommand),
     /// Steps that a runner executes.
@@ -56,10 +56,10 @@ enum Command {
     /// Versions with their artifacts, fixed under a name.
     #[command(subcommand)]
     Release(release::ReleaseCommand),
-    /// What versions may do at a customer, and what customers agreed to.
+    /// What versions may do in a customer's account, and what customers agreed to.
     #[command(subcommand)]
     Contract(contract::ContractCommand),
-    /// What builds have made.
+    /// OCI artifacts that builds made.
     #[command(subcommand)]
     Artifact(artifact::ArtifactCommand),
     Lineage(Box<lineage::LineageArgs>),
@@ -79,7 +79,7 @@ Examples:
 /// The control plane in your own account.
 #[derive(Debug, clap::Args)]
 struct Tenant {
-    /// AWS region of the tenant; otherwise that of the environment or the profile.
+    /// AWS region of the tenant; the region of the environment or the profile when absent.
     #[arg(long, global = true, value_name = "REGION")]
     region: Option<String>,
     #[command(subcommand)]

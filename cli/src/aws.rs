@@ -43,7 +43,7 @@ pub(crate) fn region(config: &SdkConfig) -> String {
 pub(crate) async fn account(config: &SdkConfig) -> Result<AccountId> {
     let identity = aws_sdk_sts::Client::new(config).get_caller_identity().send().await.doing("ask AWS who you are")?;
     let account = identity.account().unwrap_or_default();
-    account.parse().map_err(|e| Error::internal(format!("AWS named an account that is none: {e}")))
+    account.parse().map_err(|e| Error::internal(format!("AWS answered with an account id that is not valid: {e}")))
 }
 
 /// Returns the client that all AWS calls of this process share.

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::output::{Output, Table, bytes};
 use crate::progress::Progress;
 
-/// Build what a version of an app has no artifact for.
+/// Build the components of an app version that have no artifact yet.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -28,7 +28,7 @@ pub(crate) struct Build {
     /// Wait until everything is built (the default).
     #[arg(long, conflicts_with = "no_wait")]
     wait: bool,
-    /// Only start it.
+    /// Start it and return at once.
     #[arg(long)]
     no_wait: bool,
 }

@@ -20,7 +20,7 @@ Examples:
   freehold deploy globex --all --version 7
   freehold deploy globex --release 2026.11
 
-Exit code 1 when the deploy ends failed. Ctrl-c stops the watching, not the deploy.")]
+Exit code 1 when the deploy ends failed. Ctrl-c stops watching; the deploy continues.")]
 pub(crate) struct Deploy {
     install: InstallId,
     /// An input to change: `name=text`, `name:=JSON` or `name=@FILE`.
@@ -29,19 +29,19 @@ pub(crate) struct Deploy {
     /// Only this component and what depends on it; may be repeated.
     #[arg(long = "component", value_name = "NAME")]
     components: Vec<ComponentName>,
-    /// Everything, changed or not.
+    /// Deploy all components, changed or not.
     #[arg(long, conflicts_with = "components")]
     all: bool,
     /// Number, digest or the beginning of a digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionName>,
-    /// A release instead of a version: refused when its artifacts are not those that would be deployed.
+    /// A release instead of a version; refused when a deploy would use other artifacts than the release names.
     #[arg(long, value_name = "NAME", conflicts_with = "version")]
     release: Option<ReleaseName>,
-    /// The role to run under instead of what the app says: a role of the app's, its key or a mode.
+    /// The role to run under, instead of the role that the app config chooses: the key of a role, or a mode.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
-    /// Only start it.
+    /// Start it and return at once.
     #[arg(long)]
     no_wait: bool,
 }

@@ -1,4 +1,4 @@
-//! `freehold doctor`: what works from here, and what stands in the way.
+//! `freehold doctor`: checks credentials, git and the tenant API.
 
 use clap::Args;
 use freehold_protocol::api::TenantView;
@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::Table;
 
-/// Check credentials and the way to the tenant API.
+/// Check credentials, `git` and the tenant API.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  freehold doctor --tenant acme")]
 pub(crate) struct Doctor {}

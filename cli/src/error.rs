@@ -1,4 +1,4 @@
-//! What ends a command: its kind, one sentence, and the exit code that scripts read. The only place with exit codes.
+//! The error of a command: its kind, one sentence, and the exit code that scripts read. The only place with exit codes.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ use freehold_protocol::api::{ErrorBody, ErrorKind};
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0   done
-  1   what was asked for failed (a workflow that ended failed, leftovers after `tenant destroy`,
-      differences with `app diff --exit-code`, terms that are wider with `contract diff`, a lineage with a link or a
-      contract with a signature that does not hold)
+  1   the request failed (a workflow that ended failed, leftovers after `tenant destroy`, differences with
+      `app diff --exit-code`, wider terms with `contract diff`, a lineage with a broken link, a contract with a
+      broken signature)
   2   wrong usage, input or config
   3   not found
-  4   conflict: the state of things forbids it now
+  4   conflict: the current state does not allow it
   5   network trouble or throttling; try again
   6   access denied
   70  a defect of freehold
@@ -87,7 +87,7 @@ impl Error {
         self.kind
     }
 
-    /// Returns whether it passes by itself within a minute or so, as the API says.
+    /// Returns whether the API expects the error to disappear by itself within about a minute.
     pub(crate) const fn passes_soon(&self) -> bool {
         self.soon
     }
@@ -148,7 +148,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Says what was being done when something failed.
+/// Adds to an error what the command was doing.
 pub(crate) trait ResultExt<T> {
     /// Turns the error into a command's error that begins with "cannot `what`".
     fn doing(self, what: impl fmt::Display) -> Result<T>;
@@ -157,7 +157,7 @@ pub(crate) trait ResultExt<T> {
 impl<T, E, R> ResultExt<T> for std::result::Result<T, SdkError<E, R>>
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
-    R: fmt::Debug,
+    R: fmt::Debug + 'static,
 {
     fn doing(self, what: impl fmt::Display) -> Result<T> {
         self.map_err(|error| from_sdk(&error).within(format!("cannot {what}")))
@@ -173,7 +173,7 @@ impl<T> ResultExt<T> for std::io::Result<T> {
 fn from_sdk<E, R>(error: &SdkError<E, R>) -> Error
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
-    R: fmt::Debug,
+    R: fmt::Debug + 'static,
 {
     match error {
         SdkError::ServiceError(service) => {
@@ -181,7 +181,9 @@ where
             let message = service.err().message().unwrap_or_default();
             Error { kind: kind_of_code(code), message: format!("{code}: {}", first_line(message)), soon: false }
         }
-        SdkError::ConstructionFailure(failure) => Error::internal(format!("{failure:?}")),
+        SdkError::ConstructionFailure(_) => {
+            Error::internal(format!("cannot make the request to AWS: {}", chain(error)))
+        }
         SdkError::TimeoutError(_) => Error::transient("AWS did not answer in time; try again"),
         SdkError::DispatchFailure(failure) => {
             let chain = failure.as_connector_error().map(|error| chain(error)).unwrap_or_default();
@@ -190,9 +192,10 @@ where
             }
             Error::transient(format!("AWS could not be reached ({chain}); check the network and the region"))
         }
-        other => Error::transient(
-            format!("AWS gave a broken answer ({other:?}); try again").chars().take(300).collect::<String>(),
-        ),
+        other => Error::transient(format!(
+            "AWS gave an answer that cannot be read ({}); try again",
+            first_line(&chain(other))
+        )),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, note, print, print_raw, time};
 
-/// The pause between two looks for more of a log.
+/// The pause between two requests for more of a log.
 const LOOK: Duration = Duration::from_millis(700);
 
 #[derive(Debug, Subcommand)]
@@ -36,10 +36,10 @@ pub(crate) enum JobCommand {
 Example:
   freehold job logs job_0123456789abcdef0123 -f
 
-Secrets are cut out on the runner before anything is sent. With --json: one JSON object a line.")]
+The runner redacts secrets before it sends anything. With --json: one JSON object per line.")]
 pub(crate) struct Logs {
     job: JobId,
-    /// Go on until the job has ended.
+    /// Follow the log until the job has ended.
     #[arg(short, long)]
     follow: bool,
 }
@@ -54,7 +54,7 @@ impl JobCommand {
             }
             Self::Logs(args) => tokio::select! {
                 done = args.print(&api, context.out) => done,
-                _ = tokio::signal::ctrl_c() => Err(Error::interrupted("stopped reading; the job goes on")),
+                _ = tokio::signal::ctrl_c() => Err(Error::interrupted("stopped reading; the job keeps running")),
             },
             Self::Cancel { job } => {
                 let answer: Value = api.post(&["v1", "jobs", job.as_str(), "cancel"], &json!({})).await?;
@@ -124,7 +124,7 @@ fn show(view: &JobView, out: Output) -> String {
     parts.join("\n")
 }
 
-/// Returns what a preflight found, when the job is one: nothing else has findings as its only output.
+/// Returns the findings of a preflight: it is the only job whose only output is findings.
 fn findings(view: &JobView) -> Option<Vec<Finding>> {
     let value = view.outputs.get(FINDINGS).filter(|_| view.outputs.len() == 1)?;
     serde_json::from_value(value.clone()).ok()

@@ -67,7 +67,7 @@ impl Output {
     }
 }
 
-/// Prints a line to stdout; a reader that went away (`| head`) is no error.
+/// Prints a line to stdout; a reader that went away (`| head`) is not an error.
 pub(crate) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
@@ -147,6 +147,12 @@ fn coloured(word: &str) -> String {
 /// Returns a text in which nothing steers a terminal: names come from configs.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// Returns a count and its noun: `1 install`, `2 installs`.
+pub(crate) fn plural(count: usize, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
 }
 
 /// Returns a byte count as people read it.

@@ -31,13 +31,13 @@ Examples:
   freehold release create my-app --version 7 --name 2026.11
   freehold deploy globex --release 2026.11
 
-A release never changes: creating the same again changes nothing, and other contents need another name.")]
+A release never changes: creating the same release again changes nothing, and other contents need another name.")]
 pub(crate) struct Create {
     app: AppName,
     /// Number, digest or the beginning of a digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionName>,
-    /// What people call it.
+    /// The name of the release.
     #[arg(long, value_name = "NAME")]
     name: ReleaseName,
 }

@@ -1,4 +1,4 @@
-//! The config file of a runner, written from what a stack says of itself.
+//! Writes the config file of a runner from the outputs of its stack.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use toml_edit::{DocumentMut, Table, value};
 
 use crate::error::{Error, Result, ResultExt};
 
-/// What is special to the machine that a runner works on.
+/// The settings of the machine that a runner works on.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Machine {
     /// Where the runner keeps its key and journal; must survive restarts.
@@ -20,15 +20,15 @@ pub(crate) struct Machine {
     /// How many jobs run at once.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), value_name = "N")]
     slots: u32,
-    /// The `terraform` or `tofu` to run; otherwise the first of both on PATH.
+    /// The `terraform` or `tofu` to run; the first of both on PATH when absent.
     #[arg(long, value_name = "FILE")]
     terraform: Option<PathBuf>,
-    /// What separates a job from the machine.
+    /// How a job is isolated from the machine.
     #[arg(long, value_enum, default_value_t = Sandbox::Bubblewrap, value_name = "KIND")]
     sandbox: Sandbox,
 }
 
-/// What separates a job from the machine.
+/// How a job is isolated from the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Sandbox {
     Bubblewrap,
@@ -42,7 +42,7 @@ pub(crate) enum Enrolment {
     File(PathBuf),
 }
 
-/// What a runner must know.
+/// The contents of a runner's config file.
 #[derive(Debug, Clone)]
 pub(crate) struct RunnerConfig {
     pub(crate) tenant: TenantName,

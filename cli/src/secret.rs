@@ -27,7 +27,7 @@ pub(crate) fn random_hex() -> Result<String> {
 }
 
 fn fill(bytes: &mut [u8]) -> Result<()> {
-    getrandom::fill(bytes).map_err(|e| Error::internal(format!("this machine gives no random bytes: {e}")))
+    getrandom::fill(bytes).map_err(|e| Error::internal(format!("cannot read random bytes from this machine: {e}")))
 }
 
 /// Returns the enrolment secret in the file `path`.
@@ -36,7 +36,7 @@ pub(crate) fn read(path: &Path) -> Result<String> {
     let secret = text.trim();
     if secret.len() < SHORTEST || secret.contains(char::is_whitespace) {
         return Err(Error::invalid(format!(
-            "`{}` holds no enrolment secret; expected one line of at least {SHORTEST} characters",
+            "`{}` does not hold an enrolment secret; expected one line of at least {SHORTEST} characters",
             path.display()
         )));
     }
@@ -105,6 +105,6 @@ mod tests {
         let error = read(&path).unwrap_err();
 
         assert_eq!(error.kind().exit_code(), 2);
-        assert!(error.to_string().contains("empty` holds no enrolment secret"), "{error}");
+        assert!(error.to_string().contains("empty` does not hold an enrolment secret"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! `freehold workflow`: what is being done to an install.
+//! `freehold workflow`: lists, shows, follows and cancels workflows.
 
 use clap::{Args, Subcommand};
 use freehold_protocol::api::WorkflowView;

@@ -158,7 +158,7 @@ impl Api {
                 Ok(answer) => {
                     return serde_json::from_slice(&answer).map_err(|e| {
                         Error::internal(format!(
-                            "the answer of {method} {} is not understood: {e}; update `freehold`",
+                            "the answer to {method} {} cannot be read: {e}; update `freehold`",
                             url.path()
                         ))
                     });

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::output::plural;
 
 /// Read an app config and show every mistake in it.
 #[derive(Debug, Args)]
@@ -55,11 +56,7 @@ pub(super) fn checked_dir(dir: &Path) -> Result<&Path> {
 }
 
 fn counted(errors: usize, warnings: usize) -> String {
-    let count = |n: usize, what: &str| match n {
-        0 => format!("no {what}s"),
-        1 => format!("1 {what}"),
-        n => format!("{n} {what}s"),
-    };
+    let count = |count: usize, noun: &str| if count == 0 { format!("no {noun}s") } else { plural(count, noun) };
     format!("{}, {}", count(errors, "error"), count(warnings, "warning"))
 }
 

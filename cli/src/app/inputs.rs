@@ -1,4 +1,4 @@
-//! `freehold app inputs`: what an app asks, and the JSON Schema of the answers.
+//! `freehold app inputs`: the inputs of an app, and the JSON Schema of their values.
 
 use clap::Args;
 use freehold_protocol::AppName;
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::job::plain;
 use crate::output::{Output, Table};
 
-/// Show the inputs of an app: who answers each, its type and its default.
+/// Show the inputs of an app: who sets each, its type and its default.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

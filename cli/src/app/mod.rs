@@ -1,4 +1,4 @@
-//! `freehold app`: config directories, checked and synced, and the versions that came of them.
+//! `freehold app`: checks and syncs app configs, and shows the app versions made of them.
 
 mod check;
 mod diff;
@@ -38,7 +38,7 @@ pub(crate) enum AppCommand {
     Inputs(inputs::Inputs),
 }
 
-/// Write a small app that works, to begin with.
+/// Write a small app that works, as a start.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -53,7 +53,7 @@ pub(crate) struct Init {
     dir: PathBuf,
 }
 
-/// Show what differs between two versions, or a directory and a version, and what a deploy would run.
+/// Compare two versions, or a directory with a version, and show what a deploy would run.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "freehold app diff [OPTIONS] DIR\n       freehold app diff [OPTIONS] --app NAME FROM TO",
@@ -61,12 +61,12 @@ pub(crate) struct Init {
 Examples:
   freehold app diff ./my-app                  the directory against the app's latest version
   freehold app diff ./my-app --version 3      against another one
-  freehold app diff --app my-app 3 4          two versions that the tenant has
+  freehold app diff --app my-app 3 4          two versions of the tenant
 
-Told are the keys that differ; inputs and secrets that need an answer; roles that may do more (+) or less (-); hosts that
-the customer's side newly contacts, as far as URLs and image names of the config say; and what a deploy runs where the
-first version is deployed: changed components, what depends on them, and the actions that they trigger. A permission whose
-change cannot be decided counts as more, and says so. Defaults of sensitive inputs are never shown."
+The output lists keys that differ; inputs and secrets that need an answer; roles that may do more (+) or less (-); hosts
+that the customer's side newly contacts, as far as URLs and image names of the config tell; and what a deploy would run
+where the first version is deployed: changed components, components that depend on them, and actions that they trigger. A
+permission whose change cannot be decided counts as more, with a note. Defaults of sensitive inputs are never shown."
 )]
 pub(crate) struct Diff {
     /// The config's directory, or with `--app` the version to start from.
@@ -82,10 +82,10 @@ pub(crate) struct Diff {
     /// absent.
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionName>,
-    /// Do not ask git hosts what branches are, nor fetch texts: such sources show as `(branch)` and count as changed.
+    /// Do not ask git hosts about branches or fetch texts: such sources show as `(branch)` and count as changed.
     #[arg(long)]
     offline: bool,
-    /// End with exit code 1 when the two differ.
+    /// Return exit code 1 when the two differ.
     #[arg(long)]
     exit_code: bool,
 }
@@ -94,17 +94,17 @@ pub(crate) struct Diff {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  freehold app schema                      which kinds of file there are
-  freehold app schema helm_chart           one schema; `# helm` at a file's head names the same
+  freehold app schema                      the kinds of files
+  freehold app schema helm_chart           one schema; files of it begin with the comment `# helm`
   freehold app schema --dir ./my-app       all of them in `schemas/`, and a `.taplo.toml`
 
-Editors that use taplo then complete keys, show what they mean and mark mistakes. `freehold app check` finds more: it reads
-all files together.")]
+Editors that use taplo then complete keys, explain them and mark mistakes. `freehold app check` finds more mistakes, because
+it reads all files together.")]
 pub(crate) struct Schema {
     /// A kind of file, the folder it is in, or the word of its first-line comment; a list of all when absent.
     #[arg(value_name = "KIND")]
     kind: Option<SchemaKind>,
-    /// Write all schemas below this directory, that of an app's config.
+    /// Write all schemas below this directory, the one of an app config.
     #[arg(long, value_name = "DIR", conflicts_with = "kind")]
     dir: Option<PathBuf>,
 }
@@ -115,7 +115,7 @@ pub(crate) struct Schema {
 Example:
   freehold app sync ./my-app
 
-Branches become commits, local sources are uploaded. The same content again is the same version.")]
+Branches are resolved to commits and local sources are uploaded. The same content gives the same version.")]
 pub(crate) struct Sync {
     /// The config's directory; its name is the app's.
     #[arg(value_name = "DIR")]

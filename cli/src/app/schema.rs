@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Schema;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
-use crate::output::{Table, print};
+use crate::output::{Table, plural, print};
 
 impl Schema {
     pub(super) fn run(&self, context: &Context) -> Result<()> {
@@ -70,7 +70,7 @@ fn write_all(context: &Context, dir: &Path) -> Result<()> {
         } else {
             format!("and `{}`, which tells editors that use taplo which file has which", path.display())
         };
-        format!("wrote {schemas} schemas to `{}`\n{config}", folder.display())
+        format!("wrote {} to `{}`\n{config}", plural(schemas, "schema"), folder.display())
     })
 }
 

@@ -1,4 +1,4 @@
-//! `freehold artifact prune`: shows what keeps each artifact, and marks those that nothing keeps.
+//! `freehold artifact prune`: shows why each artifact is kept, and marks the unused ones.
 
 use clap::Args;
 use freehold_protocol::AppName;
@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, bytes, time};
 
-/// Mark artifacts that nothing keeps, or say what keeps each of them.
+/// Mark unused artifacts for removal, and show why the others are kept.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -17,14 +17,14 @@ Examples:
   freehold artifact prune --app my-app
 
 An artifact is kept while an install runs it or is at its version, a release names it, a workflow that has not ended
-may ask for it, it is of the newest version of its app, or it was built in the last 30 days. One that nothing keeps is
-marked: nothing new begins with it. A day later the function `prune-artifacts`, which also does all of this by itself
-once a day, removes it. Until then `freehold build` takes it back into use; afterwards it builds it again.")]
+may ask for it, it belongs to the newest version of its app, or it was built in the last 30 days. Any other artifact is
+marked, and nothing new may use it. A day later the function `prune-artifacts` removes it; the function also marks artifacts
+itself, once a day. Until the removal, `freehold build` takes the artifact back into use; after it, it builds it again.")]
 pub(crate) struct Prune {
     /// One app only.
     #[arg(long, value_name = "APP")]
     app: Option<AppName>,
-    /// Change nothing; say what would go, and what keeps the rest.
+    /// Change nothing; show what would be removed, and why the rest is kept.
     #[arg(long)]
     dry_run: bool,
 }
@@ -68,19 +68,21 @@ fn render(all: &[ArtifactsView], dry_run: bool, out: Output) -> String {
     let (count, size) = going.fold((0_u32, 0), |(count, size), one| (count + 1, size + one.size));
     let last = match (count, dry_run) {
         (0, _) => "nothing goes".to_owned(),
-        (_, true) => format!("{count} would go, {} at most; mark them with `freehold artifact prune`", bytes(size)),
-        (_, false) => format!("{count} go a day after they were marked, {} at most", bytes(size)),
+        (_, true) => {
+            format!("{count} would be removed, {} at most; mark them with `freehold artifact prune`", bytes(size))
+        }
+        (_, false) => format!("{count} will be removed a day after they were marked, {} at most", bytes(size)),
     };
     format!("{}\n\n{last}", out.table(&table))
 }
 
 fn why(one: &ArtifactView) -> String {
     match one.next.as_str() {
-        "mark" => "nothing keeps it".to_owned(),
-        "remove" => "nothing keeps it; goes with the next run of `prune-artifacts`".to_owned(),
+        "mark" => "unused".to_owned(),
+        "remove" => "unused; removed by the next run of `prune-artifacts`".to_owned(),
         _ if one.state == "removed" => "nothing kept it".to_owned(),
         _ => match (one.kept_by.is_empty(), one.removable_at) {
-            (true, Some(at)) => format!("nothing keeps it; goes after {}", time(at)),
+            (true, Some(at)) => format!("unused; removed after {}", time(at)),
             (true, None) | (false, _) => one.kept_by.join(", "),
         },
     }

@@ -1,4 +1,4 @@
-//! `freehold artifact revoke`: takes an artifact back.
+//! `freehold artifact revoke`: revokes an artifact.
 
 use clap::Args;
 use freehold_protocol::Digest;
@@ -7,17 +7,17 @@ use freehold_protocol::api::{ReasonRequest, Revoked};
 use crate::context::Context;
 use crate::error::Result;
 
-/// Take an artifact back: no install gets it any more, and no release can be made of it.
+/// Revoke an artifact: no install gets it any more, and no new release may contain it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   freehold artifact revoke sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f --reason CVE-2026-1
 
-Installs that have it keep it; `freehold lineage DIGEST` shows which. It cannot be undone: change the source of the
-component and build it again.")]
+Installs that already have it keep it; `freehold lineage DIGEST` shows which. A revocation cannot be undone: change the
+source of the component and build it again.")]
 pub(crate) struct Revoke {
     artifact: Digest,
-    /// Why; shown to whoever asks for it, and in its lineage.
+    /// The reason; shown with every refusal and in the artifact's lineage.
     #[arg(long, value_name = "REASON")]
     reason: String,
 }

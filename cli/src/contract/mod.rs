@@ -1,4 +1,4 @@
-//! `freehold contract`: what a version may do at a customer, what one asks for beyond another, and whose signature it has.
+//! `freehold contract`: show, compare and verify what a version may do in a customer's account.
 
 mod text;
 
@@ -25,7 +25,7 @@ pub(crate) enum ContractCommand {
     Verify(Verify),
 }
 
-/// Show what a version of an app may do at a customer.
+/// Show what a version of an app may do in a customer's account.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -51,14 +51,14 @@ pub(crate) struct Show {
     output: Option<PathBuf>,
 }
 
-/// Show what a version may do that another may not, or that a customer has not agreed to.
+/// Compare what two versions may do, or a version with what a customer agreed to.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  freehold contract diff globex            what the customer of globex agreed to, against the latest version
+  freehold contract diff globex            the latest version against what the customer of globex agreed to
   freehold contract diff my-app 3 4        version 4 against version 3
 
-`+` is what the second may do beyond the first, `-` what it may not do any more. What cannot be compared counts as `+`.
+`+` marks what only the second may do, `-` what only the first may do. What cannot be compared counts as `+`.
 
 Exit code 1 when there is a `+`: the customer has to agree again, by launching the template that `freehold install stack`
 writes.")]
@@ -69,7 +69,7 @@ pub(crate) struct Diff {
     /// Number, digest or the beginning of a digest.
     #[arg(value_name = "FROM", requires = "to")]
     from: Option<VersionName>,
-    /// The same.
+    /// The version to compare with, named like FROM.
     #[arg(value_name = "TO")]
     to: Option<VersionName>,
 }
@@ -80,8 +80,8 @@ pub(crate) struct Diff {
 Example:
   freehold contract verify my-app.contract.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
 
-A customer finds the tenant's root key as the output `TenantKey` of the own install stack, and the terms that were agreed to
-as the output `AcceptedContract`. Exit code 1 when the signature does not hold.")]
+A customer finds the tenant's root key in the output `TenantKey` of their install stack, and the accepted terms in the
+output `AcceptedContract`. Exit code 1 when the signature does not hold.")]
 pub(crate) struct Verify {
     /// What `freehold contract show -o FILE` wrote.
     file: PathBuf,
@@ -90,7 +90,7 @@ pub(crate) struct Verify {
     root_key: PublicKey,
 }
 
-/// A signature that holds.
+/// A signature that was verified.
 #[derive(Debug, Serialize)]
 struct Signature {
     tenant: TenantName,
@@ -238,7 +238,7 @@ impl Verify {
 fn read(path: &Path) -> Result<Envelope> {
     let shown = path.display();
     let bytes = std::fs::read(path).doing(format!("read `{shown}`"))?;
-    Envelope::parse(&bytes).map_err(|error| Error::invalid(format!("`{shown}` is no signed contract: {error}")))
+    Envelope::parse(&bytes).map_err(|error| Error::invalid(format!("`{shown}` is not a signed contract: {error}")))
 }
 
 impl Diff {

@@ -23,7 +23,7 @@ pub(crate) enum InstallCommand {
     Create(Create),
     /// List the installs.
     List,
-    /// Show an install: runner, inputs, what is deployed.
+    /// Show an install: its runner, inputs and deployed components.
     Show {
         install: InstallId,
     },
@@ -36,7 +36,7 @@ pub(crate) enum InstallCommand {
     VerifyTemplate(VerifyTemplate),
 }
 
-/// Check an install stack's template, as a security team would, without an account or a network.
+/// Check an install stack's template against security rules, without an account or a network.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -47,7 +47,7 @@ Every finding has its line and its reason. Exit code 1 when there is one.")]
 pub(crate) struct VerifyTemplate {
     /// The template.
     file: PathBuf,
-    /// What the vendor says that the SHA-256 of the file is.
+    /// The SHA-256 of the file, as the vendor published it.
     #[arg(long, value_name = "HEX")]
     sha256: Option<String>,
 }
@@ -58,8 +58,8 @@ pub(crate) struct VerifyTemplate {
 Example:
   freehold install create globex --app my-app --account 222222222222 --region eu-west-1 --input domain=globex.example
 
-The enrolment secret is made here and written to a file that only you can read; it is never sent. Give it to the
-customer together with the stack's template. Run again it uses the same file.")]
+The command generates the enrolment secret and writes it to a file that only you can read; the secret is never sent.
+Give it to the customer together with the stack's template. When you run the command again, it uses the same file.")]
 pub(crate) struct Create {
     /// Name of the install.
     install: InstallId,
@@ -74,7 +74,7 @@ pub(crate) struct Create {
     /// `name=text`, `name:=JSON` or `name=@FILE`.
     #[arg(long = "input", value_name = "NAME=VALUE")]
     inputs: Vec<Input>,
-    /// Where the enrolment secret is, or goes; `<install>.enrolment` when absent.
+    /// File with the enrolment secret, created when absent; `<install>.enrolment` by default.
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
 }
@@ -87,7 +87,7 @@ Examples:
   freehold install inputs globex --input replicas=3 --input zones=a,b
   freehold install inputs globex --input replicas:=null    back to the default
 
-The next deploy uses changed values. What the customer answers is changed in the install stack.")]
+The next deploy uses the changed values. The customer changes their own answers in the install stack.")]
 pub(crate) struct Inputs {
     install: InstallId,
     /// An input to change: `name=text`, `name:=JSON` or `name=@FILE`.
@@ -104,7 +104,7 @@ Examples:
   freehold install stack globex --diff                   what changes against the version that is deployed
   freehold install stack globex --diff old.yaml          what changes against a template that you have
 
-The template's SHA-256 goes to stderr: tell it the customer on another way.")]
+The template's SHA-256 goes to stderr: send it to the customer through another channel.")]
 pub(crate) struct Stack {
     install: InstallId,
     /// Write the template to this file instead of stdout.
@@ -113,7 +113,7 @@ pub(crate) struct Stack {
     /// Put the template into the tenant's bucket and print a quick-create link to it, valid for 12 hours.
     #[arg(long)]
     link: bool,
-    /// Show only the lines that differ from a template, or from that of the version that is deployed. Exit code 0 all the same.
+    /// Show only the lines that differ from FILE, or from the template of the deployed version. The exit code stays 0.
     #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = ["output", "link"])]
     diff: Option<Option<PathBuf>>,
 }
@@ -125,9 +125,9 @@ Examples:
   freehold install launch globex --template globex.yaml --secret-file globex.enrolment
   freehold install launch globex --template globex.yaml --parameter EnableDeprovision=true
 
-Uses the AWS credentials of the customer's account. Run again with the same template it changes nothing; parameters that
-are left out keep their value. Launching a template is the consent to the contract that it shows, which `freehold contract
-show` tells in words: to keep the one of before, pass it as `--parameter AcceptedContract=sha256:...`.")]
+Uses the AWS credentials of the customer's account. Running it again with the same template changes nothing; parameters
+that are left out keep their value. Launching a template is consent to the contract that it names; `freehold contract show`
+prints that contract. To keep the earlier contract, pass `--parameter AcceptedContract=sha256:...`.")]
 pub(crate) struct Launch {
     install: InstallId,
     /// The template that the vendor gave you.
@@ -136,10 +136,10 @@ pub(crate) struct Launch {
     /// The enrolment secret that the vendor gave you; needed for the first launch.
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
-    /// What the vendor says is the template's SHA-256; another template is refused.
+    /// The template's SHA-256, as the vendor published it; any other template is refused.
     #[arg(long, value_name = "DIGEST")]
     digest: Option<Digest>,
-    /// A bucket of this account to put the template into: CloudFormation takes more than 51,200 bytes from S3 only.
+    /// A bucket of this account for the template: CloudFormation reads a template above 51,200 bytes only from S3.
     #[arg(long, value_name = "BUCKET")]
     template_bucket: Option<String>,
     /// A stack parameter.
@@ -157,7 +157,7 @@ Examples:
 Reads the outputs of the launched install stack with the AWS credentials of the customer's account.")]
 pub(crate) struct RunnerConfig {
     install: InstallId,
-    /// Where the config file goes.
+    /// File to write the config to.
     #[arg(long, default_value = "runner.toml", value_name = "FILE")]
     out: PathBuf,
     /// The runner reads the enrolment secret from this file instead of from Secrets Manager.
@@ -167,12 +167,12 @@ pub(crate) struct RunnerConfig {
     machine: crate::runner_config::Machine,
 }
 
-/// Send an install nothing any more: no workflow starts, no artifact is granted; what runs there goes on.
+/// Stop serving an install: no workflow starts and no artifact is granted; what runs there keeps running.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  freehold install disable globex --reason \"contract ended\"")]
 pub(crate) struct Disable {
     install: InstallId,
-    /// Why; shown to whoever is refused.
+    /// The reason; shown with every refusal.
     #[arg(long, value_name = "REASON")]
     reason: String,
 }

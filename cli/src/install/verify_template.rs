@@ -31,7 +31,7 @@ impl VerifyTemplate {
         let text = String::from_utf8(bytes).map_err(|_| {
             Error::invalid(format!("`{shown}` is not text; name the template that `install stack` wrote"))
         })?;
-        let findings = check(&text).map_err(|wrong| Error::invalid(format!("`{shown}` is no template: {wrong}")))?;
+        let findings = check(&text).map_err(|wrong| Error::invalid(format!("`{shown}` is not a template: {wrong}")))?;
         let verified = Verified { file: shown.clone(), sha256: digest.hex(), rules: RULES.len(), findings: &findings };
         context.out.show(&verified, |verified| render(verified, context.out))?;
         match findings.as_slice() {

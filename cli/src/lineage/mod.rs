@@ -1,4 +1,4 @@
-//! `freehold lineage`: what an artifact was made of and where it went, asked of the tenant or read from a bundle.
+//! `freehold lineage`: what an artifact was made of and where it went, as the tenant tells it or as a bundle proves it.
 
 mod text;
 mod verify;
@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::api::Api;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
-use crate::output::note;
+use crate::output::{note, plural};
 use verify::Verification;
 
 /// Show what an artifact was made of, who built it, and where it was deployed.
@@ -32,7 +32,7 @@ Examples:
   freehold lineage verify web.lineage.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
 
 A bundle holds the signed messages themselves, so whoever has it can check it without an account or a network. Orders
-are in it as they were signed, with the inputs that they were rendered over: name the install when you give one away.
+are in it as they were signed, with the inputs that they were rendered over: name the install before you give a bundle away.
 
 Exit code 1 when a link does not hold; the link is named."
 )]
@@ -43,16 +43,16 @@ pub(crate) struct LineageArgs {
     /// Only what happened in this install.
     #[arg(long, value_name = "NAME")]
     install: Option<InstallId>,
-    /// Only this component of the install; without a digest, what is deployed of it.
+    /// Only this component of the install; without a digest, its deployed artifact.
     #[arg(long, value_name = "NAME", requires = "install")]
     component: Option<ComponentName>,
     /// Check every link.
     #[arg(long)]
     verify: bool,
-    /// The tenant's root key, base64, that all must stand on; otherwise the one that the tenant API says.
+    /// The tenant's root key (base64) to verify with; the key that the tenant API returns when absent.
     #[arg(long, value_name = "KEY", requires = "verify")]
     root_key: Option<PublicKey>,
-    /// Write all that is needed to check it to this file.
+    /// Write a bundle to this file: everything that `lineage verify` needs.
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
     #[command(subcommand)]
@@ -71,8 +71,8 @@ Examples:
   freehold lineage verify web.lineage.json
   freehold lineage verify web.lineage.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
 
-A customer finds the tenant's root key as the output `TenantKey` of the own install stack. Without `--root-key` the bundle
-is checked against the key that it brings along, which proves that it fits together and not who made it.")]
+A customer finds the tenant's root key in the output `TenantKey` of their install stack. Without
+`--root-key` the bundle is verified with the key that it contains: this proves that its parts belong together, not who made it.")]
 struct Verify {
     /// The bundle.
     file: PathBuf,
@@ -81,7 +81,7 @@ struct Verify {
     root_key: Option<PublicKey>,
 }
 
-/// What is printed as JSON.
+/// A lineage as `--json` prints it.
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
     lineage: &'a Lineage,
@@ -103,7 +103,7 @@ impl LineageArgs {
         let lineage = load(&api, &artifact).await?.only(|used| self.is_wanted(used));
         if let Some(path) = &self.bundle {
             write(path, &lineage)?;
-            note(&format!("wrote {} ({} uses)", path.display(), lineage.uses.len()));
+            note(&format!("wrote {} ({})", path.display(), plural(lineage.uses.len(), "use")));
         }
         let checked = self.verify.then(|| {
             let mut checked = Verification::new(&lineage, self.root_key.as_ref());

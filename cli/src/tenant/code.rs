@@ -73,8 +73,9 @@ pub(super) fn architecture(code: &[Code], wanted: Option<Architecture>) -> Resul
             (Some(_), _) => {}
         }
     }
-    agreed
-        .ok_or_else(|| Error::invalid("the code does not tell its processor; pass `--architecture arm64` or `x86_64`"))
+    agreed.ok_or_else(|| {
+        Error::invalid("the processor cannot be read from the code; pass `--architecture arm64` or `x86_64`")
+    })
 }
 
 /// Returns the processor that the first file of a zip was built for, when that file is an ELF program

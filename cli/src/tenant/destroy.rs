@@ -1,4 +1,4 @@
-//! `freehold tenant destroy`: the question, the order of removal, and the look at what is left.
+//! `freehold tenant destroy`: asks for confirmation, removes everything in order, and looks for leftovers.
 
 use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::api::stack_name;
 use crate::cloudformation::Stacks;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::output::note;
+use crate::output::{note, plural};
 use crate::progress::Progress;
 
 /// How often is looked for leftovers: the tag search lags behind what was deleted.
@@ -53,8 +53,8 @@ impl Destroy {
             return Ok(());
         }
         Err(Error::failed(format!(
-            "{} resources of tenant `{tenant}` are left; run the command again",
-            leftovers.ours.len()
+            "tenant `{tenant}` still has {}; run the command again",
+            plural(leftovers.ours.len(), "resource")
         )))
     }
 
@@ -67,16 +67,17 @@ impl Destroy {
                 ));
                 if installs > 0 {
                     note(&format!(
-                        "{installs} installs lose their control plane; what runs in customers' accounts keeps running."
+                        "The control plane of {} goes with it; what runs in customers' accounts keeps running.",
+                        plural(installs, "install")
                     ));
                 }
-                note("Type the tenant's name to go on:");
+                note("Type the tenant's name to continue:");
                 let mut line = String::new();
                 std::io::stdin().lock().read_line(&mut line).map_err(|e| Error::invalid(format!("no answer: {e}")))?;
                 line.trim().to_owned()
             }
             None => {
-                return Err(Error::invalid(format!("nobody to ask; pass `--confirm {tenant}`")));
+                return Err(Error::invalid(format!("there is no terminal to ask on; pass `--confirm {tenant}`")));
             }
         };
         if given == tenant.as_str() {
@@ -108,8 +109,8 @@ fn said(tenant: &TenantName, removed: &[String], leftovers: &Leftovers) -> Strin
     lines.extend(leftovers.ours.iter().map(|arn| format!("LEFT    {arn}")));
     if leftovers.of_installs > 0 {
         lines.push(format!(
-            "{} resources of install stacks in this account stay; delete those stacks to remove them",
-            leftovers.of_installs
+            "install stacks in this account keep {}; delete those stacks to remove what they have",
+            plural(leftovers.of_installs, "resource")
         ));
     }
     if leftovers.ours.is_empty() {

@@ -1,4 +1,4 @@
-//! What is left of a tenant: the tag search, and a look service by service at what that search does not cover.
+//! Finds what is left of a tenant: by tag, and service by service where the tag search does not reach.
 
 use aws_config::SdkConfig;
 use freehold_protocol::TenantName;

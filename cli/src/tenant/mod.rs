@@ -1,4 +1,4 @@
-//! `freehold tenant`: the vendor's control plane, made, looked at and removed.
+//! `freehold tenant`: deploys, shows and removes the vendor's control plane.
 
 mod bucket;
 mod build_runner;
@@ -31,7 +31,7 @@ pub(crate) enum TenantCommand {
     Destroy(Destroy),
 }
 
-/// Make the control plane in the account of your AWS credentials, or bring it up to date.
+/// Deploy or update the control plane in the account of your AWS credentials.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -39,31 +39,31 @@ Examples:
   freehold tenant deploy --name acme --functions target/lambda
   freehold tenant deploy --name acme --alarm-email ops@acme.example
 
-Run again with the same code it changes nothing. The last line printed is the API's address.
-Options that are left out keep the value that the tenant has.")]
+Running it again with the same code changes nothing. The last line printed is the API's address.
+Options that are left out keep their current value.")]
 pub(crate) struct Deploy {
-    /// Name of the tenant; `--tenant` does as well.
+    /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]
     name: Option<TenantName>,
     /// Folder with `<function>.zip` or `<function>/bootstrap.zip`, as `cargo lambda build --output-format zip` makes it.
     #[arg(long, default_value = "target/lambda", value_name = "DIR")]
     functions: PathBuf,
-    /// Processor that the functions were built for; read from the code when absent.
+    /// Processor that the functions are built for; read from the code when absent.
     #[arg(long, value_name = "NAME")]
     architecture: Option<Architecture>,
-    /// Who gets the alarms by mail.
+    /// Mail address that receives the alarms.
     #[arg(long, value_name = "ADDRESS")]
     alarm_email: Option<String>,
-    /// ARN of the principal of this account that may take the build runner's role, when that is not an EC2 instance.
+    /// ARN of the principal of this account that may assume the build runner's role, when it is not an EC2 instance.
     #[arg(long, value_name = "ARN")]
     build_runner_principal: Option<String>,
     /// ARN of a role that reads a private registry (`aws_ecr.iam_role_arn`); may be repeated.
     #[arg(long = "source-role", value_name = "ARN")]
     source_roles: Vec<String>,
-    /// Where customers' machines get the runner's program for arm64 from.
+    /// URL from which customers' machines download the runner for arm64.
     #[arg(long, value_name = "URL", requires = "runner_sha256")]
     runner_url: Option<String>,
-    /// The SHA-256 of that program; customers' machines start no other one.
+    /// SHA-256 of that runner; customers' machines start no other program.
     #[arg(long, value_name = "HEX", requires = "runner_url")]
     runner_sha256: Option<String>,
     /// ARN of a managed policy that no role of the tenant may exceed; see docs/tenant-role.md.
@@ -102,12 +102,12 @@ Examples:
   freehold tenant build-runner --name acme --out builder.toml
   freehold-builder run --config builder.toml
 
-The enrolment secret is kept in Secrets Manager as `fh-<tenant>/build-enrolment`; one that is there is used again.")]
+Secrets Manager keeps the enrolment secret as `fh-<tenant>/build-enrolment`; an existing secret is used again.")]
 pub(crate) struct BuildRunner {
-    /// Name of the tenant; `--tenant` does as well.
+    /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]
     name: Option<TenantName>,
-    /// Where the config file goes.
+    /// File to write the config to.
     #[arg(long, default_value = "runner.toml", value_name = "FILE")]
     out: PathBuf,
     /// Write the secret to this file, for a runner that reads it there instead of from Secrets Manager.
@@ -117,10 +117,10 @@ pub(crate) struct BuildRunner {
     machine: crate::runner_config::Machine,
 }
 
-/// Show the stack, the functions' code and what waits in the queues.
+/// Show the stack, the code of the functions and the length of the queues.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
-    /// Name of the tenant; `--tenant` does as well.
+    /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]
     name: Option<TenantName>,
 }
@@ -132,13 +132,13 @@ Examples:
   freehold tenant destroy --name acme                   asks for the name
   freehold tenant destroy --name acme --confirm acme    for scripts
 
-Installs in customers' accounts stay as they are, but nothing operates them any more. The signing key is deleted by KMS
-after 7 days. What is left at the end is listed, and the exit code is 1 then.")]
+Installs in customers' accounts stay as they are, but nothing operates them any more. KMS deletes the signing key after
+7 days. Resources that could not be removed are listed, and the exit code is then 1.")]
 pub(crate) struct Destroy {
-    /// Name of the tenant; `--tenant` does as well.
+    /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]
     name: Option<TenantName>,
-    /// The tenant's name once more, instead of the question.
+    /// The tenant's name, to confirm without being asked.
     #[arg(long, value_name = "NAME")]
     confirm: Option<String>,
 }

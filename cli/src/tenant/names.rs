@@ -1,11 +1,11 @@
-//! What a tenant is made of, by name. `infra/tenant.yaml` makes it; a test below holds the two together.
+//! The names of a tenant's resources. `infra/tenant.yaml` creates them; a test below compares the two.
 
 use freehold_protocol::{AccountId, TenantName};
 
 /// The template of a tenant's stack.
 pub(super) const TEMPLATE: &str = include_str!("../../../infra/tenant.yaml");
 
-/// The functions, in the order in which they are uploaded and shown. A test below holds them equal to `functions/src/bin`.
+/// The functions, in the order in which they are uploaded and shown. A test below compares them with `functions/src/bin`.
 pub(super) const FUNCTIONS: [&str; 9] = [
     "api",
     "register-install",

@@ -1,5 +1,5 @@
-//! Removes what a tenant has outside its stack, or what the stack retains on purpose. Everything is found by its name and
-//! its tag, so that another tenant whose name begins alike is not touched; a second run finds less to do.
+//! Removes resources that a tenant has outside its stack or that the stack retains. It finds them by name and by tag, so
+//! that a tenant with a similar name is not touched. A second run removes what the first could not.
 
 use aws_config::SdkConfig;
 use aws_sdk_cloudwatchlogs::types::LogGroup;

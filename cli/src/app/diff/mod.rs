@@ -1,4 +1,4 @@
-//! `freehold app diff`: what differs between two versions, or a directory and a version, and what a deploy would run.
+//! `freehold app diff`: compares two versions, or a directory with a version, and shows what a deploy would run.
 
 mod text;
 

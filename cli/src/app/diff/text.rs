@@ -3,7 +3,7 @@
 use freehold_domain::diff::{Answer, Cause, Change, Diff, Egress, Items, Presence, Question, RoleDiff, Run};
 use freehold_protocol::app_version::AppVersion;
 
-use crate::output::clean;
+use crate::output::{clean, plural};
 
 /// One line below a section's title.
 struct Line {
@@ -204,22 +204,21 @@ fn summary(diff: &Diff, to: &AppVersion) -> String {
     let actions = diff.deploy.iter().filter(is_action).count();
     let components = diff.deploy.len() - actions;
     let widened = diff.roles.iter().filter(|role| !role.widened.is_empty()).count();
-    let count = |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
     let mut said = vec![match diff.deploy.is_empty() {
         true => "a deploy has nothing to run".to_owned(),
-        false => format!("a deploy runs {components} of {}", count(to.components.len(), "component")),
+        false => format!("a deploy runs {components} of {}", plural(to.components.len(), "component")),
     }];
     if actions > 0 {
-        said.push(count(actions, "action"));
+        said.push(plural(actions, "action"));
     }
     if !diff.answers.is_empty() {
-        said.push(format!("{} needed first", count(diff.answers.len(), "answer")));
+        said.push(format!("{} needed first", plural(diff.answers.len(), "answer")));
     }
     if widened > 0 {
-        said.push(format!("{} widened", count(widened, "role")));
+        said.push(format!("{} widened", plural(widened, "role")));
     }
     if !diff.egress.added.is_empty() {
-        said.push(count(diff.egress.added.len(), "new host"));
+        said.push(plural(diff.egress.added.len(), "new host"));
     }
     said.join(", ")
 }

@@ -168,7 +168,7 @@ impl Texts {
             return Err(too_large(Some(size)));
         }
         said(repository.path(), &["cat-file", "blob", &file]).await?.success().map_err(|reason| {
-            Error::invalid(format!("`{}` of the repository is no file ({reason}); check the address", git.path))
+            Error::invalid(format!("`{}` of the repository is not a file ({reason}); check the address", git.path))
         })
     }
 }

@@ -156,7 +156,7 @@ async fn a_file_of_a_repository_is_that_of_the_named_branch_or_tag() {
     assert_eq!(found, ["old", "new", "new"]);
     assert_eq!(texts.repositories.len(), 3);
     assert_eq!(file.to_string(), "`main` of the repository has no file `deploy/crd.yaml`; check the address");
-    assert!(folder.to_string().starts_with("`deploy` of the repository is no file"), "{folder}");
+    assert!(folder.to_string().starts_with("`deploy` of the repository is not a file"), "{folder}");
     assert!(branch.to_string().starts_with("cannot read `mian` of the repository: "), "{branch}");
 }
 

@@ -1,4 +1,4 @@
-//! `freehold app graph`: what of an app comes after what, as a table, or for Graphviz and Mermaid to draw.
+//! `freehold app graph`: the dependencies of an app as a table, or as a diagram for Graphviz and Mermaid.
 
 mod diagram;
 mod table;
@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::note;
 
-/// What a graph is written as.
+/// The format of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// A table in the order of a deploy.
@@ -28,7 +28,7 @@ pub(crate) enum Format {
     Mermaid,
 }
 
-/// Show what of an app is deployed after what, and why.
+/// Show the order in which an app is deployed, and the reasons for it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -36,8 +36,8 @@ Examples:
   freehold app graph ./my-app --format dot | dot -Tsvg > graph.svg
   freehold app graph --app my-app --version 3 --format mermaid
 
-Components of one step are deployed side by side. `(template)` means that a template reads the other component's outputs,
-`(declared)` that the config's `dependencies` say so. A directory needs no account and no network. Exit code 2 when the
+Components of one step are deployed in parallel. `(template)` means that a template reads the other component's outputs,
+`(declared)` that `dependencies` in the config names it. A directory needs no account and no network. Exit code 2 when the
 config has errors.")]
 pub(crate) struct Graph {
     /// The config's directory.
@@ -49,7 +49,7 @@ pub(crate) struct Graph {
     /// Number, digest or the beginning of a digest; the latest version when absent.
     #[arg(long, value_name = "VERSION", conflicts_with = "dir")]
     version: Option<VersionName>,
-    #[arg(long, value_enum, default_value = "text", help = "What the graph is written as")]
+    #[arg(long, value_enum, default_value = "text", help = "The format of the output")]
     format: Format,
 }
 

@@ -4,17 +4,18 @@ use std::collections::BTreeSet;
 
 use freehold_domain::graph::{Graph, GraphAction, GraphComponent, Reads, trigger_words};
 
+use crate::output::plural;
+
 /// Returns the graph as a table in the order of a deploy.
 pub(super) fn render(graph: &Graph) -> String {
-    let count = |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
     if graph.components.is_empty() && graph.actions.is_empty() {
         return format!("app {}: no components", graph.app);
     }
     let steps = graph.components.last().map_or(0, |last| last.step);
     let (components, actions) = (graph.components.len(), graph.actions.len());
-    let mut head = format!("app {}: {} in {}", graph.app, count(components, "component"), count(steps, "step"));
+    let mut head = format!("app {}: {} in {}", graph.app, plural(components, "component"), plural(steps, "step"));
     if actions > 0 {
-        head.push_str(&format!(", {}", count(actions, "action")));
+        head.push_str(&format!(", {}", plural(actions, "action")));
     }
     let mut parts = vec![head];
     let name = longest(graph.components.iter().map(|one| one.name.as_str()));
