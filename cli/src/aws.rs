@@ -1,4 +1,4 @@
-//! How the command reaches AWS: the default chain of credentials and settings, deadlines on every call.
+//! AWS clients of the command: the default chain of credentials and settings, deadlines on every call.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::OnceLock;

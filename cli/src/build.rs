@@ -1,4 +1,4 @@
-//! `freehold build`: artifacts for a version, made by the build runner.
+//! `freehold build`: has the build runner make the artifacts of a version.
 
 use clap::Args;
 use freehold_protocol::AppName;

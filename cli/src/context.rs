@@ -1,4 +1,4 @@
-//! What every command shares: the global options, the output, and clients made on demand.
+//! The context of every command: global options, output, and clients made on demand.
 
 use aws_config::SdkConfig;
 use clap::Args;

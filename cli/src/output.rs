@@ -1,4 +1,4 @@
-//! What a command prints: tables and sentences for people, JSON for programs. Results go to stdout, all else to stderr.
+//! Output of commands: tables and sentences for people, JSON for programs. Results go to stdout, all else to stderr.
 
 use std::io::{IsTerminal, Write};
 

@@ -1,4 +1,4 @@
-//! What a person sees while a command works: a spinner on a terminal, plain lines otherwise. All on stderr.
+//! Progress of a running command on stderr: a spinner on a terminal, plain lines otherwise.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;

@@ -1,5 +1,5 @@
-//! `freehold lineage` as a person runs it: the real binary, a bundle without any network, and a tenant API that answers
-//! what it is told.
+//! `freehold lineage` as a person runs it: the real binary, a bundle without any network, and a tenant API with
+//! prepared answers.
 
 #![cfg(test)]
 

@@ -1,6 +1,6 @@
 //! An SQS in memory, as fast as loopback, so that measurements see the runner and not the queue: JSON protocol, long
-//! polls, visibility, FIFO groups, deduplication, batches; counters. Nobody is asked who they are, and any queue that is
-//! named exists. What a runner asks of other services is answered with what the caller has put there.
+//! polls, visibility, FIFO groups, deduplication, batches; counters. It checks no credentials, and every queue exists.
+//! Requests to other services get the answers that the caller has prepared.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;

@@ -1,4 +1,4 @@
-//! HTTP/1.1 messages as bytes: read whole, passed on unchanged, so that a signature over them still holds.
+//! Reads HTTP/1.1 messages as bytes and passes them on unchanged, so that a signature over them still verifies.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! What the tests of whole programs share: a proxy that makes calls fail, a fast queue, and what starts real binaries.
+//! Shared code of the tests of whole programs: a fault proxy, a fast queue, and a harness that starts real binaries.
 
 #![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test may panic")]
 

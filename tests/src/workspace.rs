@@ -1,4 +1,4 @@
-//! This checkout: where it is, and the functions that it has programs for.
+//! Finds the root of this checkout and the names of its functions.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Contracts across two accounts: the runner follows no release beyond what the customer agreed to, says what is beyond, and
-//! goes on once the customer has launched the new template; a release that may do less needs nothing of anybody.
+//! Contracts across two accounts: the runner refuses a release with wider terms than the customer agreed to, names the
+//! difference, and resumes once the customer launches the new template. A release with narrower terms needs no consent.
 
 #![cfg(test)]
 

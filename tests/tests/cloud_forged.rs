@@ -1,4 +1,4 @@
-//! Messages that nobody asked for: into the orders queue and into the reports queue, by someone who may write to both.
+//! Forged messages in the orders queue and the reports queue, from an attacker who may write to both.
 
 #![cfg(test)]
 

@@ -1,4 +1,4 @@
-//! Who may do what, with policies enforced: the two queues, the tenant registry, the modes' roles, the API.
+//! Access with policies enforced: to the two queues, the tenant registry, the roles of the modes, and the API.
 
 #![cfg(test)]
 

@@ -1,4 +1,4 @@
-//! The app of `freehold app init` as it comes: it deploys, and what `app diff` says of a change is what a deploy runs.
+//! The unchanged app of `freehold app init` deploys, and a deploy of a change runs what `app diff` announces.
 
 #![cfg(test)]
 

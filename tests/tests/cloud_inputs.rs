@@ -1,4 +1,4 @@
-//! Inputs across two accounts: what a customer answers in the install stack reaches the app's jobs, and a sensitive answer
+//! Inputs across two accounts: a customer's answers in the install stack reach the app's jobs, and a sensitive answer
 //! never leaves the customer's account.
 
 #![cfg(test)]

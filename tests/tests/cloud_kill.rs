@@ -1,4 +1,4 @@
-//! A runner dies at the worst moment: in the middle of Terraform, in the middle of an image copy, with its disk.
+//! A runner is killed in the middle of Terraform, in the middle of an image copy, and together with its disk.
 
 #![cfg(test)]
 

@@ -1,5 +1,5 @@
-//! A customer whose roles lack something: the provisioning ends before anything is made, says what is missing and how to
-//! give it, and what resumes it passes once that is done.
+//! Roles of a customer lack a permission: the preflight fails before anything is created, names the permission and the
+//! remedy, and passes once the customer has applied it.
 
 #![cfg(test)]
 

@@ -1,4 +1,4 @@
-//! Registry care on a cloud: the real function, under its own role, removes what nobody uses and nothing else.
+//! Pruning on a cloud: the real function, under its own role, removes unused artifacts and nothing else.
 
 #![cfg(test)]
 

@@ -1,5 +1,5 @@
-//! Roles across two accounts: a runner that knows nothing but its stack, modes that the customer switches off and on, and
-//! break-glass, which opens for a while and closes by itself.
+//! Roles across two accounts: a runner configured by its stack alone, modes that the customer switches off and on, and
+//! break-glass, which expires by itself.
 
 #![cfg(test)]
 

@@ -1,4 +1,4 @@
-//! The fault proxy in front of a real server, asked by a real SDK client: what each fault does to a caller.
+//! The fault proxy between a real server and a real SDK client: the effect of each fault on a caller.
 
 #![cfg(test)]
 

@@ -1,4 +1,4 @@
-//! Which tenant API to talk to: an address, or the output of a tenant's stack.
+//! Finds the address of the tenant API: as an option gives it, or in the outputs of the tenant's stack.
 
 use aws_config::SdkConfig;
 use freehold_protocol::TenantName;

@@ -1,4 +1,4 @@
-//! The tenant API as the command uses it: signed requests, retries of what is transient, errors as sentences.
+//! The client of the tenant API: signed requests, retries of transient errors, errors as sentences.
 
 mod discover;
 mod retry;

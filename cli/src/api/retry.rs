@@ -1,4 +1,4 @@
-//! Trying again: pauses that grow, and waiting for what the API says will be ready soon.
+//! Retries: pauses that grow, and waiting for what the API says will be ready soon.
 
 use std::time::Duration;
 

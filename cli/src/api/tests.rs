@@ -1,4 +1,4 @@
-//! Against a server on loopback that answers what it is told and keeps what it was asked.
+//! Tests against a server on loopback that gives prepared answers and records the requests.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! `freehold app check`: all mistakes at once, offline.
+//! `freehold app check`: reports all mistakes in a config, offline.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Branches and tags become commits: `git ls-remote`, with the credentials that git itself has.
+//! Resolves branches and tags to commits with `git ls-remote`, under git's own credentials.
 
 use std::process::Stdio;
 

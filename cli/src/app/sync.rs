@@ -1,4 +1,4 @@
-//! `freehold app sync`: read, resolve branches, upload what is new, make the version.
+//! `freehold app sync`: reads a config, resolves branches, uploads new sources and creates the version.
 
 use freehold_appconfig::Loaded;
 use freehold_protocol::api::{AppView, SourceUpload, SyncAppRequest, UploadSourceRequest, VersionView};

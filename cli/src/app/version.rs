@@ -1,4 +1,4 @@
-//! How a person names a version: its number, its digest, or the digest's beginning.
+//! Version names that people type: a number, a digest, or the beginning of a digest.
 
 use std::str::FromStr;
 

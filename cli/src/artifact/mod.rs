@@ -1,4 +1,4 @@
-//! `freehold artifact`: prune artifacts that nothing keeps, and revoke one.
+//! `freehold artifact`: prunes unused artifacts and revokes single ones.
 
 mod prune;
 mod revoke;

@@ -1,4 +1,4 @@
-//! The events of a stack while it changes: progress as they come, reasons when it fails.
+//! The events of a stack that changes: shown as progress, and as the reasons of a failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 

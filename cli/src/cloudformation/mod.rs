@@ -1,4 +1,4 @@
-//! Stacks: what there is, applying a template through a change set, and deleting.
+//! CloudFormation stacks: describing them, applying a template through a change set, and deleting them.
 
 mod apply;
 mod events;

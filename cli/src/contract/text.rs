@@ -1,4 +1,4 @@
-//! Contracts and their differences as text for people.
+//! Renders contracts and their differences for people.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! `freehold install runner-config`: the launched stack's outputs as a runner's config file.
+//! `freehold install runner-config`: writes a runner's config file from the outputs of the launched stack.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

@@ -1,4 +1,4 @@
-//! `freehold install verify-template`: what a security team looks for, each finding with its line.
+//! `freehold install verify-template`: checks a template against security rules; each finding names its line.
 
 use freehold_protocol::Digest;
 use freehold_stackcheck::{Finding, RULES, check};

@@ -1,4 +1,4 @@
-//! A lineage as people read it: a tree of what came from what, a table of where it went, and one of the links.
+//! Renders a lineage for people: a tree of origins, a table of uses and a table of links.
 
 use freehold_protocol::lineage::{Lineage, Made, Used};
 use freehold_protocol::order::Source;

@@ -1,4 +1,4 @@
-//! The functions' code: finding all of it, what processor it is for, and whether Lambda runs exactly it.
+//! The code of the functions: finds it, reads its processor, and verifies that Lambda runs exactly this code.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `freehold tenant deploy`: bucket, code, definitions, stack, and checks that all of it is really there.
+//! `freehold tenant deploy`: uploads code and definitions, applies the stack, and verifies the result.
 
 use std::collections::BTreeMap;
 

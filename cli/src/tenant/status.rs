@@ -1,4 +1,4 @@
-//! `freehold tenant status`: the stack, the functions' code, the queues' depth.
+//! `freehold tenant status`: the stack, the code of the functions, the depth of the queues.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the template says of the table and CloudFormation may not have set: expiry and point-in-time recovery.
+//! Sets what CloudFormation may have left out on the table: expiry and point-in-time recovery.
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;

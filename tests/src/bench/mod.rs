@@ -1,4 +1,4 @@
-//! What measurements share: processes seen from outside, a real runner on a fast queue, rows of the result.
+//! Shared code of the measurements: processes seen from outside, a real runner on a fast queue, rows of the result.
 
 pub mod process;
 pub mod runner;

@@ -1,4 +1,4 @@
-//! A process as the kernel sees it (Linux `/proc`): what it uses.
+//! The resources that a process uses, as the kernel reports them (Linux `/proc`).
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The real runner on a fast queue: orders signed as the control plane signs them, reports read as they come.
+//! The real runner on a fast queue, with orders signed as the control plane signs them.
 
 use std::path::Path;
 use std::process::Stdio;

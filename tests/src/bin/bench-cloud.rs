@@ -1,5 +1,5 @@
-//! Counts what a deploy costs, through proxies before a local cloud with the real functions; then keeps the cloud up for
-//! measurements of functions, when asked to.
+//! Counts the cost of a deploy through proxies in front of a local cloud with the real functions. With a command as
+//! argument, it then runs the command against that cloud, for measurements of functions.
 
 #![expect(clippy::indexing_slicing, reason = "not shipped; a panic ends the run, as it should")]
 

@@ -46,7 +46,7 @@ enum What {
         /// `http://127.0.0.1:5001`.
         #[arg(long)]
         target: String,
-        /// What the rows are called.
+        /// The name of the rows.
         #[arg(long)]
         name: String,
     },
@@ -92,7 +92,7 @@ async fn latency(program: &std::path::Path, jobs: u32, sandbox: &str) -> anyhow:
     Ok(())
 }
 
-/// Returns how long the shell takes by itself, from before its process is made to its first word.
+/// Returns the time that the shell itself takes, from before its process starts to its first output.
 async fn shell_start() -> anyhow::Result<f64> {
     let mut took = Vec::new();
     for _ in 0..50 {

@@ -1,9 +1,9 @@
-//! The proxy as a program: prints its address and seed, then passes, breaks and counts calls until it is ended.
+//! The fault proxy as a program: prints its address and seed, then serves until it is ended.
 
 use clap::Parser;
 use freehold_tests::proxy::{Proxy, Rule, parse_rules};
 
-/// Stands between AWS clients and the local cloud: makes calls fail, and counts them.
+/// Proxy between AWS clients and the local cloud that injects faults and counts calls.
 ///
 /// A rule is `OPERATION PROBABILITY FAULT [by=KEY] [skip=N] [times=N] [stubborn]`, such as
 /// `dynamodb.TransactWriteItems 0.1 drop-answer` or `* 0.1 any stubborn`. Faults: delay:MS, reorder, drop-request,
@@ -17,7 +17,7 @@ struct Arguments {
     /// Where to listen; port 0 picks a free one.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: String,
-    /// Of all draws; drawn from the clock and printed when absent.
+    /// The seed of all draws; taken from the clock and printed when absent.
     #[arg(long)]
     seed: Option<u64>,
     /// Rules, with `;` between them; may be given more than once.

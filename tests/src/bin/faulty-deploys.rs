@@ -1,4 +1,4 @@
-//! Deploys again and again while calls fail, and counts what became of the effects; prints figures as JSON lines.
+//! Deploys repeatedly while calls fail, counts lost, doubled and stale effects, and prints figures as JSON lines.
 
 #![expect(clippy::indexing_slicing, reason = "not shipped; a panic ends the run, as it should")]
 
@@ -27,14 +27,14 @@ struct Arguments {
     /// How many deploys.
     #[arg(long, default_value_t = 20)]
     deploys: u32,
-    /// Of all faults.
+    /// The seed of all faults.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// What goes wrong between the functions and the cloud; see `fault-proxy --help`.
+    /// Faults between the functions and the cloud; see `fault-proxy --help`.
     #[arg(long, default_value = "* 0.1 any stubborn")]
     faults: String,
-    /// What goes wrong between the runner and the cloud. Receiving is left alone: a delivery that is lost on the way means
-    /// that an action may have begun elsewhere, and then it ends `interrupted` rather than run twice.
+    /// Faults between the runner and the cloud. Receiving never fails: after a lost delivery an action may have begun
+    /// elsewhere, and then it ends `interrupted` instead of running twice.
     #[arg(
         long,
         default_value = "sqs.SendMessage* 0.1 any;sqs.DeleteMessage 0.1 any;sqs.ChangeMessage* 0.1 any;s3.* 0.1 any"
@@ -48,7 +48,7 @@ struct Arguments {
     keep: bool,
 }
 
-/// What the action wrote: by round, the name of each effect.
+/// The effects that the action wrote, by round.
 type Ledger = Arc<Mutex<HashMap<u64, Vec<String>>>>;
 
 /// The install that is deployed to.
@@ -57,16 +57,16 @@ struct Target<'a> {
     install: Install,
 }
 
-/// What one deploy came to.
+/// The result of one deploy.
 #[derive(Debug, Default, Clone)]
 struct Verdict {
     /// How it ended, when not `succeeded`.
     failed: Option<String>,
-    /// Something is said to be done and is not there.
+    /// An effect is reported and missing.
     lost: bool,
     /// The action wrote more than once.
     doubled: bool,
-    /// The action wrote in an attempt that is not the one which counts.
+    /// The action wrote in an attempt other than the accepted one.
     stale: bool,
 }
 
@@ -154,7 +154,7 @@ async fn deploy(target: &Target<'_>, ledger: &Ledger, round: u64) -> Verdict {
     judge(target, ledger, round, &view, deadline).await.unwrap_or_else(failed)
 }
 
-/// Runs a command again until it succeeds with an answer that will do: the API's function is among those that fail.
+/// Runs a command again until it succeeds with an answer that `will_do`: calls to the API fail as well.
 async fn retry(
     world: &World,
     deadline: Instant,
@@ -173,7 +173,7 @@ async fn retry(
     }
 }
 
-/// Compares what the world shows with what the deploy says that it did.
+/// Compares the effects in the world with the effects that the deploy reports.
 async fn judge(
     target: &Target<'_>,
     ledger: &Ledger,

@@ -1,5 +1,5 @@
 //! The Lambda Runtime API on loopback: starts a function's program as Lambda does and measures what an invoke costs.
-//! Cold is from the start of the process to its first answer. CPU time does not suffer from a busy machine; wall time does.
+//! A cold start lasts from the start of the process to its first answer. A busy machine changes wall time, not CPU time.
 
 #![expect(clippy::indexing_slicing, reason = "not shipped; a panic ends the run, as it should")]
 
@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Measures a function's program; the environment is passed on. Prints JSON lines.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// What the rows are called.
+    /// The name of the rows.
     #[arg(long)]
     name: String,
     /// Starts of the process; one more warms the page cache and is not counted.
@@ -31,7 +31,7 @@ struct Arguments {
     /// The event, JSON.
     #[arg(long)]
     event: PathBuf,
-    /// What a right answer contains.
+    /// Text that a right answer contains.
     #[arg(long, default_value = "200")]
     expect: String,
     /// The program and its arguments.
@@ -39,7 +39,7 @@ struct Arguments {
     command: Vec<String>,
 }
 
-/// What one process cost, in milliseconds and MiB.
+/// The cost of one process, in milliseconds and MiB.
 #[derive(Debug, Default, Clone, Copy)]
 struct Cost {
     cold_wall: f64,

@@ -1,5 +1,5 @@
-//! Tampers with artifacts, manifests, statements and grants, and counts what is refused; prints the figure as a JSON line
-//! and ends with 1 when anything is accepted.
+//! Tampers with artifacts, manifests, statements and grants, counts refusals and prints the figure as a JSON line. The exit
+//! code is 1 when anything tampered is accepted.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! AWS itself, by opt-in: two accounts, each named by a profile with administrator's rights.
+//! AWS itself, as an opt-in: two accounts, each named by a profile with administrator rights.
 
 use anyhow::{Context as _, ensure};
 use aws_credential_types::Credentials;

@@ -1,4 +1,4 @@
-//! SDK clients that ask the cloud directly, as whoever the credentials are of.
+//! SDK clients that call the cloud directly, with any credentials.
 
 use anyhow::Context as _;
 use aws_credential_types::Credentials;
@@ -7,7 +7,7 @@ use aws_smithy_http_client::tls::{self, rustls_provider::CryptoMode};
 use aws_types::SdkConfig;
 use aws_types::region::Region;
 
-/// Where everything is.
+/// The region of everything in these tests.
 pub const REGION: &str = "eu-west-1";
 
 /// Returns the settings of SDK clients for `endpoint`, or for AWS itself.
@@ -29,10 +29,10 @@ pub fn config(endpoint: Option<&str>, credentials: Credentials) -> anyhow::Resul
     Ok(config.build())
 }
 
-/// Returns the credentials of `role`, taken by whoever `as_whom` lets.
+/// Returns the credentials of `role`, assumed with the credentials of `as_whom`.
 ///
 /// # Errors
-/// When the role may not be taken.
+/// When the role may not be assumed.
 pub async fn assume(as_whom: &SdkConfig, role: &str) -> anyhow::Result<Credentials> {
     let sts = aws_sdk_sts::Client::new(as_whom);
     let session = sts.assume_role().role_arn(role).role_session_name("test").send().await;

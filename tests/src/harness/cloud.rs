@@ -12,11 +12,11 @@ pub enum Capability {
     HttpApi,
     /// ECR with its `/v2` data plane.
     Registry,
-    /// Policies decide: identity, resource, boundary, session.
+    /// Enforced IAM policies: identity, resource, boundary, session.
     IamEnforced,
     /// Any 12-digit number is an account of its own, with a root to act as.
     AnyAccount,
-    /// Nobody else's things are in the accounts.
+    /// Accounts without resources of others.
     EmptyAccounts,
 }
 
@@ -32,15 +32,15 @@ impl fmt::Display for Capability {
     }
 }
 
-/// A running cloud. It ends, where it was started by us, when it is dropped or when this process ends.
+/// A running cloud. A cloud that we started ends when it is dropped or when this process ends.
 pub trait Cloud: Send + Sync + fmt::Debug {
-    /// Returns name and version, as results name it.
+    /// Returns the name and version for results.
     fn name(&self) -> String;
 
-    /// Returns where it answers; nothing for AWS itself.
+    /// Returns its endpoint; nothing for AWS itself.
     fn endpoint(&self) -> Option<&str>;
 
-    /// Returns what it can do.
+    /// Returns its capabilities.
     fn capabilities(&self) -> &[Capability];
 
     /// Returns the tenant's account.
@@ -49,7 +49,7 @@ pub trait Cloud: Send + Sync + fmt::Debug {
     /// Returns the `number`-th customer's account, from 0.
     ///
     /// # Errors
-    /// When it has not so many.
+    /// When it has fewer accounts.
     fn customer_account(&self, number: u32) -> anyhow::Result<String>;
 
     /// Returns credentials that may do everything in `account`.
@@ -66,7 +66,7 @@ pub enum Started {
     Skip(String),
 }
 
-/// Says that `test` does not run, and why: on stderr and in the file that `FREEHOLD_SKIPS` names.
+/// Prints that `test` is skipped, and why, to stderr and to the file that `FREEHOLD_SKIPS` names.
 ///
 /// # Errors
 /// When that file cannot be written.

@@ -1,4 +1,4 @@
-//! The real `freehold` command as a process, and what it said.
+//! Runs the real `freehold` command and keeps its output.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use super::clients::REGION;
 /// The longest that one command may take.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// What a command said, and how it ended.
+/// The output and the exit code of a command.
 #[derive(Debug, Clone)]
 pub struct Said {
     pub command: String,
@@ -35,7 +35,7 @@ pub fn environment(endpoint: Option<&str>, credentials: &Credentials) -> Vec<(&'
     all
 }
 
-/// Runs `program` in `directory` with these variables and none of the caller's but `PATH`.
+/// Runs `program` in `directory` with these variables; of the caller's variables it keeps only `PATH`.
 ///
 /// # Errors
 /// When it cannot be started or does not end.
@@ -66,7 +66,7 @@ impl Said {
     /// Returns the JSON of a command that succeeded; of several lines of JSON the last one.
     ///
     /// # Errors
-    /// What it said, when it failed.
+    /// The output of a command that failed.
     pub fn json(&self) -> anyhow::Result<Value> {
         ensure!(self.code == 0, "`{}` ended with {}: {}{}", self.command, self.code, self.out, self.error);
         let last = || self.out.lines().rev().find_map(|line| serde_json::from_str(line).ok());
@@ -74,10 +74,10 @@ impl Said {
         value.with_context(|| format!("`{}` printed no JSON: {}{}", self.command, self.out, self.error))
     }
 
-    /// Returns all that it said, when it ended with `code`.
+    /// Returns the whole output when the exit code is `code`.
     ///
     /// # Errors
-    /// When it ended otherwise.
+    /// When the exit code is another.
     pub fn ended_with(&self, code: i32) -> anyhow::Result<String> {
         let said = format!("{}{}", self.out, self.error);
         ensure!(self.code == code, "`{}` ended with {}, not {code}: {said}", self.command, self.code);

@@ -1,4 +1,4 @@
-//! Messages of whoever got hold of the tenant's queues, and even of its signing key.
+//! Forged messages, as an attacker with access to the tenant's queues or even its signing key sends them.
 
 use anyhow::Context as _;
 use aws_sdk_kms::primitives::Blob;
@@ -10,7 +10,7 @@ use freehold_protocol::{Envelope, JobId, Timestamp, WorkflowId};
 
 use super::world::World;
 
-/// A key that the tenant's root key has certified, as the control plane's own functions have one.
+/// A key certified by the tenant's root key, like the keys of the control plane's functions.
 #[derive(Debug)]
 pub struct Forger {
     key: SigningKey,
@@ -30,7 +30,7 @@ impl Forger {
     /// Has a key certified by the tenant's KMS key.
     ///
     /// # Errors
-    /// KMS's.
+    /// When KMS refuses.
     pub async fn certified(world: &World) -> anyhow::Result<Self> {
         let kms = aws_sdk_kms::Client::new(&world.administrator(world.tenant_account())?);
         let root = format!("alias/fh-{}-orders", world.tenant());
@@ -54,7 +54,7 @@ impl Forger {
     /// Certifies a key with another key than the tenant's.
     ///
     /// # Errors
-    /// When the tenant's name is none.
+    /// When the tenant's name is not valid.
     pub fn stranger(world: &World) -> anyhow::Result<Self> {
         let key = SigningKey::from_bytes(&[8; 32]);
         let certificate = Envelope::seal(&delegate(world, &key)?, &[&SigningKey::from_bytes(&[9; 32])])?;
@@ -83,7 +83,7 @@ fn delegate(world: &World, key: &SigningKey) -> anyhow::Result<Delegate> {
 /// Returns an order of the action `say` that a runner of `install` would do: newer than any before, with an hour left.
 ///
 /// # Errors
-/// When `install` is no install's name.
+/// When `install` is not the name of an install.
 pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order> {
     let workflow = WorkflowId::derive(install, cause);
     let step = ActionStep {

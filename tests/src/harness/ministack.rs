@@ -22,7 +22,7 @@ impl MiniStack {
     /// Starts an instance that keeps its files in `state` and ends with this process.
     ///
     /// # Errors
-    /// What it said, when it does not start.
+    /// The output of `localstack/cloud`, when the cloud does not start.
     pub(super) async fn start(state: &Path) -> anyhow::Result<Self> {
         Self::up(state, &["--port", "0"]).await
     }
@@ -30,7 +30,7 @@ impl MiniStack {
     /// Starts an instance behind `proxies`: its functions reach it through one of them.
     ///
     /// # Errors
-    /// What it said, when it does not start.
+    /// The output of `localstack/cloud`, when the cloud does not start.
     pub(super) async fn start_behind(proxies: &Proxies, state: &Path) -> anyhow::Result<Self> {
         Self::up(state, &["--port", &proxies.port.to_string(), "--function-endpoint", &proxies.functions.url()]).await
     }

@@ -1,7 +1,7 @@
-//! What tests of whole programs stand on: a cloud with a tenant in it, real commands, runners and customers.
+//! The harness for tests of whole programs: a cloud with a tenant, real commands, runners and customers.
 //!
 //! The cloud is one of three forms behind [`cloud::Cloud`], chosen by `FREEHOLD_CLOUD`; a test names the capabilities
-//! that it needs and skips aloud where they are missing. Each test has a cloud and a tenant of its own.
+//! that it needs and is skipped with a message where they are missing. Each test has a cloud and a tenant of its own.
 
 pub mod app;
 mod aws;

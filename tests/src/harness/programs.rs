@@ -1,4 +1,4 @@
-//! The programs under test: built before, never by a test, and not older than what they are made of.
+//! Finds the programs under test. A test never builds them, and refuses those that are older than their sources.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -9,7 +9,7 @@ use crate::workspace::{functions as function_names, workspace_root};
 
 const BUILD: &str = "run `cargo build --workspace --bins && infra/package --local`";
 
-/// Where the programs are.
+/// The paths of the programs.
 #[derive(Debug, Clone)]
 pub(super) struct Programs {
     pub(super) freehold: PathBuf,
@@ -24,7 +24,7 @@ impl Programs {
     /// `infra/package --local` writes them.
     ///
     /// # Errors
-    /// Which one is missing or old, and how to make it.
+    /// When a program is missing or old; the error says how to build it.
     pub(super) fn find(functions: Option<&Path>) -> anyhow::Result<Self> {
         let own = std::env::current_exe()?;
         let in_target = || own.ancestors().skip(1).filter(|folder| !folder.ends_with("deps"));
@@ -50,7 +50,7 @@ impl Programs {
     }
 }
 
-/// Cargo lists beside each program what it is made of.
+/// Returns whether Cargo would build the program again; Cargo lists the sources beside each program.
 fn cargo_would_build(program: &Path, made: SystemTime, newest_source: SystemTime) -> bool {
     if newest_source <= made {
         return false;
@@ -80,7 +80,7 @@ fn modified(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
 }
 
-/// Returns the first of `wanted` that is not on `PATH`; of words with `|` between them any one will do.
+/// Returns the first of `wanted` that is not on `PATH`; of words with `|` between them any one is enough.
 pub fn lacking_on_path<'a>(wanted: &[&'a str]) -> Option<&'a str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());

@@ -1,4 +1,4 @@
-//! Waiting for a condition with a deadline, in place of sleeping.
+//! Waits for a condition with a deadline, instead of sleeping.
 
 use std::time::Duration;
 

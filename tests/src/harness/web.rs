@@ -1,4 +1,4 @@
-//! HTTP requests as bare as an attacker's: unsigned, signed by whom one likes, or with a registry login.
+//! Raw HTTP requests as an attacker sends them: unsigned, signed by anyone, or with a registry login.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, SystemTime};
@@ -23,7 +23,7 @@ impl Answer {
     /// Returns kind and message of an error answer of the tenant API.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the answer is not an error.
     pub fn error(&self) -> anyhow::Result<(String, String)> {
         let value: Value = serde_json::from_str(&self.body).with_context(|| format!("not JSON: {}", self.body))?;
         let word = |name: &str| value["error"][name].as_str().map(str::to_owned);

@@ -19,21 +19,21 @@ use super::proxies::Proxies;
 use super::runner::{How, Runner};
 use super::wait::until;
 
-/// How long to wait for what needs no human, in tests that are not about waiting.
+/// How long to wait for anything that happens without a person, in tests that are not about waiting.
 const SOON: Duration = Duration::from_secs(60);
 
-/// The exit code of a command that the state of things forbids.
+/// The exit code of a command that the current state does not allow.
 const CONFLICT: i32 = 4;
 
 /// What a test needs to run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Needs {
     pub cloud: &'static [Capability],
-    /// Programs on `PATH`; of words with `|` between them any one will do.
+    /// Programs on `PATH`; of words with `|` between them any one is enough.
     pub programs: &'static [&'static str],
 }
 
-/// A tenant on a cloud of its own. It ends with this value.
+/// A tenant on a cloud of its own. The cloud ends when this value is dropped.
 #[derive(Debug)]
 pub struct World {
     cloud: Box<dyn Cloud>,
@@ -51,15 +51,15 @@ pub struct Install {
     pub name: String,
     pub account: String,
     pub config: PathBuf,
-    /// What `install create` answered.
+    /// The output of `install create`.
     pub created: Value,
 }
 
 impl World {
-    /// Starts a cloud and deploys a tenant there; nothing when `needs` are not met, which is said aloud.
+    /// Starts a cloud and deploys a tenant there; prints why and returns nothing when `needs` are not met.
     ///
     /// # Errors
-    /// What does not start.
+    /// When a program does not start.
     pub async fn start(test: &str, needs: Needs) -> anyhow::Result<Option<Self>> {
         let Some(world) = Self::without_tenant(test, needs).await? else {
             return Ok(None);
@@ -71,7 +71,7 @@ impl World {
     /// Starts a cloud only.
     ///
     /// # Errors
-    /// What does not start.
+    /// When a program does not start.
     pub async fn without_tenant(test: &str, needs: Needs) -> anyhow::Result<Option<Self>> {
         let programs = Programs::find(None)?;
         if let Some(name) = lacking_on_path(needs.programs) {
@@ -100,7 +100,7 @@ impl World {
     /// `functions` or the newest ones.
     ///
     /// # Errors
-    /// What does not start.
+    /// When a program does not start.
     pub async fn start_behind(proxies: &Proxies, functions: Option<&Path>) -> anyhow::Result<Self> {
         let programs = Programs::find(functions)?;
         let directory = tempfile::Builder::new().prefix("freehold-test-").tempdir()?;
@@ -132,7 +132,7 @@ impl World {
         self.cloud.tenant_account()
     }
 
-    /// Returns the account of a customer who was not there before.
+    /// Returns the account of a new customer.
     ///
     /// # Errors
     /// When the cloud has no more accounts.
@@ -140,17 +140,17 @@ impl World {
         self.cloud.customer_account(self.customers.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Returns where the cloud answers; nothing for AWS itself.
+    /// Returns the endpoint of the cloud; nothing for AWS itself.
     pub fn endpoint(&self) -> Option<&str> {
         self.cloud.endpoint()
     }
 
-    /// Returns a directory that goes with this value.
+    /// Returns the directory of this world; it is removed with it.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Leaves the directory with all logs behind; returns where it is.
+    /// Keeps the directory with all logs, and returns it.
     pub fn keep(&mut self) -> PathBuf {
         self.directory.disable_cleanup(true);
         self.directory.path().to_owned()
@@ -160,7 +160,7 @@ impl World {
         self.directory.path().join(name)
     }
 
-    // Who acts
+    // Credentials
 
     /// Returns the settings of clients with all rights in `account`.
     ///
@@ -181,13 +181,13 @@ impl World {
     /// Returns the credentials of the role `name` of `account`, taken by the account's administrator.
     ///
     /// # Errors
-    /// When it may not be taken.
+    /// When the role may not be assumed.
     pub async fn role(&self, account: &str, name: &str) -> anyhow::Result<Credentials> {
         let role = format!("arn:aws:iam::{account}:role/{name}");
         clients::assume(&self.administrator(account)?, &role).await
     }
 
-    // What is said
+    // Commands
 
     /// Runs `freehold` as the administrator of `account`.
     ///
@@ -207,17 +207,17 @@ impl World {
         self.command(self.tenant_account(), arguments).await
     }
 
-    /// Runs `freehold --json` as the vendor; returns what it answered.
+    /// Runs `freehold --json` as the vendor; returns the JSON that it printed.
     ///
     /// # Errors
-    /// What it said, when it failed.
+    /// The output of a command that failed.
     pub async fn vendor(&self, arguments: &[&str]) -> anyhow::Result<Value> {
         let words: Vec<&str> = arguments.iter().copied().chain(["--json"]).collect();
         self.say(&words).await?.json()
     }
 
-    /// Runs `freehold` as the vendor until there is no conflict, which ends when `what` comes about. Behind proxies any
-    /// failure may be an injected one, and is tried again.
+    /// Runs `freehold` as the vendor and retries while it reports a conflict, which ends when `what` is true. Behind
+    /// proxies it retries any failure, since the failure may be injected.
     async fn retry(&self, what: &str, arguments: &[&str]) -> anyhow::Result<Said> {
         let may_pass = |code: i32| code == CONFLICT || (code != 0 && self.runner_endpoint.is_some());
         let look = || async {
@@ -241,7 +241,7 @@ impl World {
         Ok(found.and_then(|output| output.output_value()).context("the tenant's stack has no ApiUrl")?.to_owned())
     }
 
-    // What happens
+    // Steps of a vendor and a customer
 
     /// Starts the tenant's build runner.
     ///
@@ -255,7 +255,7 @@ impl World {
         self.start_runner("build", self.tenant_account(), &role, &config).await
     }
 
-    /// Syncs the app in `directory`, and builds it with a build runner that ends afterwards; returns what was built.
+    /// Syncs the app in `directory` and builds it with a build runner that ends afterwards; returns the builds.
     ///
     /// # Errors
     /// What failed.
@@ -265,7 +265,7 @@ impl World {
         self.sync_and_build(directory, app).await
     }
 
-    /// Syncs the app in `directory`, called `app`, and builds it with the build runner that is there.
+    /// Syncs the app in `directory`, called `app`, and builds it with the running build runner.
     ///
     /// # Errors
     /// What failed.
@@ -316,7 +316,7 @@ impl World {
         Ok(install)
     }
 
-    /// The customer of an install launches the template that the vendor has now; returns what that said.
+    /// Launches the vendor's current template as the customer of an install; returns the output.
     ///
     /// # Errors
     /// What failed.
@@ -331,7 +331,7 @@ impl World {
         Ok(said)
     }
 
-    /// The customer of an install agrees to what its app's latest version may do; returns when the tenant knows.
+    /// Consents, as the customer of an install, to the contract of its latest version; returns once the tenant knows.
     ///
     /// # Errors
     /// What failed.
@@ -362,7 +362,7 @@ impl World {
         self.start_runner(&install.name, &install.account, &role, &install.config).await
     }
 
-    /// Starts the runner of an install as a machine of its stack does: with what the stack says.
+    /// Starts the runner of an install as a machine of its stack does: configured by the stack.
     ///
     /// # Errors
     /// What failed.
@@ -400,10 +400,10 @@ impl World {
         }
     }
 
-    /// Waits until the provisioning of `install` has ended well; returns its workflow.
+    /// Waits until the provisioning of `install` has succeeded; returns its workflow.
     ///
     /// # Errors
-    /// How it failed.
+    /// When the provisioning failed.
     pub async fn provisioned(&self, install: &Install) -> anyhow::Result<Value> {
         let workflow = install.created["workflow"].as_str().context("an install without a workflow")?;
         self.vendor(&["workflow", "watch", workflow]).await
@@ -422,7 +422,7 @@ impl World {
     /// Returns the rows of one partition of the tenant's table: sort key and body.
     ///
     /// # Errors
-    /// The table's.
+    /// When the table cannot be read.
     pub async fn rows(&self, partition: &str, prefix: &str) -> anyhow::Result<Vec<(String, Value)>> {
         use aws_sdk_dynamodb::types::AttributeValue;
         let client = aws_sdk_dynamodb::Client::new(&self.administrator(self.tenant_account())?);

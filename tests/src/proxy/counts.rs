@@ -1,4 +1,4 @@
-//! What went through the proxy: requests, injected faults, and what AWS would bill for.
+//! Counts requests, injected faults and billed units that pass the proxy.
 
 use std::collections::{BTreeMap, HashMap};
 

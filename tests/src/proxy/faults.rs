@@ -1,4 +1,4 @@
-//! What goes wrong, and when: rules read from words, and decisions that depend on a seed alone.
+//! Fault rules parsed from text, and decisions about faults that depend only on a seed.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! A proxy between AWS clients and the local cloud that makes calls fail, and counts them. It passes bytes on as they
-//! are, with the Host header that was signed, so that signatures still hold.
+//! A proxy between AWS clients and the local cloud that injects faults and counts calls. It passes bytes on unchanged,
+//! with the signed Host header, so that signatures still verify.
 
 mod capacity;
 mod counts;

@@ -1,4 +1,4 @@
-//! Which AWS operation a request asks for, and who asks.
+//! Reads the AWS operation and the caller from a request.
 
 use crate::http::Message;
 

@@ -1,4 +1,4 @@
-//! The errors that a service answers by itself when it is busy or broken, in its own words.
+//! The error answers of AWS services that are busy or broken, in each service's own format.
 
 use super::faults::Fault;
 use super::operation::{Operation, Protocol};

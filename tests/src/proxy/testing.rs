@@ -1,4 +1,4 @@
-//! Requests made of text, for the tests of this folder.
+//! Makes requests from text, for the tests of this folder.
 
 use tokio::net::{TcpListener, TcpStream};
 

@@ -1,5 +1,5 @@
-//! Apps made up by seed and number: roles with policies of every shape, roles that they name themselves, questions of every
-//! type, and vendors near and far.
+//! Generates apps by seed and number: roles with policies of every shape, roles that they name themselves, inputs of
+//! every type, and vendors in the region of the customer and in others.
 
 use anyhow::Context;
 use freehold_app::stack::render_stack::RunnerProgram;

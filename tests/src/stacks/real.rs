@@ -1,4 +1,4 @@
-//! Real apps beside the project, where there are any.
+//! Finds real apps in a folder beside the project, if there is one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +33,7 @@ pub fn real_apps() -> anyhow::Result<Vec<Case>> {
 }
 
 fn case(folder: &Path) -> anyhow::Result<Case> {
-    let name = folder.file_name().and_then(|name| name.to_str()).context("a folder's name is no text")?;
+    let name = folder.file_name().and_then(|name| name.to_str()).context("a folder's name is not UTF-8 text")?;
     let mut found = BTreeMap::new();
     files(folder, folder, &mut found)?;
     Case::new(name.to_owned(), load(name, found)?.version, "eu-west-1", None)
@@ -45,7 +45,7 @@ fn files(root: &Path, folder: &Path, into: &mut BTreeMap<String, Vec<u8>>) -> an
         if path.is_dir() {
             files(root, &path, into)?;
         } else {
-            let name = path.strip_prefix(root)?.to_str().context("a file's name is no text")?.to_owned();
+            let name = path.strip_prefix(root)?.to_str().context("a file's name is not UTF-8 text")?.to_owned();
             into.insert(name, fs::read(&path)?);
         }
     }

@@ -1,4 +1,4 @@
-//! Ways to change bytes.
+//! Changes bytes in different ways.
 
 use freehold_fuzz::Draw;
 

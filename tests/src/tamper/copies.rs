@@ -1,4 +1,4 @@
-//! Artifacts that a registry lies about: copied, pushed and read by the copy engine.
+//! Copies, pushes and reads artifacts with the copy engine while a registry lies about them.
 
 use bytes::Bytes;
 use freehold_fuzz::Draw;

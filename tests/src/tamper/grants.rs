@@ -1,4 +1,4 @@
-//! Grants that were tampered with or are another's: believed or not by what the runner does with every message.
+//! Tampered grants and grants for another runner, verified by the code that the runner uses for every message.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! The good artifacts that are tampered with: images, lists of them, a module, with signed statements that refer to them.
+//! The original artifacts: images, image indexes and a module, with signed statements that refer to them.
 
 use std::sync::Arc;
 

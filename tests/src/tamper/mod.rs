@@ -1,8 +1,8 @@
-//! Tampered artifacts, manifests, statements and grants by seed and number. The code that ships has to refuse each, and
-//! nothing tampered may be in a target afterwards. What is good is taken by the same code: `accepted_originals` says so.
+//! Tampered artifacts, manifests, statements and grants by seed and number. The product's code has to refuse each, and
+//! no target may hold tampered bytes afterwards. `accepted_originals` proves that the same code accepts the originals.
 //!
-//! Only what says something else counts as tampered. Bytes of blobs and manifests are named by their digest, so that any
-//! other byte does. For envelopes what counts is what they decode to, not how the JSON around it is written.
+//! Only a change of meaning counts as tampering. Blobs and manifests are named by their digest: any other byte is one.
+//! For an envelope the decoded payload counts, not the JSON around it.
 
 mod bytes;
 mod copies;

@@ -1,5 +1,5 @@
-//! A registry in memory that lies about one thing when asked, and believes all that it is given: it checks no digest, so
-//! that nothing but the copy engine keeps tampered bytes out of it.
+//! A registry in memory that can lie about one thing and verifies no digest: only the copy engine can keep tampered
+//! bytes out of it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

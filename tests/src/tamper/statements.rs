@@ -1,4 +1,4 @@
-//! Statements that were tampered with: read as an envelope and verified by the protocol's own `Provenance::verify`.
+//! Tampered statements, parsed as an envelope and verified by the protocol's own `Provenance::verify`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! A difference as sections for people: what needs attention first, what a deploy runs last.
+//! Renders a difference for people: first what needs attention, last what a deploy runs.
 
 use freehold_domain::diff::{Answer, Cause, Change, Diff, Egress, Items, Presence, Question, RoleDiff, Run};
 use freehold_protocol::app_version::AppVersion;

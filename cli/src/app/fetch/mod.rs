@@ -1,4 +1,4 @@
-//! Texts that a config names by address are fetched: over HTTPS, or out of a git repository by the `git` program.
+//! Fetches texts that a config names by address: over HTTPS, or from a git repository with the `git` program.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

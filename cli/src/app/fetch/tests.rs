@@ -1,4 +1,4 @@
-//! Against a server on loopback and a git repository in a folder.
+//! Tests against a server on loopback and a git repository in a folder.
 
 use std::sync::{Arc, Mutex};
 

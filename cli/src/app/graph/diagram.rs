@@ -1,4 +1,4 @@
-//! A graph as text that other programs draw. Arrows go in the order of a deploy.
+//! Renders a graph for Graphviz and Mermaid. Arrows follow the order of a deploy.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! A graph as lines for people: components by step, then actions.
+//! Renders a graph as a table for people: components by step, then actions.
 
 use std::collections::BTreeSet;
 
