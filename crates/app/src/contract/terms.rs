@@ -44,7 +44,7 @@ fn bytes(version: &AppVersion) -> Result<Vec<u8>, AppError> {
 pub async fn keep(store: &dyn Store, version: &AppVersion) -> Result<Digest, AppError> {
     let bytes = bytes(version)?;
     let digest = Digest::of(&bytes);
-    let terms = String::from_utf8(bytes).map_err(|_| AppError::internal("terms are no text"))?;
+    let terms = String::from_utf8(bytes).map_err(|_| AppError::internal("terms are not UTF-8 text"))?;
     let record = TermsRecord { app: version.app.clone(), digest: digest.clone(), terms };
     match store.commit(vec![put(&record, Expect::Absent)?]).await? {
         // The same digest is the same terms.

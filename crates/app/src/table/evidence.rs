@@ -46,11 +46,11 @@ impl Signed {
     /// Returns `envelope` as it is kept.
     ///
     /// # Errors
-    /// Internal, when its payload is no text; all payloads are JSON.
+    /// Internal when the payload is not text; all payloads are JSON.
     pub fn of(envelope: &Envelope) -> Result<Self, AppError> {
         let bytes = BASE64.decode(&envelope.payload).ok();
         let payload = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-        let payload = payload.ok_or_else(|| AppError::internal("a signed message is no text"))?;
+        let payload = payload.ok_or_else(|| AppError::internal("the payload of a signed message is not UTF-8 text"))?;
         let signatures = envelope.signatures.iter().map(|one| {
             let cert = one.cert.as_deref().map(Self::of).transpose()?.map(Box::new);
             Ok(Signature { keyid: one.keyid.clone(), sig: one.sig.clone(), cert })

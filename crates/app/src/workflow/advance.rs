@@ -62,8 +62,8 @@ pub async fn job_event(
     advanced.await
 }
 
-/// A cancelled job keeps no fence, so it refuses even the report that ended it; that one is told by what it says, and
-/// what follows from it is due again when it is delivered again.
+/// Returns whether the event is the report that ended a cancelled job. Such a job keeps no fence and would refuse the
+/// report, but a redelivery has to perform the effects again.
 fn is_its_cancel(job: &Job, event: &JobEvent) -> bool {
     matches!(
         (&job.state, event),

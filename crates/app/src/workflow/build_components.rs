@@ -38,7 +38,7 @@ pub struct BuildComponents {
 /// # Errors
 /// Never: the reserved name is an install name.
 pub fn build_install() -> Result<InstallId, AppError> {
-    BUILD_INSTALL.parse().map_err(|_| AppError::internal("the build install's name is no install name"))
+    BUILD_INSTALL.parse().map_err(|_| AppError::internal("the build install's name is not an install name"))
 }
 
 impl BuildComponents {

@@ -11,7 +11,7 @@ use crate::ports::{Clock, Expect, Store};
 use crate::table::{self, Decided, put};
 use crate::workflow::advance::{self, Advanced};
 
-/// What cancelling needs.
+/// The ports that cancelling needs.
 #[derive(Clone)]
 pub struct Cancel {
     pub store: Arc<dyn Store>,
