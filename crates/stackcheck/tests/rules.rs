@@ -36,7 +36,7 @@ fn the_rendered_stack_keeps_every_rule() {
 fn a_dangerous_mode_that_is_on_by_default_is_found() {
     let old = "removed.\n    Default: \"false\"";
     let text =
-        RENDERED.replace("is to be removed.\n    Default: \"false\"", "is to be removed.\n    Default: \"true\"");
+        RENDERED.replace("the app is removed.\n    Default: \"false\"", "the app is removed.\n    Default: \"true\"");
     assert_ne!(text, RENDERED, "{old}");
 
     let glass = RENDERED.lines().find(|line| line.starts_with("  EnableBreakGlass: ")).unwrap();
