@@ -1,4 +1,4 @@
-//! App configs: files in memory, read as a sync and as a check read them.
+//! Fuzzes app configs: files in memory, read for a sync or for a check.
 
 use std::collections::BTreeMap;
 
@@ -24,13 +24,13 @@ impl Default for Configs {
     }
 }
 
-/// A config, and what is done with it.
+/// A config, and how it is read.
 pub struct Config {
     /// The bytes of files by their paths.
     files: BTreeMap<String, Vec<u8>>,
-    /// Whether it is read as a sync reads it, and not as a check does.
+    /// Whether it is read for a sync, and not for a check.
     sync: bool,
-    /// Whether mistakes are shown with excerpts, which takes longer than to find them.
+    /// Whether mistakes are rendered with excerpts, which takes longer than finding them.
     shown: bool,
 }
 
@@ -45,8 +45,8 @@ impl Target for Configs {
     type Input = Config;
 
     fn input(&self, draw: &mut Draw) -> Config {
-        // Most inputs are a part of the config, so that more of them are tried; some are the whole, hardly broken, so
-        // that the last steps are tried too.
+        // Most inputs are a part of the config, so that more of them can be tried. Some are the whole config with few
+        // changes, so that the last steps are tried too.
         let whole = draw.one_in(6);
         let mut files: BTreeMap<String, Vec<u8>> = FILES
             .iter()
@@ -86,7 +86,7 @@ impl Target for Configs {
     }
 }
 
-/// Every mistake has a place, and all of them can be shown.
+/// Checks that every mistake has a place, and that all of them can be rendered.
 fn hold(found: &Diagnostics, shown: bool) {
     assert!(found.iter().all(|one| one.line >= 1 && one.column >= 1 && !one.message.is_empty()), "{found:?}");
     if shown {

@@ -1,4 +1,4 @@
-//! Numbers by seed: the same on every machine.
+//! Pseudo-random numbers from a seed, the same on every machine.
 
 /// A source of numbers (`SplitMix64`, <https://prng.di.unimi.it/splitmix64.c>).
 #[derive(Debug)]
@@ -7,7 +7,7 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// Returns the source for input `number` of `seed`; those of two numbers have nothing in common.
+    /// Returns the source for input `number` of `seed`; each number gets an independent source.
     pub fn new(seed: u64, number: u64) -> Self {
         let mut draw = Self { state: seed };
         draw.state = draw.next() ^ number;

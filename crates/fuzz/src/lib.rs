@@ -1,7 +1,7 @@
-//! Broken app configs and templates by the million: each either works or is refused, and nothing crashes.
+//! Fuzzes the readers of app configs and templates: each broken input is either accepted or refused, and none crashes.
 //!
-//! Inputs are made from good ones by a seed and a number, so that any of them can be made again. Everything runs inside
-//! of one process; a panic is caught and counted as a crash, and so is an answer that breaks its promise.
+//! A seed and a number decide each input, so that it can be repeated. Everything runs in one process; a panic is caught
+//! and counted as a crash, and so is a result that breaks a promise.
 
 #![expect(clippy::indexing_slicing, reason = "not shipped; its places are drawn below the length")]
 

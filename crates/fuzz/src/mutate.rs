@@ -1,4 +1,4 @@
-//! Ways to break a text: by bytes, by lines and by tokens.
+//! Breaks a text by bytes, by lines and by tokens.
 
 use crate::Draw;
 
@@ -113,7 +113,7 @@ fn insert(text: &mut Vec<u8>, draw: &mut Draw, tokens: &[&str]) {
     text.splice(at..at, draw.pick(tokens).bytes());
 }
 
-/// Leaves out everything after some byte, seldom.
+/// Rarely, removes everything after a byte.
 fn cut(draw: &mut Draw, text: &mut Vec<u8>) {
     if draw.one_in(3) {
         text.truncate(draw.below(text.len() + 1));

@@ -9,38 +9,38 @@ use std::time::{Duration, Instant};
 
 use crate::Draw;
 
-/// Something that takes inputs.
+/// Code under test, which takes inputs.
 pub trait Target: Sync {
     type Input: std::fmt::Debug;
 
     /// Makes an input.
     fn input(&self, draw: &mut Draw) -> Self::Input;
 
-    /// Feeds an input in. Returns whether it was accepted whole.
+    /// Runs the code on an input. Returns whether the whole input was accepted.
     ///
     /// # Panics
-    /// When the answer breaks a promise, which counts as a crash.
+    /// When the result breaks a promise, which counts as a crash.
     fn feed(&self, input: &Self::Input) -> bool;
 }
 
 /// An input that crashed.
 #[derive(Debug, Clone)]
 pub struct Crash {
-    /// Which input it was; with the seed it is made again.
+    /// The number of the input; with the seed it gives the input again.
     pub number: u64,
-    /// What the panic said, and where.
+    /// The message and place of the panic.
     pub said: String,
     /// The input itself.
     pub input: String,
 }
 
-/// What running many inputs came to.
+/// The result of running many inputs.
 #[derive(Debug)]
 pub struct Outcome {
     pub attempted: u64,
-    /// How many were accepted whole; says whether the inputs reach deep.
+    /// How many inputs were accepted completely; a measure of how deep the inputs reach.
     pub accepted: u64,
-    /// In the order of their numbers; of very many only the first ones.
+    /// The first crashes, in the order of their numbers.
     pub crashes: Vec<Crash>,
     pub crashed: u64,
     /// The input that took longest, and how long.
@@ -54,7 +54,7 @@ const KEPT: usize = 20;
 const CHUNK: u64 = 64;
 
 thread_local! {
-    /// What the last panic of this thread said; nothing in a thread that feeds no inputs.
+    /// The message of the last panic of this thread; `None` in a thread that runs no inputs.
     static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -130,7 +130,7 @@ impl Outcome {
     }
 }
 
-/// Keeps what a panic says in a thread that feeds inputs, instead of printing it.
+/// Keeps the message of a panic in a thread that runs inputs, instead of printing it.
 fn remember_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,4 +1,4 @@
-//! What inputs are made from: a good config with every kind of file, good templates, and words to put into them.
+//! The seeds of inputs: a good config with every kind of file, good templates, and words to insert.
 
 macro_rules! files {
     ($($path:literal),* $(,)?) => {
@@ -45,7 +45,7 @@ pub(crate) const FILES: &[(&str, &str)] = files![
     "files/values.yaml",
 ];
 
-/// Where a file may be put instead.
+/// Other paths that a file may get.
 pub(crate) const PATHS: &[&str] = &[
     "metadata.toml",
     "inputs.toml",

@@ -1,4 +1,4 @@
-//! Templates: parsed, asked for what they read, written, and rendered within limits.
+//! Fuzzes templates: parses them, collects their references, writes them, and renders them within limits.
 
 use freehold_template::{Limits, Template, function_names};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Prints what the fuzzers find, one JSON object per line; ends with 1 when an input crashes.
+//! Prints the results of the fuzzers, one JSON object per line; exits with 1 when an input crashes.
 
 use std::process::ExitCode;
 use std::thread;
