@@ -1,0 +1,71 @@
+//! No source file imports a file that imports it back, directly or through others: each crate reads bottom-up.
+
+#![cfg(test)]
+
+mod graph;
+mod imports;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use graph::circles;
+use imports::Sources;
+
+#[test]
+fn no_crate_has_a_circle_of_imports() {
+    let mut found = Vec::new();
+    let mut files = 0;
+
+    for folder in source_folders() {
+        let sources = Sources::parse(&read(&folder));
+        let imports = sources.imports();
+        files += imports.len();
+        let circle =
+            |circle: Vec<String>| format!("{} in {}:\n  {}", circle.len(), shown(&folder), circle.join("\n  "));
+        found.extend(circles(&imports).into_iter().map(circle));
+    }
+
+    assert!(files > 300, "read only {files} source files; the folders have moved");
+    assert!(
+        found.is_empty(),
+        "{} circles of files that import each other; move what both sides need into a file of its own:\n{}",
+        found.len(),
+        found.join("\n")
+    );
+}
+
+/// Returns the `src` folder of every crate of the workspace.
+fn source_folders() -> Vec<PathBuf> {
+    let crates = fs::read_dir(top().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    let others = ["cli", "functions", "runner", "tests"].map(|name| top().join(name));
+    let mut folders: Vec<PathBuf> = crates.chain(others).map(|folder| folder.join("src")).collect();
+    folders.sort();
+    folders
+}
+
+/// Returns the text of every Rust file below `folder`, by its path there.
+fn read(folder: &Path) -> BTreeMap<String, String> {
+    let mut texts = BTreeMap::new();
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(current) = waiting.pop() {
+        for entry in fs::read_dir(&current).unwrap_or_else(|error| panic!("{}: {error}", current.display())) {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+                texts.insert(name, fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    texts
+}
+
+fn shown(folder: &Path) -> String {
+    folder.strip_prefix(top()).unwrap().display().to_string()
+}
+
+fn top() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
