@@ -1,10 +1,11 @@
 //! A loopback address that gives a job its mode's credentials, always fresh (ECS container credentials format).
 //!
-//! A session of a chained role lasts an hour at most, and a job longer: credentials in the environment would be frozen.
-//! Every AWS SDK and Terraform asks such an endpoint again before the credentials end. Other programs of the machine can
-//! reach the address too, so it answers only to whoever has the job's random token.
+//! A session of a chained role lasts an hour at most, and a job longer: credentials in the environment would expire.
+//! Every AWS SDK and Terraform asks such an endpoint again before the credentials expire. Other programs of the machine can
+//! reach the address too, so it answers only a caller with the job's random token.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,43 +15,52 @@ use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
 use zeroize::Zeroizing;
 
 const PATH: &str = "/credentials";
-/// The largest request that is read, in bytes.
-const MAX_REQUEST: usize = 16 * 1024;
+/// The largest head of a request, in bytes.
+const MAX_HEAD: usize = 16 * 1024;
+/// The longest that the head of a request may take to come.
+const HEAD_TIME: Duration = Duration::from_secs(10);
 /// The longest that one request may take.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
 
-/// The endpoint of one job; it is gone when this is dropped.
+/// The endpoint of one job; it closes when this is dropped.
 #[derive(Debug)]
 pub struct CredentialsEndpoint {
     address: SocketAddr,
     token: Arc<str>,
-    server: JoinHandle<()>,
+    _server: AbortOnDropHandle<()>,
 }
 
 impl CredentialsEndpoint {
-    /// Starts to serve what `credentials` gives.
+    /// Starts to serve the credentials of `credentials`.
     ///
     /// # Errors
-    /// When no loopback port can be had, or the machine has no randomness.
+    /// When there is no free loopback port, or the system gives no random bytes.
     pub async fn start(credentials: SharedCredentialsProvider) -> io::Result<Self> {
         let mut random = [0; 32];
         getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
         let token: Arc<str> = freehold_protocol::digest::hex(&random).into();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let server = tokio::spawn(serve(listener, Arc::clone(&token), credentials));
-        Ok(Self { address, token, server })
+        let server = AbortOnDropHandle::new(tokio::spawn(serve(listener, Arc::clone(&token), credentials)));
+        Ok(Self { address, token, _server: server })
     }
 
-    /// Returns what a program needs in its environment.
+    /// Returns the variables that a program needs in its environment.
     pub fn environment(&self) -> BTreeMap<String, String> {
         BTreeMap::from([
             ("AWS_CONTAINER_CREDENTIALS_FULL_URI".to_owned(), format!("http://{}{PATH}", self.address)),
@@ -58,20 +68,14 @@ impl CredentialsEndpoint {
         ])
     }
 
-    /// Returns the token, for the log to take out.
+    /// Returns the token, for the log to redact.
     pub fn token(&self) -> &str {
         &self.token
     }
 }
 
-impl Drop for CredentialsEndpoint {
-    fn drop(&mut self) {
-        self.server.abort();
-    }
-}
-
 async fn serve(listener: TcpListener, token: Arc<str>, credentials: SharedCredentialsProvider) {
-    // Its requests end with it.
+    // Dropping the set ends the requests.
     let mut requests = JoinSet::new();
     loop {
         while requests.try_join_next().is_some() {}
@@ -79,65 +83,73 @@ async fn serve(listener: TcpListener, token: Arc<str>, credentials: SharedCreden
             Ok((stream, _)) => {
                 let (token, credentials) = (Arc::clone(&token), credentials.clone());
                 requests.spawn(async move {
-                    // The caller went away or was slow: it asks again if it still wants credentials.
-                    let _ = tokio::time::timeout(REQUEST_TIME, answer(stream, &token, &credentials)).await;
+                    // A caller that went away or was slow asks again if it still wants credentials.
+                    let _ = tokio::time::timeout(REQUEST_TIME, converse(stream, &token, &credentials)).await;
                 });
             }
-            // Out of file descriptors, say.
+            // For example, no file descriptor is left.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
 }
 
-async fn answer(mut stream: TcpStream, token: &str, credentials: &SharedCredentialsProvider) -> io::Result<()> {
-    let head = read_head(&mut stream).await?;
-    let (status, body) = match check(&head, token) {
-        Err((status, message)) => (status, problem("Refused", message)),
-        Ok(()) => match credentials.provide_credentials().await {
-            Ok(credentials) => ("200 OK", document(&credentials)),
-            Err(error) => {
-                tracing::warn!("No credentials for a job: {}", crate::aws::explain(&error));
-                ("503 Service Unavailable", problem("NoCredentials", "the mode's role gives no credentials now"))
-            }
-        },
-    };
-    let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(body.as_bytes()).await?;
-    stream.shutdown().await
+/// Answers the one request of a connection.
+async fn converse(stream: TcpStream, token: &str, credentials: &SharedCredentialsProvider) -> hyper::Result<()> {
+    let service = service_fn(async |request| Ok::<_, Infallible>(answer(&request, token, credentials).await));
+    http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(MAX_HEAD)
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .serve_connection(TokioIo::new(stream), service)
+        .await
 }
 
-async fn read_head(stream: &mut TcpStream) -> io::Result<String> {
-    let mut head = Vec::new();
-    let mut chunk = [0; 2048];
-    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
-        let read = stream.read(&mut chunk).await?;
-        if read == 0 || head.len() + read > MAX_REQUEST {
-            return Err(io::ErrorKind::InvalidData.into());
+async fn answer<B>(
+    request: &Request<B>,
+    token: &str,
+    credentials: &SharedCredentialsProvider,
+) -> Response<Full<Bytes>> {
+    if request.method() != Method::GET || *request.uri() != PATH {
+        return refusal(StatusCode::NOT_FOUND, "Refused", "only `GET /credentials` is served here");
+    }
+    if !is_token(request.headers().get(AUTHORIZATION), token) {
+        return refusal(StatusCode::UNAUTHORIZED, "Refused", "the token is missing or wrong");
+    }
+    match credentials.provide_credentials().await {
+        Ok(credentials) => json(StatusCode::OK, document(&credentials)),
+        Err(error) => {
+            tracing::warn!("No credentials for a job: {}", crate::aws::explain(&error));
+            let message = "the mode's role gives no credentials now";
+            refusal(StatusCode::SERVICE_UNAVAILABLE, "NoCredentials", message)
         }
-        head.extend_from_slice(chunk.get(..read).unwrap_or_default());
     }
-    Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
-fn check(head: &str, token: &str) -> Result<(), (&'static str, &'static str)> {
-    let mut lines = head.split("\r\n");
-    let mut words = lines.next().unwrap_or_default().split(' ');
-    if (words.next(), words.next()) != (Some("GET"), Some(PATH)) {
-        return Err(("404 Not Found", "only `GET /credentials` is served here"));
+/// Compares digests, so that the time does not depend on how much of the token is right.
+fn is_token(given: Option<&HeaderValue>, token: &str) -> bool {
+    let given = given.map_or(&[][..], |value| value.as_bytes().trim_ascii());
+    Sha256::digest(given) == Sha256::digest(token)
+}
+
+fn refusal(status: StatusCode, code: &str, message: &str) -> Response<Full<Bytes>> {
+    json(status, Zeroizing::new(serde_json::json!({ "code": code, "message": message }).to_string()))
+}
+
+fn json(status: StatusCode, body: Zeroizing<String>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from_owner(Secret(body))));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A body that is wiped from memory after it is sent.
+struct Secret(Zeroizing<String>);
+
+impl AsRef<[u8]> for Secret {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
     }
-    let given = lines
-        .filter_map(|line| line.split_once(':'))
-        .find(|(name, _)| name.eq_ignore_ascii_case("authorization"))
-        .map_or("", |(_, value)| value.trim());
-    // Digests are compared, so that the time says nothing about the token.
-    if Sha256::digest(given) == Sha256::digest(token) {
-        return Ok(());
-    }
-    Err(("401 Unauthorized", "the token is missing or wrong"))
 }
 
 /// Amazon ECS developer guide, "Task IAM role": the document that SDKs read.
@@ -161,13 +173,11 @@ fn document(credentials: &Credentials) -> Zeroizing<String> {
     Zeroizing::new(serde_json::to_string(&document).unwrap_or_default())
 }
 
-fn problem(code: &str, message: &str) -> Zeroizing<String> {
-    Zeroizing::new(serde_json::json!({ "code": code, "message": message }).to_string())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::UNIX_EPOCH;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
 
@@ -205,5 +215,92 @@ mod tests {
 
         assert_eq!(status, 401);
         assert!(!document.to_string().contains("SECRET"));
+    }
+
+    /// Sends raw bytes and returns everything that comes back until the endpoint closes the connection.
+    async fn raw(endpoint: &CredentialsEndpoint, request: &[u8]) -> String {
+        let mut stream = TcpStream::connect(endpoint.address).await.expect("connection");
+        // The endpoint may close before it has read all of a hostile request.
+        let _ = stream.write_all(request).await;
+        let mut all = Vec::new();
+        let _ = stream.read_to_end(&mut all).await;
+        String::from_utf8_lossy(&all).into_owned()
+    }
+
+    #[tokio::test]
+    async fn the_endpoint_listens_on_loopback_alone_and_ends_with_its_owner() {
+        let endpoint = CredentialsEndpoint::start(some()).await.expect("endpoint");
+        let address = endpoint.address;
+        assert!(address.ip().is_loopback());
+
+        drop(endpoint);
+        while TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn hostile_requests_get_no_credentials() {
+        let endpoint = CredentialsEndpoint::start(some()).await.expect("endpoint");
+        let token = endpoint.token();
+        let half = &token[..32];
+        let long = "x".repeat(MAX_HEAD);
+        let cases = [
+            ("no token", "GET /credentials HTTP/1.1\r\nhost: a\r\n\r\n".to_owned()),
+            ("an empty token", "GET /credentials HTTP/1.1\r\nhost: a\r\nauthorization:\r\n\r\n".to_owned()),
+            ("half a token", format!("GET /credentials HTTP/1.1\r\nhost: a\r\nauthorization: {half}\r\n\r\n")),
+            ("more than the token", format!("GET /credentials HTTP/1.1\r\nhost: a\r\nauthorization: {token}0\r\n\r\n")),
+            (
+                "another scheme",
+                format!("GET /credentials HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}\r\n\r\n"),
+            ),
+            (
+                "a wrong token before the right one",
+                format!("GET /credentials HTTP/1.1\r\nhost: a\r\nauthorization: x\r\nauthorization: {token}\r\n\r\n"),
+            ),
+            ("the token in the query", format!("GET /credentials?{token} HTTP/1.1\r\nhost: a\r\n\r\n")),
+            ("another method", format!("POST /credentials HTTP/1.1\r\nhost: a\r\nauthorization: {token}\r\n\r\n")),
+            ("another path", format!("GET /credentials/ HTTP/1.1\r\nhost: a\r\nauthorization: {token}\r\n\r\n")),
+            ("a folded header", format!("GET /credentials HTTP/1.1\r\nauthorization:\r\n {token}x\r\n\r\n")),
+            ("a bare line", format!("{token}\r\n\r\n")),
+            (
+                "a head that is too large",
+                format!("GET /credentials HTTP/1.1\r\nx: {long}\r\nauthorization: {token}\r\n\r\n"),
+            ),
+            (
+                "too many headers",
+                format!("GET /credentials HTTP/1.1\r\n{}authorization: {token}\r\n\r\n", "a: b\r\n".repeat(200)),
+            ),
+            ("bytes that are not HTTP", "\u{0}\u{1}\u{2}\r\n\r\n".to_owned()),
+        ];
+
+        for (what, request) in cases {
+            let answer = raw(&endpoint, request.as_bytes()).await;
+
+            assert!(!answer.contains("AKID") && !answer.contains("SECRET"), "{what}: {answer}");
+            assert!(!answer.starts_with("HTTP/1.1 200"), "{what}: {answer}");
+        }
+        assert_eq!(get(&endpoint, token).await.0, 200);
+    }
+
+    #[tokio::test]
+    async fn a_second_request_on_a_connection_is_not_answered() {
+        let endpoint = CredentialsEndpoint::start(some()).await.expect("endpoint");
+        let request = format!("GET /credentials HTTP/1.1\r\nhost: a\r\nauthorization: {}\r\n\r\n", endpoint.token());
+
+        let answer = raw(&endpoint, request.repeat(2).as_bytes()).await;
+
+        assert_eq!(answer.matches("HTTP/1.1 200").count(), 1, "{answer}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_never_ends_is_cut_off() {
+        let endpoint = CredentialsEndpoint::start(some()).await.expect("endpoint");
+        let started = tokio::time::Instant::now();
+
+        let answer = raw(&endpoint, b"GET /credentials HTTP/1.1\r\nhost: a\r\n").await;
+
+        assert!(!answer.contains("SECRET"), "{answer}");
+        assert!(started.elapsed() <= REQUEST_TIME, "{:?}", started.elapsed());
     }
 }

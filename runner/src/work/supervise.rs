@@ -1,18 +1,16 @@
 //! Supervises a running job: reports its log, watches its time, and ends it when it must stop.
 
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use freehold_protocol::limits::MAX_OUTPUTS_BYTES;
 use freehold_protocol::order::Redelivery;
 use freehold_protocol::report::{AttemptEvent, Outcome};
 use serde_json::Value;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinError;
 use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use crate::aws;
@@ -49,31 +47,6 @@ pub enum Ended {
     LeftToNext,
 }
 
-/// A task that ends when its owner does.
-#[derive(Debug)]
-pub struct Aborting<T>(JoinHandle<T>);
-
-impl<T> Aborting<T> {
-    /// Owns `task`.
-    pub const fn new(task: JoinHandle<T>) -> Self {
-        Self(task)
-    }
-}
-
-impl<T> Future for Aborting<T> {
-    type Output = Result<T, JoinError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(context)
-    }
-}
-
-impl<T> Drop for Aborting<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// Runs `job` within `limits` and returns how it ended.
 pub async fn run(
     kinds: Arc<dyn Execute>,
@@ -83,7 +56,7 @@ pub async fn run(
     limits: Limits,
 ) -> Ended {
     let log = job.log.clone();
-    let mut work = Aborting::new(tokio::spawn(async move { kinds.execute(&job).await }));
+    let mut work = AbortOnDropHandle::new(tokio::spawn(async move { kinds.execute(&job).await }));
     let deadline = Instant::now() + limits.time;
     let mut last_report = Instant::now();
     let mut ticks = tokio::time::interval(LOG_EVERY);

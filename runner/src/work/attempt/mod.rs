@@ -7,6 +7,7 @@ use std::time::Duration;
 use freehold_protocol::limits;
 use freehold_protocol::order::Order;
 use freehold_protocol::report::{AttemptEvent, Outcome, RefusalReason};
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info, warn};
 
 use crate::aws;
@@ -66,9 +67,9 @@ pub async fn run(agent: Arc<Agent>, held: Arc<HeldOrder>, ticket: Ticket) {
 }
 
 /// Renews the lease until the returned handle is dropped; stops the attempt when the lease is lost.
-fn keep_lease(agent: &Arc<Agent>, held: &Arc<HeldOrder>) -> supervise::Aborting<()> {
+fn keep_lease(agent: &Arc<Agent>, held: &Arc<HeldOrder>) -> AbortOnDropHandle<()> {
     let (agent, held) = (agent.clone(), held.clone());
-    supervise::Aborting::new(tokio::spawn(async move {
+    AbortOnDropHandle::new(tokio::spawn(async move {
         held.lease.keep(agent.inbox.as_ref()).await;
         held.stop(StopReason::LeaseLost);
     }))
