@@ -54,7 +54,7 @@ async fn a_release_beyond_the_consent_is_refused_by_the_runner_until_the_custome
     // The permission goes: nobody has to agree to that.
     app::write(&directory, "permissions/provision.toml", &role)?;
     world.vendor(&["app", "sync", &path]).await?;
-    let said = world.say(&["contract", "diff", "globex"]).await?.ended_with(0)?;
+    let said = world.run(&["contract", "diff", "globex"]).await?.ended_with(0)?;
     ensure!(said.contains("no new consent is needed"), "{said}");
     let narrower = world.vendor(&["action", "run", "globex", "say"]).await?;
     assert_eq!(narrower["state"], "succeeded", "{narrower}");
@@ -77,9 +77,9 @@ async fn the_runner_itself_said_what_is_beyond(world: &World) -> anyhow::Result<
 async fn the_vendor_hears_it_before_anything_is_sent(world: &World) -> anyhow::Result<()> {
     let before = world.newest_workflow("globex").await?;
 
-    let action = world.say(&["action", "run", "globex", "say"]).await?.ended_with(4)?;
-    let deploy = world.say(&["deploy", "globex"]).await?.ended_with(4)?;
-    let diff = world.say(&["contract", "diff", "globex"]).await?.ended_with(1)?;
+    let action = world.run(&["action", "run", "globex", "say"]).await?.ended_with(4)?;
+    let deploy = world.run(&["deploy", "globex"]).await?.ended_with(4)?;
+    let diff = world.run(&["contract", "diff", "globex"]).await?.ended_with(1)?;
 
     ensure!(action.contains(BEYOND) && deploy.contains(BEYOND), "{action}{deploy}");
     ensure!(diff.contains(&format!("  + {BEYOND}\n")) && diff.contains("has to agree"), "{diff}");
@@ -110,7 +110,7 @@ async fn the_customer_checks_the_signature_with_the_key_of_the_own_stack(
     let file = world.directory().join("small.contract.json").display().to_string();
     let limit = std::time::Duration::from_secs(60);
     freehold_tests::harness::wait::until("the contract is signed", limit, || async {
-        let said = world.say(&["contract", "show", "small", "-o", &file]).await?;
+        let said = world.run(&["contract", "show", "small", "-o", &file]).await?;
         Ok((said.code == 0).then_some(()))
     })
     .await?;

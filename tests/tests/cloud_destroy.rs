@@ -17,8 +17,8 @@ async fn a_destroyed_tenant_leaves_nothing_tagged_behind() -> anyhow::Result<()>
         "the orders queue is not tagged"
     );
 
-    let refused = world.say(&["tenant", "destroy", "--confirm", "globex"]).await?.ended_with(2)?;
-    let unasked = world.say(&["tenant", "destroy"]).await?.ended_with(2)?;
+    let refused = world.run(&["tenant", "destroy", "--confirm", "globex"]).await?.ended_with(2)?;
+    let unasked = world.run(&["tenant", "destroy"]).await?.ended_with(2)?;
     let before = tagged(&world).await?;
     world.vendor(&["tenant", "destroy", "--confirm", "acme"]).await?;
 
@@ -26,7 +26,7 @@ async fn a_destroyed_tenant_leaves_nothing_tagged_behind() -> anyhow::Result<()>
     assert!(unasked.contains("pass `--confirm acme`"), "{unasked}");
     assert!(before.len() > 20, "only {before:?} was tagged");
     assert_eq!(left_over(&world).await?, Vec::<String>::new());
-    let again = world.say(&["tenant", "destroy", "--confirm", "acme"]).await?.ended_with(0)?;
+    let again = world.run(&["tenant", "destroy", "--confirm", "acme"]).await?.ended_with(0)?;
     assert!(again.contains("nothing to delete"), "{again}");
     Ok(())
 }

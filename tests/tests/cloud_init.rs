@@ -43,7 +43,7 @@ async fn everything_is_new_before_the_first_sync(world: &World, dir: &str) -> an
 }
 
 async fn nothing_differs(world: &World, dir: &str) -> anyhow::Result<()> {
-    let said = world.say(&["app", "diff", dir, "--exit-code"]).await?.ended_with(0)?;
+    let said = world.run(&["app", "diff", dir, "--exit-code"]).await?.ended_with(0)?;
 
     assert!(said.contains("app shop: version 1 -> ") && said.contains("no differences"), "{said}");
     Ok(())
@@ -58,7 +58,7 @@ async fn a_change_runs_what_the_diff_said(
     let dir = directory.display().to_string();
     app::edit(directory, "inputs.toml", "default      = \"prod\"", "default      = \"live\"")?;
     app::edit(directory, "permissions/queue.json", "\"sqs:DeleteQueue\"", "\"sqs:Delete*\"")?;
-    let said = world.say(&["app", "diff", &dir, "--exit-code"]).await?.ended_with(1)?;
+    let said = world.run(&["app", "diff", &dir, "--exit-code"]).await?.ended_with(1)?;
     assert!(said.contains("default  \"prod\" -> \"live\""), "{said}");
     assert!(said.contains("allows sqs:Delete* on arn:aws:sqs:*:*:{{ .nuon.install.id }}-*"), "{said}");
 

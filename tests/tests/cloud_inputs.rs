@@ -103,11 +103,11 @@ async fn said(world: &World) -> anyhow::Result<(serde_json::Value, String)> {
     let run = world.vendor(&["action", "run", "globex", "say"]).await?;
     let id = run["nodes"][0]["job"].as_str().with_context(|| format!("no job: {run}"))?;
     let job = world.vendor(&["job", "show", id]).await?;
-    Ok((job, world.say(&["job", "logs", id]).await?.ended_with(0)?))
+    Ok((job, world.run(&["job", "logs", id]).await?.ended_with(0)?))
 }
 
 async fn the_vendor_may_not_answer_for_the_customer(world: &World) -> anyhow::Result<()> {
-    let said = world.say(&["install", "inputs", "globex", "--input", "zone=4", "--input", "greting=x"]).await?;
+    let said = world.run(&["install", "inputs", "globex", "--input", "zone=4", "--input", "greting=x"]).await?;
     let said = said.ended_with(2)?;
 
     assert!(said.contains("input `zone` is the customer's to answer, with parameter `InputZone`"), "{said}");

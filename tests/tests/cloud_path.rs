@@ -98,7 +98,7 @@ async fn an_action_runs_and_its_log_can_be_read(world: &World) -> anyhow::Result
 
     assert_eq!(succeeded(&run)?, BTreeSet::from(["action:health-check"]));
     let job = run["nodes"][0]["job"].as_str().context("no job")?;
-    let log = world.say(&["job", "logs", job]).await?.ended_with(0)?;
+    let log = world.run(&["job", "logs", job]).await?.ended_with(0)?;
     assert!(log.contains("greeting: good morning from globex"), "{log}");
     Ok(())
 }
@@ -106,7 +106,7 @@ async fn an_action_runs_and_its_log_can_be_read(world: &World) -> anyhow::Result
 async fn the_same_key_starts_nothing_twice_and_a_second_deploy_is_refused(world: &World) -> anyhow::Result<()> {
     let deploy = ["deploy", "globex", "--all", "--no-wait", "--idempotency-key", "monday"];
     let first = world.vendor(&deploy).await?;
-    let second = world.say(&["deploy", "globex", "--no-wait"]).await?.ended_with(4)?;
+    let second = world.run(&["deploy", "globex", "--no-wait"]).await?.ended_with(4)?;
     let again = world.vendor(&deploy).await?;
     let workflow = first["workflow"].as_str().context("no workflow")?;
 

@@ -30,8 +30,8 @@ async fn what_a_role_lacks_stops_a_provisioning_before_anything_is_made() -> any
     let _runner = world.runner(&install).await?;
     let provisioning = install.created["workflow"].as_str().context("no workflow")?;
 
-    let stopped = world.say(&["workflow", "watch", provisioning]).await?.ended_with(1)?;
-    let again = world.say(&["deploy", "globex"]).await?.ended_with(1)?;
+    let stopped = world.run(&["workflow", "watch", provisioning]).await?.ended_with(1)?;
+    let again = world.run(&["deploy", "globex"]).await?.ended_with(1)?;
     let ended = world.vendor(&["workflow", "show", provisioning]).await?;
 
     assert!(again.contains("`s3:ListBucket`") && again.contains("role `fh-globex-maintenance`"), "{again}");
@@ -121,9 +121,9 @@ async fn what_was_found_can_be_read(world: &World, deployed: &Value) -> anyhow::
         assert!(state(check).iter().all(|state| *state != "fail") && !state(check).is_empty(), "{check}: {job}");
     }
     assert!(state("permissions").contains(&"pass"), "{job}");
-    let shown = world.say(&["job", "show", id]).await?.ended_with(0)?;
+    let shown = world.run(&["job", "show", id]).await?.ended_with(0)?;
     assert!(shown.contains("CHECK") && shown.contains("state bucket"), "{shown}");
-    let log = world.say(&["job", "logs", id]).await?.ended_with(0)?;
+    let log = world.run(&["job", "logs", id]).await?.ended_with(0)?;
     assert!(log.contains("pass  state bucket: "), "{log}");
     Ok(())
 }

@@ -47,7 +47,7 @@ async fn unknown_things_are_named(world: &World) -> anyhow::Result<()> {
         (&["job", "show", "job_7"], 2, "is not a job id"),
     ];
     for (words, code, message) in cases {
-        let said = world.say(words).await?.ended_with(code)?;
+        let said = world.run(words).await?.ended_with(code)?;
         assert!(said.contains(message), "{words:?}: {said}");
     }
     Ok(())
@@ -76,16 +76,16 @@ async fn wrong_installs_are_refused(world: &World) -> anyhow::Result<()> {
         (&create("globex-prod-2", "small", "222222222222"), 4, "`globex-prod`"),
     ];
     for (words, code, message) in cases {
-        let said = world.say(words).await?.ended_with(code)?;
+        let said = world.run(words).await?.ended_with(code)?;
         assert!(said.contains(message), "{words:?}: {said}");
     }
     let region = [&create("initech", "small", "222222222222")[..7], &["--region", "mars"]].concat();
-    let said = world.say(&region).await?.ended_with(2)?;
+    let said = world.run(&region).await?.ended_with(2)?;
     assert!(said.contains("`mars` is not an AWS region"), "{said}");
     let input = [&create("initech", "demo", "222222222222")[..], &["--input", "greting=hi"]].concat();
-    let said = world.say(&input).await?.ended_with(2)?;
+    let said = world.run(&input).await?.ended_with(2)?;
     assert!(said.contains("greting") && said.contains("greeting"), "{said}");
-    let no_runner = world.say(&["deploy", "globex-prod"]).await?.ended_with(4)?;
+    let no_runner = world.run(&["deploy", "globex-prod"]).await?.ended_with(4)?;
     assert!(no_runner.contains("`globex-prod`"), "{no_runner}");
 
     assert_eq!(world.vendor(&["install", "list"]).await?, before, "a refusal left something behind");
@@ -160,8 +160,8 @@ async fn broken_app_configs_name_file_and_line(world: &World) -> anyhow::Result<
         }
         let directory = directory.display().to_string();
 
-        let checked = world.say(&["app", "check", &directory]).await?.ended_with(2)?;
-        let synced = world.say(&["app", "sync", &directory]).await?.ended_with(2)?;
+        let checked = world.run(&["app", "check", &directory]).await?.ended_with(2)?;
+        let synced = world.run(&["app", "sync", &directory]).await?.ended_with(2)?;
 
         for said in [checked, synced] {
             assert!(said.contains(message) && said.contains(place), "`{message}` at {place}: {said}");
@@ -177,9 +177,9 @@ async fn what_is_not_built_is_not_deployed(world: &World) -> anyhow::Result<()> 
     let _runner = world.runner(&install).await?;
     let workflow = install.created["workflow"].as_str().context("no workflow")?;
 
-    let provisioned = world.say(&["workflow", "watch", workflow]).await?.ended_with(1)?;
-    let unknown = world.say(&["deploy", "hooli", "--version", &missing]).await?.ended_with(3)?;
-    let deployed = world.say(&["deploy", "hooli"]).await?.ended_with(1)?;
+    let provisioned = world.run(&["workflow", "watch", workflow]).await?.ended_with(1)?;
+    let unknown = world.run(&["deploy", "hooli", "--version", &missing]).await?.ended_with(3)?;
+    let deployed = world.run(&["deploy", "hooli"]).await?.ended_with(1)?;
 
     for said in [provisioned, deployed] {
         assert!(said.contains("has no artifact") && said.contains("`freehold build demo`"), "{said}");

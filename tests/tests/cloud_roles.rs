@@ -90,7 +90,7 @@ async fn a_customer_switches_modes_and_opens_break_glass_for_a_while() -> anyhow
 async fn run(world: &World, arguments: &[&str]) -> anyhow::Result<Value> {
     let run = [&["action", "run", "globex"], arguments].concat();
     // It ends with 1 when the action does not succeed.
-    let _ = world.say(&run).await?;
+    let _ = world.run(&run).await?;
     let workflow = world.newest_workflow("globex").await?;
     let id = workflow["nodes"][0]["job"].as_str().with_context(|| format!("no job: {workflow}"))?;
     world.vendor(&["job", "show", id]).await

@@ -20,10 +20,10 @@ pub(super) async fn commit_of(url: &str, branch: &str) -> Result<String> {
     git.env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null()).kill_on_drop(true);
     let done = git.output().await.map_err(|e| Error::invalid(format!("cannot run `git`: {e}; install git")))?;
     if !done.status.success() {
-        let said = String::from_utf8_lossy(&done.stderr);
-        let said = said.lines().last().unwrap_or("git said nothing").to_owned();
+        let errors = String::from_utf8_lossy(&done.stderr);
+        let reason = errors.lines().last().unwrap_or("git said nothing").to_owned();
         return Err(Error::invalid(format!(
-            "cannot read the git repository `{url}`: {said}; check the address and your access"
+            "cannot read the git repository `{url}`: {reason}; check the address and your access"
         )));
     }
     chosen(&String::from_utf8_lossy(&done.stdout), branch).ok_or_else(|| {

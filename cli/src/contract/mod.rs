@@ -182,7 +182,7 @@ impl Show {
         context.out.show(&shown, |shown| {
             let signed = shown.verified.as_ref().map_or_else(
                 || format!("not yet; `freehold build {}` or a deploy has it signed", self.app),
-                Signature::words,
+                Signature::describe,
             );
             let head = format!("app {}, version {}", self.app, shown.view.number);
             text::contract(
@@ -202,7 +202,7 @@ impl Signature {
         Self { tenant: signed.tenant.clone(), root_key: root.key_id(), signed_at: signed.signed_at }
     }
 
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         format!("by {} with root key {} at {}", self.tenant, self.root_key, crate::output::time(self.signed_at))
     }
 }
@@ -230,7 +230,7 @@ impl Verify {
         context.out.show(&Verified { terms, verified, signed }, |all| {
             let contract = &all.signed.contract;
             let head = format!("app {}, version {}", contract.app, contract.version);
-            text::contract(&head, contract, &all.terms, None, &all.verified.words(), context.out)
+            text::contract(&head, contract, &all.terms, None, &all.verified.describe(), context.out)
         })
     }
 }

@@ -48,7 +48,7 @@ impl Destroy {
             removed.insert(0, format!("stack {stack}"));
         }
         let value = json!({ "tenant": tenant, "removed": removed, "leftovers": leftovers.ours, "of_installs": leftovers.of_installs });
-        context.out.show(&value, |_| said(&tenant, &removed, &leftovers))?;
+        context.out.show(&value, |_| render(&tenant, &removed, &leftovers))?;
         if leftovers.ours.is_empty() {
             return Ok(());
         }
@@ -104,7 +104,7 @@ async fn settled_leftovers(
     Ok(leftovers)
 }
 
-fn said(tenant: &TenantName, removed: &[String], leftovers: &Leftovers) -> String {
+fn render(tenant: &TenantName, removed: &[String], leftovers: &Leftovers) -> String {
     let mut lines: Vec<String> = removed.iter().map(|what| format!("deleted {what}")).collect();
     lines.extend(leftovers.ours.iter().map(|arn| format!("LEFT    {arn}")));
     if leftovers.of_installs > 0 {

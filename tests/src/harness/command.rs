@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 /// The output and the exit code of a command.
 #[derive(Debug, Clone)]
-pub struct Said {
+pub struct CommandOutput {
     pub command: String,
     pub code: i32,
     pub out: String,
@@ -44,7 +44,7 @@ pub async fn run(
     directory: &Path,
     environment: &[(&'static str, String)],
     arguments: &[&str],
-) -> anyhow::Result<Said> {
+) -> anyhow::Result<CommandOutput> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory).env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -54,7 +54,7 @@ pub async fn run(
     let words = format!("freehold {}", arguments.join(" "));
     let ended = tokio::time::timeout(LIMIT, command.output()).await;
     let ended = ended.with_context(|| format!("`{words}` did not end in {} s", LIMIT.as_secs()))??;
-    Ok(Said {
+    Ok(CommandOutput {
         command: words,
         code: ended.status.code().unwrap_or(-1),
         out: String::from_utf8_lossy(&ended.stdout).into_owned(),
@@ -62,7 +62,7 @@ pub async fn run(
     })
 }
 
-impl Said {
+impl CommandOutput {
     /// Returns the JSON of a command that succeeded; of several lines of JSON the last one.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ pub mod web;
 mod world;
 
 pub use cloud::Capability;
-pub use command::Said;
+pub use command::CommandOutput;
 pub use programs::lacking_on_path;
 pub use proxies::Proxies;
 pub use runner::Runner;

@@ -80,12 +80,12 @@ impl Runner {
         std::fs::read_to_string(&self.how.log).unwrap_or_default()
     }
 
-    /// Waits until its log says `text`.
+    /// Waits until its log contains `text`.
     ///
     /// # Errors
     /// When it ends before, or does not say so in time.
-    pub async fn says(&mut self, text: &str, limit: Duration) -> anyhow::Result<()> {
-        let what = format!("the runner's log says `{text}`");
+    pub async fn logs(&mut self, text: &str, limit: Duration) -> anyhow::Result<()> {
+        let what = format!("the runner's log contains `{text}`");
         let (child, how) = (&mut self.child, &self.how);
         until(&what, limit, || {
             let ended = child.try_wait();

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::chosen_cloud;
 use super::clients::{self, REGION};
 use super::cloud::{Capability, Cloud, Started, skip};
-use super::command::{Said, environment, run};
+use super::command::{CommandOutput, environment, run};
 use super::ministack::MiniStack;
 use super::programs::{Programs, lacking_on_path};
 use super::proxies::Proxies;
@@ -117,7 +117,7 @@ impl World {
     ///
     /// # Errors
     /// When the command cannot be run.
-    pub async fn deploy_tenant(&self) -> anyhow::Result<Said> {
+    pub async fn deploy_tenant(&self) -> anyhow::Result<CommandOutput> {
         let functions = self.programs.functions.display().to_string();
         let principal = format!("arn:aws:iam::{}:root", self.tenant_account());
         let words = ["tenant", "deploy", "--functions", &functions, "--build-runner-principal", &principal, "--json"];
@@ -193,7 +193,7 @@ impl World {
     ///
     /// # Errors
     /// When it cannot be run.
-    pub async fn command(&self, account: &str, arguments: &[&str]) -> anyhow::Result<Said> {
+    pub async fn command(&self, account: &str, arguments: &[&str]) -> anyhow::Result<CommandOutput> {
         let mut variables = environment(self.endpoint(), &self.cloud.administrator(account)?);
         variables.push(("FREEHOLD_TENANT", self.tenant.clone()));
         run(&self.programs.freehold, self.directory(), &variables, arguments).await
@@ -203,7 +203,7 @@ impl World {
     ///
     /// # Errors
     /// When it cannot be run.
-    pub async fn say(&self, arguments: &[&str]) -> anyhow::Result<Said> {
+    pub async fn run(&self, arguments: &[&str]) -> anyhow::Result<CommandOutput> {
         self.command(self.tenant_account(), arguments).await
     }
 
@@ -213,15 +213,15 @@ impl World {
     /// The output of a command that failed.
     pub async fn vendor(&self, arguments: &[&str]) -> anyhow::Result<Value> {
         let words: Vec<&str> = arguments.iter().copied().chain(["--json"]).collect();
-        self.say(&words).await?.json()
+        self.run(&words).await?.json()
     }
 
     /// Runs `freehold` as the vendor and retries while it reports a conflict, which ends when `what` is true. Behind
     /// proxies it retries any failure, since the failure may be injected.
-    async fn retry(&self, what: &str, arguments: &[&str]) -> anyhow::Result<Said> {
+    async fn retry(&self, what: &str, arguments: &[&str]) -> anyhow::Result<CommandOutput> {
         let may_pass = |code: i32| code == CONFLICT || (code != 0 && self.runner_endpoint.is_some());
         let look = || async {
-            let said = self.say(arguments).await?;
+            let said = self.run(arguments).await?;
             Ok((!may_pass(said.code)).then_some(said))
         };
         let said = until(what, SOON, look).await?;
@@ -324,7 +324,7 @@ impl World {
         let name = install.name.as_str();
         let file = |suffix: &str| self.file(&format!("{name}{suffix}")).display().to_string();
         let (template, state) = (file(".yaml"), file("-state"));
-        self.say(&["install", "stack", name, "-o", &template]).await?.ended_with(0)?;
+        self.run(&["install", "stack", name, "-o", &template]).await?.ended_with(0)?;
         let launch = ["install", "launch", name, "--template", &template];
         let said = self.command(&install.account, &launch).await?.ended_with(0)?;
         self.configure(install, &state).await?;
@@ -340,7 +340,7 @@ impl World {
         let said = self.launch_again(install).await?;
         runner.start_again()?;
         let look = || async {
-            let diff = self.say(&["contract", "diff", &install.name]).await?;
+            let diff = self.run(&["contract", "diff", &install.name]).await?;
             Ok((diff.code == 0).then_some(()))
         };
         until("the tenant knows of the new consent", SOON, look).await?;

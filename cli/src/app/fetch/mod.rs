@@ -45,7 +45,7 @@ pub(super) async fn load(dir: &Path, progress: &Progress) -> Result<Loaded> {
             return Ok(loaded);
         }
         for address in missing {
-            progress.now(format!("fetching {}", shown(address)));
+            progress.now(format!("fetching {}", without_secrets(address)));
             let text = texts.fetch(address).await.map_err(|error| match named_in(dir, address) {
                 Some(file) => error.within(file.display()),
                 None => error,
@@ -79,7 +79,7 @@ impl Texts {
     }
 
     async fn fetch(&mut self, address: &str) -> Result<String> {
-        let name = shown(address);
+        let name = without_secrets(address);
         let fetched = async {
             if address.starts_with("git::") {
                 // Anything else behind `ref=` would be a rule for several references.
@@ -156,7 +156,7 @@ impl Texts {
             return Err(Error::internal("a fetched repository is not there"));
         };
         let file = format!("FETCH_HEAD:{}", git.path);
-        let size = said(repository.path(), &["cat-file", "-s", &file]).await?;
+        let size = run_git(repository.path(), &["cat-file", "-s", &file]).await?;
         let size = size.success().map_err(|_| {
             Error::invalid(format!(
                 "`{}` of the repository has no file `{}`; check the address",
@@ -167,7 +167,7 @@ impl Texts {
         if size > MAX_BYTES {
             return Err(too_large(Some(size)));
         }
-        said(repository.path(), &["cat-file", "blob", &file]).await?.success().map_err(|reason| {
+        run_git(repository.path(), &["cat-file", "blob", &file]).await?.success().map_err(|reason| {
             Error::invalid(format!("`{}` of the repository is not a file ({reason}); check the address", git.path))
         })
     }
@@ -177,10 +177,10 @@ impl Texts {
 async fn fetched_repository(url: &str, reference: &str) -> Result<TempDir> {
     let directory = tempfile::tempdir().doing("make a directory for a git repository")?;
     let broken = |reason| Error::internal(format!("cannot make a git repository: {reason}"));
-    said(directory.path(), &["init", "--quiet", "--bare"]).await?.success().map_err(broken)?;
+    run_git(directory.path(), &["init", "--quiet", "--bare"]).await?.success().map_err(broken)?;
     // `--` ends the options: an address cannot pass one.
     let fetch = ["fetch", "--quiet", "--depth", "1", "--no-tags", "--no-recurse-submodules", "--", url, reference];
-    said(directory.path(), &fetch).await?.success().map_err(|reason| {
+    run_git(directory.path(), &fetch).await?.success().map_err(|reason| {
         Error::invalid(format!(
             "cannot read `{reference}` of the repository: {reason}; check the address and your access"
         ))
@@ -189,32 +189,32 @@ async fn fetched_repository(url: &str, reference: &str) -> Result<TempDir> {
 }
 
 /// What `git` answered.
-struct Said(Output);
+struct GitOutput(Output);
 
-impl Said {
+impl GitOutput {
     /// Returns its output, or the last thing that it said.
     fn success(self) -> Result<Vec<u8>, String> {
         if self.0.status.success() {
             return Ok(self.0.stdout);
         }
-        let said = String::from_utf8_lossy(&self.0.stderr);
-        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("git said nothing");
+        let errors = String::from_utf8_lossy(&self.0.stderr);
+        let last = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("git said nothing");
         Err(last.trim_start_matches("fatal: ").to_owned())
     }
 }
 
-async fn said(directory: &Path, words: &[&str]) -> Result<Said> {
-    let mut git = Command::new("git");
-    git.arg("-C").arg(directory).args(words);
+async fn run_git(directory: &Path, words: &[&str]) -> Result<GitOutput> {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(directory).args(words);
     // Only ways to a repository; `ext::` would run a program.
-    git.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh");
+    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh");
     // Whatever repository the command is called in, this is about another one.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
-        git.env_remove(name);
+        command.env_remove(name);
     }
-    git.stdin(Stdio::null()).kill_on_drop(true);
-    let done = git.output().await.map_err(|e| Error::invalid(format!("cannot run `git`: {e}; install git")))?;
-    Ok(Said(done))
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    let done = command.output().await.map_err(|e| Error::invalid(format!("cannot run `git`: {e}; install git")))?;
+    Ok(GitOutput(done))
 }
 
 fn too_large(size: Option<u64>) -> Error {
@@ -223,7 +223,7 @@ fn too_large(size: Option<u64>) -> Error {
 }
 
 /// Returns the address without what may be a secret: the user's name and password, and all behind the path.
-fn shown(address: &str) -> String {
+fn without_secrets(address: &str) -> String {
     let (prefix, rest) = if let Some(rest) = address.strip_prefix("git::") { ("git::", rest) } else { ("", address) };
     match rest.parse::<Url>() {
         Ok(mut url) => {

@@ -41,7 +41,7 @@ impl Init {
             write(&self.dir.join(path), &text.replace(PLACEHOLDER, app.as_str()))?;
         }
         let files: Vec<&str> = FILES.iter().map(|(path, _)| *path).collect();
-        context.out.show(&json!({ "app": app, "dir": self.dir, "files": files }), |_| said(&app, &self.dir))
+        context.out.show(&json!({ "app": app, "dir": self.dir, "files": files }), |_| next_steps(&app, &self.dir))
     }
 }
 
@@ -76,7 +76,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).doing(doing())
 }
 
-fn said(app: &AppName, dir: &Path) -> String {
+fn next_steps(app: &AppName, dir: &Path) -> String {
     let files: Vec<String> = FILES.iter().map(|(path, _)| format!("  {path}")).collect();
     let dir = dir.display();
     format!(
