@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +11,8 @@ use serde_json::Value;
 
 /// A file is split at this size; tests below the code count half.
 const LINES: usize = 500;
+/// The most source files of one folder.
+const FILES: usize = 20;
 
 /// The lints against panics, which the workspace sets for every crate.
 const NO_PANIC: [&str; 4] = ["expect_used", "indexing_slicing", "panic", "unwrap_used"];
@@ -36,6 +39,38 @@ fn no_file_is_too_long_to_read() {
         let size = code + (text.lines().count() - code) / 2;
         (size > LINES).then(|| format!("counts {size} lines; split it at {LINES} (tests below the code count half)"))
     });
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_folder_has_too_many_files_to_see_at_once() {
+    let mut folders: BTreeMap<PathBuf, usize> = BTreeMap::new();
+    for file in sources() {
+        *folders.entry(file.parent().unwrap().to_owned()).or_default() += 1;
+    }
+
+    let crowded = folders.into_iter().filter(|(_, files)| *files > FILES);
+    let wrong: Vec<String> = crowded
+        .map(|(folder, files)| {
+            let folder = folder.strip_prefix(top()).unwrap().display();
+            format!("{folder} has {files} source files; sort what belongs together into folders at {FILES}")
+        })
+        .collect();
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_module_with_children_is_a_folder_with_a_mod_file() {
+    let beside = sources().into_iter().filter(|file| {
+        let folder = file.with_extension("");
+        let program = file.parent().is_some_and(|parent| parent.ends_with("bin") || parent.ends_with("tests"));
+        !program && folder.is_dir() && !files(&folder, "rs").is_empty()
+    });
+
+    let wrong: Vec<String> =
+        beside.map(|file| format!("move {} to `mod.rs` in the folder of its name", file.display())).collect();
 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -107,16 +142,21 @@ fn waived(folder: &Path) -> Vec<String> {
 
 /// Returns one line for each source file in which `check` finds something.
 fn offences(check: impl Fn(&Path, &str) -> Option<String>) -> Vec<String> {
-    let folders = ["crates", "functions", "runner", "cli", "tests"];
-    let files: Vec<PathBuf> = folders.into_iter().flat_map(|folder| files(&top().join(folder), "rs")).collect();
-    assert!(files.len() > 50, "found only {} source files; the folders have moved", files.len());
-    files
+    sources()
         .iter()
         .filter_map(|file| {
             let shown = file.strip_prefix(top()).unwrap();
             Some(format!("{} {}", shown.display(), check(shown, &read(file))?))
         })
         .collect()
+}
+
+/// Returns every Rust file of the workspace.
+fn sources() -> Vec<PathBuf> {
+    let folders = ["crates", "functions", "runner", "cli", "tests"];
+    let sources: Vec<PathBuf> = folders.into_iter().flat_map(|folder| files(&top().join(folder), "rs")).collect();
+    assert!(sources.len() > 50, "found only {} source files; the folders have moved", sources.len());
+    sources
 }
 
 /// Returns the files with this extension at any depth, in order.

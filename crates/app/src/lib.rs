@@ -9,6 +9,7 @@ pub mod install;
 pub mod messages;
 pub mod ports;
 pub mod read;
+mod reason;
 pub mod stack;
 pub mod table;
 #[cfg(feature = "testing")]

@@ -17,7 +17,8 @@ use freehold_app::artifact::prune_artifacts::UnusedArtifacts;
 use freehold_app::artifact::show_lineage::ShowLineage;
 use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::set_inputs::SetInputs;
-use freehold_app::install::switches::Switches;
+use freehold_app::artifact::revoke_artifact::RevokeArtifact;
+use freehold_app::install::disable_install::DisableInstall;
 use freehold_app::ports::{RootKey, Store};
 use freehold_app::stack::render_stack::{RenderStack, RunnerProgram};
 use freehold_app::workflow::build_components::BuildComponents;
@@ -56,7 +57,8 @@ pub struct Api {
     cancel: Cancel,
     lineage: ShowLineage,
     releases: CreateRelease,
-    switches: Switches,
+    disable_install: DisableInstall,
+    revoke_artifact: RevokeArtifact,
     unused: UnusedArtifacts,
 }
 
@@ -156,7 +158,8 @@ impl Api {
                 versions: versions.clone(),
                 clock: Arc::clone(&clock),
             },
-            switches: Switches { store: Arc::clone(&store) },
+            disable_install: DisableInstall { store: Arc::clone(&store) },
+            revoke_artifact: RevokeArtifact { store: Arc::clone(&store) },
             unused: UnusedArtifacts {
                 store: Arc::clone(&store),
                 versions: versions.clone(),

@@ -117,7 +117,7 @@ impl Api {
                 to_json(&self.lineage.show(&call.id("artifact")?, after).await?)
             }
             Operation::RevokeArtifact => {
-                to_json(&self.switches.revoke(&call.id("artifact")?, &call.json::<ReasonRequest>()?).await?)
+                to_json(&self.revoke_artifact.revoke(&call.id("artifact")?, &call.json::<ReasonRequest>()?).await?)
             }
             Operation::CreateRelease => {
                 to_json(&self.releases.create(&call.id("app")?, &call.json::<CreateReleaseRequest>()?).await?)
@@ -133,12 +133,12 @@ impl Api {
             }
             Operation::DisableInstall => {
                 let install: InstallId = call.id("install")?;
-                self.switches.disable(&install, &call.json::<ReasonRequest>()?).await?;
+                self.disable_install.disable(&install, &call.json::<ReasonRequest>()?).await?;
                 to_json(&read::install(&self.versions, &install).await?)
             }
             Operation::EnableInstall => {
                 let install: InstallId = call.id("install")?;
-                self.switches.enable(&install).await?;
+                self.disable_install.enable(&install).await?;
                 to_json(&read::install(&self.versions, &install).await?)
             }
             Operation::ListArtifacts => to_json(&self.unused.show(&call.id("app")?).await?),

@@ -3,4 +3,5 @@
 pub mod builds;
 pub mod grant_artifact;
 pub mod prune_artifacts;
+pub mod revoke_artifact;
 pub mod show_lineage;

@@ -15,10 +15,11 @@ use freehold_app::app_version::create_release::CreateRelease;
 use freehold_app::app_version::sync_app::SyncApp;
 use freehold_app::app_version::versions::Versions;
 use freehold_app::artifact::grant_artifact::GrantArtifact;
+use freehold_app::artifact::revoke_artifact::RevokeArtifact;
 use freehold_app::artifact::show_lineage::ShowLineage;
 use freehold_app::install::create_install::CreateInstall;
+use freehold_app::install::disable_install::DisableInstall;
 use freehold_app::install::register_install::RegisterInstall;
-use freehold_app::install::switches::Switches;
 use freehold_app::ports::Clock;
 use freehold_app::stack::render_stack::RenderStack;
 use freehold_app::table;
@@ -246,8 +247,12 @@ impl World {
         CreateRelease { store: self.memory.clone(), versions: self.versions(), clock: self.memory.clone() }
     }
 
-    pub(crate) fn switches(&self) -> Switches {
-        Switches { store: self.memory.clone() }
+    pub(crate) fn disable_install(&self) -> DisableInstall {
+        DisableInstall { store: self.memory.clone() }
+    }
+
+    pub(crate) fn revoke_artifact(&self) -> RevokeArtifact {
+        RevokeArtifact { store: self.memory.clone() }
     }
 
     pub(crate) fn show_lineage(&self) -> ShowLineage {

@@ -1,31 +1,50 @@
-//! The use cases against a simulated control plane, one file each.
+//! The use cases against a simulated control plane, one file each, in the folders of `src`.
 
 #![cfg(test)]
 
 #[path = "../support/mod.rs"]
 mod support;
 
-mod accept_report;
-mod build_components;
-mod cancel;
-mod create_install;
-mod create_release;
-mod dispatch_job;
+mod app_version {
+    mod create_release;
+    mod show_version;
+    mod sync_app;
+    mod versions;
+}
+
+mod artifact {
+    mod grant_artifact;
+    mod prune_artifacts;
+    mod revoke_artifact;
+    mod show_lineage;
+}
+
+mod contract {
+    mod terms;
+}
+
+mod install {
+    mod create_install;
+    mod disable_install;
+    mod register_install;
+    mod set_inputs;
+}
+
+mod stack {
+    mod plain_stack;
+    mod render_stack;
+}
+
+mod workflow {
+    mod accept_report;
+    mod build_components;
+    mod cancel;
+    mod deploy_components;
+    mod dispatch_job;
+    mod finish_workflow;
+    mod plan_workflow;
+    mod sweep;
+}
+
 mod faults;
-mod finish_workflow;
-mod grant_artifact;
-mod plain_stack;
-mod plan_workflow;
-mod prune_artifacts;
-mod register_install;
-mod render_stack;
-mod set_inputs;
-mod show_lineage;
-mod show_version;
-mod start_workflow;
-mod sweep;
-mod switches;
-mod sync_app;
-mod terms;
-mod versions;
 mod whole_path;

@@ -1,3 +1,5 @@
+//! What differs between two versions, shown with versions that differ in one thing.
+
 use freehold_protocol::Digest;
 use freehold_protocol::app_version::AppVersion;
 use serde_json::{Value, json};

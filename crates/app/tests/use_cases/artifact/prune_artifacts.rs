@@ -176,7 +176,7 @@ async fn what_was_taken_back_stays_so_when_it_is_built_again_after_its_removal()
         old_and_new(&world).await
     };
     let because = ReasonRequest { reason: "CVE-2026-1".into() };
-    world.switches().revoke(&old.artifact, &because).await.unwrap();
+    world.revoke_artifact().revoke(&old.artifact, &because).await.unwrap();
     let removals = Arc::new(Removals::default());
     prune(&world, &removals).await;
     world.memory.advance_secs(WAIT_SECS);

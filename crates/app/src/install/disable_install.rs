@@ -1,0 +1,53 @@
+//! Disables an install, which then gets no workflow and no grant, and enables it again.
+
+use std::sync::Arc;
+
+use freehold_domain::install::Install;
+use freehold_protocol::InstallId;
+use freehold_protocol::api::ReasonRequest;
+
+use crate::AppError;
+use crate::ports::{Expect, Store};
+use crate::reason::reason;
+use crate::table::{self, Decided, put};
+
+/// What disabling and enabling need.
+#[derive(Clone)]
+pub struct DisableInstall {
+    pub store: Arc<dyn Store>,
+}
+
+impl DisableInstall {
+    /// Disables an install, or gives another reason for that.
+    ///
+    /// # Errors
+    /// Invalid for an unusable reason, NotFound, or the store's.
+    pub async fn disable(&self, id: &InstallId, because: &ReasonRequest) -> Result<(), AppError> {
+        self.set(id, Some(reason(because)?)).await
+    }
+
+    /// Enables an install again.
+    ///
+    /// # Errors
+    /// NotFound, or the store's.
+    pub async fn enable(&self, id: &InstallId) -> Result<(), AppError> {
+        self.set(id, None).await
+    }
+
+    async fn set(&self, id: &InstallId, disabled: Option<String>) -> Result<(), AppError> {
+        let changed = table::change(&*self.store, ("install", id), || async {
+            let stored = table::install(&*self.store, id).await?;
+            if stored.value.disabled == disabled {
+                return Ok(Decided::Keep(false));
+            }
+            let install = Install { disabled: disabled.clone(), ..stored.value };
+            Ok(Decided::Commit(vec![put(&install, Expect::Rev(stored.rev))?], true))
+        });
+        match (changed.await?, &disabled) {
+            (true, Some(why)) => tracing::warn!(install.id = %id, "Disabled install `{id}`: {why}"),
+            (true, None) => tracing::info!(install.id = %id, "Enabled install `{id}`"),
+            (false, _) => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! A revoked artifact is granted to no install, makes no release, and says why.
+
+use freehold_app::{Kind, read};
+use freehold_protocol::Digest;
+use freehold_protocol::api::{CreateReleaseRequest, ReasonRequest};
+
+use crate::support::{World, globex};
+
+fn because(reason: &str) -> ReasonRequest {
+    ReasonRequest { reason: reason.into() }
+}
+
+async fn digest(world: &World) -> Digest {
+    read::install(&world.versions(), &globex()).await.unwrap().components[0].artifact.clone()
+}
+
+#[tokio::test]
+async fn a_revoked_artifact_is_told_in_its_lineage_and_makes_no_release() {
+    let world = World::with_install().await;
+    let digest = digest(&world).await;
+
+    let revoked = world.revoke_artifact().revoke(&digest, &because("CVE-2026-1")).await.unwrap();
+    let again = world.revoke_artifact().revoke(&digest, &because("CVE-2026-1")).await.unwrap();
+
+    assert_eq!((&revoked, revoked.builds.len()), (&again, 1));
+    let lineage = world.show_lineage().show(&digest, None).await.unwrap().lineage;
+    assert_eq!(lineage.builds[0].revoked.as_deref(), Some("CVE-2026-1"));
+    // What was proven stays proven.
+    assert!(lineage.verify(&world.keys.public()).iter().all(|link| link.finding.is_ok()));
+    let request = CreateReleaseRequest { name: "one".parse().unwrap(), version: None };
+    let error = world.create_release().create(&"demo".parse().unwrap(), &request).await.unwrap_err();
+    assert!(error.message.contains("was revoked: CVE-2026-1"), "{error}");
+}
+
+#[tokio::test]
+async fn a_revoked_artifact_is_granted_to_no_install_that_lacks_it() {
+    let mut world = World::with_app().await;
+    let digest = world.build("build-2").await.builds[2].artifact.clone().unwrap();
+    world.revoke_artifact().revoke(&digest, &because("CVE-2026-1")).await.unwrap();
+
+    world.create().await;
+    world.run().await;
+    world.hello("globex");
+    world.settle().await;
+
+    assert_eq!(world.runners["globex"].refused_grants.len(), 1);
+    assert!(world.runners["globex"].refused_grants[0].contains("CVE-2026-1"));
+}
+
+#[tokio::test]
+async fn what_nobody_made_cannot_be_revoked() {
+    let world = World::with_app().await;
+
+    let error = world.revoke_artifact().revoke(&Digest::of(b"nothing"), &because("CVE-2026-1")).await.unwrap_err();
+
+    assert_eq!(error.kind, Kind::NotFound);
+}
