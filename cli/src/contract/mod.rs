@@ -269,8 +269,8 @@ async fn of_install(api: &Api, name: &str) -> Result<(AppName, Side, Side)> {
     let app = view.app.ok_or_else(|| Error::invalid(format!("install `{name}` runs no app")))?;
     let accepted = view.accepted_contract.ok_or_else(|| {
         Error::conflict(format!(
-            "install `{name}` has told of no consent: its runner has not said hello, or its stack is of before there were \
-             contracts; launch the template that `freehold install stack {name}` writes"
+            "install `{name}` has not reported which contract it accepted: its runner has not announced itself yet, or its \
+             stack is older than contracts; launch the template that `freehold install stack {name}` writes"
         ))
     })?;
     let document: Terms = api.get(&["v1", "apps", app.as_str(), "terms", accepted.as_str()]).await?;

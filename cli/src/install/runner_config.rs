@@ -61,7 +61,7 @@ fn modes(stack: &Stack) -> BTreeMap<String, String> {
     MODES.iter().filter_map(|(mode, output)| Some(((*mode).to_owned(), role(output)?))).collect()
 }
 
-/// Returns the roles that the app names itself, by key: the last part of their name.
+/// Returns the roles that the app names itself, by the last part of their name.
 fn named_roles(stack: &Stack, install: &InstallId) -> BTreeMap<String, String> {
     let ours = format!(":role/fh-{install}-");
     let key = |arn: &String| arn.split_once(&ours).map(|(_, key)| key.to_owned());

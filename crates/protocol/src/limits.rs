@@ -55,5 +55,5 @@ pub const LOST_GRACE_SECS: u64 = 120;
 /// The largest canonical terms, in bytes: a signed contract holds them in one envelope.
 pub const MAX_TERMS_BYTES: usize = 512 * 1024;
 
-/// The most bytes that the terms which a customer accepted and those that are asked for take in an order together, packed.
+/// The most bytes that the accepted and the requested terms take in one order, compressed and added up.
 pub const MAX_ORDER_TERMS_BYTES: usize = 96 * 1024;

@@ -22,7 +22,7 @@ pub enum PemError {
     CutOff,
     #[error("there is more text after the public key")]
     More,
-    #[error("what the public key holds is not base64")]
+    #[error("the contents of the public key are not base64")]
     NotBase64,
     #[error("the public key is larger than {MAX_BYTES} bytes")]
     Large,
@@ -91,9 +91,9 @@ mod tests {
         the public key is not in PEM form: it does not begin with `-----BEGIN PUBLIC KEY-----`
         this is a private key, which must not be in a config
         the public key is a `RSA PUBLIC KEY`, not a `PUBLIC KEY`
-        what the public key holds is not base64
-        what the public key holds is not base64
-        what the public key holds is not base64
+        the contents of the public key are not base64
+        the contents of the public key are not base64
+        the contents of the public key are not base64
         the public key is cut off: it does not end with `-----END PUBLIC KEY-----`
         the public key is cut off: it does not end with `-----END PUBLIC KEY-----`
         there is more text after the public key

@@ -10,7 +10,7 @@ use crate::functions::function::Function;
 pub struct Use {
     /// The keys from the root; `*` is any element of a list or map.
     pub path: Vec<String>,
-    /// Whether the template handles a path without a value itself.
+    /// Whether the template has its own fallback for a missing value, such as `default`.
     pub guarded: bool,
     /// From 1.
     pub line: usize,

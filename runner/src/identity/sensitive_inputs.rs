@@ -33,7 +33,7 @@ pub enum SensitiveInputError {
          the app's version, launch its current template"
     )]
     Unreadable { input: String, secret: String, reason: String },
-    #[error("input `{0}` cannot have a secret: its name has other characters than ASCII letters, digits, `-` and `_`")]
+    #[error("input `{0}` cannot have a secret: its name may only have ASCII letters, digits, `-` and `_`")]
     Name(String),
 }
 

@@ -76,7 +76,7 @@ pub enum StartError {
     Signals(#[source] std::io::Error),
 }
 
-/// Runs the runner of `config`, which runs `kinds` of job, until it is told to stop, or until `source` gives another config.
+/// Runs the runner with `config` and these kinds of jobs, until it is told to stop or `source` returns a changed config.
 ///
 /// # Errors
 /// A [`StartError`] when it cannot start.

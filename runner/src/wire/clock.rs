@@ -35,16 +35,16 @@ impl ServerClock {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let expected = known.map_or(server.as_millis(), |known| known.now(at));
         let age = Duration::from_millis(expected.saturating_sub(server.as_millis()));
-        // An answer is never younger than its `Date`, so the latest estimate is the best one; a large step back is the
-        // server's clock being put right (or an answer that was stuck, which the next one shows).
+        // A response is never younger than its `Date`, so the latest estimate is the best one. A large step back means that
+        // the server's clock was corrected, or that a response was delayed, which the next one shows.
         if age < Duration::from_millis(1) || age > STALE {
             *known = Some(Known { millis: server.as_millis(), at });
         }
         age
     }
 
-    /// Learns that it is `server` or later: a message carries the time at which SQS took it. Used only while no answer
-    /// had a date.
+    /// Records that the server's time is at least `server`, the time at which SQS took a message. Used only until a
+    /// response has a `Date`.
     pub fn at_least(&self, server: Timestamp, at: Instant) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none_or(|known| known.now(at) < server.as_millis()) {

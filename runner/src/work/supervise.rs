@@ -24,7 +24,7 @@ use crate::work::job::{Job, STOP_GRACE, StopReason};
 const LOG_EVERY: Duration = Duration::from_secs(2);
 /// How often progress is reported for a job without new log lines.
 const PROGRESS_EVERY: Duration = Duration::from_secs(60);
-/// How long before the lease's end a job that does not stop is dropped.
+/// A job that ignores the stop is killed this long before its lease ends.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 /// The longest reason that a report carries, in bytes.
 const REASON_MAX: usize = 4 * 1024;

@@ -138,7 +138,7 @@ fn role(role: &RoleDiff) -> Vec<Line> {
         (Presence::Kept, false, false) => "widened in one place, narrowed in another",
         (Presence::Kept, false, true) => "widened",
         (Presence::Kept, true, false) => "narrowed",
-        (Presence::Kept, true, true) => "may do what it could",
+        (Presence::Kept, true, true) => "unchanged",
     };
     let below = |mark: Mark, text: String| Line { mark, level: 1, cells: vec![text] };
     let mut lines = vec![Line { mark, level: 0, cells: vec![role.role.clone(), way.into()] }];

@@ -10,7 +10,7 @@ use crate::read::shape;
 use crate::report::draft::Draft;
 use crate::state::app::App;
 
-/// Reads the file at `path`, relative to the app's directory, as a file of `kind`; warns when there is no kind.
+/// Reads the file at `path`, relative to the app's directory, as a file of `kind`. Warns when no kind of file is read from there.
 pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
     let file = match app.files.read(path) {
         Ok(file) => file,

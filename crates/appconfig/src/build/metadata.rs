@@ -36,7 +36,7 @@ pub(crate) fn build(app: &mut App, index: &Index) -> Metadata {
     metadata.unwrap_or_default()
 }
 
-/// Returns the clusters of components that exist; [`crate::check::links`] reports the others.
+/// Returns the Kubernetes contexts whose component exists; [`crate::check::links`] reports the others.
 fn contexts(app: &App, checked: &Checked, index: &Index, drafts: &mut Vec<Draft>) -> Vec<KubernetesContext> {
     let mut found = Vec::new();
     for node in checked.root.tables("kubernetes_context") {

@@ -19,7 +19,7 @@ use crate::state::checked::Checked;
 /// The roles of an app.
 #[derive(Debug, Default)]
 pub(crate) struct Roles {
-    /// One for each mode that has one, sorted by mode.
+    /// The roles of modes, at most one per mode, sorted by mode.
     pub(crate) modes: Vec<ModeRole>,
     /// Sorted by name.
     pub(crate) named: Vec<NamedRole>,

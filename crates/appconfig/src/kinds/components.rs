@@ -196,7 +196,7 @@ pub(super) const HELM_CHART: &[Key] = &[
     must("chart_name", Template).doc("The release's name; a template"),
     may("namespace", Template).doc("The namespace; a template; the install's id by default"),
     may("storage_driver", Word(&["secret", "configmap", "nuon"]))
-        .doc("Where Helm keeps its releases; the runner's by default"),
+        .doc("Where Helm keeps its releases; by default, where the runner's Helm does"),
     may("take_ownership", Flag).doc("Whether the release takes over objects that exist already; `false` by default"),
     may("values", Values).doc("Values of the chart; strings are templates"),
     may("values_file", Tables(VALUES_FILE)).doc("Values files, in order; a later one wins"),

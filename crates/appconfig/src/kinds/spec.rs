@@ -97,7 +97,7 @@ pub(crate) const fn may(name: &'static str, holds: Holds) -> Key {
     Key { name, must: false, holds, doc: "" }
 }
 
-/// Returns the seconds of a length of time such as `1h30m` (hours, minutes, seconds, in this order or any).
+/// Parses a duration such as `1h30m` into seconds; hours, minutes and seconds may come in any order.
 pub(crate) fn seconds(text: &str) -> Option<u32> {
     let mut total: u32 = 0;
     let mut number = String::new();

@@ -31,9 +31,9 @@ impl Key {
     /// Parses a key in PEM form; says what is wrong with it.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let der = pem::public_key(text).map_err(|error| error.to_string())?;
-        let no_key = |error: Error| format!("what the public key holds is not a key: {error}");
+        let no_key = |error: Error| format!("the contents of the public key are not a key: {error}");
         let info = SubjectPublicKeyInfoRef::from_der(&der).map_err(no_key)?;
-        let bytes = info.subject_public_key.as_bytes().ok_or("what the public key holds ends within a byte")?;
+        let bytes = info.subject_public_key.as_bytes().ok_or("the contents of the public key end within a byte")?;
         let algorithms: Algorithms = match info.algorithm.oids().map_err(no_key)? {
             (EC, Some(P256)) if is_point(bytes, 32) => vec![&ECDSA_P256_SHA256_ASN1],
             (EC, Some(P384)) if is_point(bytes, 48) => vec![&ECDSA_P384_SHA384_ASN1, &ECDSA_P384_SHA256_ASN1],
@@ -151,7 +151,7 @@ mod tests {
         the public key is of kind 1.2.840.10045.2.1 with 1.3.132.0.35, not ECDSA with P-256 or P-384, RSA, or Ed25519
         the public key is a point that is compressed or cut off
         the public key is an RSA key of 1024 bits, not of 2048 to 8192
-        what the public key holds is not a key: ASN.1 DER message is incomplete: expected 49, actual 48 at DER byte 48
+        the contents of the public key are not a key: ASN.1 DER message is incomplete: expected 49, actual 48 at DER byte 48
         ");
     }
 }

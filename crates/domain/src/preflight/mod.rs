@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::diff::hosts as contacted_hosts;
 use crate::workflow::{Node, NodeState, Target, Workflow};
 
-/// The node's name. No component has it: their names hold no colon, and those of actions begin otherwise.
+/// The name of the node. No other node can have it: a component's name has no colon, and an action's begins with `action:`.
 pub const NODE: &str = "preflight:install";
 
 /// The longest that one preflight may take, in seconds; it needs a few.

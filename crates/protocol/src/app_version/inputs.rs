@@ -47,7 +47,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// Returns the default, unless it is as good as none: an empty text that is there to be replaced.
+    /// Returns the default. A required input whose default is empty has none: somebody has to answer it.
     pub fn usable_default(&self) -> Option<&Value> {
         self.default.as_ref().filter(|default| !(self.required && is_empty(default)))
     }

@@ -205,7 +205,7 @@ pub enum Broken {
     #[error("{0} is missing")]
     Missing(&'static str),
     /// Another link has to hold before this one can.
-    #[error("rests on the {0}, which does not hold")]
+    #[error("cannot be verified because the {0} failed verification")]
     Unfounded(&'static str),
     #[error("{what} is not believed: {source}")]
     Envelope {
