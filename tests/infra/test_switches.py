@@ -261,6 +261,13 @@ class Machine(Launched):
             with self.assertRaisesRegex(ClientError, message):
                 self.launch(**changes)
 
+    def test_with_endpoints_no_route_leads_to_the_internet(self):
+        self.launch(**self.PROGRAM, PrivateEndpoints="true")
+
+        self.assertEqual(self.ours("internet_gateways", "InternetGateways"), [])
+        [routes] = self.ours("route_tables", "RouteTables")
+        self.assertNotIn("0.0.0.0/0", [route.get("DestinationCidrBlock") for route in routes["Routes"]])
+
     def test_after_deletion_nothing_of_the_machine_is_left(self):
         self.launch(**self.PROGRAM, PrivateEndpoints="true")
         self.formation.delete_stack(StackName=STACK)

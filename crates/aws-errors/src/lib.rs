@@ -1,6 +1,5 @@
 //! What an error code of AWS means, and how an error and its causes are printed on one line.
 
-#![warn(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 use std::error::Error;
 

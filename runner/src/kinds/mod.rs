@@ -56,6 +56,6 @@ pub async fn execute(job: &Job) -> Outcome {
 pub fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) -> Result<Vec<Manifest>, String> {
     sync_artifact::granted_manifests(artifact, granted).map_err(|failure| match failure {
         Failure::Failed { reason, .. } => reason,
-        Failure::Stopped { reason, .. } => format!("{reason:?}"),
+        Failure::Stopped { .. } => "the attempt was stopped while it waited for the grant".to_owned(),
     })
 }

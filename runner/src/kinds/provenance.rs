@@ -74,11 +74,5 @@ pub fn check(
 }
 
 fn refused(error: &ProvenanceError) -> Failure {
-    let mut reason = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        reason.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    Failure::new(reason)
+    Failure::new(freehold_aws_errors::chain(error))
 }
