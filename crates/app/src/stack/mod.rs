@@ -2,7 +2,7 @@
 
 pub(crate) mod named_roles;
 pub mod nuon_tree;
-pub mod parameters;
+pub(crate) mod parameters;
 pub mod render_stack;
 pub(crate) mod role_policy;
 mod template;

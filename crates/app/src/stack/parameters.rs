@@ -1,21 +1,18 @@
 //! The part of the install stack that asks the customer: a parameter for each input that is the customer's, and a secret
-//! for each sensitive one. Every text of the vendor goes into quotes here, and nowhere else into the template.
-
-use std::collections::BTreeMap;
+//! for each sensitive one.
 
 use freehold_protocol::app_version::{AppVersion, Input, InputKind};
-use freehold_protocol::{InstallId, TenantName};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::AppError;
-use crate::stack::template::TEMPLATE;
-use crate::stack::text::{DESCRIPTION_CHARS, TITLE_CHARS, quoted, shown};
+use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, shown};
 
 /// The most parameters, and as many outputs, that a template has (AWS CloudFormation quotas).
 const MOST: usize = 200;
 /// The largest template that CloudFormation reads from S3, in bytes (AWS CloudFormation quotas, "Template body size in an
 /// S3 object"). A request itself carries 51,200.
-pub const MAX_TEMPLATE_BYTES: usize = 1_000_000;
+const MAX_TEMPLATE_BYTES: usize = 1_000_000;
 /// The longest default of a parameter, in bytes (AWS CloudFormation quotas, "Parameter value size").
 const MAX_VALUE_BYTES: usize = 4096;
 /// A number, or nothing.
@@ -25,7 +22,7 @@ const OPTIONAL_NUMBER: &str = r"^([-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?)?$";
 ///
 /// # Errors
 /// Invalid.
-pub fn check_size(version: &AppVersion, bytes: usize) -> Result<(), AppError> {
+pub(crate) fn check_size(version: &AppVersion, bytes: usize) -> Result<(), AppError> {
     if bytes <= MAX_TEMPLATE_BYTES {
         return Ok(());
     }
@@ -36,92 +33,131 @@ pub fn check_size(version: &AppVersion, bytes: usize) -> Result<(), AppError> {
     )))
 }
 
-/// Returns what the template's `%{INPUT_...}` placeholders stand for. Each follows a comment on its line, and is empty
-/// or begins a line of its own.
-///
-/// # Errors
-/// Invalid for an input that cannot be a parameter, or for too many.
-pub fn words(
-    version: &AppVersion,
-    tenant: &TenantName,
-    install: &InstallId,
-) -> Result<BTreeMap<String, String>, AppError> {
-    let asked: Vec<&Input> = version.inputs.iter().filter(|input| input.customer).collect();
-    check_count(version, &asked)?;
-    let sensitive: Vec<&Input> = asked.iter().copied().filter(|input| input.sensitive).collect();
-    let mut parameters = String::new();
-    for input in &asked {
-        parameters.push_str(&format!("\n  {}: {}", input.parameter(), parameter(input)?));
-    }
-    if let Some(input) = sensitive.iter().find(|input| !fits_secret_name(&input.name)) {
-        return Err(AppError::invalid(format!(
-            "input `{}` is sensitive and the customer's, so that its name is part of a secret's; use ASCII letters, \
-             digits, `-` and `_`",
-            input.name
-        )));
-    }
-    let each = |inputs: &[&Input], line: &dyn Fn(&Input) -> String| inputs.iter().map(|input| line(input)).collect();
-    let plain: Vec<&Input> = asked.iter().copied().filter(|input| !input.sensitive).collect();
-    let optional: Vec<&Input> = sensitive.iter().copied().filter(|input| !input.required).collect();
-    Ok(BTreeMap::from([
-        ("INPUT_PARAMETERS".to_owned(), parameters),
-        ("INPUT_GROUPS".to_owned(), groups(version, &asked)),
-        (
-            "INPUT_LABELS".to_owned(),
-            each(&asked, &|input| {
-                format!("\n      {}: {{default: {}}}", input.parameter(), quoted(&shown(title(input), TITLE_CHARS)))
-            }),
-        ),
-        (
-            "INPUT_CONDITIONS".to_owned(),
-            each(&optional, &|input| {
-                let id = input.parameter();
-                format!("\n  Has{id}: !Not [!Equals [!Ref {id}, \"\"]]")
-            }),
-        ),
-        ("INPUT_SECRETS".to_owned(), each(&sensitive, &|input| secret(input, version, tenant, install))),
-        ("INPUT_SECRETS_READ".to_owned(), reading(&sensitive, install)),
-        (
-            "INPUT_OUTPUTS".to_owned(),
-            each(&plain, &|input| {
-                let id = input.parameter();
-                format!("\n  {id}: {{Description: The customer's answer, Value: !Ref {id}}}")
-            }),
-        ),
-    ]))
+/// What the stack asks the customer, as the template reads it.
+#[derive(Serialize)]
+pub(crate) struct Questions {
+    groups: Vec<Group>,
+    inputs: Vec<Parameter>,
+    secrets: Vec<Secret>,
 }
 
-fn check_count(version: &AppVersion, asked: &[&Input]) -> Result<(), AppError> {
-    let outputs = asked.iter().filter(|input| !input.sensitive).count();
-    // A switch and an output for each role that the app names itself, and one end for all of break-glass.
-    let named = version.named_roles.len() + usize::from(version.named_roles.iter().any(|role| role.break_glass));
-    let left = |section: &str| MOST.saturating_sub(keys_of(section) + named);
-    let room = left("Parameters:").min(left("Outputs:"));
-    if asked.len() <= room && outputs <= room {
+#[derive(Serialize)]
+struct Group {
+    label: Quoted,
+    /// The ids of its parameters.
+    parameters: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Parameter {
+    id: String,
+    label: Quoted,
+    #[serde(rename = "type")]
+    of: &'static str,
+    description: Quoted,
+    sensitive: bool,
+    allowed_pattern: Option<Quoted<&'static str>>,
+    allowed_values: Vec<Quoted<&'static str>>,
+    min_length: Option<u32>,
+    default: Option<Quoted>,
+    constraint: Option<Quoted<&'static str>>,
+}
+
+/// The secret that keeps a sensitive answer.
+#[derive(Serialize)]
+struct Secret {
+    /// The id of its parameter.
+    id: String,
+    /// The end of its name, which needs no quotes.
+    name: String,
+    description: Quoted,
+    /// Whether the answer may be left empty, which makes no secret.
+    optional: bool,
+}
+
+/// Returns a parameter for each input that is the customer's, and a secret for each sensitive one.
+///
+/// # Errors
+/// Invalid for an input that cannot be a parameter.
+pub(crate) fn questions(version: &AppVersion) -> Result<Questions, AppError> {
+    let asked: Vec<&Input> = version.inputs.iter().filter(|input| input.customer).collect();
+    Ok(Questions {
+        groups: groups(version, &asked),
+        inputs: asked.iter().map(|input| parameter(input)).collect::<Result<_, _>>()?,
+        secrets: asked.iter().filter(|input| input.sensitive).map(|input| secret(input)).collect::<Result<_, _>>()?,
+    })
+}
+
+/// Refuses a template of more parameters or outputs than CloudFormation takes.
+///
+/// # Errors
+/// Invalid.
+pub(crate) fn check_count(version: &AppVersion, template: &str) -> Result<(), AppError> {
+    let asked = version.inputs.iter().filter(|input| input.customer).count();
+    let answers = version.inputs.iter().filter(|input| input.customer && !input.sensitive).count();
+    let left = |section: &str, inputs: usize| (MOST + inputs).saturating_sub(keys_of(template, section));
+    let room = left("Parameters:", asked).min(left("Outputs:", answers));
+    if asked <= room {
         return Ok(());
     }
     Err(AppError::invalid(format!(
-        "app `{}` has {} inputs that the customer answers, and an install stack has room for {room} parameters; leave some \
-         to the vendor (`user_configurable = false`), or put several into one of type `json`",
+        "app `{}` has {asked} inputs that the customer answers, and an install stack has room for {room} parameters; leave \
+         some to the vendor (`user_configurable = false`), or put several into one of type `json`",
         version.app,
-        asked.len()
     )))
 }
 
-/// Returns how many keys a section of the template has without the app's own.
-fn keys_of(section: &str) -> usize {
-    let lines = TEMPLATE.lines().skip_while(|line| *line != section).skip(1);
+/// Returns how many keys a section of a template has.
+fn keys_of(template: &str, section: &str) -> usize {
+    let lines = template.lines().skip_while(|line| *line != section).skip(1);
     let inside = lines.take_while(|line| line.is_empty() || line.starts_with(' '));
     inside.filter(|line| line.strip_prefix("  ").is_some_and(|key| key.starts_with(char::is_alphabetic))).count()
 }
 
-/// Returns a parameter's properties.
-fn parameter(input: &Input) -> Result<String, AppError> {
+fn parameter(input: &Input) -> Result<Parameter, AppError> {
     let default = default(input)?;
     let needs_answer = input.required && default.is_none();
-    let mut properties = Vec::new();
-    let mut says = |key: &str, value: String| properties.push(format!("{key}: {value}"));
-    let hint = match input.kind {
+    let numeric = input.kind == InputKind::Number && (needs_answer || default.is_some()) && !input.sensitive;
+    let text = if input.description.is_empty() { title(input) } else { &input.description };
+    let description = format!("{}{}", shown(text, DESCRIPTION_CHARS), hint(input.kind));
+    let parameter = Parameter {
+        id: input.parameter(),
+        label: Quoted(shown(title(input), TITLE_CHARS)),
+        of: if numeric { "Number" } else { "String" },
+        description: Quoted(description),
+        sensitive: input.sensitive,
+        allowed_pattern: None,
+        allowed_values: Vec::new(),
+        min_length: None,
+        default: (!needs_answer).then(|| Quoted(default.clone().unwrap_or_default())),
+        constraint: None,
+    };
+    let constraint = |text| Some(Quoted(text));
+    Ok(match (input.kind, needs_answer) {
+        _ if numeric => Parameter { constraint: constraint("must be a number"), ..parameter },
+        (InputKind::Number, _) => Parameter {
+            allowed_pattern: Some(Quoted(OPTIONAL_NUMBER)),
+            constraint: constraint("must be a number, or empty"),
+            ..parameter
+        },
+        (InputKind::Bool, _) => {
+            let empty = (!needs_answer && default.is_none()).then_some("");
+            Parameter {
+                allowed_values: ["true", "false"].into_iter().chain(empty).map(Quoted).collect(),
+                constraint: constraint("must be true or false"),
+                ..parameter
+            }
+        }
+        (InputKind::String | InputKind::List | InputKind::Json | InputKind::Yaml | InputKind::Hcl, true) => {
+            Parameter { min_length: Some(1), constraint: constraint("must not be empty"), ..parameter }
+        }
+        (InputKind::String | InputKind::List | InputKind::Json | InputKind::Yaml | InputKind::Hcl, false) => parameter,
+    })
+}
+
+/// Returns what a parameter's description says of the kind of its answer.
+fn hint(kind: InputKind) -> &'static str {
+    match kind {
         InputKind::String => "",
         InputKind::Number => " (a number)",
         InputKind::Bool => " (true or false)",
@@ -129,43 +165,7 @@ fn parameter(input: &Input) -> Result<String, AppError> {
         InputKind::Json => " (JSON)",
         InputKind::Yaml => " (YAML)",
         InputKind::Hcl => " (HCL)",
-    };
-    let text = if input.description.is_empty() { title(input) } else { &input.description };
-    let description = format!("{}{hint}", shown(text, DESCRIPTION_CHARS));
-    let numeric = input.kind == InputKind::Number && (needs_answer || default.is_some()) && !input.sensitive;
-    says("Type", if numeric { "Number" } else { "String" }.to_owned());
-    says("Description", quoted(&description));
-    if input.sensitive {
-        says("NoEcho", "true".to_owned());
     }
-    let constraint = match (input.kind, needs_answer) {
-        _ if numeric => Some("must be a number"),
-        (InputKind::Number, _) => {
-            says("AllowedPattern", quoted(OPTIONAL_NUMBER));
-            Some("must be a number, or empty")
-        }
-        (InputKind::Bool, true) => {
-            says("AllowedValues", r#"["true", "false"]"#.to_owned());
-            Some("must be true or false")
-        }
-        (InputKind::Bool, false) => {
-            let empty = if default.is_none() { r#", """# } else { "" };
-            says("AllowedValues", format!(r#"["true", "false"{empty}]"#));
-            Some("must be true or false")
-        }
-        (InputKind::String | InputKind::List | InputKind::Json | InputKind::Yaml | InputKind::Hcl, true) => {
-            says("MinLength", "1".to_owned());
-            Some("must not be empty")
-        }
-        (InputKind::String | InputKind::List | InputKind::Json | InputKind::Yaml | InputKind::Hcl, false) => None,
-    };
-    if !needs_answer {
-        says("Default", quoted(default.as_deref().unwrap_or_default()));
-    }
-    if let Some(constraint) = constraint {
-        says("ConstraintDescription", quoted(constraint));
-    }
-    Ok(format!("{{{}}}", properties.join(", ")))
 }
 
 /// Returns the text that a parameter has unless the customer gives another; a secret has none that others can read.
@@ -203,7 +203,7 @@ fn default(input: &Input) -> Result<Option<String>, AppError> {
 }
 
 /// Returns the parameter groups: those of the app in its order, then what has no group.
-fn groups(version: &AppVersion, asked: &[&Input]) -> String {
+fn groups(version: &AppVersion, asked: &[&Input]) -> Vec<Group> {
     let known = |name: &str| version.input_groups.iter().any(|group| group.name == name);
     let of_app = version.input_groups.iter().map(|group| {
         let title = if group.display_name.is_empty() { &group.name } else { &group.display_name };
@@ -212,51 +212,27 @@ fn groups(version: &AppVersion, asked: &[&Input]) -> String {
     });
     let rest: Vec<&&Input> = asked.iter().filter(|input| !known(&input.group)).collect();
     let title = if version.input_groups.is_empty() { "App" } else { "Other" };
-    let line = |(title, inputs): (&str, Vec<&&Input>)| {
-        let ids: Vec<String> = inputs.iter().map(|input| input.parameter()).collect();
-        let label = quoted(&shown(title, TITLE_CHARS));
-        (!ids.is_empty())
-            .then(|| format!("\n      - {{Label: {{default: {label}}}, Parameters: [{}]}}", ids.join(", ")))
-    };
-    of_app.chain(std::iter::once((title, rest))).filter_map(line).collect()
-}
-
-/// Returns the secret that keeps a sensitive answer; an empty answer makes none.
-fn secret(input: &Input, version: &AppVersion, tenant: &TenantName, install: &InstallId) -> String {
-    let id = input.parameter();
-    let condition = if input.required { String::new() } else { format!("\n    Condition: Has{id}") };
-    let description = quoted(&shown(&format!("Answer to {}", title(input)), TITLE_CHARS));
-    format!(
-        "\n\n  Secret{id}:\n    Type: AWS::SecretsManager::Secret{condition}\n    Properties:\n      \
-         Name: fh-{install}/input/{}\n      Description: {description}\n      SecretString: !Ref {id}\n      \
-         KmsKeyId: !Ref Key\n      Tags:\n        - {{Key: freehold:tenant, Value: \"{tenant}\"}}\n        \
-         - {{Key: freehold:app, Value: \"{}\"}}\n        - {{Key: freehold:install, Value: \"{install}\"}}",
-        input.name, version.app
-    )
-}
-
-/// Returns the statement that lets the runner read exactly these secrets.
-fn reading(sensitive: &[&Input], install: &InstallId) -> String {
-    if sensitive.is_empty() {
-        return String::new();
-    }
-    let arn = |name: &str| {
-        format!(
-            "\n                  - !Sub arn:${{AWS::Partition}}:secretsmanager:${{AWS::Region}}:${{AWS::AccountId}}:secret:\
-             fh-{install}/input/{name}"
-        )
-    };
-    let arns = sensitive.iter().map(|input| {
-        // Secrets Manager adds six characters to a name; one that was left open has no secret, and is told apart from
-        // a forbidden one by the name alone.
-        let open = if input.required { String::new() } else { arn(&input.name) };
-        format!("{}-??????{open}", arn(&input.name))
+    let groups = of_app.chain(std::iter::once((title, rest))).map(|(title, inputs)| Group {
+        label: Quoted(shown(title, TITLE_CHARS)),
+        parameters: inputs.iter().map(|input| input.parameter()).collect(),
     });
-    format!(
-        "\n              - Sid: ReadSensitiveAnswers\n                Effect: Allow\n                \
-         Action: secretsmanager:GetSecretValue\n                Resource:{}",
-        arns.collect::<String>()
-    )
+    groups.filter(|group| !group.parameters.is_empty()).collect()
+}
+
+fn secret(input: &Input) -> Result<Secret, AppError> {
+    if !fits_secret_name(&input.name) {
+        return Err(AppError::invalid(format!(
+            "input `{}` is sensitive and the customer's, so that its name is part of a secret's; use ASCII letters, \
+             digits, `-` and `_`",
+            input.name
+        )));
+    }
+    Ok(Secret {
+        id: input.parameter(),
+        name: input.name.clone(),
+        description: Quoted(shown(&format!("Answer to {}", title(input)), TITLE_CHARS)),
+        optional: !input.required,
+    })
 }
 
 fn fits_secret_name(name: &str) -> bool {

@@ -1,6 +1,5 @@
 //! Fills the install stack's template: the same install and app version give the same bytes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freehold_domain::deployable::undeployable;
@@ -9,17 +8,19 @@ use freehold_protocol::api::InstallStack;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::envelope::{PublicKey, enrolment_key};
 use freehold_protocol::order::Mode;
-use freehold_protocol::{AccountId, Digest, IdError, InstallId, TenantName, Timestamp};
+use freehold_protocol::{AccountId, AppName, Digest, IdError, InstallId, TenantName, Timestamp};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::contract::terms;
 use crate::ports::{RootKey, Store};
-use crate::stack::named_roles;
-use crate::stack::parameters;
-use crate::stack::role_policy::granted;
-use crate::stack::template::{TEMPLATE, fill};
+use crate::stack::named_roles::{self, Role};
+use crate::stack::parameters::{self, Questions};
+use crate::stack::role_policy::{Granted, granted};
+use crate::stack::template::fill;
+use crate::stack::text::Quoted;
 use crate::table;
 
 /// What rendering needs.
@@ -96,50 +97,90 @@ pub struct Place {
     pub runner: Option<RunnerProgram>,
 }
 
+/// The install stack, as the template reads it.
+#[derive(Serialize)]
+struct Stack<'a> {
+    tenant: &'a TenantName,
+    tenant_account: &'a AccountId,
+    tenant_key: Quoted,
+    install: &'a InstallId,
+    app: &'a AppName,
+    account: &'a AccountId,
+    region: &'a str,
+    orders_queue_arn: Quoted,
+    orders_queue_url: Quoted<&'a str>,
+    reports_queue_arn: Quoted,
+    reports_queue_url: Quoted<&'a str>,
+    /// Whether VPC endpoints are offered.
+    private_endpoints: bool,
+    runner_url: Quoted<&'a str>,
+    runner_digest: Quoted<&'a str>,
+    contract: Digest,
+    version: &'a str,
+    provision: Granted,
+    maintenance: Granted,
+    deprovision: Granted,
+    /// The roles that the app names itself.
+    roles: Vec<Role>,
+    /// The names of those that are for break-glass.
+    break_glass: Vec<String>,
+    #[serde(flatten)]
+    questions: Questions,
+}
+
 /// Returns the template of an install's stack, with the roles and the customer's inputs of an app version.
 ///
 /// # Errors
 /// Invalid for a role or an input that cannot be rendered, or for a template that is too large.
 pub fn template(place: &Place, install: &Install, digest: &Digest, version: &AppVersion) -> Result<String, AppError> {
-    let (tenant, id) = (&place.tenant, &install.id);
-    let arn = |name: String| format!("arn:aws:sqs:{}:{}:{name}", place.region, place.account);
-    let mut words = BTreeMap::from([
-        ("TENANT".to_owned(), tenant.to_string()),
-        ("TENANT_ACCOUNT".to_owned(), place.account.to_string()),
-        ("TENANT_KEY".to_owned(), place.root_key.to_string()),
-        ("INSTALL".to_owned(), id.to_string()),
-        ("APP".to_owned(), version.app.to_string()),
-        ("ACCOUNT".to_owned(), install.account.to_string()),
-        ("REGION".to_owned(), install.region.clone()),
-        ("ORDERS_QUEUE_ARN".to_owned(), arn(format!("fh-{tenant}-{id}.fifo"))),
-        ("ORDERS_QUEUE_URL".to_owned(), place.orders_queue_url.clone()),
-        ("REPORTS_QUEUE_ARN".to_owned(), arn(format!("fh-{tenant}-reports"))),
-        ("REPORTS_QUEUE_URL".to_owned(), place.reports_queue_url.clone()),
-        // Endpoints of a VPC reach the queues of their own region only.
-        (
-            "PRIVATE_VALUES".to_owned(),
-            if install.region == place.region { r#""true", "false""# } else { r#""false""# }.to_owned(),
-        ),
-        ("RUNNER_URL".to_owned(), place.runner.as_ref().map(|runner| runner.url.clone()).unwrap_or_default()),
-        ("RUNNER_DIGEST".to_owned(), place.runner.as_ref().map(|runner| runner.sha256.clone()).unwrap_or_default()),
-        ("CONTRACT".to_owned(), terms::digest(version)?.to_string()),
-        ("VERSION".to_owned(), digest.hex().get(..12).unwrap_or_default().to_owned()),
-    ]);
-    for (mode, word) in
-        [(Mode::Provision, "PROVISION"), (Mode::Maintenance, "MAINTENANCE"), (Mode::Deprovision, "DEPROVISION")]
-    {
-        let role = version.roles.iter().find(|role| role.mode == mode);
-        let policies = role.map(|role| role.policies.as_slice()).unwrap_or_default();
-        let (policies, managed) = granted(policies, &format!("role `{}`", mode.as_str()), version, install)?;
-        words.insert(format!("{word}_POLICIES"), policies);
-        words.insert(format!("{word}_MANAGED"), managed);
-    }
-    let named = named_roles::words(version, install, &words)?;
-    words.extend(named);
-    words.extend(parameters::words(version, tenant, id)?);
-    let template = fill(TEMPLATE, &words)?;
+    let template = fill(&stack(place, install, digest, version)?)?;
+    parameters::check_count(version, &template)?;
     parameters::check_size(version, template.len())?;
     Ok(template)
+}
+
+fn stack<'a>(
+    place: &'a Place,
+    install: &'a Install,
+    digest: &'a Digest,
+    version: &'a AppVersion,
+) -> Result<Stack<'a>, AppError> {
+    let (tenant, id) = (&place.tenant, &install.id);
+    let arn = |name: String| Quoted(format!("arn:aws:sqs:{}:{}:{name}", place.region, place.account));
+    let runner = place.runner.as_ref();
+    let roles = named_roles::roles(version, install)?;
+    Ok(Stack {
+        tenant,
+        tenant_account: &place.account,
+        tenant_key: Quoted(place.root_key.to_string()),
+        install: id,
+        app: &version.app,
+        account: &install.account,
+        region: &install.region,
+        orders_queue_arn: arn(format!("fh-{tenant}-{id}.fifo")),
+        orders_queue_url: Quoted(&place.orders_queue_url),
+        reports_queue_arn: arn(format!("fh-{tenant}-reports")),
+        reports_queue_url: Quoted(&place.reports_queue_url),
+        // Endpoints of a VPC reach the queues of their own region only.
+        private_endpoints: install.region == place.region,
+        runner_url: Quoted(runner.map_or("", |runner| &runner.url)),
+        runner_digest: Quoted(runner.map_or("", |runner| &runner.sha256)),
+        contract: terms::digest(version)?,
+        version: digest.hex().get(..12).unwrap_or_default(),
+        provision: granted_to(Mode::Provision, version, install)?,
+        maintenance: granted_to(Mode::Maintenance, version, install)?,
+        deprovision: granted_to(Mode::Deprovision, version, install)?,
+        break_glass: named_roles::break_glass(&roles),
+        roles,
+        questions: parameters::questions(version)?,
+    })
+}
+
+/// Returns what the role of a mode may do.
+fn granted_to(mode: Mode, version: &AppVersion, install: &Install) -> Result<Granted, AppError> {
+    let role = version.roles.iter().find(|role| role.mode == mode);
+    let policies = role.map(|role| role.policies.as_slice()).unwrap_or_default();
+    granted(policies, &format!("role `{}`", mode.as_str()), version, install)
 }
 
 /// Checks that the install stack of `version` can be rendered and is not larger than CloudFormation takes, for whichever

@@ -7,11 +7,12 @@ use freehold_domain::inputs::known_inputs;
 use freehold_domain::install::Install;
 use freehold_protocol::app_version::{AppVersion, Input, RolePolicy};
 use freehold_template::Limits;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::AppError;
 use crate::stack::nuon_tree;
-use crate::stack::text::quoted;
+use crate::stack::text::Quoted;
 
 /// Stand for `${` and `}` of a reference while a policy is rendered; no text has them (Unicode, private use area).
 const OPENS: char = '\u{f001}';
@@ -84,7 +85,15 @@ fn referring(value: Value, version: &AppVersion) -> Result<Value, String> {
     }
 }
 
-/// Returns a role's inline policies, and the lines of its managed ones. `of` is such as "role `provision`".
+/// What a role may do.
+#[derive(Serialize)]
+pub(crate) struct Granted {
+    inline: Quoted<Vec<Value>>,
+    /// The ARNs of managed policies.
+    managed: Vec<Quoted>,
+}
+
+/// Returns a role's policies. `of` is such as "role `provision`".
 ///
 /// # Errors
 /// Invalid for a policy that cannot be rendered.
@@ -93,15 +102,15 @@ pub(crate) fn granted(
     of: &str,
     version: &AppVersion,
     install: &Install,
-) -> Result<(String, String), AppError> {
-    let (mut inline, mut managed) = (Vec::new(), String::new());
+) -> Result<Granted, AppError> {
+    let (mut inline, mut managed) = (Vec::new(), Vec::new());
     for (at, policy) in policies.iter().enumerate() {
         match policy {
             RolePolicy::Managed(name) => {
-                let line = format!("\n        - {}", quoted(&format!("arn:aws:iam::aws:policy/{name}")));
+                let arn = Quoted(format!("arn:aws:iam::aws:policy/{name}"));
                 // CloudFormation takes no role that lists one twice.
-                if !managed.contains(&line) {
-                    managed.push_str(&line);
+                if !managed.contains(&arn) {
+                    managed.push(arn);
                 }
             }
             RolePolicy::Inline { name, document } => inline.push(json!({
@@ -114,7 +123,7 @@ pub(crate) fn granted(
             }
         }
     }
-    Ok((Value::Array(inline).to_string(), managed))
+    Ok(Granted { inline: Quoted(inline), managed })
 }
 
 fn policy_name(name: &str, at: usize) -> String {

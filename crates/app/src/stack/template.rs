@@ -1,24 +1,19 @@
-//! The text of the install stack's template, and how its placeholders are replaced.
+//! The text of the install stack's template, and how it is rendered.
 
-use std::collections::BTreeMap;
+use freehold_template::Limits;
+use serde::Serialize;
 
 use crate::AppError;
 
-/// The template, with `%{...}` placeholders.
-pub(crate) const TEMPLATE: &str = include_str!("../../../../infra/install.yaml");
+/// The template of Go's `text/template`.
+const TEMPLATE: &str = include_str!("../../../../infra/install.yaml");
+/// More than CloudFormation takes, so that a stack that is too large can be refused with its size.
+const LIMITS: Limits = Limits { max_steps: 10_000_000, max_output_bytes: 128 * 1024 * 1024 };
 
-/// Replaces every `%{WORD}` of `template` in one pass, so that a placeholder inside a value stays a text.
-pub(crate) fn fill(template: &str, words: &BTreeMap<String, String>) -> Result<String, AppError> {
-    let mut pieces = template.split("%{");
-    let mut filled = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let (word, rest) = piece.split_once('}').unwrap_or((piece, ""));
-        let value = words.get(word).ok_or_else(|| {
-            // INVARIANT: the template is part of this crate, and a test renders it.
-            AppError::internal(format!("install template has an unknown placeholder `{word}`"))
-        })?;
-        filled.push_str(value);
-        filled.push_str(rest);
-    }
-    Ok(filled)
+/// Returns the template with `stack` filled in, in one pass, so that a template inside a value stays a text.
+pub(crate) fn fill(stack: &impl Serialize) -> Result<String, AppError> {
+    // INVARIANT: the template is part of this crate, and a test renders it.
+    let wrong = |why: String| AppError::internal(format!("cannot render the install template: {why}"));
+    let stack = serde_json::to_value(stack).map_err(|error| wrong(error.to_string()))?;
+    freehold_template::render(TEMPLATE, &stack, &LIMITS).map_err(|error| wrong(error.to_string()))
 }

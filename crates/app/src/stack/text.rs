@@ -1,5 +1,10 @@
 //! Texts of the vendor's in the install stack: on one line, in quotes that nothing in them can end.
 
+use std::io;
+
+use serde::{Serialize, Serializer, ser::Error};
+use serde_json::ser::Formatter;
+
 /// The longest descriptions and titles that are shown, in characters.
 pub(crate) const DESCRIPTION_CHARS: usize = 500;
 pub(crate) const TITLE_CHARS: usize = 120;
@@ -16,20 +21,33 @@ pub(crate) fn shown(text: &str, most: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// Returns `text` as a double-quoted scalar (YAML 1.1, section 5.6 and 9.2.1), which nothing in it can end.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            c if is_printable(c) => quoted.push(c),
-            c => quoted.push_str(&format!("\\U{:08X}", u32::from(c))),
-        }
+/// A text, or a JSON value, that the template shows as YAML on one line: each of its texts is a double-quoted scalar
+/// (YAML 1.1, sections 5.6 and 9.2.1), which nothing in it can end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Quoted<T = String>(pub(crate) T);
+
+impl<T: Serialize> Serialize for Quoted<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut yaml = Vec::new();
+        let mut flow = serde_json::Serializer::with_formatter(&mut yaml, Flow);
+        self.0.serialize(&mut flow).map_err(S::Error::custom)?;
+        serializer.serialize_str(&String::from_utf8(yaml).map_err(S::Error::custom)?)
     }
-    quoted.push('"');
-    quoted
+}
+
+/// Writes JSON that is YAML too: JSON lets characters stand in a text that break a line of YAML or are forbidden there.
+struct Flow;
+
+impl Formatter for Flow {
+    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some((at, c)) = rest.char_indices().find(|(_, c)| !is_printable(*c)) {
+            let (printable, after) = rest.split_at(at);
+            write!(writer, "{printable}\\U{:08X}", u32::from(c))?;
+            rest = after.strip_prefix(c).unwrap_or_default();
+        }
+        writer.write_all(rest.as_bytes())
+    }
 }
 
 /// Returns whether a character may stand in a YAML document as it is, and breaks no line.
