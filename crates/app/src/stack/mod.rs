@@ -1,5 +1,7 @@
 //! The install stack: the template that a customer launches.
 
+#[cfg(test)]
+mod hostile_texts;
 pub(crate) mod named_roles;
 pub mod nuon_tree;
 pub(crate) mod parameters;

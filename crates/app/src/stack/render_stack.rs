@@ -197,7 +197,7 @@ pub fn check(version: &AppVersion) -> Result<(), AppError> {
 }
 
 /// Returns a tenant and an install that no app knows, with a value for whatever the vendor has to give.
-fn example(version: &AppVersion) -> Result<(Place, Install), IdError> {
+pub(super) fn example(version: &AppVersion) -> Result<(Place, Install), IdError> {
     let tenant: TenantName = "t".repeat(20).parse()?;
     let id: InstallId = "i".repeat(30).parse()?;
     let account: AccountId = "0".repeat(12).parse()?;
