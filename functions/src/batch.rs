@@ -1,4 +1,4 @@
-//! A batch of SQS messages, each taken by itself: one that fails goes back, the others are done.
+//! Handles a batch of SQS messages one by one: a failed message returns to the queue, the others are done.
 
 use std::future::Future;
 
@@ -7,7 +7,7 @@ use freehold_app::AppError;
 
 use crate::log_failure;
 
-/// Takes every message of `event` with `take`; answers which ones are to come back.
+/// Handles every message of `event` with `take`; returns the messages that must be delivered again.
 pub async fn each<F, T>(event: SqsEvent, what: &str, take: F) -> SqsBatchResponse
 where
     F: Fn(String) -> T,

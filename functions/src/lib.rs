@@ -1,4 +1,5 @@
-//! What the function binaries share: settings from the environment, logs, errors that a state machine can match.
+//! The shared parts of the function binaries: settings from the environment, logs, and errors that a state machine can
+//! match.
 
 pub mod api;
 pub mod batch;
@@ -9,14 +10,14 @@ use freehold_aws_errors::chain;
 use freehold_protocol::api::ErrorKind;
 use lambda_runtime::Diagnostic;
 
-/// Starts structured logs on standard output; `RUST_LOG` chooses what is told.
+/// Starts structured logs on standard output; `RUST_LOG` sets the level.
 pub fn init_logs() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     tracing_subscriber::fmt().json().with_env_filter(filter).without_time().with_target(false).init();
 }
 
-/// Returns the error under the stable word that state machines match: `Invalid`, `NotFound`, `Conflict`, `Transient` or
+/// Returns the error with the stable word that state machines match: `Invalid`, `NotFound`, `Conflict`, `Transient` or
 /// `Internal`.
 pub fn diagnostic(error: &AppError) -> Diagnostic {
     Diagnostic { error_type: word(error.kind).to_owned(), error_message: error.message.clone() }
@@ -32,7 +33,7 @@ const fn word(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// Logs a failure with its causes, once, at the level that its kind deserves.
+/// Logs a failure with its causes, once, at the level of its kind.
 pub fn log_failure(what: &str, error: &AppError) {
     let chain = chain(error);
     match error.kind {

@@ -1,4 +1,4 @@
-//! A function's settings, from the environment that the tenant stack gives it.
+//! A function's settings, from the environment that the tenant stack sets.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Settings {
     /// Reads the environment.
     ///
     /// # Errors
-    /// When `FREEHOLD_TENANT` is missing or no tenant name.
+    /// When `FREEHOLD_TENANT` is missing or is not a valid tenant name.
     pub fn read() -> Result<Self, Error> {
         Ok(Self { tenant: variable("FREEHOLD_TENANT")?.parse()?, sdk: sdk_config() })
     }
@@ -47,7 +47,7 @@ impl Settings {
         Ok(Versions::new(Arc::clone(store), Arc::new(objects)))
     }
 
-    /// Returns the machine's clock.
+    /// Returns the system clock.
     pub fn clock(&self) -> Arc<dyn Clock> {
         Arc::new(SystemClock)
     }
@@ -77,7 +77,7 @@ impl Settings {
         Ok(Arc::new(SfnMachines::new(&self.sdk, variable("FREEHOLD_MACHINE_PREFIX")?)))
     }
 
-    /// Returns what ends waiting states.
+    /// Returns the sender of callbacks to waiting states.
     pub fn callbacks(&self) -> Arc<SfnCallbacks> {
         Arc::new(SfnCallbacks::new(&self.sdk))
     }
@@ -90,7 +90,7 @@ impl Settings {
         Ok(Arc::new(EcrRegistry::new(&self.sdk, variable("FREEHOLD_REPOSITORY")?)))
     }
 
-    /// Returns the tenant registry, for removing.
+    /// Returns the tenant registry for the removal of artifacts.
     ///
     /// # Errors
     /// When the repository is not set.
@@ -107,7 +107,7 @@ impl Settings {
     }
 }
 
-/// Returns an environment variable that must be there.
+/// Returns a required environment variable.
 ///
 /// # Errors
 /// When it is missing.

@@ -1,4 +1,4 @@
-//! One error type for all use cases: a public kind and a sentence.
+//! The error type of all use cases: a public kind and a message.
 
 use std::error::Error;
 
@@ -6,16 +6,16 @@ use freehold_protocol::api::ErrorKind;
 
 use crate::ports::PortError;
 
-/// What kind of error; chooses the HTTP status, the retry and the log level.
+/// The kind of an error; it chooses the HTTP status, the retry and the log level.
 pub type Kind = ErrorKind;
 
-/// Why a use case did not do what was asked.
+/// Why a use case failed or refused a request.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct AppError {
     pub kind: Kind,
     pub message: String,
-    /// Whether it passes by itself within a minute or so, so that a client may wait for it.
+    /// Whether the reason ends by itself within about a minute, so that a client may wait for it.
     pub soon: bool,
     #[source]
     pub source: Option<Box<dyn Error + Send + Sync>>,
@@ -27,27 +27,28 @@ impl AppError {
         Self { kind, message: message.into(), soon: false, source: None }
     }
 
-    /// The request itself is wrong.
+    /// Returns an error for a request that is wrong in itself.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(Kind::Invalid, message)
     }
 
-    /// What is asked for does not exist.
+    /// Returns an error for a thing that does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(Kind::NotFound, message)
     }
 
-    /// The state of things forbids it.
+    /// Returns an error for a request that the present state forbids.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(Kind::Conflict, message)
     }
 
-    /// The state of things forbids it for a moment: what it lacks is being made.
+    /// Returns an error for a request that the present state forbids for a short time, because something is not ready
+    /// yet.
     pub fn not_yet(message: impl Into<String>) -> Self {
         Self { soon: true, ..Self::conflict(message) }
     }
 
-    /// A defect.
+    /// Returns an error for a defect of the control plane.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Kind::Internal, message)
     }

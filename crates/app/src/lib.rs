@@ -1,5 +1,5 @@
-//! The use cases: each loads, decides with `domain`, commits, then performs effects that may be repeated. AWS is behind
-//! the ports; `testing` holds doubles that behave.
+//! The use cases: each one loads rows, decides with `domain`, commits, then performs effects that may be repeated. AWS
+//! is behind the ports; `testing` holds in-memory doubles.
 
 pub mod app_version;
 pub mod artifact;

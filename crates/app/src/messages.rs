@@ -1,4 +1,4 @@
-//! What the control plane's functions tell each other over the internal queues: ids, and little else.
+//! The messages that the control plane's functions send to each other over the internal queues: mostly ids.
 
 use freehold_protocol::order::Artifact;
 use freehold_protocol::provenance::BuildFacts;
@@ -14,7 +14,7 @@ pub enum DispatchMessage {
     Order {
         job: JobId,
         dispatch: u32,
-        /// Whether this is `sweep`'s second copy, which is worth nothing once SQS no longer recognises duplicates.
+        /// Whether this is the second copy, which `sweep` sends. It is only sent while SQS still drops duplicates.
         #[serde(default)]
         resend: bool,
     },
@@ -27,33 +27,33 @@ pub enum DispatchMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         runner: Option<KeyId>,
     },
-    /// Nothing to send: the contract of a version, to be signed and kept.
+    /// Asks for no message to a runner: `dispatch-job` signs and stores the contract of a version.
     Contract { app: AppName, version: Digest },
 }
 
-/// Asks `grant-artifact` for an artifact, or for the statement about one.
+/// Asks `grant-artifact` for an artifact, or for the statement about an artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantMessage {
     pub install: InstallId,
     pub job: JobId,
     pub fence: Fence,
     pub grant: GrantId,
-    /// The sequence number of the report that asked: tells a redelivery from a second use.
+    /// The sequence number of the report that asked; it distinguishes a redelivery from a second use.
     pub seq: u64,
     pub artifact: Digest,
     pub wants: Wants,
 }
 
-/// What a runner wants of an artifact.
+/// What a runner asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "wants", rename_all = "snake_case")]
 pub enum Wants {
-    /// Its manifests and these blobs.
+    /// The manifests of the artifact and these blobs.
     Blobs {
         missing: Vec<Digest>,
         #[serde(default)]
         round: u32,
     },
-    /// The tenant's word on what made it; the build runner has pushed it.
+    /// The tenant's signed statement about the artifact, which the build runner has pushed.
     Statement { artifact: Box<Artifact>, facts: BuildFacts },
 }

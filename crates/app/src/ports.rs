@@ -1,4 +1,4 @@
-//! What the use cases need of the world, in our words.
+//! The ports: what the use cases need from outside, in our words.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::messages::{DispatchMessage, GrantMessage};
 
-/// Why the world did not do what was asked.
+/// Why a call to a port failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// No answer, throttled, or an error of the other side: the same call may succeed later.
+    /// The other side did not answer, throttled the call or failed: the same call may succeed later.
     #[error("{what}: {reason}")]
     Transient { what: String, reason: String },
-    /// This function's role may not do that.
+    /// This function's role does not permit the call.
     #[error("{what}: access denied: {reason}")]
     Denied { what: String, reason: String },
-    /// Anything else.
+    /// Any other failure.
     #[error("{what}: {reason}")]
     Failed { what: String, reason: String },
 }
 
-/// Where one row is.
+/// The key of one row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Key {
     pub pk: String,
@@ -38,36 +38,36 @@ pub struct Key {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub key: Key,
-    /// Rises by one with every write of the row, from 1.
+    /// The revision: 1 for a new row, one more with every write.
     pub rev: u64,
     /// JSON.
     pub body: String,
 }
 
-/// What a row must be like for a write to happen.
+/// The condition on a row for a write to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
-    /// There is none.
+    /// The row does not exist.
     Absent,
-    /// It has this revision.
+    /// The row has this revision.
     Rev(u64),
-    /// Whatever there is: the last writer wins.
+    /// No condition: the last writer wins.
     Any,
 }
 
 /// One write of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// Writes a row with the revision after the expected one.
+    /// Writes a row with the next revision.
     Put { key: Key, body: String, expect: Expect, expires: Option<Timestamp> },
-    /// Removes a row; one that is not there counts as removed.
+    /// Removes a row; a missing row counts as removed.
     Delete { key: Key },
     /// Writes nothing, but stops the commit when the row exists.
     CheckAbsent { key: Key },
 }
 
 impl Write {
-    /// Returns the row that is written or checked.
+    /// Returns the key that is written or checked.
     pub const fn key(&self) -> &Key {
         match self {
             Self::Put { key, .. } | Self::Delete { key } | Self::CheckAbsent { key } => key,
@@ -75,27 +75,28 @@ impl Write {
     }
 }
 
-/// What became of a commit.
+/// The result of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Committed {
     /// All writes happened, now or in an earlier try of the same commit.
     Done,
-    /// None happened: the row at this key was not as expected.
+    /// No write happened: the row at this key did not meet its condition.
     Conflict(Key),
 }
 
 /// The tenant's table.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Returns the row at `key`, read consistently.
+    /// Returns the row at `key` by a consistent read.
     async fn get(&self, key: &Key) -> Result<Option<Row>, PortError>;
 
     /// Returns rows of the partition `pk` whose sort key begins with `prefix` and comes after `after`, in order, at
     /// most `limit`.
     async fn query(&self, pk: &str, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Row>, PortError>;
 
-    /// Performs all writes or none. A lost answer is cleared up by reading: our own earlier write counts as done.
+    /// Performs all writes or none. When an answer is lost, the store reads the rows, and our own earlier write counts
+    /// as done.
     async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError>;
 }
 
@@ -108,48 +109,50 @@ pub trait Clock: Send + Sync {
 /// The tenant's internal queues.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Hands messages to `dispatch-job`.
+    /// Sends messages to `dispatch-job`.
     async fn dispatch(&self, messages: &[DispatchMessage]) -> Result<(), PortError>;
 
-    /// Hands a request to `grant-artifact`.
+    /// Sends a request to `grant-artifact`.
     async fn request_grant(&self, message: &GrantMessage) -> Result<(), PortError>;
 }
 
 /// The orders queues of installs.
 #[async_trait]
 pub trait OrdersQueue: Send + Sync {
-    /// Puts a message into an install's orders queue; within five minutes the same `dedup` is taken once.
+    /// Sends a message to an install's orders queue. Within five minutes, the queue drops a second message with the
+    /// same `dedup`.
     async fn send(&self, queue_url: &str, group: &str, dedup: &str, body: &str) -> Result<(), PortError>;
 }
 
-/// Makes and removes orders queues, and says who may send reports.
+/// Creates orders queues, and sets which runners may send reports.
 #[async_trait]
 pub trait QueueAdmin: Send + Sync {
-    /// Makes the orders queue of `install`, readable by its runner role in `account` alone; answers its URL.
+    /// Creates the orders queue of `install`, which only its runner role in `account` can read; returns the queue's
+    /// URL.
     async fn create_orders_queue(&self, install: &InstallId, account: &AccountId) -> Result<String, PortError>;
 
-    /// Lets exactly these runners send to the reports queue.
+    /// Allows exactly these runners to send to the reports queue.
     async fn allow_reporters(&self, runners: &[(InstallId, AccountId)]) -> Result<(), PortError>;
 }
 
 /// Step Functions.
 #[async_trait]
 pub trait Machines: Send + Sync {
-    /// Starts the execution named after the workflow; one that exists already counts as started.
+    /// Starts the execution named after the workflow; an execution that exists already counts as started.
     async fn start(&self, kind: WorkflowKind, workflow: &WorkflowId, install: &InstallId) -> Result<(), PortError>;
 }
 
-/// What a waiting state is told.
+/// Callbacks to the waiting states of the state machines.
 #[async_trait]
 pub trait Callbacks: Send + Sync {
-    /// Ends the waiting state that gave `token`; one that has ended already counts as told.
+    /// Ends the waiting state that issued `token`; a state that has ended already is not an error.
     async fn succeed(&self, token: &str, output: &serde_json::Value) -> Result<(), PortError>;
 
-    /// Says that work is going on.
+    /// Sends a heartbeat: the work is still running.
     async fn heartbeat(&self, token: &str) -> Result<(), PortError>;
 }
 
-/// A key that signs orders for a while, with the root key's certificate.
+/// A key that signs orders for a limited time, with the root key's certificate.
 #[derive(Clone)]
 pub struct DelegateKey {
     pub key: SigningKey,
@@ -169,11 +172,11 @@ pub trait Signer: Send + Sync {
     /// Returns a delegate key whose certificate lasts at least until `until`.
     async fn delegate(&self, until: Timestamp) -> Result<Arc<DelegateKey>, PortError>;
 
-    /// Returns `statement` under the root key's own signature, which outlasts every delegate.
+    /// Returns `statement` signed by the root key itself, whose signature is valid longer than any delegate's.
     async fn attest(&self, statement: &Statement) -> Result<Envelope, PortError>;
 }
 
-/// The tenant's root of trust, readable by everyone.
+/// The tenant's public root key.
 #[async_trait]
 pub trait RootKey: Send + Sync {
     /// Returns the public key.
@@ -190,10 +193,10 @@ pub trait Registry: Send + Sync {
     async fn blob_url(&self, blob: &Descriptor) -> Result<String, PortError>;
 }
 
-/// The tenant registry, for removing.
+/// Removal of artifacts from the tenant registry.
 #[async_trait]
 pub trait ArtifactRemover: Send + Sync {
-    /// Removes manifests and their tags, in this order; those that are not there count as removed.
+    /// Removes manifests and their tags in this order; missing manifests count as removed.
     async fn remove(&self, manifests: &[Digest]) -> Result<(), PortError>;
 }
 
@@ -203,11 +206,11 @@ pub trait Objects: Send + Sync {
     /// Returns a pre-signed PUT of `sources/<hex>.tar.gz` for exactly these bytes, valid for `valid_secs`.
     async fn presign_source(&self, digest: &Digest, size: u64, valid_secs: u64) -> Result<String, PortError>;
 
-    /// Puts the canonical bytes of the app version called `digest` at `versions/<hex>.json`; the same bytes again change
-    /// nothing.
+    /// Writes the canonical bytes of the app version called `digest` to `versions/<hex>.json`. A repeated write of the
+    /// same bytes changes nothing.
     async fn put_version(&self, digest: &Digest, bytes: &[u8]) -> Result<(), PortError>;
 
-    /// Returns what is at `versions/<hex>.json`, whatever it is, if something is. Nothing larger than an app version may
-    /// be is read.
+    /// Returns the unverified bytes at `versions/<hex>.json`, if the object exists. Does not read an object that is
+    /// larger than an app version may be.
     async fn get_version(&self, digest: &Digest) -> Result<Option<Vec<u8>>, PortError>;
 }

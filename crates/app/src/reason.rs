@@ -1,4 +1,4 @@
-//! The reason that a person gives for disabling or revoking, shown to whoever is refused because of it.
+//! The reason that a person gives to disable or revoke something. Users whose request is refused because of it see it.
 
 use freehold_protocol::api::ReasonRequest;
 
@@ -7,10 +7,10 @@ use crate::AppError;
 /// The longest reason, in characters.
 const LONGEST_REASON: usize = 500;
 
-/// Returns the reason without the space around it.
+/// Returns the reason without leading and trailing white space.
 ///
 /// # Errors
-/// Invalid for an empty reason, a long one, or one of several lines.
+/// Invalid for a reason that is empty, too long or has several lines.
 pub(crate) fn reason(because: &ReasonRequest) -> Result<String, AppError> {
     let reason = because.reason.trim();
     let usable = (1..=LONGEST_REASON).contains(&reason.chars().count()) && !reason.chars().any(char::is_control);

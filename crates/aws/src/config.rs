@@ -1,5 +1,5 @@
-//! The connection to AWS of a function: credentials and region from the environment, as Lambda sets it, one TLS stack,
-//! and a deadline on every call.
+//! A function's connection to AWS: credentials and region from the environment, as Lambda sets it, one TLS stack, and a
+//! deadline for every call.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,7 +16,7 @@ use freehold_protocol::Timestamp;
 
 /// How long one try of a call may take.
 const ATTEMPT: Duration = Duration::from_secs(3);
-/// How long a call may take with its retries: less than a function's own time limit.
+/// How long a call may take with its retries; this is less than a function's own time limit.
 const OPERATION: Duration = Duration::from_secs(10);
 
 /// Returns the connection settings of this process.
@@ -45,7 +45,7 @@ pub fn sdk_config() -> SdkConfig {
     config.build()
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -1,4 +1,4 @@
-//! Turns errors of AWS calls into errors of ports: denied, transient or failed.
+//! Converts errors of AWS calls to port errors: denied, transient or failed.
 
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
@@ -7,7 +7,7 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use freehold_app::ports::PortError;
 use freehold_aws_errors::Meaning;
 
-/// Returns what the error of calling `what` means for us.
+/// Returns the port error for the failed call of `what`.
 pub fn port_error<E>(what: &str, error: SdkError<E, HttpResponse>) -> PortError
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! The ports of `app` on AWS, one file per service. Where the calls go is `AWS_ENDPOINT_URL`'s business alone.
+//! The ports of `app` on AWS, one file per service. `AWS_ENDPOINT_URL` alone can redirect the calls.
 
 pub mod config;
 pub mod error;

@@ -1,4 +1,5 @@
-//! S3: pre-signed PUTs of packed sources, and app versions by digest. Signs by itself: two requests need no S3 client.
+//! S3: pre-signed PUTs of packed sources, and app versions by digest. Signs its requests itself: two requests do not
+//! justify the S3 client.
 
 use std::time::{Duration, SystemTime};
 
@@ -22,9 +23,9 @@ use freehold_protocol::Digest;
 use freehold_protocol::limits::MAX_APP_VERSION_BYTES;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// How long a connection may take to be made.
+/// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(2);
-/// How long an answer may take to begin; the function's own time limit is three times as long.
+/// How long S3 may take to begin its answer; the function's own time limit is three times as long.
 const READ: Duration = Duration::from_secs(5);
 
 /// Everything but the unreserved characters (RFC 3986, section 2.3).
@@ -84,7 +85,7 @@ impl S3Objects {
         Ok(sign(request, &params).map_err(failed)?.into_parts().0)
     }
 
-    /// Sends a request whose signature covers `body`: S3 takes no other bytes than these.
+    /// Sends a request whose signature covers `body`, so that S3 refuses any other bytes.
     async fn send(&self, method: &str, key: &str, body: &[u8]) -> Result<Response, PortError> {
         let url = self.url(key);
         let length = body.len().to_string();
@@ -107,7 +108,7 @@ impl S3Objects {
 impl Objects for S3Objects {
     async fn presign_source(&self, digest: &Digest, size: u64, valid_secs: u64) -> Result<String, PortError> {
         let url = self.url(&format!("sources/{}.tar.gz", digest.hex()));
-        // The length is signed: nobody can put more than was announced.
+        // The signature covers the length, so that the client cannot upload more than it announced.
         let length = size.to_string();
         let headers = [("content-length", length.as_str())];
         let request =
@@ -151,7 +152,7 @@ fn version_key(digest: &Digest) -> String {
     format!("versions/{}.json", digest.hex())
 }
 
-/// Returns what an answer without success means.
+/// Returns the error for an answer that is not a success.
 async fn refused(answer: Response) -> PortError {
     let status = answer.status().as_u16();
     let body = ByteStream::new(answer.into_body()).collect().await.map(|body| body.to_vec()).unwrap_or_default();
@@ -159,7 +160,8 @@ async fn refused(answer: Response) -> PortError {
     let reason = format!("S3 answered {status}: {text}");
     match status {
         401 | 403 => PortError::Denied { what: WHAT.into(), reason },
-        // `RequestTimeout` is a 400: the body did not come in time (Amazon S3 API reference, "Error responses").
+        // `RequestTimeout` has status 400: the body did not arrive in time (Amazon S3 API reference, "Error
+        // responses").
         400 if text.contains("RequestTimeout") => transient(reason),
         429 | 500..=599 => transient(reason),
         _ => failed(reason),

@@ -1,4 +1,4 @@
-//! SQS: the internal queues, the orders queues, and who may read and write them.
+//! SQS: the internal queues, the orders queues, and the policies that say who may read and write them.
 
 use std::collections::HashMap;
 
@@ -16,10 +16,10 @@ use crate::error::port_error;
 
 /// The most bytes of an SQS queue policy (Amazon SQS quotas, "Policies").
 const MAX_POLICY_BYTES: usize = 8192;
-/// How often an order may come back before it is set aside: leases that lapse count too.
+/// How often an order is received before it goes to the dead-letter queue; a lease that lapses counts too.
 const MAX_RECEIVES: u32 = 10;
 
-/// The queues that functions of the tenant write to.
+/// The internal queues to which functions of the tenant write.
 #[derive(Debug, Clone)]
 pub struct SqsOutbox {
     client: Client,
@@ -28,7 +28,7 @@ pub struct SqsOutbox {
 }
 
 impl SqsOutbox {
-    /// Returns the outbox; `grants_url` only where grants are asked for.
+    /// Returns the outbox; only functions that request grants have a `grants_url`.
     pub fn new(config: &SdkConfig, dispatch_url: impl Into<String>, grants_url: Option<String>) -> Self {
         Self { client: Client::new(config), dispatch_url: dispatch_url.into(), grants_url }
     }
@@ -91,7 +91,7 @@ impl OrdersQueue for SqsOrders {
     }
 }
 
-/// Makes orders queues and keeps the policies of what vendor and customer share.
+/// Creates orders queues and writes the policies of the queues that vendor and customer share.
 #[derive(Debug, Clone)]
 pub struct SqsAdmin {
     client: Client,
@@ -171,7 +171,8 @@ impl QueueAdmin for SqsAdmin {
     }
 }
 
-/// Exactly one role of one account may take orders; named by a condition, so that a role made again still matches.
+/// Allows exactly one role of one account to take orders. A condition names the role, so that a role that is created
+/// again still matches.
 fn orders_policy(arn: &str, install: &InstallId, account: &AccountId) -> serde_json::Value {
     json!({
         "Version": "2012-10-17",
@@ -188,7 +189,7 @@ fn orders_policy(arn: &str, install: &InstallId, account: &AccountId) -> serde_j
     })
 }
 
-/// Runner roles of live installs' accounts may send; nobody else, and nothing else.
+/// Allows only the runner roles of live installs' accounts, and only to send.
 fn reports_policy(arn: &str, runners: &[(InstallId, AccountId)]) -> Option<serde_json::Value> {
     let mut accounts: Vec<&str> = runners.iter().map(|(_, account)| account.as_str()).collect();
     accounts.sort_unstable();

@@ -1,4 +1,5 @@
-//! The tenant registry on ECR: manifests by digest and pre-signed URLs of blobs; and, apart, the removal of manifests.
+//! The tenant registry on ECR: manifests by digest, pre-signed URLs of blobs, and, in a type of its own, the removal of
+//! manifests.
 
 use async_trait::async_trait;
 use aws_config::SdkConfig;
@@ -60,7 +61,7 @@ impl Registry for EcrRegistry {
     }
 }
 
-/// The same repository for removing, which one function alone may.
+/// The same repository for the removal of manifests, which only one function may do.
 #[derive(Debug, Clone)]
 pub struct EcrRemover {
     client: Client,
@@ -85,7 +86,7 @@ impl EcrRemover {
         match answer.failures().first() {
             None => Ok(()),
             Some(failure) => match failure.failure_code() {
-                // Or an index that stays names it.
+                // The second code: an index that stays names this manifest.
                 Some(ImageFailureCode::ImageNotFound | ImageFailureCode::ImageReferencedByManifestList) => Ok(()),
                 Some(_) | None => Err(PortError::Failed {
                     what: "tenant registry".into(),
@@ -98,7 +99,7 @@ impl EcrRemover {
 
 #[async_trait]
 impl ArtifactRemover for EcrRemover {
-    // One by one: an index has to be gone before what it names can go.
+    // One call per manifest: an index must be removed before the manifests that it names.
     async fn remove(&self, manifests: &[Digest]) -> Result<(), PortError> {
         for manifest in manifests {
             self.remove_one(manifest).await?;

@@ -1,4 +1,4 @@
-//! KMS: the root key's public half, and delegate keys that it certifies. A delegate lives in memory and is never stored.
+//! KMS: the public half of the root key, and delegate keys that it certifies. A delegate key only exists in memory.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use tokio::sync::Mutex;
 use crate::config::SystemClock;
 use crate::error::port_error;
 
-/// How long a certificate lasts, in seconds: the longest job and its wait, and an hour.
+/// How long a certificate is valid, in seconds: the longest job, its wait, and one hour.
 const CERTIFICATE_SECS: u64 = 13 * 3600;
-/// The most bytes that KMS signs as they are (AWS KMS API reference, `Sign`).
+/// The longest message in bytes that KMS signs without a digest (AWS KMS API reference, `Sign`).
 const MOST_SIGNED: usize = 4096;
-/// How far a runner's idea of the time may lag behind, in seconds.
+/// How far a runner's clock may lag behind, in seconds.
 const SKEW_SECS: u64 = 300;
 
-/// Certifies one delegate key per cold start, and another when an order outlasts its certificate.
+/// Certifies one delegate key per cold start, and another when an order is valid for longer than the certificate.
 #[derive(Debug)]
 pub struct KmsSigner {
     client: Client,
@@ -54,7 +54,7 @@ impl KmsSigner {
         Ok(DelegateKey { key, certificate, not_after })
     }
 
-    /// Returns `payload` under the root key's signature.
+    /// Returns `payload` in an envelope that the root key signed.
     async fn sealed<P: Payload>(&self, payload: &P) -> Result<Envelope, PortError> {
         let message = signed_bytes(payload).map_err(|e| failed(e.to_string()))?;
         if message.len() > MOST_SIGNED {
@@ -71,11 +71,11 @@ impl KmsSigner {
             .send()
             .await
             .map_err(|e| port_error("signing key", e))?;
-        let signature = signed.signature.ok_or_else(|| failed("no signature came back".into()))?;
+        let signature = signed.signature.ok_or_else(|| failed("the answer has no signature".into()))?;
         let root = self.public_key().await?;
         let envelope =
             Envelope::with_signature(payload, &root, signature.as_ref()).map_err(|e| failed(e.to_string()))?;
-        // A wrong key configured here would be refused by every runner: better to know now.
+        // Checked here, because every runner would refuse the signature of a wrongly configured key.
         envelope.open::<P>(&root).map_err(|e| failed(e.to_string()))?;
         Ok(envelope)
     }

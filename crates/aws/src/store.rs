@@ -20,12 +20,12 @@ use freehold_protocol::{Digest, Timestamp};
 
 use crate::error::port_error;
 
-/// How often a transaction that met another one is tried again before the caller decides anew.
+/// How often a transaction is retried after a conflict with another transaction, before the caller decides again.
 const CONFLICT_TRIES: u32 = 6;
 
-/// Bodies longer than this are deflated; what is shorter fits one write unit with its keys.
+/// Bodies longer than this are deflated; a shorter body fits one write unit with its keys.
 const PACK_FROM_BYTES: usize = 900;
-/// No body is longer than this; an item of 400 KB cannot hold more that compresses like JSON.
+/// The most bytes of an inflated body: an item of 400 KB cannot hold more of anything that compresses like JSON.
 const MAX_BODY_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The table.
@@ -91,7 +91,8 @@ impl DynamoStore {
 
     async fn write_all(&self, writes: &[Write]) -> Result<Committed, PortError> {
         let items: Vec<_> = writes.iter().map(|write| self.transact_item(write)).collect::<Result<_, _>>()?;
-        // The same commit has the same token: DynamoDB performs it once within ten minutes, however often it is sent.
+        // The same commit has the same token: within ten minutes, DynamoDB performs it once, even if it is sent several
+        // times.
         let token = Digest::of(format!("{writes:?}").as_bytes());
         let token = token.hex().get(..36).unwrap_or_default().to_owned();
         for attempt in 0.. {
@@ -117,12 +118,12 @@ impl DynamoStore {
             if attempt >= CONFLICT_TRIES {
                 return Err(PortError::Transient {
                     what: "table".into(),
-                    reason: "transaction kept meeting others".into(),
+                    reason: "transaction conflicted with others on every try".into(),
                 });
             }
             tokio::time::sleep(jitter(attempt)).await;
         }
-        // INVARIANT: the loop above only ends by returning.
+        // INVARIANT: the loop above only ends with a return.
         Err(PortError::Failed { what: "table".into(), reason: "transaction loop ended".into() })
     }
 
@@ -221,7 +222,7 @@ impl Store for DynamoStore {
     }
 }
 
-/// A put as an update: one form for new, known and any revision.
+/// A put as an update: one form for a new row, for a known revision and for any revision.
 struct UpdateParts {
     expression: String,
     condition: Option<String>,
@@ -274,7 +275,7 @@ fn row_of(item: &Item) -> Option<Row> {
     Some(Row { key: Key { pk: text("pk")?, sk: text("sk")? }, rev, body })
 }
 
-/// Returns a body as it is kept. DynamoDB bills a write by the whole KiB, and a transaction's twice.
+/// Returns the stored form of a body. DynamoDB bills a write by the whole KiB, and twice in a transaction.
 fn packed(body: &str) -> AttributeValue {
     if body.len() > PACK_FROM_BYTES {
         let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
@@ -301,7 +302,7 @@ fn unpacked(body: &AttributeValue) -> Option<String> {
     }
 }
 
-/// Whether `current` is what `write` would have made: then its answer was lost, not the write.
+/// Returns whether `current` is the result of `write`: then the write happened, and only its answer was lost.
 fn is_ours(write: &Write, current: Option<&Row>) -> bool {
     let Write::Put { body, expect, .. } = write else { return false };
     let rev = match expect {
@@ -312,7 +313,7 @@ fn is_ours(write: &Write, current: Option<&Row>) -> bool {
     current.is_some_and(|row| row.rev == rev && row.body == *body)
 }
 
-/// Returns what failed conditions mean; `None` when the transaction only met another one or was throttled.
+/// Returns what failed conditions mean; `None` when the transaction only conflicted with another one or was throttled.
 fn conflict_of(writes: &[Write], reasons: &[CancellationReason]) -> Option<Committed> {
     let failed: Vec<_> = writes
         .iter()
@@ -323,13 +324,14 @@ fn conflict_of(writes: &[Write], reasons: &[CancellationReason]) -> Option<Commi
     let foreign = failed.iter().find(|(write, current)| !is_ours(write, current.as_ref()));
     match foreign {
         Some((write, _)) => Some(Committed::Conflict(write.key().clone())),
-        // Every condition that failed did so because the write had happened, and writes happen together.
+        // Every condition failed because its write had happened already, and the writes of a transaction happen
+        // together.
         None if !failed.is_empty() => Some(Committed::Done),
         None => None,
     }
 }
 
-/// Returns how long to wait before the next try: at random up to 20 ms, doubled with each try, at most 1.3 s.
+/// Returns the wait before the next try: a random time up to 20 ms, doubled with each try, at most 1.3 s.
 fn jitter(attempt: u32) -> Duration {
     Duration::from_millis(fastrand::u64(..=20u64 << attempt.min(6)))
 }

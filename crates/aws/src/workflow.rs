@@ -1,4 +1,4 @@
-//! Step Functions: starting executions and ending the states that wait.
+//! Step Functions: starts executions and ends waiting states.
 
 use async_trait::async_trait;
 use aws_config::SdkConfig;
@@ -22,7 +22,7 @@ pub struct SfnMachines {
 }
 
 impl SfnMachines {
-    /// Returns the tenant's machines.
+    /// Returns the tenant's state machines.
     pub fn new(config: &SdkConfig, arn_prefix: impl Into<String>) -> Self {
         Self { client: Client::new(config), arn_prefix: arn_prefix.into() }
     }
@@ -42,7 +42,7 @@ impl Machines for SfnMachines {
         match started {
             Ok(_) => Ok(()),
             Err(error) => match error.as_service_error() {
-                // Names are unique for 90 days: the execution was started before.
+                // Execution names are unique for 90 days, so this execution was started before.
                 Some(StartExecutionError::ExecutionAlreadyExists(_)) => Ok(()),
                 _ => Err(port_error("state machine", error)),
             },
@@ -50,7 +50,7 @@ impl Machines for SfnMachines {
     }
 }
 
-/// Ends states that wait.
+/// Ends waiting states.
 #[derive(Debug, Clone)]
 pub struct SfnCallbacks(Client);
 

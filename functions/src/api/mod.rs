@@ -1,4 +1,4 @@
-//! The HTTP API: from a request to an operation, and from its answer to a response. What operations do is in `app`.
+//! The HTTP API: parses a request into an operation, and writes its answer as a response. The operations are in `app`.
 
 #[cfg(feature = "openapi")]
 pub mod openapi;
@@ -68,12 +68,12 @@ impl std::fmt::Debug for Api {
     }
 }
 
-/// One request, taken apart.
+/// One parsed request.
 #[derive(Debug)]
 pub struct Call {
     /// The values of the route's placeholders.
     pub path: Vec<(String, String)>,
-    /// Where the next page begins.
+    /// The cursor of the next page.
     pub after: Option<String>,
     pub body: String,
     /// The request's idempotency key; every POST has one.
@@ -84,7 +84,7 @@ impl Call {
     /// Returns the placeholder `name` as an id.
     ///
     /// # Errors
-    /// Invalid when it is not one.
+    /// Invalid when it is not a valid id.
     pub fn id<T: std::str::FromStr<Err: std::fmt::Display>>(&self, name: &str) -> Result<T, AppError> {
         let text = self.path.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         text.unwrap_or_default().parse().map_err(|e: T::Err| AppError::invalid(e.to_string()))
@@ -93,7 +93,7 @@ impl Call {
     /// Returns the body as `T`.
     ///
     /// # Errors
-    /// Invalid, with the place in the body.
+    /// Invalid, with the position in the body.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, AppError> {
         serde_json::from_str(&self.body)
             .map_err(|e| AppError::invalid(format!("request body is not what this route takes: {e}")))
@@ -104,7 +104,7 @@ impl Api {
     /// Returns the API with its ports.
     ///
     /// # Errors
-    /// When the environment is incomplete.
+    /// When a setting is missing in the environment.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
         let (store, clock, machines) = (settings.store()?, settings.clock(), settings.machines()?);
         let (account, region) = (settings.account()?, variable("AWS_REGION")?);
@@ -207,7 +207,7 @@ fn to_json<T: Serialize>(answer: &T) -> Result<String, AppError> {
     Ok(serde_json::to_string(answer)?)
 }
 
-/// Returns how long a request's body may be, in bytes.
+/// Returns the longest body that a request may have, in bytes.
 const fn longest_body(operation: Operation) -> usize {
     if matches!(operation, Operation::SyncApp) { MAX_VERSION_REQUEST_BYTES } else { MAX_REQUEST_BYTES }
 }
@@ -224,7 +224,7 @@ fn body_of(request: ApiGatewayV2httpRequest, most: usize) -> Result<String, AppE
         return Ok(body);
     }
     let bytes = freehold_protocol::envelope::decode_base64(&body)
-        .map_err(|_| AppError::invalid("request body is not base64, though it says so"))?;
+        .map_err(|_| AppError::invalid("request body is marked as base64 but is not base64"))?;
     String::from_utf8(bytes).map_err(|_| AppError::invalid("request body is not UTF-8 text"))
 }
 
@@ -250,7 +250,7 @@ fn response(status: u16, body: String) -> ApiGatewayV2httpResponse {
     response
 }
 
-/// Returns the program that customers' machines run, when the tenant's stack names one.
+/// Returns the runner program of customers' machines, when the tenant's stack names one.
 fn runner_program() -> Option<RunnerProgram> {
     let [url, sha256] =
         ["FREEHOLD_RUNNER_URL", "FREEHOLD_RUNNER_SHA256"].map(|name| variable(name).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Each operation: parse ids and body, call its use case, answer its view.
+//! The operations: each one parses ids and body, calls its use case and returns a view.
 
 use freehold_app::AppError;
 use freehold_app::app_version::create_release;
@@ -21,10 +21,10 @@ use super::routes::Operation;
 use super::{Api, Call, to_json};
 
 impl Api {
-    /// Performs `operation`; answers JSON.
+    /// Performs `operation`; returns JSON.
     ///
     /// # Errors
-    /// The use case's.
+    /// The errors of the use case.
     pub async fn operate(&self, operation: Operation, call: &Call) -> Result<String, AppError> {
         let store = &*self.store;
         match operation {

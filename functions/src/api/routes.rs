@@ -4,7 +4,7 @@ use freehold_app::AppError;
 use freehold_protocol::api::ErrorKind;
 use matchit::Router;
 
-/// What a route does.
+/// The operation of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     ShowTenant,
@@ -123,10 +123,10 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Returns the table, ready to be asked.
+    /// Returns the route matcher of the table.
     ///
     /// # Errors
-    /// When two routes collide; a test holds that they do not.
+    /// When two routes collide; a test checks that they do not.
     pub fn new() -> Result<Self, matchit::InsertError> {
         let mut routes = Self { get: Router::new(), post: Router::new() };
         for route in ROUTES {

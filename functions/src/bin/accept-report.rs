@@ -1,4 +1,4 @@
-//! Lambda function on the reports queue: takes runners' reports.
+//! Lambda function on the reports queue: accepts runners' reports.
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use freehold_app::workflow::accept_report::{AcceptReport, Accepted};

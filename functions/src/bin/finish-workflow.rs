@@ -1,4 +1,4 @@
-//! Lambda function of the state machines: ends a workflow truthfully.
+//! Lambda function of the state machines: ends a workflow with its true result.
 
 use freehold_app::workflow::finish_workflow::FinishWorkflow;
 use freehold_functions::settings::Settings;
@@ -8,7 +8,7 @@ use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What a state passes; `error` from the catch-all.
+/// The input from a state; the catch-all state adds `error`.
 #[derive(Debug, Deserialize)]
 struct Finish {
     workflow: WorkflowId,
@@ -16,7 +16,7 @@ struct Finish {
     error: Option<Caught>,
 }
 
-/// What Step Functions knows of an error.
+/// An error as Step Functions describes it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Caught {
@@ -27,14 +27,14 @@ struct Caught {
 }
 
 impl Caught {
-    /// Returns a sentence: a function's own message, or what the machine says.
+    /// Returns the function's own message, or the description of the state machine.
     fn sentence(&self) -> String {
         let cause: Option<Value> = serde_json::from_str(&self.cause).ok();
         let message = cause.as_ref().and_then(|cause| cause.get("errorMessage")?.as_str());
         match (self.error.as_str(), message) {
             (_, Some(message)) => message.to_owned(),
             ("States.Timeout", None) => "a phase took longer than its time limit".to_owned(),
-            ("States.HeartbeatTimeout", None) => "nothing was heard of the work for too long".to_owned(),
+            ("States.HeartbeatTimeout", None) => "the work sent no heartbeat for too long".to_owned(),
             (error, None) if self.cause.is_empty() => error.to_owned(),
             (error, None) => format!("{error}: {}", self.cause),
         }

@@ -1,4 +1,4 @@
-//! Lambda function on the grants queue: burns grants and answers them.
+//! Lambda function on the grants queue: answers grant requests.
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use freehold_app::artifact::grant_artifact::GrantArtifact;

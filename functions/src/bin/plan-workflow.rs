@@ -7,7 +7,7 @@ use freehold_protocol::WorkflowId;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde::{Deserialize, Serialize};
 
-/// What a state passes.
+/// The input from a state.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 enum Phase {
@@ -16,7 +16,7 @@ enum Phase {
     Run { workflow: WorkflowId, token: String },
 }
 
-/// What a `Choice` reads; waiting states ignore it.
+/// The output that a `Choice` reads; waiting states ignore it.
 #[derive(Debug, Serialize)]
 struct Answer {
     next: Next,

@@ -1,4 +1,4 @@
-//! Lambda function on a schedule: removes from the tenant registry what nobody uses.
+//! Lambda function on a schedule: removes unused artifacts from the tenant registry.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Lambda function of the state machines: makes an install's orders queue and admits its runner.
+//! Lambda function of the state machines: creates an install's orders queue and allows its runner to send reports.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use freehold_protocol::WorkflowId;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde::Deserialize;
 
-/// What a state passes.
+/// The input from a state.
 #[derive(Debug, Deserialize)]
 struct Register {
     workflow: WorkflowId,

@@ -1,4 +1,4 @@
-//! Lambda function on a schedule: picks up what fell between two steps.
+//! Lambda function on a schedule: recovers work that was lost between two steps.
 
 use freehold_app::workflow::sweep::Sweep;
 use freehold_functions::settings::Settings;

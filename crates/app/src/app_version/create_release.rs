@@ -1,4 +1,4 @@
-//! Creates a release: a version of an app and the artifacts that its components have now, fixed under a name.
+//! Creates a release: a name for one version of an app and for the artifacts that its components have now.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::artifact::builds::source_builds;
 use crate::ports::{Clock, Committed, Expect, Store};
 use crate::table::{self, ReleaseRecord, put};
 
-/// What creating needs.
+/// The ports that creating a release needs.
 #[derive(Clone)]
 pub struct CreateRelease {
     pub store: Arc<dyn Store>,
@@ -24,11 +24,11 @@ pub struct CreateRelease {
 }
 
 impl CreateRelease {
-    /// Creates the release. The same contents under the same name again answer the release that is there.
+    /// Creates the release. A repeated request with the same name and contents returns the existing release.
     ///
     /// # Errors
-    /// NotFound for an unknown app or version, Conflict for components without an artifact or a name that stands for
-    /// other contents, or the ports'.
+    /// NotFound for an unknown app or version, Conflict for components without an artifact or for the name of a release
+    /// with other contents, or the ports' errors.
     pub async fn create(&self, app: &AppName, request: &CreateReleaseRequest) -> Result<ReleaseView, AppError> {
         let version = self.versions.load(app, request.version.as_ref()).await?;
         check_deployable(&version.document)?;
@@ -74,10 +74,10 @@ impl CreateRelease {
     }
 }
 
-/// Refuses builds that are not those of the release.
+/// Returns an error when the request names builds other than those of the release.
 ///
 /// # Errors
-/// Conflict, with the first component that differs.
+/// Conflict, which names the first component that differs.
 pub fn check_builds(release: &ReleaseRecord, builds: &BTreeMap<ComponentName, Build>) -> Result<(), AppError> {
     for (component, wanted) in &release.contents.artifacts {
         let found = builds.get(component).and_then(|build| Some(&build.usable()?.digest));
@@ -92,7 +92,7 @@ pub fn check_builds(release: &ReleaseRecord, builds: &BTreeMap<ComponentName, Bu
     Ok(())
 }
 
-/// Returns what the API says of a release.
+/// Returns the API's view of a release.
 pub fn view(record: ReleaseRecord) -> ReleaseView {
     let ReleaseRecord { name, created_at, digest, contents } = record;
     ReleaseView { name, digest, contents, created_at }

@@ -1,4 +1,4 @@
-//! App versions: synced, loaded, shown, and fixed in releases.
+//! App versions: sync them, load them, show them and make releases of them.
 
 pub mod create_release;
 pub mod show_inputs;

@@ -1,4 +1,4 @@
-//! Shows the inputs of an app and of an install: who answers each, with what, and what does not fit.
+//! Shows the inputs of an app and of an install: who answers each input, its value, and which values do not fit.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,23 @@ use serde_json::Value;
 use crate::AppError;
 use crate::app_version::versions::Versions;
 
-/// What is shown in place of a sensitive value.
+/// The text that replaces a sensitive value.
 pub const SET: &str = "(set)";
 
 /// Returns the JSON Schema of a version's inputs.
 ///
 /// # Errors
-/// As [`Versions::load`].
+/// The errors of [`Versions::load`].
 pub async fn schema(versions: &Versions, app: &AppName, version: &Digest) -> Result<InputsSchema, AppError> {
     let version = versions.load(app, Some(version)).await?;
     let schema = inputs_schema(&version.document.inputs);
     Ok(InputsSchema { app: app.clone(), version: version.version, schema })
 }
 
-/// Returns the inputs that the app's latest version has, as they are in the install.
+/// Returns the inputs of the app's latest version with the values that the install has.
 ///
 /// # Errors
-/// Invalid for an install without an app, or as [`Versions::load`].
+/// Invalid for an install without an app, or the errors of [`Versions::load`].
 pub async fn show(versions: &Versions, install: &Install) -> Result<InstallInputs, AppError> {
     let app = install.app().ok_or_else(|| AppError::invalid(format!("install `{}` runs no app", install.id)))?;
     let version = versions.load(app, None).await?;
@@ -37,7 +37,7 @@ pub async fn show(versions: &Versions, install: &Install) -> Result<InstallInput
     Ok(InstallInputs { install: install.id.clone(), app: app.clone(), version: version.version, inputs })
 }
 
-/// Returns what was answered, by name; defaults are left out.
+/// Returns the given values by name, without defaults.
 pub fn by_name(inputs: &[InputView]) -> BTreeMap<String, Value> {
     let answered = inputs.iter().filter(|input| matches!(input.from, AnsweredBy::Vendor | AnsweredBy::Customer));
     answered.filter_map(|input| Some((input.name.clone(), input.value.clone()?))).collect()
@@ -59,7 +59,7 @@ fn view(input: &Input, given: &BTreeMap<String, Value>, answers: &BTreeMap<Strin
         },
     };
     let problem = if input.customer { wrong_answer(input, answers) } else { wrong_value(input, given) };
-    // A value is shown as it is used, where it can be.
+    // A valid value is shown in the form that a deploy uses.
     let shown = value.map(|value| if input.sensitive { SET.into() } else { input.accept(&value).unwrap_or(value) });
     InputView {
         name: input.name.clone(),

@@ -1,4 +1,4 @@
-//! Shows an app version with its document, and says what its sources were resolved to.
+//! Shows an app version with its document and with the commit or digest of each source.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::artifact::builds::builds_of;
 /// Returns a version with its document.
 ///
 /// # Errors
-/// As [`Versions::load`].
+/// The errors of [`Versions::load`].
 pub async fn show(versions: &Versions, app: &AppName, version: &Digest) -> Result<VersionDocument, AppError> {
     let version = versions.load(app, Some(version)).await?;
     let builds = builds_of(&*versions.store, &version.document).await?;
@@ -23,8 +23,8 @@ pub async fn show(versions: &Versions, app: &AppName, version: &Digest) -> Resul
     Ok(VersionDocument { view: version.view(), resolved, document: (*version.document).clone() })
 }
 
-/// Returns what the source of each component was resolved to: a branch by the command that synced, a tag by the runner
-/// that built.
+/// Returns the commit or digest that the source of each component was resolved to. The sync command resolves a branch;
+/// the runner that builds resolves a tag.
 fn resolved(version: &Version, builds: &BTreeMap<ComponentName, Build>) -> Vec<ResolvedSource> {
     let one = |component: &Component| {
         let build = builds.get(&component.name);
@@ -51,7 +51,7 @@ fn resolved(version: &Version, builds: &BTreeMap<ComponentName, Build>) -> Vec<R
     version.document.components.iter().map(one).collect()
 }
 
-/// Returns the digest of what a build copied as it was.
+/// Returns the digest of a source that a build copied without changing it.
 fn copied(build: Option<&Build>) -> Option<String> {
     let build = build?;
     match (&build.state, build.package) {

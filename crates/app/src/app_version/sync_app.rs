@@ -1,4 +1,4 @@
-//! Stores an app version, and hands out where its packed sources go.
+//! Stores an app version, and returns the URL to which the client uploads a packed source.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub const MAX_SOURCE_BYTES: u64 = 512 * 1024 * 1024;
 /// How long an upload URL lasts, in seconds.
 pub const UPLOAD_SECS: u64 = 900;
 
-/// What syncing needs.
+/// The ports that syncing an app needs.
 #[derive(Clone)]
 pub struct SyncApp {
     pub versions: Versions,
@@ -27,10 +27,10 @@ pub struct SyncApp {
 }
 
 impl SyncApp {
-    /// Returns where the source with this digest is to be put.
+    /// Returns the URL for the upload of the source with this digest.
     ///
     /// # Errors
-    /// Invalid for one that is too large.
+    /// Invalid for a source that is too large.
     pub async fn put_source(&self, source: &UploadSourceRequest) -> Result<SourceUpload, AppError> {
         if source.size > MAX_SOURCE_BYTES {
             return Err(AppError::invalid(format!(
@@ -43,14 +43,14 @@ impl SyncApp {
         Ok(SourceUpload { url })
     }
 
-    /// Stores `document` as the app's latest version; the same document again is the same version.
+    /// Stores `document` as the app's latest version. The same document again is the same version.
     ///
     /// # Errors
-    /// Invalid for a document that is too large or not of this app, or the ports'.
+    /// Invalid for a document that is too large or that belongs to another app, or the ports' errors.
     pub async fn put_version(&self, app: &AppName, document: &AppVersion) -> Result<VersionView, AppError> {
         let bytes = check(app, document)?;
         let version = Digest::of(&bytes);
-        // The object before the row that names it: whoever finds the row finds the document.
+        // The object is written before the row that names it, so that a reader of the row always finds the document.
         let place = self.versions.put(&version, document, &bytes).await?;
         let store = &*self.versions.store;
         terms::keep(store, document).await?;
@@ -90,7 +90,7 @@ impl SyncApp {
     }
 }
 
-/// Returns the canonical bytes of a document that may be stored.
+/// Returns the canonical bytes of a document, if the document may be stored.
 fn check(app: &AppName, document: &AppVersion) -> Result<Vec<u8>, AppError> {
     if document.app != *app {
         return Err(AppError::invalid(format!("document is of app `{}`, not `{app}`", document.app)));
@@ -106,7 +106,7 @@ fn check(app: &AppName, document: &AppVersion) -> Result<Vec<u8>, AppError> {
     Ok(bytes)
 }
 
-/// The command has checked the config; the control plane trusts no client with its graph.
+/// The command has checked the config already, but the control plane does not trust a client's graph.
 fn check_components(document: &AppVersion) -> Result<(), AppError> {
     order::check(&component_nodes(document)).map_err(|found| {
         AppError::invalid(match found {
@@ -119,7 +119,7 @@ fn check_components(document: &AppVersion) -> Result<(), AppError> {
     })
 }
 
-/// Returns what the API says of a version.
+/// Returns the API's view of a version.
 pub fn view(record: &VersionRecord) -> VersionView {
     VersionView {
         app: record.app.clone(),
@@ -130,7 +130,7 @@ pub fn view(record: &VersionRecord) -> VersionView {
     }
 }
 
-/// Returns what the API says of an app.
+/// Returns the API's view of an app.
 pub fn app_view(record: AppRecord) -> freehold_protocol::api::AppView {
     let table::AppRecord { app, latest, number, updated_at } = record;
     freehold_protocol::api::AppView { app, latest, number, updated_at }

@@ -1,4 +1,4 @@
-//! App versions and where their documents are: small ones in the table, large ones in the tenant's bucket by digest.
+//! App versions and the place of their documents: small ones in the table, large ones in the tenant's bucket by digest.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,11 +13,11 @@ use crate::Kind;
 use crate::ports::{Objects, PortError, Store};
 use crate::table::{AppRecord, Document, Stored, VersionRecord, app_key, load, unknown_app, version_key};
 
-/// How many canonical bytes of documents a warm function keeps. What is made of them takes several times as much, and the
-/// smallest function has 128 MB.
+/// How many canonical bytes of documents a warm function caches. A parsed document takes several times as much memory,
+/// and the smallest function has 128 MB.
 const KEPT_BYTES: usize = 6 * 1024 * 1024;
 
-/// Loads app versions. A version never changes, so a function that stays warm keeps the last few.
+/// Loads app versions. A version never changes, so a warm function caches the most recently used ones.
 #[derive(Clone)]
 pub struct Versions {
     pub store: Arc<dyn Store>,
@@ -35,7 +35,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Returns what the API says of it.
+    /// Returns the API's view of the version.
     pub fn view(&self) -> VersionView {
         VersionView {
             app: self.document.app.clone(),
@@ -52,7 +52,7 @@ pub fn components(document: &AppVersion) -> u32 {
     u32::try_from(document.components.len()).unwrap_or(u32::MAX)
 }
 
-/// The versions used last, oldest first, with their sizes.
+/// The most recently used versions with their sizes, the oldest first.
 #[derive(Debug, Default)]
 struct Kept(VecDeque<(Version, usize)>);
 
@@ -80,9 +80,9 @@ impl Versions {
     /// Loads an app version: the given one, or the app's latest.
     ///
     /// # Errors
-    /// NotFound, the ports', or Internal for a document in the bucket that is not the one that was stored. A missing
-    /// object is Internal too: it was there before the row that names it, and S3 forgets nothing by itself, so waiting
-    /// would not bring it back.
+    /// NotFound, the ports' errors, or Internal when the document in the bucket differs from the stored one. A missing
+    /// object is Internal too: it was written before the row that names it, and S3 does not lose objects, so a retry
+    /// does not help.
     pub async fn load(&self, app: &AppName, version: Option<&Digest>) -> Result<Version, AppError> {
         let version = match version {
             Some(version) => version.clone(),
@@ -117,12 +117,12 @@ impl Versions {
             let hex = version.hex();
             AppError::internal(format!(
                 "version `{version}` of app `{app}`: object `versions/{hex}.json` of the tenant's bucket {what}; restore \
-                 it there, or sync the directory that it was made of again"
+                 it there, or sync the app directory of that version again"
             ))
         };
         let found = match self.objects.get_version(version).await {
             Ok(found) => found.ok_or_else(|| broken("is missing"))?,
-            // A function that may not list the bucket is told this of a missing object too.
+            // S3 answers "access denied" for a missing object when the function may not list the bucket.
             Err(error @ PortError::Denied { .. }) => {
                 let told = broken("is missing, or not readable for this function");
                 return Err(AppError { source: Some(Box::new(error)), ..told });
@@ -139,11 +139,11 @@ impl Versions {
         })
     }
 
-    /// Puts a document where it belongs, before the row that names it is written; `canonical` are its bytes. Putting it
-    /// again repairs an object that was lost.
+    /// Stores a document before the row that names it is written; `canonical` holds its bytes. A repeated call restores
+    /// an object that was lost.
     ///
     /// # Errors
-    /// The bucket's.
+    /// The bucket's errors.
     pub async fn put(&self, version: &Digest, document: &AppVersion, canonical: &[u8]) -> Result<Document, AppError> {
         if canonical.len() <= MAX_TABLE_VERSION_BYTES {
             return Ok(Document::Inline(Box::new(document.clone())));

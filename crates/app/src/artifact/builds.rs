@@ -1,4 +1,4 @@
-//! The builds of an app version: which of its components have something to build, and what is known of each build.
+//! The builds of an app version: which components need a build, and the known record of each build.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, Stored};
 
-/// How many rows are asked for at once.
+/// How many rows are loaded at the same time.
 const AT_ONCE: usize = 16;
 
-/// Where a component's build is kept, and the build, if there is one.
+/// The id of a component's build, and the build if it exists.
 #[derive(Debug)]
 pub struct SourceBuild {
     pub component: ComponentName,
@@ -23,7 +23,7 @@ pub struct SourceBuild {
     pub known: Option<Stored<Build>>,
 }
 
-/// Returns the build of each component of `version` that has something to build.
+/// Returns the build of each component of `version` that needs one.
 ///
 /// # Errors
 /// The store's, or Internal when a source cannot be written as JSON.
@@ -47,10 +47,10 @@ pub async fn source_builds(store: &dyn Store, version: &AppVersion) -> Result<Ve
     Ok(builds)
 }
 
-/// Returns the build of each component of `version` that has one.
+/// Returns the build of each component of `version` that has a record.
 ///
 /// # Errors
-/// As [`source_builds`].
+/// The errors of [`source_builds`].
 pub async fn builds_of(store: &dyn Store, version: &AppVersion) -> Result<BTreeMap<ComponentName, Build>, AppError> {
     let builds = source_builds(store, version).await?;
     Ok(builds.into_iter().filter_map(|build| Some((build.component, build.known?.value))).collect())

@@ -1,5 +1,5 @@
-//! Burns a grant and answers with manifests and short-lived URLs: one artifact, for one attempt, once. Also signs what a
-//! build pushed: the one function that reads the registry says what is in it.
+//! Uses a grant once and answers it with manifests and short-lived URLs of one artifact for one attempt. Also signs the
+//! statement about an artifact that a build pushed, because this is the only function that reads the registry.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::messages::{GrantMessage, Wants};
 use crate::ports::{Clock, Committed, Expect, OrdersQueue, PortError, Registry, Signer, Store};
 use crate::table::{self, BurntGrant, Refused, Stored, TRACE_TTL_SECS, build_key, grant_key, load, put_until};
 
-/// How long a grant's answer is worth something, in seconds; its URLs last no longer than the registry lets them.
+/// How long the answer to a grant is valid, in seconds; the registry limits how long its URLs are valid.
 pub const GRANT_SECS: u64 = 600;
 
-/// What granting needs.
+/// The ports that granting an artifact needs.
 #[derive(Clone)]
 pub struct GrantArtifact {
     pub tenant: TenantName,
@@ -34,11 +34,11 @@ pub struct GrantArtifact {
 }
 
 impl GrantArtifact {
-    /// Answers one request on the install's orders queue. A redelivery of the same request is answered again with the
+    /// Answers one request through the install's orders queue. A redelivery of the same request gets an answer with the
     /// same deduplication id; any other second request for the grant is refused.
     ///
     /// # Errors
-    /// Transient when a service did not answer; the request stays in its queue.
+    /// Transient when a service did not answer; the request then stays in its queue.
     pub async fn answer(&self, request: &GrantMessage) -> Result<(), AppError> {
         let install = table::install(&*self.store, &request.install).await?.value;
         let url = install
@@ -84,7 +84,8 @@ impl GrantArtifact {
         }
     }
 
-    /// Says whether the one who asks may ask at all: the attempt that holds the job, in time, of an install in use.
+    /// Checks that the sender may ask: its attempt holds the job, the order has not expired, and the install is not
+    /// disabled.
     fn may_ask(&self, install: &Install, job: &Job, request: &GrantMessage) -> Result<(), No> {
         let holds = matches!(&job.state, JobState::Running { fence, .. } if *fence == request.fence);
         if !holds || job.install != request.install {
@@ -100,7 +101,7 @@ impl GrantArtifact {
         Ok(())
     }
 
-    /// Checks a request for blobs against the job as it is now, then burns the grant.
+    /// Checks a request for blobs against the current state of the job, then marks the grant as used.
     async fn allowed(
         &self,
         job: &Job,
@@ -114,7 +115,7 @@ impl GrantArtifact {
             return Ok(Err(no(GrantRefusal::TooMany, reason)));
         }
         if request.grant != id(round) {
-            let reason = format!("grant `{}` is not of this attempt and artifact", request.grant);
+            let reason = format!("grant `{}` does not belong to this attempt and artifact", request.grant);
             return Ok(Err(no(GrantRefusal::OtherAttempt, reason)));
         }
         let Some(build) = self.build_of(job).await? else {
@@ -124,7 +125,7 @@ impl GrantArtifact {
             return Ok(Err(no(GrantRefusal::NoArtifact, format!("build `{}` made no artifact", build.id))));
         };
         if artifact.digest != request.artifact {
-            let reason = format!("artifact `{}` is not the one of job `{}`", request.artifact, job.id);
+            let reason = format!("artifact `{}` is not the artifact of job `{}`", request.artifact, job.id);
             return Ok(Err(no(GrantRefusal::OtherDigest, reason)));
         }
         if let Some(why) = &build.revoked {
@@ -139,7 +140,7 @@ impl GrantArtifact {
             if earlier.is_none() {
                 return Ok(Err(no(
                     GrantRefusal::TooMany,
-                    format!("grant {round} is asked for before the one before it"),
+                    format!("grant {round} is requested before the preceding grant"),
                 )));
             }
         }
@@ -150,7 +151,8 @@ impl GrantArtifact {
         })
     }
 
-    /// Signs what the build runner pushed, as the control plane knows the build. Asking again gives the same bytes.
+    /// Signs a statement about the artifact that the build runner pushed, with the control plane's own record of the
+    /// build. A repeated request gets the same bytes.
     async fn attested(
         &self,
         job: &Job,
@@ -159,7 +161,7 @@ impl GrantArtifact {
         facts: &BuildFacts,
     ) -> Result<Result<GrantAnswer, No>, AppError> {
         if request.grant != GrantId::of_statement(&job.id, request.fence, &request.artifact) {
-            let reason = format!("request `{}` is not of this attempt and artifact", request.grant);
+            let reason = format!("request `{}` does not belong to this attempt and artifact", request.grant);
             return Ok(Err(no(GrantRefusal::OtherAttempt, reason)));
         }
         let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
@@ -179,7 +181,7 @@ impl GrantArtifact {
         };
         let lacking = match self.registry.manifest(top).await {
             Ok(bytes) if Digest::of(&bytes) == artifact.digest => None,
-            Ok(_) => Some("it holds other bytes".to_owned()),
+            Ok(_) => Some("its bytes have another digest".to_owned()),
             Err(PortError::Failed { reason, .. }) => Some(reason),
             Err(error @ (PortError::Transient { .. } | PortError::Denied { .. })) => return Err(error.into()),
         };
@@ -205,7 +207,7 @@ impl GrantArtifact {
         Ok(Ok(GrantAnswer::Attested { statement }))
     }
 
-    /// Writes the grant down as used; true when this request used it, now or before.
+    /// Marks the grant as used; returns true when this request used it, now or earlier.
     async fn burn(&self, request: &GrantMessage) -> Result<bool, AppError> {
         let now = self.clock.now();
         let burnt = BurntGrant {
@@ -271,7 +273,7 @@ impl GrantArtifact {
     ) -> Result<(), AppError> {
         tracing::warn!(job.id = %request.job, "Refused grant `{}` ({}): {reason}", request.grant, refusal.as_str());
         let refused = Refused {
-            // The grant's own partition: this function may write nowhere else.
+            // The refusal goes to the grant's own partition, because this function may not write to any other.
             pk: grant_key(&request.grant).pk,
             message: Digest::of(format!("{}#{}", request.grant, request.seq).as_bytes()),
             at: self.clock.now(),
@@ -283,7 +285,7 @@ impl GrantArtifact {
     }
 }
 
-/// A request that gets nothing.
+/// A refused request.
 struct No {
     refusal: GrantRefusal,
     reason: String,

@@ -1,4 +1,4 @@
-//! Artifacts: granted, proved, shown with their lineage, and pruned.
+//! Artifacts: grant them, revoke them, show their lineage and prune them.
 
 pub mod builds;
 pub mod grant_artifact;

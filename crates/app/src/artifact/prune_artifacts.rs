@@ -1,4 +1,5 @@
-//! Keeps in the tenant registry what somebody uses and removes the rest, in two steps a day apart.
+//! Keeps the artifacts of the tenant registry that are in use. Marks an unused artifact first and removes it a day
+//! later.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::table::{
     self, AppRecord, DeployedRecord, InstallEntry, OpenWorkflow, Stored, app_pk, install_pk, load_all, put,
 };
 
-/// What judging needs: the table alone.
+/// The ports that finding unused artifacts needs; it reads and writes the table alone.
 #[derive(Clone)]
 pub struct UnusedArtifacts {
     pub store: Arc<dyn Store>,
@@ -27,29 +28,29 @@ pub struct UnusedArtifacts {
     pub clock: Arc<dyn Clock>,
 }
 
-/// What tending needs.
+/// The ports that pruning needs.
 #[derive(Clone)]
 pub struct PruneArtifacts {
     pub unused: UnusedArtifacts,
     pub registry: Arc<dyn ArtifactRemover>,
 }
 
-/// What tending did, in artifacts.
+/// The result of a prune, counted in artifacts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pruned {
     pub kept: u32,
     pub marked: u32,
     pub restored: u32,
     pub removed: u32,
-    /// Those that could not be handled; the next time tries again.
+    /// Artifacts whose removal failed; the next prune tries again.
     pub failed: u32,
 }
 
 impl UnusedArtifacts {
-    /// Returns every artifact of an app with what keeps it.
+    /// Returns every artifact of an app with the reasons to keep it.
     ///
     /// # Errors
-    /// NotFound for an unknown app, or the store's.
+    /// NotFound for an unknown app, or the store's errors.
     pub async fn show(&self, app: &AppName) -> Result<ArtifactsView, AppError> {
         table::app(&*self.store, app).await?;
         let uses = self.uses(app).await?;
@@ -59,20 +60,22 @@ impl UnusedArtifacts {
         Ok(ArtifactsView { app: app.clone(), artifacts })
     }
 
-    /// Marks what nothing keeps and restores what something does, and returns every artifact as it is then.
+    /// Marks artifacts that became unused, restores those that are in use again, and returns every artifact in its new
+    /// state.
     ///
     /// # Errors
-    /// As [`Self::show`].
+    /// The errors of [`Self::show`].
     pub async fn mark(&self, app: &AppName) -> Result<ArtifactsView, AppError> {
         table::app(&*self.store, app).await?;
         self.mark_app(app, &mut Pruned::default()).await?;
         self.show(app).await
     }
 
-    /// Does what needs the table alone, and returns the builds whose artifacts are to be removed.
+    /// Marks and restores the artifacts of one app in the table, and returns the builds whose artifacts must be
+    /// removed.
     async fn mark_app(&self, app: &AppName, pruned: &mut Pruned) -> Result<Vec<Stored<Build>>, AppError> {
         let now = self.clock.now();
-        // Before the uses: a build that comes later is none that this judges.
+        // The builds are read before the uses, so that a build that is added later is not considered.
         let builds = table::load_all_stored::<Build>(&*self.store, &app_pk(app), "build#").await?;
         let uses = self.uses(app).await?;
         let mut due = Vec::new();
@@ -93,14 +96,14 @@ impl UnusedArtifacts {
         Ok(due)
     }
 
-    /// Writes a build unless another did in between; the next time judges what that one made of it.
+    /// Writes a build unless another writer changed it; the next prune then decides with the new state.
     async fn write(&self, build: &Build, rev: u64) -> Result<bool, AppError> {
         Ok(self.store.commit(vec![put(build, Expect::Rev(rev))?]).await? == Committed::Done)
     }
 
     async fn uses(&self, app: &AppName) -> Result<Uses, AppError> {
         let mut uses = Uses::default();
-        // Workflows first: one that ends in between has left its install what it deployed.
+        // Workflows are read first: if one ends in between, its deployed components are in its install already.
         let open: Vec<OpenWorkflow> = load_all(&*self.store, "open", "").await?;
         for entry in open {
             self.workflow(app, &entry.workflow, &mut uses).await?;
@@ -173,10 +176,10 @@ impl UnusedArtifacts {
 }
 
 impl PruneArtifacts {
-    /// Looks at every artifact of the tenant. One that cannot be removed does not keep the others.
+    /// Handles every artifact of the tenant. A failed removal does not stop the others.
     ///
     /// # Errors
-    /// The store's, when what is used cannot be told: nothing is removed then.
+    /// The store's errors while it reads the uses: then nothing is removed.
     pub async fn prune(&self) -> Result<Pruned, AppError> {
         let mut pruned = Pruned::default();
         let apps: Vec<AppRecord> = load_all(&*self.unused.store, "apps", "").await?;
@@ -204,7 +207,7 @@ impl PruneArtifacts {
         Ok(pruned)
     }
 
-    /// Takes the artifact out of everybody's hands first, so that nothing can begin with it while it goes.
+    /// Records the removal before it starts, so that no workflow can start to use the artifact during the removal.
     async fn begin(&self, stored: Stored<Build>) -> Result<Option<(Build, Artifact, u64)>, AppError> {
         let Stored { value: build, rev } = stored;
         match &build.state {
@@ -231,13 +234,13 @@ impl PruneArtifacts {
         let own: Vec<Digest> = manifests(&artifact).filter(|digest| !held.contains(digest)).collect();
         self.registry.remove(&own).await?;
         let done = removed(build, &artifact, self.unused.clock.now(), true);
-        // Whoever wrote it in between has seen that it was not done, and left it.
+        // On a conflict, the other writer has seen that the removal was not done, and kept that state.
         self.unused.write(&done, rev).await?;
         tracing::info!("Removed artifact `{}` of build `{}`: {} manifests", artifact.digest, build.id, own.len());
         Ok(())
     }
 
-    /// Returns the manifests of every artifact that is to stay.
+    /// Returns the manifests of every artifact that stays.
     async fn held(&self, apps: &[AppRecord]) -> Result<BTreeSet<Digest>, AppError> {
         let mut held = BTreeSet::new();
         for app in apps {
@@ -256,7 +259,8 @@ fn removed(build: &Build, artifact: &Artifact, at: Timestamp, done: bool) -> Bui
     Build { state: BuildState::Removed { artifact: artifact.clone(), at, done }, unused_since: None, ..build.clone() }
 }
 
-/// Returns the manifests of an artifact, each before those that it names, with the statement that refers to it.
+/// Returns the manifests of an artifact, each before the manifests that it names, and at the end the statement that
+/// refers to it.
 fn manifests(artifact: &Artifact) -> impl Iterator<Item = Digest> {
     let statement = artifact.provenance.iter().map(|provenance| provenance.referrer.clone());
     artifact.manifests.iter().rev().map(|manifest| manifest.digest.clone()).chain(statement)

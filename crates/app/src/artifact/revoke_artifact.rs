@@ -1,4 +1,4 @@
-//! Revokes an artifact: no install gets it any more, and no release can be made of it.
+//! Revokes an artifact: it is not granted to any install again, and a release cannot contain it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::reason::reason;
 use crate::table::evidence::{MadeBy, artifact_pk};
 use crate::table::{self, Decided, Stored, build_key, load, load_all, put};
 
-/// What revoking needs.
+/// The ports that revoking an artifact needs.
 #[derive(Clone)]
 pub struct RevokeArtifact {
     pub store: Arc<dyn Store>,
@@ -22,13 +22,13 @@ impl RevokeArtifact {
     /// Revokes every build that made the artifact.
     ///
     /// # Errors
-    /// Invalid for an unusable reason, NotFound for an artifact that no build made, or the store's.
+    /// Invalid for an unusable reason, NotFound for an artifact that no build made, or the store's errors.
     pub async fn revoke(&self, artifact: &Digest, because: &ReasonRequest) -> Result<Revoked, AppError> {
         let reason = reason(because)?;
         let made: Vec<MadeBy> = load_all(&*self.store, &artifact_pk(artifact), "build#").await?;
         if made.is_empty() {
             return Err(AppError::not_found(format!(
-                "no build made artifact `{artifact}`; `freehold install show` and `freehold build` tell digests"
+                "no build made artifact `{artifact}`; `freehold install show` and `freehold build` show digests"
             )));
         }
         let mut builds = Vec::with_capacity(made.len());

@@ -1,5 +1,5 @@
-//! Shows an artifact's lineage: gathers, page by page, the evidence of what made it and of every job that deployed it.
-//! Judges nothing: what is missing is absent in the document, and whoever verifies that finds the gap.
+//! Shows an artifact's lineage: collects, page by page, the evidence of its build and of every job that deployed it. It
+//! does not verify: missing evidence is absent from the document, and the verifier reports the gap.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::ports::{RootKey, Store};
 use crate::table::evidence::{self, Evidence, MadeBy, ProofRecord, UsedBy, artifact_pk};
 use crate::table::{self, Stored, build_key, load, load_all, parse};
 
-/// How many uses one page holds at most.
+/// The most uses on one page.
 const PAGE_USES: u32 = 50;
-/// How long a page's signed messages get before it ends, in bytes: an answer of a function holds 6 MB.
+/// How many bytes of signed messages end a page: the answer of a function holds 6 MB.
 const PAGE_BYTES: usize = 2 * 1024 * 1024;
 
-/// What showing a lineage needs.
+/// The ports that showing a lineage needs.
 #[derive(Clone)]
 pub struct ShowLineage {
     pub tenant: TenantName,
@@ -30,10 +30,10 @@ pub struct ShowLineage {
 }
 
 impl ShowLineage {
-    /// Returns a page of the lineage of `artifact`; every page has all builds, and the uses after `after`.
+    /// Returns a page of the lineage of `artifact`. Every page has all builds, and the uses that follow `after`.
     ///
     /// # Errors
-    /// NotFound for an artifact that nothing here made or deployed, or the ports'.
+    /// NotFound for an artifact that no build or job of this tenant made or deployed, or the ports' errors.
     pub async fn show(&self, artifact: &Digest, after: Option<&str>) -> Result<LineagePage, AppError> {
         let store = &*self.store;
         let pk = artifact_pk(artifact);
@@ -41,7 +41,7 @@ impl ShowLineage {
         let rows = store.query(&pk, "use#", after, PAGE_USES).await?;
         if made.is_empty() && rows.is_empty() && after.is_none() {
             return Err(AppError::not_found(format!(
-                "nothing is known of artifact `{artifact}`; `freehold install show` and `freehold build` tell digests"
+                "artifact `{artifact}` is unknown here; `freehold install show` and `freehold build` show digests"
             )));
         }
         let mut builds = Vec::with_capacity(made.len());
@@ -70,7 +70,7 @@ impl ShowLineage {
         Ok(LineagePage { lineage: Lineage { format: FORMAT, tenant, root_key, artifact, builds, uses }, next })
     }
 
-    /// Returns what is known of a build; nothing when its record is gone.
+    /// Returns the record of a build, or `None` when it no longer exists.
     async fn made(&self, made: MadeBy) -> Result<Option<Made>, AppError> {
         let record: Option<Stored<Build>> = load(&*self.store, &build_key(&made.app, &made.build)).await?;
         let Some(Stored { value: build, .. }) = record else { return Ok(None) };
@@ -108,7 +108,7 @@ impl ShowLineage {
             }
         };
         let app = install.app().cloned().ok_or_else(|| {
-            // INVARIANT: components are deployed to installs of apps alone.
+            // INVARIANT: components are only deployed to installs of apps.
             AppError::internal(format!("install `{id}` runs no app"))
         })?;
         Ok(Used {

@@ -1,4 +1,4 @@
-//! Contracts: what a version may do at a customer, signed by the tenant and accepted by the customer.
+//! Contracts: what a version may do in a customer's account, signed by the tenant and accepted by the customer.
 
 pub mod sign_contract;
 pub mod terms;

@@ -25,7 +25,8 @@ pub struct SignContract {
 }
 
 impl SignContract {
-    /// Signs the contract of a version unless the same contract is signed already. A new one replaces the one before.
+    /// Signs the contract of a version unless the same contract is signed already. A new contract replaces the former
+    /// one.
     ///
     /// # Errors
     /// The ports' errors, or Internal when the signed contract is larger than an envelope may be.

@@ -1,5 +1,5 @@
-//! What customers agreed to: terms are kept by digest, so that what an install accepted can be held against what a release
-//! asks for. The control plane's word here is early help; the runner decides.
+//! The terms that customers accept: stored by digest, so that the terms that an install accepted can be compared with
+//! those of a release. The control plane checks them only to report a problem early; the runner decides.
 
 use freehold_domain::contract as made;
 use freehold_domain::install::Install;
@@ -16,7 +16,7 @@ use crate::artifact::builds::builds_of;
 use crate::ports::{Committed, Expect, Store};
 use crate::table::{TermsRecord, known_terms, put, signed_contract};
 
-/// Returns the digest of the terms of `version`, which name what its install stack asks consent to.
+/// Returns the digest of the terms of `version`, which the install stack shows to the customer for consent.
 ///
 /// # Errors
 /// Invalid for terms that are too large to be signed.
@@ -37,17 +37,17 @@ fn bytes(version: &AppVersion) -> Result<Vec<u8>, AppError> {
     Ok(bytes)
 }
 
-/// Keeps the terms of `version`, so that whoever accepts them is understood later; returns their digest.
+/// Stores the terms of `version`, so that they can be read when a customer accepts their digest; returns the digest.
 ///
 /// # Errors
-/// As [`digest`], or the store's.
+/// The errors of [`digest`], or the store's errors.
 pub async fn keep(store: &dyn Store, version: &AppVersion) -> Result<Digest, AppError> {
     let bytes = bytes(version)?;
     let digest = Digest::of(&bytes);
     let terms = String::from_utf8(bytes).map_err(|_| AppError::internal("terms are not UTF-8 text"))?;
     let record = TermsRecord { app: version.app.clone(), digest: digest.clone(), terms };
     match store.commit(vec![put(&record, Expect::Absent)?]).await? {
-        // The same digest is the same terms.
+        // A conflict means that the same terms are stored already.
         Committed::Done | Committed::Conflict(_) => Ok(digest),
     }
 }
@@ -55,12 +55,12 @@ pub async fn keep(store: &dyn Store, version: &AppVersion) -> Result<Digest, App
 /// Returns terms by their digest.
 ///
 /// # Errors
-/// NotFound, or the store's.
+/// NotFound, or the store's errors.
 pub async fn terms(store: &dyn Store, app: &AppName, digest: &Digest) -> Result<Terms, AppError> {
     let found = known_terms(store, app, digest).await?.ok_or_else(|| {
         AppError::not_found(format!(
             "no version of app `{app}` that was synced here has the terms `{digest}`; `freehold contract show {app}` \
-             tells those of the latest"
+             shows those of the latest version"
         ))
     })?;
     Ok(serde_json::from_str(&found.terms)?)
@@ -69,7 +69,7 @@ pub async fn terms(store: &dyn Store, app: &AppName, digest: &Digest) -> Result<
 /// Returns the contract of a version, with the tenant's signature once there is one.
 ///
 /// # Errors
-/// NotFound, or the ports'.
+/// NotFound, or the ports' errors.
 pub async fn show(versions: &Versions, app: &AppName, version: &Digest) -> Result<ContractView, AppError> {
     let store = &*versions.store;
     let found = versions.load(app, Some(version)).await?;
@@ -80,17 +80,17 @@ pub async fn show(versions: &Versions, app: &AppName, version: &Digest) -> Resul
         terms: contract.terms.digest()?,
         number: found.number,
         hosts: made::hosts(&found.document),
-        // One that was signed before an artifact was made anew says something else than is so now.
+        // A contract that was signed before an artifact was rebuilt differs from the present one.
         signed: signed.filter(|signed| signed.contract == contract).map(|signed| signed.envelope),
         contract,
     })
 }
 
-/// Checks that the customer of `install` agreed to what `version` may do, as far as is known here: the runner would refuse
-/// its orders otherwise.
+/// Checks that the customer of `install` accepted what `version` may do, as far as the control plane knows. Otherwise
+/// the runner would refuse the orders.
 ///
 /// # Errors
-/// Conflict with the difference, or the store's.
+/// Conflict with the difference, or the store's errors.
 pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppVersion) -> Result<(), AppError> {
     let Some(accepted) = &install.accepted_contract else { return Ok(()) };
     if digest(version)? == *accepted {
@@ -117,10 +117,10 @@ pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppV
     )))
 }
 
-/// Returns what an order for `install` says of the terms of its version.
+/// Returns the terms for an order to `install`: the digest, and the change from the accepted terms.
 ///
 /// # Errors
-/// The store's.
+/// The store's errors.
 pub async fn for_order(store: &dyn Store, install: &Install, version: &AppVersion) -> Result<OrderTerms, AppError> {
     let asked = bytes(version)?;
     let digest = Digest::of(&asked);

@@ -17,7 +17,7 @@ use crate::ports::{Clock, Committed, Expect, Key, Machines, Store, Write};
 use crate::table::{self, InstallEntry, Stored, install_key, load, put};
 use crate::workflow::start_workflow::{NewWorkflow, workflow_of, workflow_writes};
 
-/// What creating needs.
+/// The ports that creating an install needs.
 #[derive(Clone)]
 pub struct CreateInstall {
     pub store: Arc<dyn Store>,
@@ -27,10 +27,12 @@ pub struct CreateInstall {
 }
 
 impl CreateInstall {
-    /// Creates the install. The same request again answers the same workflow; another one for the name is refused.
+    /// Creates the install. A repeated request gets the same workflow; a different request for the same name is
+    /// refused.
     ///
     /// # Errors
-    /// Invalid inputs, NotFound for an unknown app, Conflict for a taken or colliding name, or the store's.
+    /// Invalid inputs, NotFound for an unknown app, Conflict for a name that is taken or collides, or the store's
+    /// errors.
     pub async fn create(&self, request: &CreateInstallRequest) -> Result<(Install, WorkflowId), AppError> {
         check_region(&request.region)?;
         let id = &request.install;
@@ -64,7 +66,7 @@ impl CreateInstall {
         writes.extend(workflow_writes(&workflow)?);
         writes.extend(prefix_writes(id));
         if let Committed::Conflict(key) = self.store.commit(writes).await? {
-            // The same request may have come twice at once.
+            // The same request may have been sent twice at the same time.
             let known: Option<Stored<Install>> = load(&*self.store, &install_key(id)).await?;
             return match known {
                 Some(known) => self.existing(known.value, request, workflow_id).await,
@@ -95,7 +97,7 @@ impl CreateInstall {
         Ok((install, workflow))
     }
 
-    /// Refuses early and by name; the commit's conditions decide in a race.
+    /// Checks the names before the commit to give a clear error; in a race, the conditions of the commit decide.
     async fn check_names(&self, id: &InstallId) -> Result<(), AppError> {
         let first = id.as_str().get(..1).unwrap_or_default();
         let entries: Vec<InstallEntry> = table::load_all(&*self.store, "installs", first).await?;
@@ -103,7 +105,7 @@ impl CreateInstall {
     }
 }
 
-/// For each proper prefix of the name: no install may have it, and none may take it later.
+/// Returns the writes that keep names free of prefixes: no install may have a proper prefix of the name, now or later.
 fn prefix_writes(id: &InstallId) -> Vec<Write> {
     let name = id.as_str();
     let prefixes = (2..name.len()).filter_map(|end| name.get(..end)).filter_map(|text| text.parse::<InstallId>().ok());

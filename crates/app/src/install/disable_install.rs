@@ -1,4 +1,4 @@
-//! Disables an install, which then gets no workflow and no grant, and enables it again.
+//! Disables an install, which then gets neither workflows nor grants, and enables it again.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::ports::{Expect, Store};
 use crate::reason::reason;
 use crate::table::{self, Decided, put};
 
-/// What disabling and enabling need.
+/// The ports that disabling and enabling an install need.
 #[derive(Clone)]
 pub struct DisableInstall {
     pub store: Arc<dyn Store>,
 }
 
 impl DisableInstall {
-    /// Disables an install, or gives another reason for that.
+    /// Disables an install, or changes the reason of a disabled one.
     ///
     /// # Errors
-    /// Invalid for an unusable reason, NotFound, or the store's.
+    /// Invalid for an unusable reason, NotFound, or the store's errors.
     pub async fn disable(&self, id: &InstallId, because: &ReasonRequest) -> Result<(), AppError> {
         self.set(id, Some(reason(because)?)).await
     }
@@ -29,7 +29,7 @@ impl DisableInstall {
     /// Enables an install again.
     ///
     /// # Errors
-    /// NotFound, or the store's.
+    /// NotFound, or the store's errors.
     pub async fn enable(&self, id: &InstallId) -> Result<(), AppError> {
         self.set(id, None).await
     }

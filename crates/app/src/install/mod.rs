@@ -1,4 +1,4 @@
-//! Installs: created, registered, given inputs, disabled and enabled.
+//! Installs: create them, register them, set their inputs, disable and enable them.
 
 pub mod create_install;
 pub mod disable_install;

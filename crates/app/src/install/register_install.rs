@@ -1,4 +1,4 @@
-//! Makes an install's orders queue and lets its runner send reports.
+//! Creates an install's orders queue and allows its runner to send reports.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::ports::{Expect, QueueAdmin, Store};
 use crate::table::{self, Decided, InstallEntry, TRIES, load_all, put};
 use crate::{AppError, Kind};
 
-/// What registering needs.
+/// The ports that registering an install needs.
 #[derive(Clone)]
 pub struct RegisterInstall {
     pub store: Arc<dyn Store>,
@@ -16,10 +16,10 @@ pub struct RegisterInstall {
 }
 
 impl RegisterInstall {
-    /// Makes the queue of the workflow's install, and rebuilds the reports queue's policy from the table.
+    /// Creates the queue of the workflow's install, and rebuilds the policy of the reports queue from the table.
     ///
     /// # Errors
-    /// NotFound, or the store's and the queue service's.
+    /// NotFound, or the errors of the store and the queue service.
     pub async fn register(&self, workflow: &WorkflowId) -> Result<(), AppError> {
         let workflow = table::workflow(&*self.store, workflow).await?.value;
         let registered = table::change(&*self.store, ("install", &workflow.install), || async {
@@ -36,8 +36,8 @@ impl RegisterInstall {
         self.admit().await
     }
 
-    /// Writes the whole policy until the installs that it names are those that exist: of two that register at once, the
-    /// last writer may have been the first reader.
+    /// Writes the whole policy again until it names exactly the installs that exist. When two installs register at the
+    /// same time, the one that writes last may have read first.
     async fn admit(&self) -> Result<(), AppError> {
         let mut runners = self.runners().await?;
         for _ in 0..TRIES {

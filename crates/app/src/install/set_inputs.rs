@@ -1,4 +1,4 @@
-//! Changes the vendor's inputs of an install; what they touch is deployed by the next deploy.
+//! Changes the vendor's inputs of an install; the next deploy deploys the components that use them.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::app_version::versions::Versions;
 use crate::ports::{Expect, Store};
 use crate::table::{self, Decided, put};
 
-/// What changing inputs needs.
+/// The ports that changing inputs needs.
 #[derive(Clone)]
 pub struct SetInputs {
     pub store: Arc<dyn Store>,
@@ -21,11 +21,10 @@ pub struct SetInputs {
 }
 
 impl SetInputs {
-    /// Gives the install the values of `request` besides those that it has; null takes a value away. The same again
-    /// changes nothing.
+    /// Adds the values of `request` to those of the install; null removes a value. A repeated request changes nothing.
     ///
     /// # Errors
-    /// Invalid values with every mistake at once, Conflict while a workflow works on the install, or the ports'.
+    /// Invalid with every wrong value at once, Conflict while a workflow runs in the install, or the ports' errors.
     pub async fn set(&self, id: &InstallId, request: &SetInputsRequest) -> Result<InstallInputs, AppError> {
         let changed = table::change(&*self.store, ("install", id), || async {
             let stored = table::install(&*self.store, id).await?;

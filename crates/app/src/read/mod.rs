@@ -1,4 +1,4 @@
-//! Answers questions: what the API shows of installs, workflows, jobs and logs. Changes nothing.
+//! Read-only queries: what the API shows of installs, workflows, jobs and logs.
 
 use freehold_domain::install::Install;
 use freehold_domain::job::{Job, JobState};
@@ -24,7 +24,7 @@ pub const PAGE_ITEMS: u32 = 50;
 /// Returns one page of a partition's records.
 ///
 /// # Errors
-/// The store's.
+/// The store's errors.
 pub async fn page<T: DeserializeOwned>(
     store: &dyn Store,
     pk: &str,
@@ -37,10 +37,10 @@ pub async fn page<T: DeserializeOwned>(
     Ok(Page { items, next })
 }
 
-/// Returns an install with its runner, its inputs and what is deployed.
+/// Returns an install with its runner, its inputs and its deployed components.
 ///
 /// # Errors
-/// NotFound, or the store's.
+/// NotFound, or the store's errors.
 pub async fn install(versions: &Versions, id: &InstallId) -> Result<InstallView, AppError> {
     let store = &*versions.store;
     let install = table::install(store, id).await?.value;
@@ -50,7 +50,7 @@ pub async fn install(versions: &Versions, id: &InstallId) -> Result<InstallView,
         None => Vec::new(),
     };
     let mut view = install_view(store, install).await?;
-    // Before a runner there cannot be answers, and that is no problem yet.
+    // Before a runner has announced itself there are no answers; that is not a problem yet.
     if view.runner.is_some() {
         view.problems = shown.iter().filter_map(|input| input.problem.clone()).collect();
     }
@@ -59,10 +59,10 @@ pub async fn install(versions: &Versions, id: &InstallId) -> Result<InstallView,
     Ok(view)
 }
 
-/// Returns one page of installs, without inputs and what is deployed.
+/// Returns one page of installs, without inputs and deployed components.
 ///
 /// # Errors
-/// The store's.
+/// The store's errors.
 pub async fn installs(store: &dyn Store, after: Option<&str>) -> Result<Page<InstallView>, AppError> {
     let entries: Page<InstallEntry> = page(store, "installs", "", after).await?;
     let mut items = Vec::new();
@@ -131,7 +131,7 @@ fn deployed_view(record: DeployedRecord) -> DeployedView {
 /// Returns one page of an install's workflows, newest first, without nodes.
 ///
 /// # Errors
-/// The store's.
+/// The store's errors.
 pub async fn workflows(
     store: &dyn Store,
     install: &InstallId,
@@ -147,7 +147,7 @@ pub async fn workflows(
     Ok(Page { items, next: entries.next })
 }
 
-/// Returns what the API says of a workflow.
+/// Returns the API's view of a workflow.
 pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
     let (ended_at, reason) = match &workflow.state {
         WorkflowState::Pending | WorkflowState::Running { .. } => (None, String::new()),
@@ -194,12 +194,12 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
 /// Returns a job with its history.
 ///
 /// # Errors
-/// NotFound, or the store's.
+/// NotFound, or the store's errors.
 pub async fn job(store: &dyn Store, id: &JobId) -> Result<JobView, AppError> {
     Ok(job_view(table::job(store, id).await?.value))
 }
 
-/// Returns what the API says of a job.
+/// Returns the API's view of a job.
 pub fn job_view(job: Job) -> JobView {
     let outputs = match &job.state {
         JobState::Succeeded { outputs, .. } => outputs.clone(),
@@ -233,12 +233,12 @@ pub fn job_view(job: Job) -> JobView {
     }
 }
 
-/// Returns log text after the cursor. The end is only told once every chunk up to it was in the answer.
+/// Returns log text after the cursor. The page is marked as the last one only when it includes every remaining chunk.
 ///
 /// # Errors
-/// NotFound, or the store's.
+/// NotFound, or the store's errors.
 pub async fn logs(store: &dyn Store, id: &JobId, after: Option<&str>) -> Result<LogPage, AppError> {
-    // The job first: whatever was logged before it ended is then found below.
+    // The job is read first, so that the query below finds everything that was logged before the job ended.
     let job = table::job(store, id).await?.value;
     let rows = store.query(&job_pk(id), "log#", after, PAGE_ITEMS).await?;
     let cursor = rows.last().map(|row| row.key.sk.clone()).or(after.map(str::to_owned)).unwrap_or_default();

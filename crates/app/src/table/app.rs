@@ -1,4 +1,4 @@
-//! Apps.
+//! The rows of apps.
 
 use freehold_protocol::{AppName, Digest, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -35,12 +35,12 @@ impl Record for AppRecord {
 /// Loads an app that must exist.
 ///
 /// # Errors
-/// NotFound, or as [`load`].
+/// NotFound, or the errors of [`load`].
 pub async fn app(store: &dyn Store, app: &AppName) -> Result<Stored<AppRecord>, AppError> {
     load(store, &app_key(app)).await?.ok_or_else(|| unknown_app(app))
 }
 
-/// The error for an app that was never synced.
+/// Returns the error for an app that was never synced.
 pub fn unknown_app(app: &AppName) -> AppError {
     AppError::not_found(format!("app `{app}` does not exist; sync it with `freehold app sync DIR`"))
 }

@@ -1,4 +1,4 @@
-//! Builds.
+//! The rows of builds.
 
 use freehold_domain::build::Build;
 use freehold_protocol::{AppName, BuildId};

@@ -1,31 +1,31 @@
-//! The one loop that changes rows that others change too: load, decide, commit, and again when another writer was faster.
+//! The one retry loop for rows with several writers: load, decide, commit, and again on a conflict.
 
 use std::fmt::Display;
 
 use crate::ports::{Committed, Store, Write};
 use crate::{AppError, Kind};
 
-/// How often a change is decided before it is given up.
+/// How often a change is tried before it fails.
 pub const TRIES: u32 = 8;
 
-/// What one look at the rows decided.
+/// The decision after one read of the rows.
 #[derive(Debug)]
 #[must_use]
 pub enum Decided<T> {
-    /// Nothing has to be written.
+    /// Nothing must be written.
     Keep(T),
-    /// These writes have to happen for the answer to be true.
+    /// These writes must happen for the answer to be true.
     Commit(Vec<Write>, T),
 }
 
-/// Loads and decides with `decide` and commits what it decided. A conflict means that another writer changed one of the
+/// Loads and decides with `decide`, and commits the decision. A conflict means that another writer changed one of the
 /// rows, so `decide` loads and decides again, at most [`TRIES`] times. `noun` and `id` name the row in the error.
 ///
-/// There is no pause between two tries: the one who lost knows that somebody else made progress, and the queue, state
+/// There is no pause between two tries: a conflict means that another writer made progress, and the queue, state
 /// machine or client that called backs off before it calls again.
 ///
 /// # Errors
-/// What `decide` and the store answer, or Transient after the last try.
+/// The errors of `decide` and of the store, or Transient after the last try.
 pub async fn change<T, F>(
     store: &dyn Store,
     (noun, id): (&'static str, &(impl Display + Sync)),

@@ -36,10 +36,10 @@ pub struct ContractInEnvelope {
     pub envelope: Envelope,
 }
 
-/// Returns the signed contract of a version, if there is one that this release can read.
+/// Returns the signed contract of a version, if there is one that this release of Freehold can read.
 ///
 /// # Errors
-/// As [`load`].
+/// The errors of [`load`].
 pub async fn signed_contract(
     store: &dyn Store,
     app: &AppName,
@@ -53,12 +53,13 @@ pub async fn signed_contract(
     }))
 }
 
-/// Terms that a version of the app has or had.
+/// The terms of a present or former version of the app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TermsRecord {
     pub app: AppName,
     pub digest: Digest,
-    /// Their canonical bytes: what another release of ours reads of them may be other words, but never another digest.
+    /// Their canonical bytes. Another release of Freehold may write the same terms differently, so the bytes are stored
+    /// and keep the digest.
     pub terms: String,
 }
 
@@ -73,10 +74,10 @@ impl Record for TermsRecord {
     }
 }
 
-/// Returns terms by their digest, if a version that was synced has them.
+/// Returns terms by their digest, if a synced version has them.
 ///
 /// # Errors
-/// As [`load`].
+/// The errors of [`load`].
 pub async fn known_terms(store: &dyn Store, app: &AppName, digest: &Digest) -> Result<Option<TermsRecord>, AppError> {
     let found: Option<Stored<TermsRecord>> = load(store, &terms_key(app, digest)).await?;
     Ok(found.map(|stored| stored.value))

@@ -2,13 +2,14 @@
 //!
 //! | pk | sk | what |
 //! |---|---|---|
-//! | `job#<id>` | `order#<dispatch>` | the order, as it was sent |
+//! | `job#<id>` | `order#<dispatch>` | the order as it was sent |
 //! | `install#<install>` | `hello#<key>` | the first announcement of a runner's key |
-//! | `artifact#<digest>` | `build#<app>#<build>` | a build that made it, with the report of its success |
-//! | `artifact#<digest>` | `use#<install>#<component>#<job>` | a job that deployed it, with the report of its success |
+//! | `artifact#<digest>` | `build#<app>#<build>` | a build that made the artifact, with the report of its success |
+//! | `artifact#<digest>` | `use#<install>#<component>#<job>` | a job that deployed the artifact, with the report of its
+//! success |
 //!
-//! A report lies in the row of the index that it belongs to: both are written in one transaction, where DynamoDB bills
-//! every row twice.
+//! A report is stored in the index row that it proves and not in a row of its own: both would be written in one
+//! transaction, and DynamoDB bills every row of a transaction twice.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -25,7 +26,7 @@ use super::record::{Record, Stored, load, put};
 use crate::AppError;
 use crate::ports::{Committed, Expect, Key, Store};
 
-/// A signed message as it is kept: the payload as the text that it is, which deflates to half of its base64.
+/// A stored signed message. The payload is stored as plain text, which deflates to half the size of its base64.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signed {
     payload_type: String,
@@ -33,7 +34,7 @@ pub struct Signed {
     signatures: Vec<Signature>,
 }
 
-/// One signature of a kept message.
+/// One signature of a stored message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Signature {
     keyid: KeyId,
@@ -43,7 +44,7 @@ struct Signature {
 }
 
 impl Signed {
-    /// Returns `envelope` as it is kept.
+    /// Returns `envelope` in its stored form.
     ///
     /// # Errors
     /// Internal when the payload is not text; all payloads are JSON.
@@ -59,7 +60,7 @@ impl Signed {
         Ok(Self { payload_type: envelope.payload_type.clone(), payload, signatures })
     }
 
-    /// Returns the message as it travelled.
+    /// Returns the message as it was sent.
     pub fn envelope(&self) -> Envelope {
         let signatures = self.signatures.iter().map(|one| EnvelopeSignature {
             keyid: one.keyid.clone(),
@@ -74,7 +75,7 @@ impl Signed {
     }
 }
 
-/// A signed message that stands by itself.
+/// A signed message that has a row of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "evidence", rename_all = "snake_case")]
 pub enum Evidence {
@@ -83,7 +84,8 @@ pub enum Evidence {
         dispatch: u32,
         signed: Signed,
     },
-    /// With the enrolment key that co-signed it, which a later one of the install may have replaced.
+    /// A runner's announcement, with the enrolment key that co-signed it; the install may have another enrolment key by
+    /// now.
     Hello {
         install: InstallId,
         runner: KeyId,
@@ -121,7 +123,7 @@ pub struct UsedBy {
     pub proof: ProofRecord,
 }
 
-/// The attempt that did it, and its report.
+/// The attempt that made or deployed the artifact, and its report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProofRecord {
     pub install: InstallId,
@@ -169,10 +171,10 @@ impl Record for UsedBy {
     }
 }
 
-/// Keeps `evidence` unless there is some already; returns what is kept.
+/// Stores `evidence` unless its row exists already; returns the stored evidence.
 ///
 /// # Errors
-/// The store's.
+/// The store's errors.
 pub async fn keep_first(store: &dyn Store, evidence: Evidence) -> Result<Evidence, AppError> {
     match store.commit(vec![put(&evidence, Expect::Absent)?]).await? {
         Committed::Done => Ok(evidence),
@@ -183,10 +185,10 @@ pub async fn keep_first(store: &dyn Store, evidence: Evidence) -> Result<Evidenc
     }
 }
 
-/// Returns the evidence at `key`, if it was kept.
+/// Returns the evidence at `key`, if it was stored.
 ///
 /// # Errors
-/// The store's.
+/// The store's errors.
 pub async fn kept(store: &dyn Store, key: &Key) -> Result<Option<Evidence>, AppError> {
     Ok(load::<Evidence>(store, key).await?.map(|stored| stored.value))
 }

@@ -1,4 +1,4 @@
-//! Grants that were used.
+//! The rows of used grants.
 
 use freehold_protocol::report::Fence;
 use freehold_protocol::{Digest, GrantId, JobId, Timestamp};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::record::{Record, key};
 use crate::ports::Key;
 
-/// A burnt grant.
+/// A grant that was used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BurntGrant {
     pub grant: GrantId,

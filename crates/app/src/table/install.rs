@@ -1,4 +1,5 @@
-//! Installs: their state, their entry in the directory, when their runner was last heard of, and what is deployed.
+//! The rows of installs: their state, their directory entry, the last contact of their runner, and their deployed
+//! components.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +19,14 @@ pub struct InstallEntry {
     pub account: AccountId,
 }
 
-/// When an install's runner was last heard of.
+/// The time of the last contact of an install's runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contact {
     pub install: InstallId,
     pub at: Timestamp,
 }
 
-/// A deployed component and the install it belongs to.
+/// A deployed component and the install that has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeployedRecord {
     pub install: InstallId,
@@ -85,17 +86,17 @@ impl Record for DeployedRecord {
 /// Loads an install that must exist.
 ///
 /// # Errors
-/// NotFound, or as [`load`].
+/// NotFound, or the errors of [`load`].
 pub async fn install(store: &dyn Store, id: &InstallId) -> Result<Stored<Install>, AppError> {
     load(store, &install_key(id)).await?.ok_or_else(|| {
         AppError::not_found(format!("install `{id}` does not exist; `freehold install list` shows those that do"))
     })
 }
 
-/// Loads what is deployed in an install.
+/// Loads the deployed components of an install.
 ///
 /// # Errors
-/// As [`load_all`].
+/// The errors of [`load_all`].
 pub async fn deployed(store: &dyn Store, id: &InstallId) -> Result<BTreeMap<ComponentName, Deployed>, AppError> {
     let records: Vec<DeployedRecord> = load_all(store, &install_pk(id), "component#").await?;
     Ok(records.into_iter().map(|record| (record.deployed.component.clone(), record.deployed)).collect())

@@ -1,4 +1,4 @@
-//! Jobs and their logs.
+//! The rows of jobs and of their logs.
 
 use freehold_domain::job::Job;
 use freehold_protocol::JobId;
@@ -47,7 +47,7 @@ impl Record for LogRecord {
 /// Loads a job that must exist.
 ///
 /// # Errors
-/// NotFound, or as [`load`].
+/// NotFound, or the errors of [`load`].
 pub async fn job(store: &dyn Store, id: &JobId) -> Result<Stored<Job>, AppError> {
     load(store, &job_key(id)).await?.ok_or_else(|| AppError::not_found(format!("job `{id}` does not exist")))
 }

@@ -1,4 +1,4 @@
-//! The table: which row holds what, with a file for each noun, and typed reads and writes.
+//! The table: the rows with a file for each noun, and typed reads and writes.
 //!
 //! | pk | sk | what |
 //! |---|---|---|
@@ -6,16 +6,16 @@
 //! | `app#<app>` | `version#<digest>`, `number#<n>` | app versions and their order |
 //! | `app#<app>` | `build#<build>` | builds and their artifacts |
 //! | `app#<app>` | `release#<name>` | releases |
-//! | `app#<app>` | `terms#<digest>`, `contract#<version>` | what customers agree to, and signed contracts |
+//! | `app#<app>` | `terms#<digest>`, `contract#<version>` | terms that customers accept, and signed contracts |
 //! | `installs` | install | directory of installs |
 //! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>` | the install |
 //! | `workflow#<id>` | `state` | the workflow |
 //! | `open` | workflow | workflows that have not ended, for `sweep` |
-//! | `token#<workflow>` | phase | task tokens: readable by `accept-report` and `sweep` alone |
+//! | `token#<workflow>` | phase | task tokens: only `accept-report` and `sweep` can read them |
 //! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>` | the job |
-//! | `grant#<id>` | `state` | burnt grants |
+//! | `grant#<id>` | `state` | used grants |
 //!
-//! [`evidence`] has the rows of signed messages and the index of artifacts.
+//! [`evidence`] describes the rows of signed messages and the index of artifacts.
 
 mod app;
 mod build;

@@ -1,4 +1,4 @@
-//! Reads and writes of one row, or of the rows of a partition, as typed records.
+//! Reads and writes one row, or the rows of a partition, as typed records.
 
 use freehold_protocol::Timestamp;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub struct Stored<T> {
 
 /// A record that has one row.
 pub trait Record: Serialize + DeserializeOwned {
-    /// Returns where it is kept.
+    /// Returns the key of the record's row.
     fn key(&self) -> Key;
 }
 
@@ -28,10 +28,10 @@ pub(super) fn key(pk: impl Into<String>, sk: impl Into<String>) -> Key {
     Key { pk: pk.into(), sk: sk.into() }
 }
 
-/// Reads a row as what it holds.
+/// Parses a row as a record.
 ///
 /// # Errors
-/// Internal, when the row is not what its key promises.
+/// Internal when the row does not hold such a record.
 pub fn parse<T: DeserializeOwned>(row: &Row) -> Result<Stored<T>, AppError> {
     let value = serde_json::from_str(&row.body).map_err(|e| AppError {
         kind: crate::Kind::Internal,
@@ -53,15 +53,15 @@ pub async fn load<T: DeserializeOwned>(store: &dyn Store, key: &Key) -> Result<O
 /// Loads all records of a partition below `prefix`.
 ///
 /// # Errors
-/// As [`load`].
+/// The errors of [`load`].
 pub async fn load_all<T: DeserializeOwned>(store: &dyn Store, pk: &str, prefix: &str) -> Result<Vec<T>, AppError> {
     Ok(load_all_stored(store, pk, prefix).await?.into_iter().map(|stored| stored.value).collect())
 }
 
-/// The same with their revisions.
+/// Loads the same records with their revisions.
 ///
 /// # Errors
-/// As [`load`].
+/// The errors of [`load`].
 pub async fn load_all_stored<T: DeserializeOwned>(
     store: &dyn Store,
     pk: &str,
@@ -92,7 +92,7 @@ pub fn put<T: Record>(record: &T, expect: Expect) -> Result<Write, AppError> {
 /// Returns the write of a `record` that DynamoDB may remove after `expires`.
 ///
 /// # Errors
-/// As [`put`].
+/// The errors of [`put`].
 pub fn put_until<T: Record>(record: &T, expect: Expect, expires: Timestamp) -> Result<Write, AppError> {
     Ok(Write::Put { key: record.key(), body: serde_json::to_string(record)?, expect, expires: Some(expires) })
 }

@@ -1,4 +1,4 @@
-//! Refused reports and grant requests.
+//! The rows of refused reports and grant requests.
 
 use freehold_protocol::grant::GrantRefusal;
 use freehold_protocol::{Digest, KeyId, Timestamp};
@@ -8,20 +8,20 @@ use super::record::{Record, key, put_until};
 use crate::AppError;
 use crate::ports::{Expect, Key, Store};
 
-/// How long burnt grants and refusals are kept, in seconds.
+/// How long used grants and refusals are kept, in seconds.
 pub const TRACE_TTL_SECS: u64 = 90 * 24 * 3600;
 
-/// A report or request that was not believed.
+/// A refused report or request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    /// The partition it is kept in: a job's, or an install's when there is no such job.
+    /// The partition of the row: a job's, an install's when there is no such job, or a grant's.
     pub pk: String,
     /// The digest of the refused message.
     pub message: Digest,
     pub at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<KeyId>,
-    /// Of a grant: the kind of refusal.
+    /// The kind of refusal; only grants have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<GrantRefusal>,
     pub reason: String,
@@ -33,10 +33,10 @@ impl Record for Refused {
     }
 }
 
-/// Stores a refusal; a repeated one overwrites itself.
+/// Stores a refusal; a repeated refusal overwrites its row.
 ///
 /// # Errors
-/// The store's.
+/// The store's errors.
 pub async fn store_refusal(store: &dyn Store, refused: &Refused) -> Result<(), AppError> {
     let write = put_until(refused, Expect::Any, refused.at.plus_secs(TRACE_TTL_SECS))?;
     let _ = store.commit(vec![write]).await.map_err(AppError::from)?;

@@ -1,4 +1,4 @@
-//! Releases.
+//! The rows of releases.
 
 use freehold_protocol::release::Release;
 use freehold_protocol::{AppName, Digest, ReleaseName, Timestamp};
@@ -9,7 +9,7 @@ use super::record::{Record, Stored, load};
 use crate::AppError;
 use crate::ports::{Key, Store};
 
-/// A release; nothing of it ever changes.
+/// A release; it never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReleaseRecord {
     pub name: ReleaseName,
@@ -33,7 +33,7 @@ impl Record for ReleaseRecord {
 /// Loads a release that must exist.
 ///
 /// # Errors
-/// NotFound, or the store's.
+/// NotFound, or the store's errors.
 pub async fn release(store: &dyn Store, app: &AppName, name: &ReleaseName) -> Result<ReleaseRecord, AppError> {
     let record: Option<Stored<ReleaseRecord>> = load(store, &release_key(app, name)).await?;
     let found = record.ok_or_else(|| {

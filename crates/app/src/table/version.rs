@@ -1,4 +1,4 @@
-//! App versions.
+//! The rows of app versions.
 
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{AppName, Digest, Timestamp};
@@ -20,13 +20,13 @@ pub struct VersionRecord {
     pub document: Document,
 }
 
-/// Where the document of an app version is.
+/// The place of an app version's document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Document {
-    /// Here.
+    /// In the row itself.
     Inline(Box<AppVersion>),
-    /// In the tenant's bucket, by the version's digest: this many canonical bytes.
+    /// In the tenant's bucket, by the version's digest; `bytes` is the size of its canonical form.
     Bucket { bytes: u64 },
 }
 

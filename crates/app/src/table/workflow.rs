@@ -1,4 +1,4 @@
-//! Workflows: their state, their entries in lists, and the task tokens of their state machines.
+//! The rows of workflows: their state, their entries in lists, and the task tokens of their state machines.
 
 use freehold_domain::workflow::Workflow;
 use freehold_protocol::{InstallId, Timestamp, WorkflowId};
@@ -17,7 +17,7 @@ pub struct OpenWorkflow {
     pub since: Timestamp,
 }
 
-/// A workflow of an install, for lists.
+/// The entry of a workflow in its install's list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkflowEntry {
     pub workflow: WorkflowId,
@@ -43,7 +43,7 @@ impl Phase {
     }
 }
 
-/// A task token: whoever holds it can end a phase, so it never leaves the tenant account.
+/// A task token. Its holder can end a phase, so the token never leaves the tenant account.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskToken {
     pub workflow: WorkflowId,
@@ -86,7 +86,7 @@ impl Record for OpenWorkflow {
 
 impl Record for WorkflowEntry {
     fn key(&self) -> Key {
-        // Newest first in a forward query.
+        // With this key, a forward query returns the newest workflow first.
         let newest_first = u64::MAX - self.created_at.as_millis();
         key(install_pk(&self.install), format!("workflow#{newest_first:020}#{}", self.workflow))
     }
@@ -101,7 +101,7 @@ impl Record for TaskToken {
 /// Loads a workflow that must exist.
 ///
 /// # Errors
-/// NotFound, or as [`load`].
+/// NotFound, or the errors of [`load`].
 pub async fn workflow(store: &dyn Store, id: &WorkflowId) -> Result<Stored<Workflow>, AppError> {
     load(store, &workflow_key(id)).await?.ok_or_else(|| AppError::not_found(format!("workflow `{id}` does not exist")))
 }

@@ -1,5 +1,6 @@
-//! Doubles that behave: a table in memory, queues that remember, a clock that is told the time. For tests of this
-//! crate and of the simulated control plane; a failing wrapper makes any call fail once, before or after its effect.
+//! In-memory doubles of the ports: a table, queues that keep their messages, and a clock that tests set. The tests of
+//! this crate and of the simulated control plane use them. The fault injector makes any call fail once, before or after
+//! its effect.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,10 +29,10 @@ pub enum Fault {
     AnswerLost,
 }
 
-/// Chooses for one call, by its name, whether and how it fails.
+/// Decides for one call, by its name, whether and how it fails.
 type Decide = Box<dyn FnMut(&'static str) -> Option<Fault> + Send>;
 
-/// Decides which calls fail; `None` from the function lets the call pass.
+/// Injects faults; a call succeeds when the function returns `None`.
 #[derive(Default)]
 pub struct Faults(Mutex<Option<Decide>>);
 
@@ -42,7 +43,7 @@ impl std::fmt::Debug for Faults {
 }
 
 impl Faults {
-    /// Lets `decide` choose for every call from now on.
+    /// Uses `decide` for every call from now on.
     pub fn set(&self, decide: impl FnMut(&'static str) -> Option<Fault> + Send + 'static) {
         *lock(&self.0) = Some(Box::new(decide));
     }
@@ -51,10 +52,10 @@ impl Faults {
         lock(&self.0).as_mut().and_then(|decide| decide(what))
     }
 
-    /// Performs `effect` unless the call is to fail; for doubles of ports that are not here.
+    /// Performs `effect` unless the call must fail. Doubles of ports outside this module use it.
     ///
     /// # Errors
-    /// Transient, when the call is to fail.
+    /// Transient when the call must fail.
     pub fn run<T>(&self, what: &'static str, effect: impl FnOnce() -> T) -> Result<T, PortError> {
         let lost = || PortError::Transient { what: what.to_owned(), reason: "injected".to_owned() };
         match self.next(what) {
@@ -68,7 +69,7 @@ impl Faults {
     }
 }
 
-/// Everything a control plane needs beside its signer and registry, in memory.
+/// All ports of a control plane in memory, except its signer and its registry.
 #[derive(Debug, Default)]
 pub struct Memory {
     rows: Mutex<BTreeMap<Key, Row>>,
@@ -78,11 +79,11 @@ pub struct Memory {
     pub dispatched: Mutex<Vec<DispatchMessage>>,
     /// Messages for `grant-artifact`.
     pub grants: Mutex<Vec<GrantMessage>>,
-    /// What was sent to runners: (queue, group, deduplication id, body), each deduplication id once.
+    /// The messages to runners: (queue, group, deduplication id, body), each deduplication id once.
     pub orders: Mutex<Vec<(String, String, String, String)>>,
-    /// Executions that were started.
+    /// The started executions.
     pub started: Mutex<Vec<(WorkflowKind, WorkflowId)>>,
-    /// What waiting states were told.
+    /// The token and the output of each resumed state.
     pub resumed: Mutex<Vec<(String, Value)>>,
     /// Heartbeats, by token.
     pub beats: Mutex<Vec<String>>,
@@ -101,7 +102,7 @@ impl Memory {
         std::mem::take(&mut *lock(&self.dispatched))
     }
 
-    /// Becomes a copy of `other`, but for its faults.
+    /// Becomes a copy of `other`, except for its faults.
     pub fn restore(&self, other: &Self) {
         lock(&self.rows).clone_from(&lock(&other.rows));
         lock(&self.versions).clone_from(&lock(&other.versions));
@@ -114,7 +115,7 @@ impl Memory {
         *lock(&self.now) = *lock(&other.now);
     }
 
-    /// Returns every row, for comparing whole states.
+    /// Returns every row, so that tests can compare whole states.
     pub fn rows(&self) -> Vec<Row> {
         lock(&self.rows).values().cloned().collect()
     }
@@ -126,7 +127,7 @@ impl Clock for Memory {
     }
 }
 
-/// Returns the first write whose expectation does not hold, unless the row is already what it would become.
+/// Returns the key of the first write whose condition does not hold, unless the row is already the result of the write.
 fn first_conflict(rows: &BTreeMap<Key, Row>, writes: &[Write]) -> Option<Key> {
     writes.iter().find_map(|write| {
         let current = rows.get(write.key());

@@ -1,4 +1,4 @@
-//! Takes one event into a job and, when that ends the job, into its workflow: one commit, then what follows from it.
+//! Applies one event to a job and, when the job ends, to its workflow: one commit, then the effects that follow.
 
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::job::{Job, JobEvent, JobState, Rejected, Step};
@@ -13,23 +13,24 @@ use crate::ports::{Expect, Outbox, Store, Write};
 use crate::table::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
 use crate::table::{self, Decided, DeployedRecord, Stored, load, put};
 
-/// What an event came to.
+/// The result of an event.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum Advanced {
-    /// The job is as told here; the workflow is loaded when the job has ended. Effects are due, again or for the
-    /// first time: `started` holds the jobs to dispatch, the new ones, or all active ones when the event came before.
+    /// `job` has its new state; `workflow` is loaded when the job has ended. The effects must be performed, for the
+    /// first time or again: `started` holds the jobs to dispatch. These are the new jobs, or all active jobs on a
+    /// redelivery.
     Now { job: Box<Job>, workflow: Option<Box<Workflow>>, started: Vec<JobId>, changed: bool },
-    /// Time has to pass first.
+    /// The event cannot happen before more time has passed.
     NotYet(Box<Job>),
     /// The event must not change the job.
     Rejected(Box<Job>, Rejected),
 }
 
-/// Takes `event` into job `id`; `message` is the signed report that tells of it, if one does.
+/// Applies `event` to job `id`; `message` is the signed report that carries the event, if there is one.
 ///
 /// # Errors
-/// NotFound for an unknown job, the store's, or Transient when other writers kept winning.
+/// NotFound for an unknown job, the store's errors, or Transient when other writers won every try.
 pub async fn job_event(
     store: &dyn Store,
     id: &JobId,
@@ -62,8 +63,8 @@ pub async fn job_event(
     advanced.await
 }
 
-/// Returns whether the event is the report that ended a cancelled job. Such a job keeps no fence and would refuse the
-/// report, but a redelivery has to perform the effects again.
+/// Returns whether the event is the report that ended a cancelled job. Such a job has no fence any more and would
+/// refuse the report, but a redelivery has to perform the effects again.
 fn is_its_cancel(job: &Job, event: &JobEvent) -> bool {
     matches!(
         (&job.state, event),
@@ -72,7 +73,7 @@ fn is_its_cancel(job: &Job, event: &JobEvent) -> bool {
     )
 }
 
-/// Returns what proves that a job succeeded: the report that ended it.
+/// Returns the proof that a job succeeded: the report that ended it.
 fn proof(
     job: &Job,
     event: &JobEvent,
@@ -89,8 +90,8 @@ fn proof(
     }
 }
 
-/// Returns the commit of a changed job, whose revision is still the former one, and its workflow's next state when the
-/// job has ended.
+/// Returns the writes for a changed job and, when the job has ended, the next state of its workflow. `changed` still
+/// has the revision from before the change.
 async fn writes_for(
     store: &dyn Store,
     changed: &Stored<Job>,
@@ -113,8 +114,8 @@ async fn writes_for(
     Ok((writes, Some(workflow), started))
 }
 
-/// What the end of a job leaves behind beside itself: a deployed component, or a build's artifact; and in the index of
-/// the artifact, who did it and what proves that.
+/// Returns the other writes at the end of a job: a deployed component or a build's artifact, and in the index of the
+/// artifact the job with its proof.
 async fn result_writes(
     store: &dyn Store,
     job: &Job,
@@ -158,7 +159,7 @@ async fn result_writes(
     }
 }
 
-/// What the end of a build's job makes of the build.
+/// Returns the writes to a build at the end of its job.
 fn build_writes(
     stored: Stored<Build>,
     job: &Job,
@@ -170,7 +171,8 @@ fn build_writes(
     let built = matches!(&job.state, JobState::Succeeded { artifact: Some(_), .. });
     let ours = matches!(&record.state, BuildState::Building { workflow: by } if *by == workflow.id);
     if matches!(record.state, BuildState::Built { .. }) || !(built || ours) {
-        // Deploys refer to the first artifact by digest; a failure here is none of a later workflow's build.
+        // Deploys refer to the first artifact by digest; and this failure must not change the build of a later
+        // workflow.
         return Ok(Vec::new());
     }
     let mut writes = Vec::new();
@@ -200,10 +202,10 @@ pub const fn build_app(workflow: &Workflow) -> Option<&AppName> {
     }
 }
 
-/// Hands jobs to the dispatch queue. Handing one over twice is harmless: its order has one deduplication id.
+/// Sends jobs to the dispatch queue. A repeated send is harmless: the job's order has one deduplication id.
 ///
 /// # Errors
-/// The queue's.
+/// The queue's errors.
 pub async fn dispatch(outbox: &dyn Outbox, jobs: &[JobId]) -> Result<(), AppError> {
     let messages: Vec<_> =
         jobs.iter().map(|job| DispatchMessage::Order { job: job.clone(), dispatch: 1, resend: false }).collect();
@@ -213,10 +215,10 @@ pub async fn dispatch(outbox: &dyn Outbox, jobs: &[JobId]) -> Result<(), AppErro
     Ok(())
 }
 
-/// Tells the holder of a job that is to be cancelled to stop; nothing for a job that nobody cancelled, or that ended.
+/// Tells the runner of a job to stop. Does nothing for a job without a cancel request and for an ended job.
 ///
 /// # Errors
-/// The queue's.
+/// The queue's errors.
 pub async fn dispatch_cancel(outbox: &dyn Outbox, job: &Job) -> Result<(), AppError> {
     if job.cancel_requested.is_none() || job.state.is_terminal() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Starts the builds that an app version has no artifact for; registers the runner that makes them.
+//! Starts the builds that an app version still needs; registers the runner that performs them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::table::{self, Decided, Stored, install_key, load, put, workflow_key};
 use crate::workflow::start_workflow::{NewWorkflow, start, used_before};
 
-/// How many builds one commit takes beside a workflow's own rows: a DynamoDB transaction holds 100 writes.
+/// How many builds fit one commit beside a workflow's own rows: a DynamoDB transaction holds 100 writes.
 const BUILDS_PER_COMMIT: usize = 90;
 
-/// What starting builds needs.
+/// The ports and settings that starting builds needs.
 #[derive(Clone)]
 pub struct BuildComponents {
     pub account: AccountId,
     pub region: String,
-    /// The URL of the build runner's orders queue, which the tenant stack makes.
+    /// The URL of the build runner's orders queue, which the tenant stack creates.
     pub build_queue_url: String,
     pub store: Arc<dyn Store>,
     pub versions: Versions,
@@ -36,7 +36,7 @@ pub struct BuildComponents {
 /// Returns the reserved install of the build runner.
 ///
 /// # Errors
-/// Never: the reserved name is an install name.
+/// None in practice: the reserved name is a valid install name.
 pub fn build_install() -> Result<InstallId, AppError> {
     BUILD_INSTALL.parse().map_err(|_| AppError::internal("the build install's name is not an install name"))
 }
@@ -45,7 +45,7 @@ impl BuildComponents {
     /// Registers the tenant's own build runner by the public half of its enrolment key.
     ///
     /// # Errors
-    /// The store's.
+    /// The store's errors.
     pub async fn enrol(&self, request: &EnrolBuildRunnerRequest) -> Result<(), AppError> {
         let id = build_install()?;
         let enrolled = table::change(&*self.store, ("install", &id), || async {
@@ -69,11 +69,11 @@ impl BuildComponents {
         enrolled.await
     }
 
-    /// Starts one workflow for everything that is not built and not being built; what cannot be built here yet is left
-    /// out, and said.
+    /// Starts one workflow for all components that are neither built nor being built. The answer lists the components
+    /// that cannot be built yet.
     ///
     /// # Errors
-    /// NotFound for an unknown app or version, Conflict without a build runner, or the ports'.
+    /// NotFound for an unknown app or version, Conflict without a build runner, or the ports' errors.
     pub async fn start(
         &self,
         app: &AppName,
@@ -93,7 +93,7 @@ impl BuildComponents {
         if before.as_ref().is_some_and(|before| before.value.install != id) {
             return Err(used_before());
         }
-        // The same request again builds nothing a second time, however its workflow ended.
+        // A repeated request does not build again, even if its workflow failed.
         let due = if before.is_some() { Vec::new() } else { self.due(&sources).await? };
         let mut builds: BTreeMap<ComponentName, Build> =
             sources.iter().filter_map(|one| Some((one.component.clone(), one.known.as_ref()?.value.clone()))).collect();
@@ -103,7 +103,7 @@ impl BuildComponents {
                 BuildState::Built { .. } | BuildState::Failed { .. } | BuildState::Removed { .. } => None,
             });
             if building.as_ref() == Some(&workflow) {
-                // The request came before: make sure that the execution was started.
+                // This is a repeated request: make sure that the execution was started.
                 self.machines.start(WorkflowKind::BuildComponents, &workflow, &id).await?;
             }
             return Ok(answer(&version, building, &builds));
@@ -132,9 +132,9 @@ impl BuildComponents {
         Ok(answer(&version, Some(workflow), &builds))
     }
 
-    /// Commits the builds and their workflow, and starts it. More builds than one commit takes are written before: until
-    /// the workflow is there, they are builds of one that does not exist, which the next request makes its own. Two
-    /// requests at once may then both build a source; the first artifact stays.
+    /// Commits the builds and their workflow, and starts the workflow. Builds that do not fit this commit are committed
+    /// first: until the workflow exists, they refer to a missing workflow, and the next request takes them over. Two
+    /// requests at the same time may then both build a source; the first artifact stays.
     async fn begin(&self, install: &Stored<Install>, new: NewWorkflow, mut writes: Vec<Write>) -> Result<(), AppError> {
         install.value.begin(&new.id, new.kind.is_exclusive())?;
         let before = writes.split_off(writes.len().min(BUILDS_PER_COMMIT));
@@ -147,7 +147,7 @@ impl BuildComponents {
         start(&*self.store, &*self.machines, self.clock.now(), install, new, writes).await
     }
 
-    /// Takes artifacts that wait for their removal back into use.
+    /// Restores artifacts that are marked for removal.
     async fn restore(&self, sources: &mut [SourceBuild]) -> Result<(), AppError> {
         for source in sources {
             let Some(known) = &mut source.known else { continue };
@@ -163,7 +163,7 @@ impl BuildComponents {
         Ok(())
     }
 
-    /// Returns what is neither built nor being built by a workflow that is there.
+    /// Returns the sources that are neither built nor being built by an existing workflow.
     async fn due<'a>(&self, sources: &'a [SourceBuild]) -> Result<Vec<&'a SourceBuild>, AppError> {
         let mut left_behind: BTreeMap<&WorkflowId, bool> = BTreeMap::new();
         let mut due = Vec::new();
@@ -174,7 +174,7 @@ impl BuildComponents {
                     let message = format!("the artifact of component `{}` is being removed", source.component);
                     return Err(AppError::new(crate::Kind::Transient, format!("{message}; build again in a while")));
                 }
-                // Nobody believes one without a statement.
+                // Runners refuse an artifact without a statement, so it is built again.
                 Some(BuildState::Built { artifact, .. }) => artifact.provenance.is_none(),
                 Some(BuildState::Building { workflow: by }) => match left_behind.get(by) {
                     Some(known) => *known,
@@ -205,7 +205,7 @@ impl BuildComponents {
             created_at: self.clock.now(),
             state: BuildState::Building { workflow: workflow.clone() },
             unused_since: None,
-            // The same source makes the same artifact: what was taken back stays so.
+            // The same source makes the same artifact, so a revoked build stays revoked.
             revoked: source.known.as_ref().and_then(|known| known.value.revoked.clone()),
         })
     }
@@ -225,7 +225,7 @@ fn answer(version: &Version, workflow: Option<WorkflowId>, builds: &BTreeMap<Com
     }
 }
 
-/// Returns what the API says of a build.
+/// Returns the API's view of a build.
 pub fn view(build: &Build) -> BuildView {
     let (artifact, size, reason) = match &build.state {
         BuildState::Building { .. } => (None, None, String::new()),
@@ -234,7 +234,7 @@ pub fn view(build: &Build) -> BuildView {
         }
         BuildState::Failed { reason, .. } => (None, None, reason.clone()),
         BuildState::Removed { artifact, .. } => {
-            (Some(artifact.digest.clone()), None, "nobody used it; build it again when it is needed".to_owned())
+            (Some(artifact.digest.clone()), None, "nothing used it; build it again when it is needed".to_owned())
         }
     };
     BuildView {

@@ -1,5 +1,5 @@
-//! Cancels a workflow or a job: nothing more starts, and what runs is marked. `accept-report` and `sweep` tell the runner:
-//! the API may write to no queue.
+//! Cancels a workflow or a job: no further job starts, and running jobs are marked. `accept-report` and `sweep` tell
+//! the runner, because the API may not write to any queue.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// Cancels a workflow; one that has ended stays as it is.
+    /// Cancels a workflow; a workflow that has ended does not change.
     ///
     /// # Errors
-    /// NotFound, or the store's.
+    /// NotFound, or the store's errors.
     pub async fn workflow(&self, id: &WorkflowId) -> Result<freehold_domain::Workflow, AppError> {
         let workflow = table::change(&*self.store, ("workflow", id), || async {
             let stored = table::workflow(&*self.store, id).await?;
@@ -40,10 +40,10 @@ impl Cancel {
         Ok(workflow)
     }
 
-    /// Cancels a job; one that has ended stays as it is.
+    /// Cancels a job; a job that has ended does not change.
     ///
     /// # Errors
-    /// NotFound, or the store's.
+    /// NotFound, or the store's errors.
     pub async fn job(&self, id: &JobId) -> Result<freehold_domain::Job, AppError> {
         let advanced = advance::job_event(&*self.store, id, &JobEvent::Cancel, None, self.clock.now()).await?;
         match advanced {

@@ -28,10 +28,10 @@ pub struct DeployComponents {
 }
 
 impl DeployComponents {
-    /// Starts a deploy, with changed inputs if the request has some. The same `cause` again answers the same workflow.
+    /// Starts a deploy, with changed inputs if the request has some. The same `cause` returns the same workflow again.
     ///
     /// # Errors
-    /// NotFound, Invalid inputs, Conflict with a live workflow or without a runner, or the store's.
+    /// NotFound, Invalid inputs, Conflict with a live workflow or without a runner, or the store's errors.
     pub async fn deploy(
         &self,
         install: &InstallId,
@@ -68,13 +68,13 @@ impl DeployComponents {
         Ok(id)
     }
 
-    /// Returns the version that a deploy asks for; that of a release only while the builds are the release's.
+    /// Returns the version that the request names. A release is only accepted while the present builds are its own.
     async fn version(&self, app: &AppName, request: &DeployComponentsRequest) -> Result<Version, AppError> {
         let Some(name) = &request.release else {
             return self.versions.load(app, request.version.as_ref()).await;
         };
         if request.version.is_some() {
-            return Err(AppError::invalid("a deploy is of a version or of a release, not of both; leave one out"));
+            return Err(AppError::invalid("a deploy takes a version or a release, not both; leave one out"));
         }
         let release = table::release(&*self.store, app, name).await?;
         let version = self.versions.load(app, Some(&release.contents.version)).await?;

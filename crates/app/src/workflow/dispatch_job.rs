@@ -30,15 +30,15 @@ use crate::table::evidence::{self, Evidence, Signed};
 use crate::table::{self, Stored, build_key, load};
 use crate::workflow::advance;
 
-/// How old an order may be when its second copy is sent, in seconds: SQS drops a duplicate for five minutes
-/// (Amazon SQS developer guide, "Using the message deduplication ID").
+/// The maximum age of an order whose second copy is sent, in seconds: SQS drops a duplicate for five minutes (Amazon
+/// SQS developer guide, "Using the message deduplication ID").
 const RESEND_WORTH_SECS: u64 = 280;
 
-/// What dispatching needs.
+/// The ports and settings that dispatching needs.
 #[derive(Clone)]
 pub struct DispatchJob {
     pub tenant: TenantName,
-    /// The tenant registry's repository, for builds.
+    /// The repository of the tenant registry to which builds push.
     pub repository: String,
     pub store: Arc<dyn Store>,
     pub versions: Versions,
@@ -48,11 +48,10 @@ pub struct DispatchJob {
 }
 
 impl DispatchJob {
-    /// Performs one message of the dispatch queue. Performing it again sends the same message with the same
-    /// deduplication id.
+    /// Handles one message of the dispatch queue. A redelivery sends the same message with the same deduplication id.
     ///
     /// # Errors
-    /// Transient when a service or the install's queue is not there yet; Internal for broken records.
+    /// Transient when a service does not answer or the install's queue does not exist yet; Internal for broken records.
     pub async fn perform(&self, message: &DispatchMessage) -> Result<(), AppError> {
         match message {
             DispatchMessage::Order { job, dispatch, resend } => {
@@ -104,7 +103,8 @@ impl DispatchJob {
         let delegate = self.signer.delegate(order.not_after).await?;
         let mut envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         let too_large = |envelope: &Envelope| envelope.payload.len() / 4 * 3 > MAX_INLINE_PAYLOAD_BYTES;
-        // Without the documents a runner that needs them says so; without the work there is nothing to say.
+        // The order can be sent without the terms documents: a runner that needs them reports that. Without the work
+        // the order is useless.
         if too_large(&envelope) && order.terms.as_mut().is_some_and(|terms| terms.change.take().is_some()) {
             envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         }
@@ -116,7 +116,7 @@ impl DispatchJob {
                 envelope.payload.len() / 4 * 3
             )));
         }
-        // Stored before it is sent, as proof of the order; a redelivery then sends the same bytes.
+        // Stored before it is sent, as proof of the order, so that a redelivery sends the same bytes.
         let signed = Signed::of(&envelope)?;
         let evidence = Evidence::Order { job: job.id.clone(), dispatch, signed };
         let envelope = evidence::keep_first(&*self.store, evidence).await?.signed().envelope();
@@ -137,11 +137,12 @@ impl DispatchJob {
         Ok(())
     }
 
-    /// Builds the order; the same for the same job and dispatch while nothing that it refers to changes.
+    /// Builds the order. The same job and dispatch give the same order while the records that it refers to do not
+    /// change.
     async fn order(&self, job: &Job, install: &Install, dispatch: u32) -> Result<Order, AppError> {
         let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
         let node = workflow.nodes.iter().find(|node| node.name == job.node).ok_or_else(|| {
-            // INVARIANT: a job is made for a node of its workflow, and nodes are never removed.
+            // INVARIANT: every job is created for a node of its workflow, and nodes are never removed.
             AppError::internal(format!("workflow `{}` has no node `{}`", workflow.id, job.node))
         })?;
         let Task { work, context, sensitive_inputs, terms } = self.task(&workflow, node, install).await?;
@@ -189,7 +190,7 @@ impl DispatchJob {
         }
     }
 
-    /// Returns the task of the build runner: it knows no install, so it has neither inputs nor terms.
+    /// Returns the task of the build runner, which serves no install: the task has neither inputs nor terms.
     async fn build_task(
         &self,
         workflow: &Workflow,
@@ -211,7 +212,7 @@ impl DispatchJob {
         Ok(Task { work, context, sensitive_inputs: Vec::new(), terms: None })
     }
 
-    /// Returns the task of an install's runner, with what its templates are rendered over.
+    /// Returns the task of an install's runner, with the context for its templates.
     async fn install_task(&self, work: Work, install: &Install, version: &AppVersion) -> Result<Task, AppError> {
         let inputs = resolve_inputs(version, &known_inputs(version, &install.inputs), &install.answers)?;
         let deployed = table::deployed(&*self.store, &install.id).await?;
@@ -231,7 +232,7 @@ impl DispatchJob {
         Ok((app, self.versions.load(app, workflow.version.as_ref()).await?.document))
     }
 
-    /// Returns what the runner has to look at before the workflow's other nodes.
+    /// Returns the checks that the runner makes before the workflow's other nodes.
     async fn preflight(
         &self,
         workflow: &Workflow,
@@ -254,7 +255,7 @@ impl DispatchJob {
         Ok(record.ok_or_else(|| AppError::internal(format!("build `{build}` does not exist")))?.value)
     }
 
-    /// Returns what the workflow's app version says of a build beside its source.
+    /// Returns the recipe of a build from the workflow's app version, if the component has one.
     async fn recipe(
         &self,
         workflow: &Workflow,
@@ -273,7 +274,7 @@ impl DispatchJob {
     }
 }
 
-/// What an order asks for, and what it is rendered over.
+/// The work of an order and the context for its templates.
 struct Task {
     work: Work,
     context: serde_json::Value,
@@ -281,7 +282,7 @@ struct Task {
     terms: Option<Box<OrderTerms>>,
 }
 
-/// Returns the sensitive inputs as the runner needs them: orders are small.
+/// Returns the sensitive inputs without their descriptive texts, which the runner does not need: orders are small.
 fn sensitive_inputs(version: &AppVersion) -> Vec<Input> {
     let sensitive = version.inputs.iter().filter(|input| input.sensitive);
     sensitive
@@ -335,7 +336,7 @@ fn component_work(version: &AppVersion, name: &ComponentName, artifact: Artifact
         | ComponentSpec::KubernetesManifest { .. }
         | ComponentSpec::Job { .. }
         | ComponentSpec::Pulumi { .. } => {
-            // INVARIANT: a version with such a component is never planned.
+            // INVARIANT: the planner refuses a version with such a component.
             return Err(AppError::internal(format!("component `{name}` cannot be deployed here yet")));
         }
     })
@@ -343,7 +344,7 @@ fn component_work(version: &AppVersion, name: &ComponentName, artifact: Artifact
 
 fn queue_url(install: &Install) -> Result<&str, AppError> {
     install.orders_queue_url.as_deref().ok_or_else(|| {
-        let message = format!("orders queue of install `{}` is not made yet; try again", install.id);
+        let message = format!("orders queue of install `{}` does not exist yet; try again", install.id);
         AppError::new(crate::Kind::Transient, message)
     })
 }

@@ -1,4 +1,4 @@
-//! Ends a workflow truthfully: by what became of its nodes, or by the error of its state machine.
+//! Ends a workflow with its true result: the result of its nodes, or the error of its state machine.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::table::{self, Decided, open_key, put};
 use crate::workflow::advance;
 use crate::workflow::cancel::Cancel;
 
-/// What finishing needs.
+/// The ports that finishing a workflow needs.
 #[derive(Clone)]
 pub struct FinishWorkflow {
     pub store: Arc<dyn Store>,
@@ -21,11 +21,11 @@ pub struct FinishWorkflow {
 }
 
 impl FinishWorkflow {
-    /// Ends the workflow and lets go of its install; answers the word of the state in which it ended. Jobs that are
-    /// still under way are cancelled. Finishing again answers the same.
+    /// Ends the workflow and releases its install; returns the word of its final state. Cancels jobs that are still
+    /// active. A repeated call returns the same word.
     ///
     /// # Errors
-    /// NotFound, or the store's and the queue's.
+    /// NotFound, or the errors of the store and the queue.
     pub async fn finish(&self, id: &WorkflowId, error: Option<&str>) -> Result<&'static str, AppError> {
         let (workflow, changed) = table::change(&*self.store, ("workflow", id), || async {
             let stored = table::workflow(&*self.store, id).await?;
@@ -53,7 +53,7 @@ impl FinishWorkflow {
     async fn writes(&self, workflow: &Workflow, rev: u64) -> Result<Vec<Write>, AppError> {
         let install = table::install(&*self.store, &workflow.install).await?;
         let deployed = match (&workflow.state, &workflow.request) {
-            // A deploy of some components leaves the others at their version.
+            // A deploy of some components does not change the version of the others.
             (WorkflowState::Succeeded { .. }, Request::Deploy { only, .. }) if only.is_empty() => {
                 workflow.version.as_ref()
             }
@@ -61,7 +61,8 @@ impl FinishWorkflow {
         };
         let released = install.value.release(&workflow.id, deployed);
         let mut writes = vec![put(workflow, Expect::Rev(rev))?];
-        // While a job is active `sweep` must find the workflow: it ends the job if nobody else does.
+        // While a job is active, the entry stays, so that `sweep` finds the workflow and ends the job if nothing else
+        // does.
         if workflow.active_jobs().next().is_none() {
             writes.push(Write::Delete { key: open_key(&workflow.id) });
         }
@@ -71,7 +72,7 @@ impl FinishWorkflow {
         Ok(writes)
     }
 
-    /// Has the contract of a version signed whose artifacts are all there now.
+    /// Requests the signature of a version's contract after its build workflow succeeded.
     async fn ask_for_contract(&self, workflow: &Workflow) -> Result<(), AppError> {
         if let (WorkflowState::Succeeded { .. }, Request::Build { app, version: Some(version), .. }) =
             (&workflow.state, &workflow.request)

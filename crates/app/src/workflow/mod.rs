@@ -1,4 +1,4 @@
-//! Workflows and their jobs, from the start of one to its end.
+//! Workflows and their jobs, from start to end.
 
 pub mod accept_report;
 pub mod advance;

@@ -1,4 +1,4 @@
-//! The phases of a state machine that plan: wait for the runner, plan the graph, start it.
+//! The planning phases of a state machine: wait for the runner, plan the graph, start the graph.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::ports::{Clock, Committed, Expect, Outbox, Store};
 use crate::table::{self, Phase, Stored, TaskToken, put};
 use crate::workflow::advance;
 
-/// What planning needs.
+/// The ports that planning needs.
 #[derive(Clone)]
 pub struct PlanWorkflow {
     pub store: Arc<dyn Store>,
@@ -27,22 +27,22 @@ pub struct PlanWorkflow {
     pub clock: Arc<dyn Clock>,
 }
 
-/// The one word that a state machine's `Choice` reads.
+/// The result word that a state machine's `Choice` reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
-    /// There is something to run.
+    /// The graph has nodes to run.
     Run,
-    /// There is nothing to run; finish.
+    /// The graph has no nodes to run; the workflow can finish.
     Finish,
 }
 
 impl PlanWorkflow {
-    /// Keeps the token of a state that waits for the install's runner. `accept-report` resumes it with the runner's
-    /// hello, `sweep` when the runner was there before.
+    /// Stores the token of a state that waits for the install's runner. `accept-report` resumes the state at the
+    /// runner's hello; `sweep` resumes it when the runner announced itself earlier.
     ///
     /// # Errors
-    /// NotFound, or the store's.
+    /// NotFound, or the store's errors.
     pub async fn await_runner(&self, id: &WorkflowId, token: String) -> Result<(), AppError> {
         self.keep_token(id, Phase::AwaitRunner, token).await
     }
@@ -50,7 +50,7 @@ impl PlanWorkflow {
     /// Plans the workflow's graph and stores it.
     ///
     /// # Errors
-    /// Invalid or NotFound when the request cannot be planned, or the store's.
+    /// Invalid or NotFound when the request cannot be planned, or the store's errors.
     pub async fn plan(&self, id: &WorkflowId) -> Result<Next, AppError> {
         let stored = table::workflow(&*self.store, id).await?;
         let workflow = &stored.value;
@@ -74,7 +74,7 @@ impl PlanWorkflow {
             Committed::Done => {}
             Committed::Conflict(_) => return Err(changed(id)),
         }
-        // What is deployed has its contract signed, even if nothing of it had to be built.
+        // A deployed version has a signed contract, even if nothing had to be built for it.
         if let (Request::Deploy { .. }, Some(version), Some(app)) = (&planned.request, &planned.version, install.app())
             && table::signed_contract(&*self.store, app, version).await?.is_none()
         {
@@ -84,12 +84,12 @@ impl PlanWorkflow {
         Ok(next)
     }
 
-    /// Keeps the token of the state that waits for the graph, starts the graph and dispatches its first jobs.
+    /// Stores the token of the state that waits for the graph, starts the graph and dispatches its first jobs.
     ///
     /// # Errors
-    /// Conflict without a runner, or the store's and the queue's.
+    /// Conflict without a runner, or the errors of the store and the queue.
     pub async fn run(&self, id: &WorkflowId, token: String) -> Result<(), AppError> {
-        // The token first: a job that ends at once must find it.
+        // The token is stored first, so that a job that ends at once finds it.
         self.keep_token(id, Phase::Run, token).await?;
         let stored = table::workflow(&*self.store, id).await?;
         let workflow = match &stored.value.state {

@@ -28,7 +28,7 @@ impl RunAction {
     /// Starts a run of an action.
     ///
     /// # Errors
-    /// NotFound, Conflict without a runner, or the store's.
+    /// NotFound, Conflict without a runner, or the store's errors.
     pub async fn run(
         &self,
         install: &InstallId,

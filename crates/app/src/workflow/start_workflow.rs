@@ -1,4 +1,4 @@
-//! Starts any workflow: its rows in one commit, then the state machine's execution of the same name.
+//! Starts a workflow of any kind: its rows in one commit, then the state machine's execution of the same name.
 
 use freehold_domain::install::Install;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind, WorkflowState};
@@ -12,17 +12,17 @@ use crate::table::{self, OpenWorkflow, Stored, WorkflowEntry, load, put, workflo
 /// A workflow to be started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewWorkflow {
-    /// Derived from the request's idempotency key.
+    /// The id is derived from the request's idempotency key.
     pub id: WorkflowId,
     pub kind: WorkflowKind,
     pub mode: Mode,
     pub request: Request,
 }
 
-/// Returns whether the request behind workflow `id` came before; if so, makes sure that its execution was started.
+/// Returns whether the request of workflow `id` is a repeated one; if so, makes sure that its execution was started.
 ///
 /// # Errors
-/// Conflict when the idempotency key stands for another request, or the store's and Step Functions'.
+/// Conflict when the idempotency key belongs to another request, or the errors of the store and Step Functions.
 pub(crate) async fn came_before(
     store: &dyn Store,
     machines: &dyn Machines,
@@ -41,10 +41,11 @@ pub(crate) async fn came_before(
     Ok(true)
 }
 
-/// Commits a new workflow together with `more`, holding the install if it is exclusive, and starts its execution.
+/// Commits a new workflow together with `more`, reserves the install if the workflow is exclusive, and starts its
+/// execution.
 ///
 /// # Errors
-/// Conflict with a live workflow, or the store's and Step Functions'.
+/// Conflict with a live workflow, or the errors of the store and Step Functions.
 pub async fn start(
     store: &dyn Store,
     machines: &dyn Machines,
@@ -61,7 +62,7 @@ pub async fn start(
     match store.commit(writes).await? {
         Committed::Done => {}
         Committed::Conflict(_) => {
-            // Another writer was faster: the same request, another workflow, or a hello.
+            // Another writer was faster: a copy of this request, another workflow, or a hello.
             let known: Option<Stored<Workflow>> = load(store, &workflow_key(&workflow.id)).await?;
             if known
                 .as_ref()
@@ -105,7 +106,7 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
 /// Returns the rows of a new workflow.
 ///
 /// # Errors
-/// When they cannot be written as JSON.
+/// Internal when the rows cannot be written as JSON.
 pub fn workflow_writes(workflow: &Workflow) -> Result<Vec<Write>, AppError> {
     let open =
         OpenWorkflow { workflow: workflow.id.clone(), install: workflow.install.clone(), since: workflow.created_at };
@@ -117,12 +118,12 @@ pub fn workflow_writes(workflow: &Workflow) -> Result<Vec<Write>, AppError> {
     Ok(vec![put(workflow, Expect::Absent)?, put(&open, Expect::Any)?, put(&entry, Expect::Any)?])
 }
 
-/// The error for an idempotency key that stands for something else.
+/// Returns the error for an idempotency key that belongs to another request.
 pub(crate) fn used_before() -> AppError {
     AppError::conflict("idempotency key was used for another request; use a new one")
 }
 
-/// Refuses an install whose runner has not announced itself.
+/// Returns an error for an install whose runner has not announced itself.
 ///
 /// # Errors
 /// Conflict.
@@ -133,7 +134,7 @@ pub(crate) fn require_runner(install: &Install) -> Result<(), AppError> {
     Ok(())
 }
 
-/// The error for an install that serves builds.
+/// Returns the error for the install of the build runner, which runs no app.
 pub(crate) fn no_app(install: &InstallId) -> AppError {
     AppError::invalid(format!("install `{install}` runs no app"))
 }

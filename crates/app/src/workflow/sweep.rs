@@ -1,4 +1,5 @@
-//! Picks up what fell between two steps: sends again, expires, resumes, and tells what is stuck.
+//! Recovers work that was lost between two steps: sends orders again, expires jobs, resumes workflows, and reports
+//! stuck ones.
 
 use std::sync::Arc;
 
@@ -16,18 +17,18 @@ use crate::workflow::accept_report::resume_run;
 use crate::workflow::advance::{self, Advanced};
 use crate::workflow::finish_workflow::FinishWorkflow;
 
-/// An unclaimed order is sent again when it is this old: inside SQS's five minutes of deduplication, so that a second
-/// one only exists when the first was lost.
+/// An unclaimed order is sent again at this age: within SQS's five minutes of deduplication, so that a second copy only
+/// exists when the first was lost.
 const RESEND_FROM_SECS: u64 = 90;
 const RESEND_UNTIL_SECS: u64 = 270;
-/// A settled workflow whose machine has not finished it for so long is finished here.
+/// After this time, a settled workflow that its state machine has not finished is finished here.
 const SETTLED_SECS: u64 = 600;
-/// No run phase lasts longer than the longest job and its wait, several times over.
+/// No run phase lasts this long: it is a multiple of the longest job and its wait.
 const OUTLIVED_SECS: u64 = 4 * MAX_JOB_SECS as u64;
-/// A pending workflow that old should have been planned, unless it waits for its runner.
+/// After this time, a pending workflow should have been planned, unless it waits for its runner.
 const STUCK_SECS: u64 = 600;
 
-/// What sweeping needs.
+/// The ports that sweeping needs.
 #[derive(Clone)]
 pub struct Sweep {
     pub store: Arc<dyn Store>,
@@ -37,22 +38,22 @@ pub struct Sweep {
     pub clock: Arc<dyn Clock>,
 }
 
-/// What a sweep found and did.
+/// The counts of one sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
     pub open: u32,
     pub resent: u32,
     pub lost: u32,
     pub stuck: u32,
-    /// Workflows that could not be looked at; the next sweep tries again.
+    /// Workflows that could not be handled; the next sweep tries again.
     pub failed: u32,
 }
 
 impl Sweep {
-    /// Looks at every workflow that has not ended. One that cannot be handled does not keep the others waiting.
+    /// Handles every workflow that has not ended. A failure in one workflow does not stop the others.
     ///
     /// # Errors
-    /// The store's, when the list itself cannot be read.
+    /// The store's errors when the list itself cannot be read.
     pub async fn sweep(&self) -> Result<Swept, AppError> {
         let open: Vec<OpenWorkflow> = load_all(&*self.store, "open", "").await?;
         let mut swept = Swept { open: u32::try_from(open.len()).unwrap_or(u32::MAX), ..Swept::default() };
@@ -76,7 +77,7 @@ impl Sweep {
         }
     }
 
-    /// Jobs that were cancelled with their workflow still end, by their runner or by the clock.
+    /// Waits for jobs that were cancelled with their workflow: they end by a report of their runner, or they expire.
     async fn ended(&self, workflow: &Workflow, swept: &mut Swept) -> Result<(), AppError> {
         let mut waits = false;
         for id in workflow.active_jobs() {
@@ -100,7 +101,7 @@ impl Sweep {
                 self.callbacks.succeed(&token.value.token, &json!({ "result": "announced" })).await?;
             }
             Some(_) => return Ok(()),
-            // The execution may never have been started: the function died after the commit.
+            // The execution may never have been started: the function may have died after the commit.
             None if age >= 60 => self.machines.start(workflow.kind, &workflow.id, &workflow.install).await?,
             None => {}
         }
@@ -155,7 +156,8 @@ impl Sweep {
         Ok(())
     }
 
-    /// Sends an order again, or ends a job that outlived its order; true while the job may still end by itself.
+    /// Sends an order again, or expires a job that outlived its order; returns true while the job may still end by
+    /// itself.
     async fn active_job(&self, id: &JobId, job: &Job, now: Timestamp, swept: &mut Swept) -> Result<bool, AppError> {
         advance::dispatch_cancel(&*self.outbox, job).await?;
         if let JobState::Queued { dispatch } = &job.state {

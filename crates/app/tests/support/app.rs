@@ -1,4 +1,4 @@
-//! The app that the tests sync, and changes of it.
+//! The app that the tests sync, and variants of it.
 
 use freehold_protocol::app_version::AppVersion;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! A simulated control plane with its runners: memory for AWS, a walker for Step Functions, mail that is delivered again.
+//! A simulated control plane with its runners: memory for AWS, an interpreter for Step Functions, and queues that
+//! redeliver.
 
 pub(crate) mod app;
 pub(crate) mod doubles;

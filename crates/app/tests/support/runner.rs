@@ -1,4 +1,4 @@
-//! A runner that behaves: it believes only signed orders for itself, asks for what it lacks, and signs what it reports.
+//! A simulated runner: it accepts only signed orders for itself, asks for missing blobs, and signs its reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 

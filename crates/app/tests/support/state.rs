@@ -1,4 +1,4 @@
-//! What is compared between runs: the table and the queues without times, tokens and revisions.
+//! The state that tests compare between runs: the table and the queues without times, tokens and revisions.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Lets time pass: walks the state machines as their definitions say, and delivers mail as SQS does.
+//! Advances time: runs the state machines by their definitions, and delivers messages as SQS does.
 
 use std::sync::atomic::Ordering;
 

@@ -1,5 +1,5 @@
-//! Every port call fails once, before its effect or after it; every message comes up to three times, in any order. The
-//! end is the same.
+//! Every port call fails once, before its effect or after it; every message is delivered up to three times, in any
+//! order. The final state is the same.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};

@@ -14,7 +14,7 @@ use crate::ports::{Callbacks, Store};
 use crate::table::{self, Phase, Stored, TaskToken, load, token_key};
 use crate::workflow::advance::{self, Advanced};
 
-/// How often a running job's contact is recorded, in seconds.
+/// The interval at which the contact of a running job is recorded, in seconds.
 const PROGRESS_SECS: u64 = 60;
 
 impl AcceptReport {
@@ -30,7 +30,7 @@ impl AcceptReport {
             _ => e,
         })?;
         if current.value.install != install.id {
-            return Err(AppError::invalid(format!("job `{}` is not of install `{}`", report.job, install.id)));
+            return Err(AppError::invalid(format!("job `{}` does not belong to install `{}`", report.job, install.id)));
         }
         let now = self.clock.now();
         self.store_log(report, now).await?;
@@ -57,7 +57,7 @@ impl AcceptReport {
         }
     }
 
-    /// A runner did not start what the control plane had cancelled: that ends the job as its own report would.
+    /// Ends a cancelled job that the runner did not start, as the job's own report would.
     pub(super) async fn cancelled_unstarted(
         &self,
         install: &Install,
@@ -68,7 +68,7 @@ impl AcceptReport {
         let Some(current) = load::<Job>(&*self.store, &table::job_key(id)).await? else {
             return Ok(Accepted::Taken);
         };
-        // A cancel of one stale attempt asks for no end of the job.
+        // A cancel of one stale attempt does not end the job.
         if current.value.install != install.id || current.value.cancel_requested.is_none() {
             return Ok(Accepted::Taken);
         }
@@ -81,7 +81,8 @@ impl AcceptReport {
         Ok(Accepted::Taken)
     }
 
-    /// A job has ended: dispatch what became ready, or resume the workflow's machine when nothing is left.
+    /// Handles the end of a job: dispatches the jobs that became ready, or resumes the state machine when no job is
+    /// left.
     pub(super) async fn after_end(&self, workflow: &Workflow, started: &[JobId]) -> Result<(), AppError> {
         if workflow.is_settled() {
             return resume_run(&*self.store, &*self.callbacks, workflow).await;
@@ -109,7 +110,7 @@ impl AcceptReport {
             }
         };
         if !holds(job, report.fence, runner) {
-            return Ok(Accepted::Refused(format!("attempt {} of job `{}` does not hold it", report.fence, job.id)));
+            return Ok(Accepted::Refused(format!("attempt {} does not hold job `{}`", report.fence, job.id)));
         }
         let message = GrantMessage {
             install: job.install.clone(),
@@ -125,11 +126,11 @@ impl AcceptReport {
     }
 }
 
-/// Ends the run phase of a settled workflow; without a token there is no machine that waits yet, and `sweep` looks
+/// Ends the run phase of a settled workflow. Without a token the state machine does not wait yet, and `sweep` tries
 /// again.
 ///
 /// # Errors
-/// The store's or the machine's.
+/// The errors of the store or the state machine.
 pub async fn resume_run(store: &dyn Store, callbacks: &dyn Callbacks, workflow: &Workflow) -> Result<(), AppError> {
     let token: Option<Stored<TaskToken>> = load(store, &token_key(&workflow.id, Phase::Run)).await?;
     if let Some(token) = token {
@@ -149,7 +150,8 @@ fn job_event(report: &AttemptReport, runner: &KeyId) -> JobEvent {
     }
 }
 
-/// Progress of the attempt that is known to run, shortly after its last recorded contact, writes nothing.
+/// Returns whether the report is progress of the running attempt shortly after its last recorded contact: it needs no
+/// write.
 fn is_quiet_progress(job: &Job, runner: &KeyId, report: &AttemptReport, now: Timestamp) -> bool {
     let progress = match report.event {
         AttemptEvent::Progress { .. } | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => true,

@@ -1,4 +1,4 @@
-//! What a report leaves behind beside its effect: its log, the time of the contact, and the heartbeat of a waiting state.
+//! The side effects of a report: its log, the time of the contact, and the heartbeat of a waiting state.
 
 use freehold_domain::job::Job;
 use freehold_protocol::report::{AttemptEvent, AttemptReport};
@@ -9,7 +9,7 @@ use crate::AppError;
 use crate::ports::Expect;
 use crate::table::{self, Contact, LOG_TTL_SECS, LogRecord, Phase, Stored, TaskToken, load, put, put_until, token_key};
 
-/// How old the recorded contact of a runner may get, in seconds: a write per report would cost more than it tells.
+/// The age in seconds at which a runner's recorded contact is written again: one write per report would cost too much.
 const CONTACT_SECS: u64 = 600;
 
 impl AcceptReport {

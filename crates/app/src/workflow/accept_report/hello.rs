@@ -1,4 +1,4 @@
-//! The announcement of a runner.
+//! Handles a runner's hello, which announces its key.
 
 use freehold_domain::install::{HelloStep, Install, InstallError};
 use freehold_protocol::Envelope;
@@ -24,7 +24,7 @@ impl AcceptReport {
         envelope.open::<Report>(&install.enrolment_key).map_err(unbelievable)?;
         let too_much = too_much(hello);
         if let Some(reason) = &too_much {
-            tracing::warn!(install.id = %install.id, "Refused what a hello tells of the install stack: {reason}");
+            tracing::warn!(install.id = %install.id, "Refused the answers of a hello: {reason}");
             let runner = Some(hello.public_key.key_id());
             self.record(table::install_pk(&install.id), body, runner, reason.clone()).await?;
         }
@@ -40,7 +40,8 @@ impl AcceptReport {
                 Err(error @ InstallError::Retired { .. }) => return Ok(Decided::Keep(Err(error.to_string()))),
                 Err(error) => return Err(error.into()),
             };
-            // Before the key speaks for the install: whatever it reports then can be proven.
+            // The hello is stored before the install accepts its key, so that every later report of that key can be
+            // proven.
             self.keep_hello(envelope, install, &hello).await?;
             match next {
                 None => Ok(Decided::Keep(Ok((current.value, false)))),
@@ -63,7 +64,7 @@ impl AcceptReport {
         }
     }
 
-    /// Keeps the first announcement of a runner's key, with the enrolment key that co-signed it.
+    /// Stores the first announcement of a runner's key, with the enrolment key that co-signed it.
     pub(super) async fn keep_hello(
         &self,
         envelope: &Envelope,
@@ -80,7 +81,7 @@ impl AcceptReport {
         Ok(())
     }
 
-    /// Wakes the workflow that waits for the runner, if there is one.
+    /// Resumes the workflow that waits for the runner, if there is one.
     pub(super) async fn after_hello(&self, install: &Install) -> Result<Accepted, AppError> {
         self.note_contact(&install.id).await?;
         if let Some(live) = &install.live {
@@ -93,15 +94,15 @@ impl AcceptReport {
     }
 }
 
-/// Returns why the answers in a hello are not taken: more than a stack can have. Whether each fits its input is decided
-/// where it is used, by the version that is deployed then.
+/// Returns why the answers in a hello are refused: they are more than a stack can have. The version that is deployed
+/// decides later whether each answer fits its input.
 fn too_much(hello: &Hello) -> Option<String> {
     let bytes: usize = hello.inputs.iter().map(|(name, value)| name.len() + value.len()).sum();
     let count = hello.inputs.len();
     (count > MAX_ANSWERS || bytes > MAX_ANSWERS_BYTES).then(|| {
         format!(
             "{count} answers of the install stack with {bytes} bytes are more than the {MAX_ANSWERS} and the \
-             {MAX_ANSWERS_BYTES} bytes that are taken; the former ones stay"
+             {MAX_ANSWERS_BYTES} bytes that are taken; the former answers stay"
         )
     })
 }

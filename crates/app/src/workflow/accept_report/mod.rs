@@ -1,4 +1,4 @@
-//! Takes a runner's report: checks its signature, commits what it changes, then dispatches and resumes what follows.
+//! Accepts a runner's report: checks its signature, commits its changes, then dispatches and resumes what follows.
 
 mod attempt;
 mod contact;
@@ -28,21 +28,21 @@ pub struct AcceptReport {
     pub clock: Arc<dyn Clock>,
 }
 
-/// What became of a report that was understood.
+/// The result of a valid report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accepted {
-    /// It changed something, or had done so before.
+    /// The report changed something, now or in an earlier delivery.
     Taken,
-    /// It was believed to come from whom it says, but changes nothing; the reason is on record.
+    /// The report is authentic but changes nothing; the reason is recorded.
     Refused(String),
 }
 
 impl AcceptReport {
-    /// Takes one message of the reports queue.
+    /// Accepts one message of the reports queue.
     ///
     /// # Errors
-    /// Invalid for a message that cannot be believed: it stays in the queue and ends in the dead-letter queue, where an
-    /// alarm tells of it. Transient or Internal when it could not be taken now.
+    /// Invalid for a message that is not authentic: it stays in the queue and ends in the dead-letter queue, which has
+    /// an alarm. Transient or Internal when the report could not be handled now.
     pub async fn accept(&self, body: &str) -> Result<Accepted, AppError> {
         let envelope = Envelope::parse(body.as_bytes()).map_err(unbelievable)?;
         let claimed: Report = envelope.peek().map_err(unbelievable)?;

@@ -1,4 +1,4 @@
-//! Reports that change nothing: why is recorded, and an attempt that lost its job is told to stop.
+//! Refuses reports: records the reason, and tells an attempt that lost its job to stop.
 
 use freehold_domain::install::Install;
 use freehold_domain::job::{Job, Rejected};
@@ -30,7 +30,7 @@ impl AcceptReport {
         Ok(Accepted::Refused(reason))
     }
 
-    /// A report signed by nobody who speaks for the install now.
+    /// Refuses a report whose key is not the install's present runner key.
     pub(super) async fn refuse_speaker(
         &self,
         install: &Install,
@@ -56,7 +56,7 @@ impl AcceptReport {
         Ok(Accepted::Refused(reason))
     }
 
-    /// Tells one attempt, and no other, to stop.
+    /// Tells exactly one attempt to stop.
     pub(super) async fn stop_attempt(&self, job: &JobId, fence: Fence, runner: &KeyId) -> Result<(), AppError> {
         let cancel = DispatchMessage::Cancel {
             job: job.clone(),

@@ -1,4 +1,4 @@
-//! Releases: fixed once, refused where they would not be what they say.
+//! Releases: a release never changes, and it is refused when its builds are not the named ones.
 
 use freehold_app::AppError;
 use freehold_app::Kind;

@@ -1,4 +1,4 @@
-//! A version says what its sources were resolved to: commits when synced, digests once built.
+//! A version shows what its sources were resolved to: commits after the sync, digests after the build.
 
 use freehold_app::app_version::show_version::show;
 use freehold_protocol::api::ResolvedSource;

@@ -1,4 +1,4 @@
-//! Syncing: one version for one document, and no graph that cannot be walked.
+//! Syncing: one version for one document, and no graph with a cycle or an unknown dependency.
 
 use freehold_app::Kind;
 use freehold_protocol::Digest;

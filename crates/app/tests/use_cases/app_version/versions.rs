@@ -1,4 +1,4 @@
-//! Versions: large documents live in the bucket, are believed by their digest, and are asked for once.
+//! Versions: large documents are in the bucket, are checked against their digest, and are loaded once.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Grants: one artifact, for the attempt that holds the job, once.
+//! Grants: one artifact, once, for the attempt that holds the job.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Tending the registry: what is used stays, what is not goes in two steps, and nothing goes while it is being taken up.
+//! Pruning the registry: used artifacts stay, unused ones are removed in two steps, and an artifact that is used again
+//! stays.
 
 use std::sync::{Arc, Mutex};
 

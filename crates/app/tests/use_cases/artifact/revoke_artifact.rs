@@ -1,4 +1,4 @@
-//! A revoked artifact is granted to no install, makes no release, and says why.
+//! A revoked artifact is not granted to any install and cannot be in a release; the refusal shows the reason.
 
 use freehold_app::{Kind, read};
 use freehold_protocol::Digest;

@@ -1,4 +1,4 @@
-//! Lineage: whatever was built and deployed is proven by what was kept, whatever happened on the way.
+//! Lineage: the stored evidence proves every build and every deploy, in any order of deliveries.
 
 use freehold_app::Kind;
 use freehold_app::ports::{Store as _, Write};

@@ -1,4 +1,4 @@
-//! Contracts: signed when a version is built, held against what a customer agreed to, and told in orders.
+//! Contracts: signed when a version is built, compared with the terms that a customer accepted, and named in orders.
 
 use freehold_app::Kind;
 use freehold_app::contract::terms;

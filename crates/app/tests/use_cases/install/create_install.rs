@@ -1,4 +1,4 @@
-//! Creating installs: names that cannot collide, even when two come at once.
+//! Creating installs: names cannot collide, even when two requests come at the same time.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! A disabled install gets no workflow until it is enabled, and says why.
+//! A disabled install gets no workflow until it is enabled; the refusal shows the reason.
 
 use freehold_app::AppError;
 use freehold_app::Kind;

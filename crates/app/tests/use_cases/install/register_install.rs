@@ -1,4 +1,4 @@
-//! Registering: the queue exists, and the policy names every install, whoever writes it last.
+//! Registering: the queue exists, and the policy names every install, in any order of writers.
 
 use freehold_app::table;
 use freehold_protocol::WorkflowId;

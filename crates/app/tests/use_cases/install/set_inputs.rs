@@ -1,4 +1,4 @@
-//! Inputs: who may answer which, when a value is used, and what is shown of it.
+//! Inputs: who may answer which input, when a value is used, and what the API shows of it.
 
 use freehold_app::Kind;
 use freehold_app::app_version::show_inputs;

@@ -1,4 +1,4 @@
-//! The install stack: the same bytes twice, everything filled in, a vendor's text left as it is.
+//! The install stack: rendering is deterministic, fills every placeholder, and does not change a vendor's text.
 
 use freehold_app::Kind;
 use freehold_protocol::Digest;

@@ -1,4 +1,4 @@
-//! Reports: which are believed, what they change, and what is said to those that come too late.
+//! Reports: which are authentic, what they change, and the answer to late reports.
 
 use freehold_app::AppError;
 use freehold_app::Kind;

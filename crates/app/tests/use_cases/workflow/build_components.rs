@@ -1,4 +1,4 @@
-//! Builds: each source once, and again when it was not made.
+//! Builds: each source is built once, and again when its build failed.
 
 use freehold_app::Kind;
 use freehold_app::testing::Fault;

@@ -1,4 +1,4 @@
-//! Cancelling: nothing more starts, what runs is asked to stop, and the workflow ends.
+//! Cancelling: no further job starts, running jobs are asked to stop, and the workflow ends.
 
 use freehold_app::messages::DispatchMessage;
 use freehold_app::table;

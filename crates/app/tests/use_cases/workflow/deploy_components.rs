@@ -1,4 +1,4 @@
-//! Starting deploys and actions: what is refused, and by which words.
+//! Starting deploys and actions: the refused requests and their messages.
 
 use freehold_app::Kind;
 use freehold_protocol::api::DeployComponentsRequest;

@@ -1,4 +1,4 @@
-//! Orders: signed, complete, the same when they are sent again, and none for a job that wants none.
+//! Orders: signed, complete, the same bytes on a redelivery, and not sent for a job that does not need one.
 
 use freehold_app::Kind;
 use freehold_app::messages::DispatchMessage;

@@ -1,4 +1,4 @@
-//! Finishing: a workflow ends as its nodes did, lets go of its install, and stays ended.
+//! Finishing: a workflow ends with the result of its nodes, releases its install, and does not change afterwards.
 
 use freehold_app::table;
 use freehold_protocol::report::{Block, Outcome};

@@ -1,4 +1,4 @@
-//! Planning and running phases: repeatable, truthful about what cannot be planned, and the newest token wins.
+//! Planning and running phases: repeatable, with clear errors for graphs that cannot be planned; the newest token wins.
 
 use freehold_app::Kind;
 use freehold_app::read;

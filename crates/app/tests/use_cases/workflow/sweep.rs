@@ -1,4 +1,4 @@
-//! Sweeping: whatever fell between two steps is picked up, and nothing is done twice by it.
+//! Sweeping: recovers all work that was lost between two steps, and does nothing twice.
 
 use freehold_app::ports::{Expect, Store as _};
 use freehold_app::table::{OpenWorkflow, put};
