@@ -12,10 +12,10 @@ use tar::{Builder, EntryType, Header};
 /// The most bytes of an image that was built here.
 const MAX_IMAGE_BYTES: u64 = 32 * 1024 * 1024 * 1024;
 
-/// Directories that are not part of a module: version control and what Terraform makes.
+/// Directories that are not part of a module: those of version control and of Terraform itself.
 const LEFT_OUT: [&str; 2] = [".git", ".terraform"];
 
-/// Packs the files below `directory` into a new file: sorted, without times, owners and other traces of the machine.
+/// Packs the files below `directory` into a new file, sorted and without times, owners or other data of the machine.
 pub(crate) fn pack(directory: &Path, into: &Path) -> Result<(), ArchiveError> {
     let mut entries = Vec::new();
     list(directory, Path::new(""), &mut entries)?;
@@ -72,7 +72,7 @@ fn append<W: io::Write>(tar: &mut Builder<W>, root: &Path, path: &Path) -> Resul
         header.set_entry_type(EntryType::Regular);
         header.set_mode(if data.permissions().mode() & 0o100 == 0 { 0o644 } else { 0o755 });
         header.set_size(data.len());
-        // A file that grows meanwhile must not shift what follows it.
+        // A file that grows during the read must not shift the entries after it.
         tar.append_data(&mut header, path, File::open(&file)?.take(data.len()))?;
     } else {
         return Err(ArchiveError::NotPlain { path: path.display().to_string(), what: "device, pipe or socket" });
@@ -80,7 +80,7 @@ fn append<W: io::Write>(tar: &mut Builder<W>, root: &Path, path: &Path) -> Resul
     Ok(())
 }
 
-/// Unpacks a tar that is not gzipped, and may be larger than a module: an image layout.
+/// Unpacks an image layout: a tar without gzip, which may be larger than a module.
 pub(crate) fn unpack_plain(archive: &Path, into: &Path) -> Result<(), ArchiveError> {
     unpack_from(File::open(archive)?, MAX_IMAGE_BYTES, into)
 }

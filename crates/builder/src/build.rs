@@ -1,4 +1,4 @@
-//! `build`: makes an artifact from its source and pushes it to the tenant registry, blobs first. Doing it again with the
+//! `build`: makes an artifact from its source and pushes it to the tenant registry, blobs first. A second build of the
 //! same source gives the same digest and changes nothing.
 
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ impl Execute for BuildKind {
     }
 }
 
-/// Builds, and returns how it ended. When `job.stop` is given it ends soon, and leaves no process behind.
+/// Builds the artifact and returns the outcome. After `job.stop` it ends soon and leaves no process behind.
 pub async fn execute(job: &Job) -> Outcome {
     let ended = match &job.order.work {
         Work::Build(work) => build(job, work).await,

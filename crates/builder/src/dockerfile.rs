@@ -1,8 +1,8 @@
-//! Makes an image by a Dockerfile, with Buildah or, where that is not, with a BuildKit daemon's `buildctl`.
+//! Builds an image from a Dockerfile with Buildah or, where Buildah is absent, with `buildctl` and a BuildKit daemon.
 //!
-//! It runs outside of the job's sandbox: the files of an image belong to many users, and the sandbox has one. Buildah
-//! gives the steps of a Dockerfile a root directory and, for a runner that is not root, a user namespace of their own;
-//! what they may reach over the network is what the runner may. An image is made for the runner's own platform.
+//! The program runs outside of the job's sandbox: the files of an image belong to many users, and the sandbox has only
+//! one. Buildah gives the steps of a Dockerfile a separate root directory and, for a runner that is not root, a separate
+//! user namespace; the steps have the network access of the runner. The image is for the runner's own platform.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,22 +18,22 @@ use crate::archive;
 use crate::layout;
 use crate::source;
 
-/// What is looked for, in this order.
+/// The programs that can build, in order of preference.
 pub(crate) const BUILDERS: [&str; 2] = ["buildah", "buildctl"];
 
-/// Removes what Buildah kept, which belongs to users that only a namespace of its own knows.
+/// Removes the files that Buildah kept; they belong to users that exist only in its own namespace.
 const BUILDAH: &str = r#"
 clean() { "$0" unshare rm -rf "$STORAGE" 2>/dev/null || rm -rf "$STORAGE"; }
 trap clean EXIT
 trap 'exit 143' TERM INT
 "$0" "$@"
 "#;
-/// A short name is one of Docker Hub's, as everywhere.
+/// Resolves a short image name at Docker Hub, as other programs do.
 const REGISTRIES: &str = "unqualified-search-registries = [\"docker.io\"]\nshort-name-mode = \"permissive\"\n";
-/// Base images are taken as they are named; pin them by digest.
+/// Accepts base images as the Dockerfile names them; pin them by digest.
 const POLICY: &str = r#"{"default":[{"type":"insecureAcceptAnything"}]}"#;
 
-/// What the program is asked for.
+/// The arguments of one build.
 #[derive(Debug)]
 struct Request<'a> {
     /// Absolute paths.
@@ -56,7 +56,7 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, F
         )
     })?;
     let context = source::fetch(job, &work.source).await?;
-    // What git keeps differs from clone to clone, and is no part of what is built.
+    // The files in `.git` differ between clones and are not part of the source.
     let kept = job.workspace.join(source::SOURCE).join(".git");
     if kept.is_dir() {
         std::fs::remove_dir_all(&kept).map_err(|error| Failure::because("could not clean the source", &error))?;
@@ -78,7 +78,7 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, F
     .await
 }
 
-/// Returns where the Dockerfile is; a link out of the source is not followed.
+/// Returns the path of the Dockerfile; refuses to follow a link out of the source.
 fn inside(context: &Path, dockerfile: &str) -> Result<PathBuf, Failure> {
     let found = context.join(dockerfile).canonicalize().ok();
     found.filter(|path| path.starts_with(context) && path.is_file()).ok_or_else(|| {
@@ -104,7 +104,7 @@ fn buildah_arguments(request: &Request<'_>) -> Vec<String> {
     let mut words = vec!["--root".to_owned(), at("storage/root"), "--runroot".to_owned(), at("storage/run")];
     words.extend(["--storage-driver", "vfs", "--registries-conf"].map(str::to_owned));
     words.extend([at("registries.conf"), "bud".to_owned(), "--signature-policy".to_owned(), at("policy.json")]);
-    // A layer for each step would hold times of its own; one layer with no times is the same for the same files.
+    // A layer for each step would contain times; a single layer without times is the same for the same files.
     words.extend(["--isolation", "chroot", "--layers=false", "--timestamp", "0"].map(str::to_owned));
     for (name, value) in request.args {
         words.extend(["--build-arg".to_owned(), format!("{name}={value}")]);
@@ -142,7 +142,7 @@ fn buildctl_arguments(request: &Request<'_>) -> Vec<String> {
     words.extend(["--local".to_owned(), format!("dockerfile={folder}")]);
     let args = request.args.iter().map(|(name, value)| format!("build-arg:{name}={value}"));
     let target = (!request.target.is_empty()).then(|| format!("target={}", request.target));
-    // Times of files and of the image become this one.
+    // All times of files and of the image are set to this value.
     let fixed = [format!("filename={name}"), "build-arg:SOURCE_DATE_EPOCH=0".to_owned()];
     for option in fixed.into_iter().chain(args).chain(target) {
         words.extend(["--opt".to_owned(), option]);
@@ -152,7 +152,7 @@ fn buildctl_arguments(request: &Request<'_>) -> Vec<String> {
     words
 }
 
-/// Runs a program in the workspace, with its words in the job's log.
+/// Runs a program in the workspace and writes its output to the job's log.
 async fn run(
     job: &Job,
     executable: &Path,

@@ -1,4 +1,4 @@
-//! Looks at the program that a build runner starts, for `freehold-builder doctor`.
+//! Checks for `freehold-builder doctor` the program that a build runner starts.
 
 use std::process::Stdio;
 
@@ -8,7 +8,7 @@ use freehold_runner::sandbox::find_program;
 
 use crate::dockerfile::BUILDERS;
 
-/// Says which program makes images of Dockerfiles; none is fine as long as no component needs one.
+/// Reports the program that builds Dockerfiles; its absence is not an error until a component needs it.
 pub async fn image_builder() -> Finding {
     let what = "image builder";
     let Some(path) = find_program(&BUILDERS) else {
@@ -20,7 +20,7 @@ pub async fn image_builder() -> Finding {
     if !path.ends_with("buildah") || rustix::process::geteuid().is_root() {
         return Finding::new(what, Ok(shown));
     }
-    // Files of an image belong to many users, which a user that is not root has from `/etc/subuid` alone.
+    // The files of an image belong to many users; only `/etc/subuid` gives those to a user that is not root.
     let mut command = tokio::process::Command::new(&path);
     command.args(["unshare", "true"]).stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(checks::PROGRAM, command.output()).await;

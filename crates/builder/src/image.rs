@@ -12,10 +12,10 @@ use freehold_runner::work::job::Job;
 use crate::signature;
 use crate::statement::Facts;
 
-/// What a statement calls the key that signed an image; its digest is that of the key's `SubjectPublicKeyInfo`.
+/// The name in a statement of the key that signed an image; its digest is that of the key's `SubjectPublicKeyInfo`.
 const SIGNER: &str = "urn:freehold:cosign-key";
 
-/// Resolves `reference` once and copies what it names.
+/// Resolves `reference` once and copies the image that it names.
 pub(crate) async fn copy(
     job: &Job,
     work: &BuildArtifact,
@@ -25,7 +25,7 @@ pub(crate) async fn copy(
     let reference: Reference = reference.parse().map_err(RegistryError::from)?;
     let sdk = sdk_config(job).await;
     let target = ecr_repository(&sdk, &work.repository).await?;
-    // The account's own registry knows the build role; every other one is read as anybody may.
+    // The account's own registry accepts the build role; every other registry is read anonymously.
     let own = target.address().starts_with(&format!("{}/", reference.host));
     let source = if own {
         ecr_repository(&sdk, &reference.repository).await?
@@ -35,7 +35,7 @@ pub(crate) async fn copy(
     copy_from(job, work, &source, &reference, &target, facts).await
 }
 
-/// The same for an image of a private Amazon ECR registry, read as `role_arn` may.
+/// Copies an image of a private Amazon ECR registry, which it reads under `role_arn`.
 pub(crate) async fn copy_private(
     job: &Job,
     work: &BuildArtifact,
@@ -53,7 +53,7 @@ pub(crate) async fn copy_private(
     let place = |authority: &str| {
         authority.split_once('.').and_then(|(account, rest)| is_account(account).then(|| rest.to_owned()))
     };
-    // The login is good for every registry of the region, of other accounts too; no other host may get it.
+    // The login is valid for every registry of the region, also in other accounts; no other host may get it.
     if asked != given && (place(asked.authority()).is_none() || place(asked.authority()) != place(given.authority())) {
         return Err(Failure::new(format!(
             "`{role_arn}` reads registries such as `{}`, and the image is in `{}`; correct the image or the region",
@@ -91,7 +91,7 @@ async fn assume(job: &Job, role_arn: &str) -> Result<SharedCredentialsProvider, 
     Ok(SharedCredentialsProvider::new(credentials))
 }
 
-/// Returns who must have signed the image; nobody has to where the order does not say so.
+/// Returns the signers that the order requires for the image; none when the order names none.
 pub(crate) fn signers(work: &BuildArtifact) -> Result<Option<&[Signer]>, Failure> {
     match &work.recipe {
         None => Ok(None),
@@ -115,7 +115,7 @@ async fn copy_from(
 ) -> Result<Artifact, Failure> {
     let (version, key) = match signers(work)? {
         None => (reference.version.clone(), None),
-        // What a tag names may change meanwhile: it is resolved once, and what is checked is what is copied.
+        // A tag may move in the meantime: it is resolved once, so that the image checked is the image copied.
         Some(signers) => {
             let digest = source.manifest(&reference.version).await?.digest;
             let key = signature::check(source, &digest, signers).await?;
@@ -130,7 +130,7 @@ async fn copy_from(
     job.log.line(&format!("copies {named} to {}", target.address()));
     let copied = freehold_oci::copy(source, &version, target, &CopyOptions::default()).await?;
     let (artifact, moved) = (&copied.artifact, copied.moved);
-    // "Mirrored": what the reference named at that time.
+    // "Mirrored": the image that the reference named at that time.
     facts.resolved(&format!("oci://{}", source.address()), "sha256", artifact.digest.hex());
     if let Some(key) = key {
         facts.resolved(SIGNER, "sha256", key.hex());

@@ -39,7 +39,7 @@ pub(crate) async fn push(repository: &Repository, directory: &Path) -> Result<Ar
     })
 }
 
-/// Reads the layout's manifests, children before what names them, and all their blobs, each once.
+/// Reads the layout's manifests, each child before its parent, and all their blobs, each once.
 fn read(directory: &Path) -> Result<(Vec<Manifest>, Vec<Descriptor>), Failure> {
     let index = std::fs::read(directory.join("index.json"))
         .map_err(|error| Failure::because("image layout has no readable `index.json`", &error))?;

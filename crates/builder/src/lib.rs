@@ -1,4 +1,4 @@
-//! The builder: makes artifacts from their sources in the tenant's account, as the jobs of a runner of its own.
+//! The builder: a separate runner, whose jobs make artifacts from their sources in the tenant's account.
 
 mod archive;
 pub mod build;

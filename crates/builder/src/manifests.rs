@@ -1,8 +1,8 @@
-//! Makes artifacts of Kubernetes objects: a manifest is one layer of its own text, which stays a template, and a
-//! directory for Kustomize one packed layer.
+//! Makes artifacts of Kubernetes objects. A manifest becomes one layer with its own text, which stays a template; a
+//! directory for Kustomize becomes one packed layer.
 //!
-//! Kustomize runs when the component is deployed: its patches are templates, whose values no build knows, and what it
-//! makes of a directory changes from version to version of the program, so that one source would have many digests.
+//! Kustomize runs when the component is deployed, for two reasons: its patches are templates, whose values are unknown
+//! to a build, and its output differs between versions of the program, so that one source would have many digests.
 
 use std::path::{Path, PathBuf};
 
@@ -18,8 +18,8 @@ use crate::archive;
 use crate::package::push_layer;
 use crate::source;
 
-/// The names of a directory's own description (Kubernetes documentation, "Declarative Management of Kubernetes Objects
-/// Using Kustomize").
+/// The file names of a kustomization (Kubernetes documentation, "Declarative Management of Kubernetes Objects Using
+/// Kustomize").
 const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// Builds the manifest of an app version, or the kustomization of a directory or commit.
@@ -60,7 +60,7 @@ async fn text_layer(job: &Job, work: &BuildArtifact, text: &str) -> Result<Artif
     until_stopped(job, push_layer(job, work, &layer, MANIFEST_LAYER, MANIFEST_ARTIFACT)).await
 }
 
-/// Refuses a directory that Kustomize would not know what to do with.
+/// Refuses a directory that is not a kustomization.
 fn described(directory: &Path, folder: &str) -> Result<(), Failure> {
     let inside = directory.join(folder.trim_start_matches("./").trim_start_matches('/'));
     let found = KUSTOMIZATIONS.iter().any(|name| inside.join(name).is_file());

@@ -17,13 +17,13 @@ use freehold_runner::registry::ecr_repository;
 use freehold_runner::work::job::Job;
 use serde::Serialize;
 
-/// The config of an artifact that needs none.
+/// The config of an artifact that does not need a config.
 const NO_CONFIG: Config = Config { media_type: EMPTY_TYPE, bytes: Bytes::from_static(EMPTY) };
 
-/// The names that a template is looked for under.
+/// The usual file names of a template.
 const TEMPLATES: [&str; 3] = ["template.yaml", "template.yml", "template.json"];
 
-/// A config: what says of an artifact what its layer is.
+/// The config of an artifact, which describes its layer.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) media_type: &'static str,
@@ -82,7 +82,7 @@ pub(crate) async fn push_with(
     })
 }
 
-/// An image manifest, as it is written.
+/// An image manifest in its wire form.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Document<'a> {
@@ -111,7 +111,7 @@ fn manifest(
         .map_err(|detail| Failure::new(format!("could not make a manifest: {detail}")))
 }
 
-/// Returns the template in `directory`: the one with a usual name, or the only file.
+/// Returns the template in `directory`: the file with a usual name, or the only file.
 pub(crate) fn find_template(directory: &Path) -> Result<PathBuf, String> {
     let named: Vec<PathBuf> = TEMPLATES.iter().map(|name| directory.join(name)).filter(|path| is_file(path)).collect();
     let all = || -> std::io::Result<Vec<PathBuf>> {
@@ -131,7 +131,7 @@ pub(crate) fn find_template(directory: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// A link is not followed: it may lead out of the source.
+/// Refuses a link, which may lead out of the source.
 fn is_file(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|data| data.is_file())
 }

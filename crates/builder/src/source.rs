@@ -1,4 +1,4 @@
-//! Gets what a module or template is built from, and checks that it is what the order names.
+//! Fetches the source of a module or template, and checks that it is the source that the order names.
 
 use std::path::PathBuf;
 
@@ -13,12 +13,12 @@ use freehold_runner::work::job::Job;
 
 /// The largest packed source, in bytes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
-/// Where the source lies in the workspace.
+/// The directory of the source in the workspace.
 pub(crate) const SOURCE: &str = "source";
-/// `--` ends the options, so that a URL cannot be one. The commit is checked afterwards, by the runner.
+/// `--` ends the options, so that git cannot read a URL as an option. The runner checks the commit afterwards.
 const GIT: &str = r#"git init -q source && cd source && git fetch -q --depth 1 -- "$0" "$1" && git checkout -q --detach FETCH_HEAD && git rev-parse HEAD > ../head"#;
 
-/// Puts the source into the workspace and returns where it is.
+/// Puts the source into the workspace and returns its path.
 pub(crate) async fn fetch(job: &Job, source: &Source) -> Result<PathBuf, Failure> {
     match source {
         Source::Directory { digest } => until_stopped(job, directory(job, digest)).await,
@@ -79,7 +79,7 @@ async fn git(job: &Job, url: &str, commit: &str, directory: &str) -> Result<Path
     inside(&job.workspace.join(SOURCE), directory)
 }
 
-/// Returns the directory of a repository that is to be built; links out of the repository are not followed.
+/// Returns the directory of a repository to build; refuses to follow links out of the repository.
 fn inside(repository: &std::path::Path, directory: &str) -> Result<PathBuf, Failure> {
     let missing = || Failure::new(format!("the commit has no directory `{directory}`"));
     let root = repository.canonicalize().map_err(|_| missing())?;

@@ -1,4 +1,4 @@
-//! Asks for the tenant's statement about what was built, and attaches it to the artifact.
+//! Asks the tenant for a signed statement about the built artifact, and attaches it to the artifact.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use freehold_runner::kinds::provenance::{check, push_statement};
 use freehold_runner::wire::clock;
 use freehold_runner::work::job::Job;
 
-/// What a build learns on its way.
+/// The facts that a build collects for its statement.
 #[derive(Debug)]
 pub(crate) struct Facts {
     started_at: Timestamp,
@@ -21,20 +21,20 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Begins with the builder's own version, now.
+    /// Starts the record with the builder's version and the current time.
     pub(crate) fn begin() -> Self {
         let own = ("freehold-builder".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         Self { started_at: clock::local(), resolved: Vec::new(), versions: BTreeMap::from([own]) }
     }
 
-    /// Notes what something was resolved to: the source, or what it was built on.
+    /// Records a resolved dependency: the source, or a base that the artifact was built on.
     pub(crate) fn resolved(&mut self, uri: &str, algorithm: &str, hex: &str) {
         let digest = BTreeMap::from([(algorithm.to_owned(), hex.to_owned())]);
         self.resolved.push(ResourceDescriptor { uri: uri.to_owned(), digest });
     }
 }
 
-/// Returns `artifact` with the tenant's word on what made it, which refers to it in the tenant registry from now on.
+/// Attaches the tenant's statement to `artifact` in the tenant registry, and returns the artifact with it.
 pub(crate) async fn attest(
     job: &Job,
     work: &BuildArtifact,
@@ -56,7 +56,7 @@ pub(crate) async fn attest(
     };
     let referrer = push_statement(repository, &artifact, &statement).await?;
     let provenance = Provenance { statement, referrer };
-    // What other runners would refuse is not reported as built.
+    // An artifact that other runners would refuse is not reported as built.
     check(job, &provenance, &artifact.digest, None, &work.component)?;
     job.log.line(&format!("provenance {} refers to it", provenance.referrer));
     Ok(Artifact { provenance: Some(Box::new(provenance)), ..artifact })

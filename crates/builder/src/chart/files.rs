@@ -1,4 +1,5 @@
-//! The files of one chart: found in a directory as Helm finds them, and packed so that the same files give the same bytes.
+//! The files of one chart: finds them in a directory as Helm does, and packs them so that the same files give the same
+//! bytes.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,18 +11,18 @@ use tar::{Builder, EntryType, Header};
 
 use super::ignore::Ignore;
 
-/// The most bytes of a chart that Helm reads (Helm 3.17, `MaxDecompressedChartSize`), and the most files that we do.
+/// The most bytes of a chart that Helm reads (Helm 3.17, `MaxDecompressedChartSize`), and the most files that we read.
 const MAX_BYTES: u64 = 100 * 1024 * 1024;
 const MAX_FILES: usize = 20_000;
-/// How deep directories may nest; links may make a circle.
+/// The most levels of directories; links may form a cycle.
 const MAX_DEPTH: usize = 32;
-/// The largest of the files that are read themselves, in bytes.
+/// The largest file whose text the builder itself reads, in bytes.
 const MAX_TEXT: u64 = 1024 * 1024;
 
-/// Where the files of a chart are, by their paths in it.
+/// The places of a chart's files on disk, by their paths in the chart.
 pub(super) type Files = BTreeMap<String, PathBuf>;
 
-/// Finds the files of the chart in `directory`. Links are followed, as Helm does, and lead out of `root` never.
+/// Finds the files of the chart in `directory`. Follows links, as Helm does, but never out of `root`.
 pub(super) fn find(directory: &Path, root: &Path, packaged: bool) -> Result<Files, String> {
     let rules = directory.join(".helmignore");
     let rules = if packaged || !rules.is_file() { String::new() } else { text(&rules)? };
@@ -34,7 +35,7 @@ pub(super) fn find(directory: &Path, root: &Path, packaged: bool) -> Result<File
 struct Finder {
     root: PathBuf,
     ignore: Ignore,
-    /// From an archive, of which nothing is ignored.
+    /// Whether the chart comes from an archive, of which no file is ignored.
     packaged: bool,
     files: Files,
     bytes: u64,
@@ -85,7 +86,7 @@ impl Finder {
     }
 }
 
-/// Returns the text of a file that a chart is described by.
+/// Returns the text of a file that describes the chart.
 pub(super) fn text(file: &Path) -> Result<String, String> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let mut text = String::new();
@@ -97,7 +98,7 @@ pub(super) fn text(file: &Path) -> Result<String, String> {
     }
 }
 
-/// Packs `files` below `name` into a new file at `into`: sorted, without times, owners and other traces of the machine.
+/// Packs `files` below `name` into a new file at `into`, sorted and without times, owners or other data of the machine.
 pub(super) fn pack(name: &str, files: &Files, into: &Path) -> std::io::Result<()> {
     // 255: unknown operating system, so that the bytes do not depend on it (RFC 1952).
     let gzip = GzBuilder::new().mtime(0).operating_system(255).write(File::create(into)?, Compression::new(6));
@@ -112,7 +113,7 @@ pub(super) fn pack(name: &str, files: &Files, into: &Path) -> std::io::Result<()
         header.set_uid(0);
         header.set_gid(0);
         header.set_size(size);
-        // A file that grows meanwhile must not shift what follows it.
+        // A file that grows during the read must not shift the entries after it.
         tar.append_data(&mut header, format!("{name}/{path}"), file.take(size))?;
     }
     tar.into_inner()?.finish()?.sync_all()

@@ -1,7 +1,7 @@
-//! `.helmignore`: which files of a directory are no part of a chart. The rules are those of Helm's own reader, which is
-//! neither git's nor Docker's.
+//! `.helmignore`: which files of a directory are not part of a chart. The rules are those of Helm's own reader; those of
+//! git and Docker differ.
 
-/// What is ignored without being said.
+/// The patterns that Helm always ignores.
 const ALWAYS: &str = "templates/.?*";
 
 /// The rules of one chart.
@@ -14,7 +14,7 @@ struct Rule {
     /// `!`: everything that does not match is ignored.
     negated: bool,
     directories_only: bool,
-    /// Compared with the whole path instead of the name alone.
+    /// The pattern is compared with the whole path instead of the name alone.
     whole: bool,
 }
 
@@ -50,15 +50,15 @@ fn rule(line: &str) -> Result<Rule, String> {
     Ok(Rule { pattern, negated, directories_only, whole })
 }
 
-/// Returns whether all of `text` fits `pattern`: `*`, `?`, `[...]` and `\`, none of which takes a `/` (Go,
-/// `path/filepath.Match`).
+/// Returns whether all of `text` matches `pattern`, which knows `*`, `?`, `[...]` and `\`; none of them matches a `/`
+/// (Go, `path/filepath.Match`).
 fn matches(pattern: &[char], text: &[char]) -> bool {
     let Some((first, rest)) = pattern.split_first() else { return text.is_empty() };
     let next = text.split_first();
     match (first, next) {
         ('*', _) => {
             let reach = text.iter().position(|c| *c == '/').unwrap_or(text.len());
-            // Several stars in a row are one.
+            // Several stars in a row count as one.
             let rest = rest.iter().position(|c| *c != '*').and_then(|at| rest.get(at..)).unwrap_or_default();
             (0..=reach).any(|at| text.get(at..).is_some_and(|text| matches(rest, text)))
         }
@@ -73,7 +73,7 @@ fn matches(pattern: &[char], text: &[char]) -> bool {
     }
 }
 
-/// Returns whether `c` is in the class that `pattern` goes on with, and what is behind the class.
+/// Returns whether `c` is in the character class at the start of `pattern`, and the pattern after the class.
 fn class(pattern: &[char], c: char) -> Option<(bool, &[char])> {
     let end = pattern.iter().skip(1).position(|c| *c == ']')? + 1;
     let (inside, rest) = (pattern.get(..end)?, pattern.get(end + 1..)?);

@@ -1,4 +1,4 @@
-//! `Chart.yaml` and what stands beside it: what a chart is called, and which charts it is made with.
+//! `Chart.yaml` and the files beside it: the name of a chart and its dependencies.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::yaml;
 
-/// What `Chart.yaml` says, with Helm's own names and order (Helm, "The Chart.yaml File").
+/// The content of `Chart.yaml`, with Helm's own names and order (Helm, "The Chart.yaml File").
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Metadata {
@@ -54,7 +54,7 @@ struct Maintainer {
     url: String,
 }
 
-/// A chart that another one is made with.
+/// A chart that another chart depends on.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Dependency {
@@ -76,7 +76,7 @@ pub(super) struct Dependency {
     alias: String,
 }
 
-/// A list of dependencies: `requirements.yaml` of an older chart, and both kinds of lock file.
+/// A list of dependencies: `requirements.yaml` of an older chart, or either kind of lock file.
 #[derive(Debug, Deserialize)]
 struct Requirements {
     #[serde(default, deserialize_with = "list")]
@@ -109,7 +109,7 @@ fn typed<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, St
     serde_json::from_value(value).map_err(|error| unusable(error.to_string()))
 }
 
-/// Takes a key without a value as one that is not there, and a boolean as its text.
+/// Reads a key without a value as an absent key, and a boolean as its text.
 fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     Ok(match Value::deserialize(from)? {
         Value::Null => String::new(),

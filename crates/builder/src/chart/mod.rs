@@ -1,4 +1,4 @@
-//! Makes Helm charts as Helm itself stores them in a registry, with all that they need inside.
+//! Packages Helm charts in the form in which Helm stores them in a registry, with their dependencies inside.
 
 mod files;
 mod ignore;
@@ -49,8 +49,8 @@ async fn of_directory(job: &Job, directory: PathBuf) -> Result<(Chart, PathBuf),
     Ok((chart, layer))
 }
 
-/// Takes a published chart. Its archive stays as it is, so that its digest is the one that the repository names, unless
-/// the chart lacks something that it needs.
+/// Fetches a published chart. The archive stays unchanged, so that it keeps the digest that the repository names, unless
+/// the chart lacks a dependency.
 async fn published(job: &Job, address: &str, name: &str, asked: &str) -> Result<(Chart, PathBuf), Failure> {
     let archive = job.workspace.join("chart.tgz");
     let expected = if address.starts_with("oci://") {
@@ -92,7 +92,7 @@ async fn pack(chart: Chart, into: PathBuf) -> Result<Chart, Failure> {
     packed.await.map_err(|error| unpacked(&error))?.map_err(|error| unpacked(&error))
 }
 
-/// Unpacks a chart's archive into the new directory `into`; returns the one directory in it.
+/// Unpacks a chart's archive into the new directory `into`; returns the only directory in it.
 async fn unpack(archive: &Path, into: &Path) -> Result<PathBuf, Failure> {
     let (archive, to) = (archive.to_owned(), into.to_owned());
     let unusable = |error: &dyn std::error::Error| Failure::because("the chart's archive cannot be used", error);
@@ -111,7 +111,7 @@ async fn push(job: &Job, work: &BuildArtifact, chart: &Chart, layer: &Path) -> R
     let metadata = &chart.metadata;
     let config = serde_json::to_vec(metadata);
     let config = config.map_err(|error| Failure::because("could not write the chart's config", &error))?;
-    // Those that Helm writes, but for the time.
+    // The annotations that Helm writes, without the time.
     let annotations = [
         ("org.opencontainers.image.title", metadata.name.as_str()),
         ("org.opencontainers.image.version", &metadata.version),

@@ -17,7 +17,7 @@ use super::yaml;
 /// The largest index and the largest packed chart that are read, in bytes.
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
 const MAX_CHART: u64 = 100 * 1024 * 1024;
-/// How long nothing may move.
+/// The longest time without a received byte.
 const IDLE: Duration = Duration::from_secs(60);
 
 /// One version of a chart, as an index names it.
@@ -25,7 +25,7 @@ const IDLE: Duration = Duration::from_secs(60);
 pub(super) struct Found {
     pub(super) version: String,
     pub(super) url: Url,
-    /// SHA-256 of the archive; not every repository says it.
+    /// SHA-256 of the archive; some repositories do not give it.
     pub(super) digest: Option<Digest>,
 }
 
@@ -37,7 +37,7 @@ struct Entry {
     urls: Vec<String>,
 }
 
-/// Finds the newest version of `chart` in the repository at `address` that `asked` takes.
+/// Finds the newest version of `chart` in the repository at `address` that satisfies `asked`.
 pub(super) async fn find(address: &str, chart: &str, asked: &str) -> Result<Found, Failure> {
     let base = base(address)?;
     let http = client()?;
@@ -59,7 +59,7 @@ fn choose(base: &Url, entries: Vec<Entry>, asked: &str) -> Result<Found, String>
     let wanted = Wanted::parse(asked).map_err(|why| format!("cannot be chosen: {why}"))?;
     let mut known: Vec<(semver::Version, Entry)> =
         entries.into_iter().filter_map(|entry| Some((version(entry.version.as_deref()?)?, entry))).collect();
-    // The index's own order decides between equals.
+    // Between equal versions the order of the index decides.
     known.sort_by(|(a, _), (b, _)| b.cmp_precedence(a));
     let exact = known.iter().position(|(_, entry)| entry.version.as_deref() == Some(asked));
     let chosen = exact.or_else(|| known.iter().position(|(version, _)| wanted.takes(version)));
@@ -79,7 +79,7 @@ fn choose(base: &Url, entries: Vec<Entry>, asked: &str) -> Result<Found, String>
     Ok(Found { version, url, digest })
 }
 
-/// Parses what indexes hold: 64 hex digits, some with `sha256:` before them.
+/// Parses the digest in an index: 64 hex digits, in some indexes after `sha256:`.
 fn digest(text: &str) -> Result<Digest, String> {
     let hex = text.strip_prefix("sha256:").unwrap_or(text).to_ascii_lowercase();
     format!("sha256:{hex}").parse().map_err(|_| format!("has digest `{text}`, which is no SHA-256"))
@@ -106,7 +106,7 @@ pub(super) async fn fetch(found: &Found, path: &Path) -> Result<Digest, Failure>
     }
 }
 
-/// Refuses a chart that is larger than any real one.
+/// Refuses a chart that is larger than any real chart.
 pub(super) fn check_size(from: &str, size: u64) -> Result<(), Failure> {
     if size > MAX_CHART {
         Err(Failure::new(format!("`{from}` gives a chart of more than {MAX_CHART} bytes")))
@@ -127,7 +127,7 @@ async fn text(http: &Client, url: &Url, max: u64) -> Result<String, Failure> {
 async fn get(http: &Client, url: &Url) -> Result<Response, Failure> {
     let asked = tokio::time::timeout(IDLE, http.get(url.clone()).send()).await.map_err(|_| stalled(url))?;
     let answer = asked.map_err(|error| Failure::because(&format!("no answer from `{url}`"), &error))?;
-    // A redirect must not lead to where anybody may answer.
+    // A redirect must not lead to an address without TLS, where anybody may answer.
     checked(answer.url().clone()).map_err(|why| Failure::new(format!("`{url}` leads elsewhere: it {why}")))?;
     let status = answer.status();
     if status.is_success() { Ok(answer) } else { Err(Failure::new(format!("`{url}` answered {}", status.as_u16()))) }
@@ -144,7 +144,7 @@ fn stalled(url: &Url) -> Failure {
     Failure::new(format!("nothing came from `{url}` for {} s", IDLE.as_secs()))
 }
 
-/// Returns the address below which a repository's files are.
+/// Returns the base address of a repository's files.
 fn base(address: &str) -> Result<Url, Failure> {
     let url =
         Url::parse(address).map_err(|_| Failure::new(format!("`{address}` is not the address of a repository")))?;
@@ -155,7 +155,7 @@ fn base(address: &str) -> Result<Url, Failure> {
     Ok(url)
 }
 
-/// Refuses what anybody on the way could change, and logins, which would be read in logs.
+/// Refuses an address without TLS, whose content others could change, and one with a login, which would appear in logs.
 fn checked(url: Url) -> Result<Url, String> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err("has a login in its address; only repositories that anyone may read can be used".to_owned());

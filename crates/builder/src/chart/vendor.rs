@@ -1,4 +1,4 @@
-//! Brings the charts that a chart is made with into its `charts/`, as `helm dependency build` does.
+//! Vendors the dependencies of a chart into its `charts/`, as `helm dependency build` does.
 
 use std::path::{Path, PathBuf};
 
@@ -11,21 +11,21 @@ use super::metadata::{self, Dependency, Metadata};
 use super::versions::{Wanted, version};
 use crate::chart::{files, repository};
 
-/// How deep charts of one source may be made with each other.
+/// The most levels of dependencies between the charts of one source.
 const MAX_DEPTH: usize = 8;
 
-/// A chart as its files say it.
+/// A chart as its files describe it.
 #[derive(Debug)]
 pub(super) struct Chart {
     pub(super) metadata: Metadata,
     pub(super) files: files::Files,
     dependencies: Vec<Dependency>,
-    /// What the versions of its dependencies were found to be.
+    /// The resolved versions of its dependencies.
     lock: Vec<Dependency>,
 }
 
 impl Chart {
-    /// Reads the chart in `directory`, which is somewhere in `root`.
+    /// Reads the chart in `directory`, which lies inside `root`.
     pub(super) fn load(directory: &Path, root: &Path, packaged: bool) -> Result<Self, String> {
         let files = files::find(directory, root, packaged)?;
         let read = |name: &str| files.get(name).map(|file| files::text(file)).transpose();
@@ -61,7 +61,7 @@ impl Chart {
         })
     }
 
-    /// Returns the version that a lock file says, or what `Chart.yaml` asks for.
+    /// Returns the version in the lock file, or else the constraint in `Chart.yaml`.
     fn asked(&self, dependency: &Dependency) -> String {
         let locked = self
             .lock
@@ -71,17 +71,17 @@ impl Chart {
     }
 }
 
-/// Brings dependencies of charts in one source.
+/// Vendors the dependencies of the charts in one source.
 pub(super) struct Vendor<'a> {
     pub(super) job: &'a Job,
-    /// What `file://` may not leave.
+    /// The directory that a `file://` address may not leave.
     pub(super) root: PathBuf,
-    /// How many archives were brought.
+    /// The number of archives added so far.
     pub(super) brought: usize,
 }
 
 impl Vendor<'_> {
-    /// Brings what `chart`, which is in `directory`, lacks; returns how many charts that were.
+    /// Adds the missing dependencies of `chart`, which is in `directory`; returns how many charts it added.
     pub(super) async fn complete(
         &mut self,
         chart: &mut Chart,
@@ -136,7 +136,7 @@ impl Vendor<'_> {
         Ok(())
     }
 
-    /// Takes a chart of the same source.
+    /// Adds a chart of the same source.
     async fn beside(
         &mut self,
         chart: &mut Chart,
@@ -172,7 +172,7 @@ impl Vendor<'_> {
     }
 }
 
-/// Fetches a chart of an OCI registry that anyone may read; returns the archive's digest.
+/// Fetches a chart from a public OCI registry; returns the archive's digest.
 pub(super) async fn from_registry(
     address: &str,
     name: &str,

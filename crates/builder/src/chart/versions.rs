@@ -1,17 +1,16 @@
-//! Versions of charts and what a chart asks of them, as Helm reads both (Masterminds/semver 3, "Checking Version
-//! Constraints").
+//! Chart versions and version constraints, as Helm reads both (Masterminds/semver 3, "Checking Version Constraints").
 
 use std::cmp::Ordering;
 
 use semver::{BuildMetadata, Prerelease, Version};
 
-/// Returns the version in `text`; a leading `v` and missing parts are let pass, as Helm does.
+/// Returns the version in `text`; accepts a leading `v` and missing parts, as Helm does.
 pub(super) fn version(text: &str) -> Option<Version> {
     let part = part(text)?;
     part.major.is_some().then_some(part.version)
 }
 
-/// What a chart asks of a version: any of some sets of conditions, all of one set.
+/// A version constraint: sets of conditions, of which a version must meet all conditions of at least one set.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted(Vec<Vec<Condition>>);
 
@@ -31,11 +30,11 @@ enum Relation {
     AtMost,
     /// `~`: the same minor version.
     Near,
-    /// `^`: no change that breaks.
+    /// `^`: without breaking changes.
     Compatible,
 }
 
-/// A version of which the end may be missing or a wildcard; what is missing is 0 in `version`.
+/// A version whose last parts may be missing or a wildcard; such parts are 0 in `version`.
 #[derive(Debug, Clone)]
 struct Part {
     version: Version,
@@ -45,20 +44,20 @@ struct Part {
 }
 
 impl Wanted {
-    /// Parses what a chart or a config says; an empty text asks for nothing.
+    /// Parses the constraint of a chart or a config; an empty text accepts every version.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is not a version or a range of versions");
         let text = if text.trim().is_empty() { "*" } else { text };
         text.split("||").map(|set| conditions(set).ok_or_else(wrong)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Returns whether `version` is what is asked for. One with a prerelease only is when the condition has one too.
+    /// Returns whether `version` meets the constraint. A prerelease does so only when the condition has a prerelease too.
     pub(super) fn takes(&self, version: &Version) -> bool {
         self.0.iter().any(|set| set.iter().all(|condition| condition.takes(version)))
     }
 }
 
-/// Parses conditions that commas or spaces part, and ranges such as `1.2 - 1.4`.
+/// Parses conditions separated by commas or spaces, and ranges such as `1.2 - 1.4`.
 fn conditions(set: &str) -> Option<Vec<Condition>> {
     let mut found: Vec<Condition> = Vec::new();
     let mut rest = set.trim_start_matches([' ', ',']);
@@ -91,7 +90,7 @@ fn conditions(set: &str) -> Option<Vec<Condition>> {
     (!found.is_empty() && !range).then_some(found)
 }
 
-/// Splits off the characters at the start that are `wanted`.
+/// Splits off the leading characters that are `wanted`.
 fn split(text: &str, wanted: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !wanted(c)).unwrap_or(text.len()))
 }
@@ -128,7 +127,7 @@ impl Condition {
             return false;
         }
         let order = version.cmp_precedence(wanted);
-        // The order of the parts that were written alone.
+        // Compares only the parts that the constraint gives.
         let written = |major: &Option<u64>| match (major, minor, patch) {
             (None, _, _) => Ordering::Equal,
             (Some(_), None, _) => version.major.cmp(&wanted.major),

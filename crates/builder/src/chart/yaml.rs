@@ -1,14 +1,14 @@
-//! YAML as charts and their repositories use it: maps, lists, texts, booleans and nothing. A number stays the text that
-//! it was written as, since a version such as `1.10` is one.
+//! YAML as charts and their repositories use it: maps, lists, texts, booleans and null. A number stays text, since a
+//! version such as `1.10` looks like a number.
 
 use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput};
 use serde_json::{Map, Value};
 
-/// How deep values may nest.
+/// The most levels of nested values.
 const MAX_DEPTH: usize = 64;
-/// How many values a text may hold, those that aliases repeat included.
+/// The most values in a text, including those that aliases repeat.
 const MAX_VALUES: usize = 1_000_000;
 
 /// Returns the first document of `text`.
@@ -16,8 +16,7 @@ pub(super) fn read(text: &str) -> Result<Value, String> {
     Ok(find(text, &[])?.unwrap_or(Value::Null))
 }
 
-/// Returns what stands under `keys`, one below the other, in the first document of `text`; the rest is passed over
-/// without being kept.
+/// Returns the value at the path `keys` in the first document of `text`; skips the rest without keeping it in memory.
 pub(super) fn find(text: &str, keys: &[&str]) -> Result<Option<Value>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader { events: Parser::new_from_str(text), anchors: BTreeMap::new(), left: MAX_VALUES };
@@ -129,7 +128,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Returns by how much an event changes the depth.
+/// Returns the change of the depth by an event.
 const fn change(event: &Event<'_>) -> i32 {
     match event {
         Event::SequenceStart(..) | Event::MappingStart(..) => 1,
@@ -138,7 +137,7 @@ const fn change(event: &Event<'_>) -> i32 {
     }
 }
 
-/// Returns a scalar by the core schema (YAML 1.2.2, section 10.3.2), numbers as texts.
+/// Returns a scalar by the core schema (YAML 1.2.2, section 10.3.2), but numbers as texts.
 fn scalar(text: &str, plain: bool) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" if plain => Value::Null,

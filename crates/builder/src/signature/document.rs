@@ -1,4 +1,5 @@
-//! What cosign signs: a document that names the image, with the signature beside it, or a statement in a bundle.
+//! The two forms of a cosign signature: a document that names the image with a signature beside it, or a bundle with a
+//! signed statement.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,14 +7,14 @@ use freehold_oci::SIGNATURE_PREDICATE;
 use freehold_protocol::envelope::pae;
 use serde::Deserialize;
 
-/// What a document calls itself (sigstore/cosign, `specs/SIGNATURE_SPEC.md`, "Simple Signing").
+/// The `type` of a document (sigstore/cosign, `specs/SIGNATURE_SPEC.md`, "Simple Signing").
 const DOCUMENT_KIND: &str = "cosign container image signature";
 const STATEMENT_TYPE: &str = "application/vnd.in-toto+json";
 
-/// What is signed, and signatures over it.
+/// A signed message and the signatures over it.
 pub(super) struct Signed {
     pub(super) message: Vec<u8>,
-    /// The part of the message that says which image it is about.
+    /// The part of the message that names the image.
     content: Content,
     pub(super) signatures: Vec<Vec<u8>>,
 }
@@ -78,13 +79,13 @@ struct Sha256 {
 }
 
 impl Signed {
-    /// Reads a signature that is beside its document; nothing is a signature that is not base64.
+    /// Reads a signature that is beside its document; text that is not base64 is not a signature.
     pub(super) fn simple(signature: &str, document: &[u8]) -> Self {
         let signatures = STANDARD.decode(signature.trim()).into_iter().collect();
         Self { message: document.to_vec(), content: Content::Simple(document.to_vec()), signatures }
     }
 
-    /// A bundle without an envelope of a statement is no signature of an image.
+    /// A bundle without an envelope around a statement is not a signature of an image.
     pub(super) fn bundle(document: &[u8]) -> Option<Self> {
         let Bundle { dsse_envelope: envelope } = serde_json::from_slice(document).ok()?;
         let payload = STANDARD.decode(&envelope.payload).ok()?;
@@ -96,7 +97,7 @@ impl Signed {
         Some(Self { message, content: Content::Statement(payload), signatures })
     }
 
-    /// Returns the digests of the images that it is about, or what it is instead.
+    /// Returns the digests of the images that the message names, or a description of the message when it names none.
     pub(super) fn claim(&self) -> Result<Vec<String>, String> {
         match &self.content {
             Content::Simple(bytes) => {

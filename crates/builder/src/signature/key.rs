@@ -1,4 +1,4 @@
-//! Public keys of whoever signs images, and what a signature by one of them is.
+//! The public keys of the signers of images, and the verification of a signature with such a key.
 
 use freehold_protocol::{Digest, pem};
 use ring::signature::{
@@ -15,10 +15,10 @@ const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 const EDWARDS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
-/// What cosign signs with: SHA-256 whatever the key is (`specs/SIGNATURE_SPEC.md`), or the hash that fits it.
+/// The hashes that cosign signs with: SHA-256 for every key (`specs/SIGNATURE_SPEC.md`), or the hash that fits the key.
 type Algorithms = Vec<&'static dyn VerificationAlgorithm>;
 
-/// A public key that can be verified with.
+/// A public key that verifies signatures.
 #[derive(Debug)]
 pub(super) struct Key {
     /// SHA-256 of the key's `SubjectPublicKeyInfo`.
@@ -28,7 +28,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Parses a key in PEM form; says what is wrong with it.
+    /// Parses a key in PEM form; the error says what is wrong with it.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let der = pem::public_key(text).map_err(|error| error.to_string())?;
         let no_key = |error: Error| format!("the contents of the public key are not a key: {error}");
@@ -62,7 +62,7 @@ impl Key {
     }
 }
 
-/// An uncompressed point (SEC 1, section 2.3.3) of numbers with so many bytes.
+/// An uncompressed point (SEC 1, section 2.3.3) whose numbers have this many bytes.
 fn is_point(bytes: &[u8], size: usize) -> bool {
     bytes.len() == 1 + 2 * size && bytes.first() == Some(&4)
 }
@@ -129,7 +129,7 @@ mod tests {
     fn a_key_is_named_by_the_digest_of_its_bytes() {
         let key = Key::parse(file!("p256.pub")).unwrap();
 
-        // As `openssl pkey -pubin -in p256.pub -outform DER | sha256sum` says.
+        // The output of `openssl pkey -pubin -in p256.pub -outform DER | sha256sum`.
         assert_eq!(key.fingerprint.hex(), "4356e0276e7b10aab1491eb65a2829ae062594f872f3b5d8e4ac093e3989da49");
     }
 

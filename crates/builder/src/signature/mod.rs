@@ -1,7 +1,7 @@
-//! Checks that one of the keys that a config names signed an image, before anything of it is copied.
+//! Checks that one of the keys in the config signed an image, before any part of the image is copied.
 //!
-//! Keyless signatures are not checked: without Sigstore's trust root there is nothing to hold them against. The
-//! transparency log is not asked either; a key is believed for as long as the config names it.
+//! Keyless signatures are not checked: their verification needs Sigstore's trust root, which the builder does not have.
+//! Nor does the builder query the transparency log; it trusts a key for as long as the config names it.
 
 mod document;
 mod key;
@@ -14,7 +14,7 @@ use freehold_runner::kinds::failure::Failure;
 use document::Signed;
 use key::Key;
 
-/// Returns the fingerprint of the key, one of `signers`, that signed the image `digest` in `source`.
+/// Returns the fingerprint of the key among `signers` that signed the image `digest` in `source`.
 pub(crate) async fn check(source: &Repository, digest: &Digest, signers: &[Signer]) -> Result<Digest, Failure> {
     let (image, asked) = (source.image(digest), Asked::new(signers)?);
     let mut seen = Seen::default();
@@ -34,20 +34,20 @@ pub(crate) async fn check(source: &Repository, digest: &Digest, signers: &[Signe
     Err(Failure::new(seen.reason(&image, &asked)))
 }
 
-/// The signers of whom one is looked for.
+/// The accepted signers; the signature of one of them is enough.
 struct Asked {
     keys: Vec<Key>,
     keyless: usize,
 }
 
-/// What becomes of one signature.
+/// The result of the check of one signature.
 #[derive(Debug, PartialEq)]
 enum Verdict {
     /// The key signed the image.
     By(Digest),
     /// The key signed another image.
     Moved { key: Digest, about: String },
-    /// The key signed something that says of no image that it is good.
+    /// The key signed a message that does not vouch for an image.
     Other { key: Digest, what: String },
     /// None of the keys signed it.
     Nobody,
@@ -81,7 +81,7 @@ impl Asked {
         }
     }
 
-    /// Says whose signature it is, and whether it is about the image `digest`.
+    /// Returns which key made the signature, and whether it is about the image `digest`.
     fn judge(&self, form: &Form, document: &[u8], digest: &Digest) -> Verdict {
         let read = match form {
             Form::SimpleSigning { signature } => Some(Signed::simple(signature, document)),
@@ -90,7 +90,7 @@ impl Asked {
         let Some(signed) = read else { return Verdict::Nobody };
         let by = |key: &&Key| signed.signatures.iter().any(|made| key.signed(&signed.message, made));
         let Some(key) = self.keys.iter().find(by) else { return Verdict::Nobody };
-        // Only now: what nobody vouches for is not worth reading.
+        // Parsed after the signature is verified: an unsigned message is not trusted input.
         let key = key.fingerprint.clone();
         match signed.claim() {
             Ok(images) if images.iter().any(|image| image == digest.as_str()) => Verdict::By(key),
@@ -100,7 +100,7 @@ impl Asked {
     }
 }
 
-/// What was found on the way, for the reason of a refusal.
+/// The signatures seen so far, for the reason of a refusal.
 #[derive(Debug, Default)]
 struct Seen {
     signatures: usize,
@@ -154,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    /// What comes before the point in the `SubjectPublicKeyInfo` of a key on P-256.
+    /// The bytes before the point in the `SubjectPublicKeyInfo` of a P-256 key.
     const P256_HEAD: [u8; 26] = [
         0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48,
         0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
@@ -283,7 +283,7 @@ mod tests {
         let found = [
             judge(&document(&image(), "atomic container signature")),
             judge(b"{}"),
-            // Nor is an envelope's message a document, or a document an envelope's.
+            // An envelope's message is not a document either, and a document is not an envelope's message.
             judge(&pae("application/vnd.in-toto+json", statement(&image(), PREDICATE).to_string().as_bytes())),
         ];
 
