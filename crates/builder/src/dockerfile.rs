@@ -1,8 +1,8 @@
 //! Builds an image from a Dockerfile with Buildah or, where Buildah is absent, with `buildctl` and a BuildKit daemon.
 //!
 //! The program runs outside of the job's sandbox: the files of an image belong to many users, and the sandbox has only
-//! one. Buildah gives the steps of a Dockerfile a separate root directory and, for a runner that is not root, a separate
-//! user namespace; the steps have the network access of the runner. The image is for the runner's own platform.
+//! one. Buildah gives the steps of a Dockerfile a separate root directory and, for a runner that is not root, a user
+//! namespace; the steps have the network access of the runner. The image is for the runner's own platform.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -12,8 +12,8 @@ use freehold_runner::operate::program;
 
 /// Builds the artifacts of a vendor's apps, inside the vendor's own account.
 ///
-/// It takes signed orders from one queue and answers to another; nothing can connect to it. What it builds goes to the
-/// tenant's registry, with a statement of what it was made from; `freehold-runner` deploys it in the customers' accounts.
+/// It takes signed orders from one queue and answers to another; nothing can connect to it. It pushes what it builds to
+/// the tenant's registry, with a statement of its sources; `freehold-runner` deploys it in the customers' accounts.
 #[derive(Debug, Parser)]
 #[command(version, after_help = AFTER_HELP)]
 struct Cli {
@@ -36,13 +36,13 @@ Try first:
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Take orders and build, until SIGTERM.
+    /// Take orders and build until SIGTERM.
     Run(From),
-    /// Say what works and what is blocked, and how to unblock it; changes nothing.
+    /// Check the builder's environment and print a fix for each problem; changes nothing.
     Doctor(From),
 }
 
-/// Where the builder reads what it has to know.
+/// The source of the builder's config.
 #[derive(Debug, Clone, clap::Args)]
 struct From {
     /// A config file, as `freehold tenant build-runner` writes it.

@@ -1,5 +1,5 @@
-//! `.helmignore`: which files of a directory are not part of a chart. The rules are those of Helm's own reader; those of
-//! git and Docker differ.
+//! `.helmignore`: which files of a directory are not part of a chart. The rules are those of Helm's own reader; those
+//! of git and Docker differ.
 
 /// The patterns that Helm always ignores.
 const ALWAYS: &str = "templates/.?*";

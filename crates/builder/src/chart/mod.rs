@@ -49,8 +49,8 @@ async fn of_directory(job: &Job, directory: PathBuf) -> Result<(Chart, PathBuf),
     Ok((chart, layer))
 }
 
-/// Fetches a published chart. The archive stays unchanged, so that it keeps the digest that the repository names, unless
-/// the chart lacks a dependency.
+/// Fetches a published chart. Unless the chart lacks a dependency, its archive stays unchanged, so that it keeps the
+/// digest that the repository names.
 async fn published(job: &Job, address: &str, name: &str, asked: &str) -> Result<(Chart, PathBuf), Failure> {
     let archive = job.workspace.join("chart.tgz");
     let expected = if address.starts_with("oci://") {

@@ -51,7 +51,7 @@ impl Wanted {
         text.split("||").map(|set| conditions(set).ok_or_else(wrong)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Returns whether `version` meets the constraint. A prerelease does so only when the condition has a prerelease too.
+    /// Returns whether `version` meets the constraint. A prerelease meets only conditions that have a prerelease too.
     pub(super) fn takes(&self, version: &Version) -> bool {
         self.0.iter().any(|set| set.iter().all(|condition| condition.takes(version)))
     }
