@@ -11,7 +11,7 @@ use freehold_runner::config::{Config, Role};
 use freehold_runner::kinds::InstallKinds;
 use freehold_runner::operate::{doctor, program};
 
-/// Does the jobs that a vendor's control plane asks for, inside your own AWS account.
+/// Runs the jobs that a vendor's control plane orders, inside your own AWS account.
 ///
 /// It takes signed orders from one queue and answers to another; nothing can connect to it. Each job runs under the
 /// role of its mode, which you switch on and off in the install stack.
@@ -38,22 +38,22 @@ Try first:
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Take orders and do them, until SIGTERM.
+    /// Take orders and run their jobs until SIGTERM.
     Run(From),
-    /// Say what works and what is blocked, and how to unblock it; changes nothing.
+    /// Check the runner's environment and print a fix for each problem; changes nothing.
     Doctor(From),
 }
 
-/// Where the runner reads what it has to know.
+/// The source of the runner's config.
 #[derive(Debug, Clone, clap::Args)]
 struct From {
     /// A config file, as `freehold install runner-config` writes it.
     #[arg(long, value_name = "FILE", required_unless_present = "stack", conflicts_with = "stack")]
     config: Option<PathBuf>,
-    /// The install stack of this account and region: its outputs are the config, read again every ten minutes.
+    /// The install stack of this account and region. Its outputs are the config, which is read again every ten minutes.
     #[arg(long, value_name = "NAME")]
     stack: Option<String>,
-    /// With `--stack`, where the runner keeps its key and journal; must survive restarts.
+    /// With `--stack`, the directory of the runner's key and journal; it must survive restarts.
     #[arg(long, value_name = "DIR", default_value = "/var/lib/freehold", conflicts_with = "config")]
     state_dir: PathBuf,
 }
@@ -71,7 +71,7 @@ async fn dispatch(command: &Command) -> ExitCode {
             let source = StackSource::of(name, &from.state_dir).await;
             (source.read().await.map_err(|error| aws::explain(&error)), Some(source))
         }
-        // INVARIANT: the command line has one of them.
+        // INVARIANT: clap requires exactly one of the two options.
         (None, None) => return program::fail(2, "give `--config FILE` or `--stack NAME`"),
     };
     match (config, command) {

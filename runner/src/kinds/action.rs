@@ -1,4 +1,4 @@
-//! `action`: steps in order, each in the job's sandbox, with the mode's credentials and a file for outputs.
+//! `action`: runs steps in order, each in the job's sandbox with the mode's credentials and a file for outputs.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -27,7 +27,7 @@ pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
     let shared = templates.map("environment variable", &work.env_vars)?;
     let mut outputs = BTreeMap::new();
     for (index, step) in work.steps.iter().enumerate() {
-        // A failure of the first step's templates has changed nothing; what comes later has.
+        // A failure in the first step's templates has changed nothing; a later failure may have.
         let made = run_step(job, &templates, &endpoint, &shared, index, step).await;
         outputs.extend(made.map_err(|failure| if index > 0 { failure.after_change() } else { failure })?);
     }
@@ -72,7 +72,7 @@ async fn run_step(
     }
 }
 
-/// Returns what runs the step: a shell with a command line, or a script of the step's own.
+/// Returns the command of the step: a shell with a command line, or the step's own script.
 fn command(
     job: &Job,
     templates: &Templates,
@@ -103,9 +103,9 @@ fn command(
     Ok((shell, vec![inside]))
 }
 
-/// Returns the JSON object that a step left; nothing when it left none.
+/// Returns the JSON object that a step wrote, or nothing when it did not write one.
 fn read_outputs(path: &std::path::Path) -> Result<Map<String, Value>, String> {
-    // The step may have put anything in its place: a link out of the workspace is not followed.
+    // The step may have replaced the file: a link out of the workspace is not followed.
     let data = path.symlink_metadata().map_err(|_| "outputs: the file is gone".to_owned())?;
     if !data.is_file() {
         return Err("outputs: they are not in a plain file".to_owned());

@@ -1,4 +1,4 @@
-//! Unpacks gzipped tars so that nothing lands outside.
+//! Unpacks gzipped tars so that no file is written outside of the target directory.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 use flate2::read::GzDecoder;
 use tar::{Archive, EntryType};
 
-/// The most bytes that an archive may hold when unpacked, and the most entries: a small file must not fill the disk.
+/// The most bytes of an unpacked archive and the most entries, so that a small file cannot fill the disk.
 const MAX_BYTES: u64 = 1024 * 1024 * 1024;
 pub const MAX_ENTRIES: usize = 100_000;
 
@@ -68,7 +68,7 @@ fn unpack_entries<R: Read>(tar: &mut Archive<R>, into: &Path) -> Result<(), Arch
             EntryType::XGlobalHeader => continue,
             _ => return Err(ArchiveError::NotPlain { path: path.display().to_string(), what: "hard link or device" }),
         }
-        // Refuses once more to write through a link that leads outside.
+        // The library refuses once more to write through a link that leads outside.
         if !entry.unpack_in(into)? {
             return Err(escapes());
         }
@@ -81,7 +81,7 @@ fn is_plain(path: &Path) -> bool {
     path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
-/// Returns whether a link at `path` to `target` leads to something inside the archive, going up no further than its top.
+/// Returns whether a link at `path` to `target` leads into the archive and never goes above its top.
 pub fn stays_inside(path: &Path, target: &Path) -> bool {
     let mut depth = path.components().filter(|part| matches!(part, Component::Normal(_))).count().saturating_sub(1);
     for part in target.components() {
@@ -95,7 +95,7 @@ pub fn stays_inside(path: &Path, target: &Path) -> bool {
     true
 }
 
-/// Ends when the limit is reached.
+/// A reader that fails at the limit.
 struct Counted<R> {
     inner: R,
     left: u64,
@@ -131,7 +131,7 @@ mod tests {
         header.set_entry_type(kind);
         header.set_size(body.len() as u64);
         header.set_mode(0o644);
-        // Written by hand: the library refuses to make such archives.
+        // The test writes the bytes itself: the library refuses to make such archives.
         let name = &mut header.as_mut_bytes()[..100];
         name[..path.len()].copy_from_slice(path.as_bytes());
         header.as_mut_bytes()[157..157 + link.len()].copy_from_slice(link.as_bytes());

@@ -1,4 +1,4 @@
-//! The runner's bucket, as jobs use it: small documents whole, large objects through files.
+//! The runner's bucket as jobs use it: reads and writes small documents in memory and large objects through files.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -17,7 +17,7 @@ use tokio::io::AsyncWriteExt as _;
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
-/// The longest that sending one object may take.
+/// The deadline for the upload of one object.
 const TRANSFER: Duration = Duration::from_secs(600);
 
 /// The bucket in the config.
@@ -50,18 +50,18 @@ impl JobBucket {
 
     /// Returns a small object, if there is one.
     ///
-    /// It is looked for by listing: to a role that may list some prefixes only, S3 answers a read of what is not there
-    /// with `AccessDenied` (Amazon S3 API, `GetObject`, "Permissions").
+    /// Lists the object first: when a role may list only some prefixes, S3 answers its read of an absent object with
+    /// `AccessDenied` (Amazon S3 API, `GetObject`, "Permissions").
     pub(super) async fn get(&self, key: &str, max: usize) -> Result<Option<Vec<u8>>, Failure> {
         let listed = self.client.list_objects_v2().bucket(&self.bucket).prefix(key).max_keys(1).send().await;
         let listed = listed.map_err(|error| self.failure("look for", key, &error))?;
-        // Keys come in order, and a key is before all that begin with it.
+        // S3 lists keys in order, and a key comes before all longer keys that begin with it.
         if listed.contents().first().and_then(|object| object.key()) != Some(key) {
             return Ok(None);
         }
         let answer = match self.client.get_object().bucket(&self.bucket).key(key).send().await {
             Ok(answer) => answer,
-            // Removed meanwhile.
+            // The object was removed after the listing.
             Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => return Ok(None),
             Err(error) => return Err(self.failure("read", key, &error)),
         };
@@ -85,7 +85,7 @@ impl JobBucket {
         request.send().await.map(|_| ()).map_err(|error| self.failure("write", key, &error))
     }
 
-    /// Writes a file as an object, streamed.
+    /// Streams a file into an object.
     pub(super) async fn put_file(&self, key: &str, path: &Path) -> Result<(), Failure> {
         let body = ByteStream::from_path(path).await.map_err(|error| self.failure("write", key, &error))?;
         let long = TimeoutConfig::builder().operation_attempt_timeout(TRANSFER).operation_timeout(TRANSFER).build();
@@ -123,7 +123,7 @@ impl JobBucket {
         Err(Failure::new(format!("object `{key}` has digest `{found}` instead of `{digest}`; nothing of it is used")))
     }
 
-    /// Returns a URL at which `key` can be read for an hour.
+    /// Returns a URL that reads `key` for one hour.
     pub(super) async fn url(&self, key: &str) -> Result<String, Failure> {
         let hour = PresigningConfig::expires_in(Duration::from_secs(3600))
             .map_err(|error| Failure::because("could not sign a URL", &error))?;
@@ -140,7 +140,7 @@ impl JobBucket {
     }
 }
 
-/// Returns the digest of a file, read in pieces.
+/// Returns the digest of a file, which it reads in pieces.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -157,7 +157,7 @@ pub fn file_digest(path: &Path) -> std::io::Result<Digest> {
     }
 }
 
-/// Returns the service's own words for an error, which name the cause better than the client's.
+/// Returns the service's own message of an error, which names the cause better than the client's message.
 pub(super) fn explain<E>(error: &E) -> String
 where
     E: std::error::Error + ProvideErrorMetadata,

@@ -1,4 +1,4 @@
-//! Why a job did not succeed, and the sentence that people read.
+//! The reason why a job did not succeed, as a sentence for people.
 
 use std::error::Error;
 
@@ -15,9 +15,9 @@ const MAX_REASON: usize = 2_000;
 /// Why a job did not succeed.
 #[derive(Debug)]
 pub enum Failure {
-    /// It went wrong.
+    /// The job failed.
     Failed { reason: String, partial: bool },
-    /// It was told to stop.
+    /// The job was stopped.
     Stopped { reason: StopReason, partial: bool },
 }
 
@@ -27,7 +27,7 @@ impl Failure {
         Self::Failed { reason: reason.into(), partial: false }
     }
 
-    /// Returns a failure after something may have been changed.
+    /// Returns a failure that may have changed something.
     pub fn partial(reason: impl Into<String>) -> Self {
         Self::Failed { reason: reason.into(), partial: true }
     }
@@ -41,7 +41,7 @@ impl Failure {
         Self::new(format!("{what}: {}", chain(error)))
     }
 
-    /// Returns the same failure, after something may have been changed.
+    /// Returns the same failure, marked as one that may have changed something.
     pub fn after_change(self) -> Self {
         match self {
             Self::Failed { reason, .. } => Self::Failed { reason, partial: true },

@@ -1,4 +1,4 @@
-//! What each kind of job does in an install's account, and what the code of every kind has in common.
+//! The kinds of jobs in an install's account, and the code that they share.
 
 mod action;
 pub mod archive;
@@ -23,7 +23,7 @@ use crate::work::agent::Execute;
 use crate::work::job::Job;
 use failure::Failure;
 
-/// The kinds of job that an install runner does.
+/// The kinds of jobs that an install runner does.
 #[derive(Debug)]
 pub struct InstallKinds;
 
@@ -34,7 +34,7 @@ impl Execute for InstallKinds {
     }
 }
 
-/// Does the job and returns how it ended. When `job.stop` is given it ends soon, and leaves no process behind.
+/// Does the job and returns the outcome. After `job.stop` it ends soon and leaves no process behind.
 pub async fn execute(job: &Job) -> Outcome {
     let ended = match &job.order.work {
         Work::ContainerImage(work) => container_image::run(job, work).await,
@@ -49,10 +49,10 @@ pub async fn execute(job: &Job) -> Outcome {
     result::outcome(job, ended)
 }
 
-/// Returns the granted manifests in the sequence of `artifact`, each with the digest that it was asked for by.
+/// Returns the granted manifests in the sequence of `artifact`, each with its requested digest.
 ///
 /// # Errors
-/// Why the grant is not believed, for people.
+/// The reason why the grant is not trusted, for people.
 pub fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) -> Result<Vec<Manifest>, String> {
     sync_artifact::granted_manifests(artifact, granted).map_err(|failure| match failure {
         Failure::Failed { reason, .. } => reason,

@@ -1,4 +1,4 @@
-//! Believes the provenance of an artifact before it is used.
+//! Verifies the provenance of an artifact before the artifact is used.
 
 use bytes::Bytes;
 use freehold_oci::{Repository, push_referrer};
@@ -9,7 +9,7 @@ use freehold_protocol::{AppName, ComponentName, Digest, Envelope};
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
-/// An artifact's provenance that was verified.
+/// The verified provenance of an artifact.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Believed<'a>(&'a Provenance);
 
@@ -27,7 +27,7 @@ pub(super) fn verify<'a>(job: &Job, artifact: &'a Artifact) -> Result<Believed<'
     Ok(Believed(provenance))
 }
 
-/// Makes the install registry list the statement, under the digest that it has in the tenant registry.
+/// Pushes the statement to the install registry under the same digest as in the tenant registry.
 pub(super) async fn push(
     repository: &Repository,
     artifact: &Artifact,
@@ -44,7 +44,7 @@ pub(super) async fn push(
 /// Pushes `statement` so that it refers to `artifact`; returns the digest of its manifest.
 ///
 /// # Errors
-/// Why it could not be pushed.
+/// The reason why the push failed.
 pub async fn push_statement(
     repository: &Repository,
     artifact: &Artifact,
@@ -61,7 +61,7 @@ pub async fn push_statement(
 /// Returns the statement when the tenant made it about `artifact`, built for `component`.
 ///
 /// # Errors
-/// Why it is not believed.
+/// The reason why the statement is not trusted.
 pub fn check(
     job: &Job,
     provenance: &Provenance,

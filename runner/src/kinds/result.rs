@@ -1,4 +1,4 @@
-//! How the code of a kind ends, and the outcome that is reported of it.
+//! The result of a job's code, and the outcome that the runner reports for it.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use serde_json::Value;
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
-/// What a job made.
+/// The outputs and the artifact of a successful job.
 #[derive(Debug, Default)]
 pub struct Done {
     pub outputs: BTreeMap<String, Value>,
     pub artifact: Option<Artifact>,
 }
 
-/// Returns the outcome of a job that ended so.
+/// Returns the outcome to report for the result of a job.
 ///
-/// A job stopped for [`crate::work::job::StopReason::LeaseLost`] or `Draining` ends as failed here; the caller knows better
-/// what becomes of it, since another attempt may be on its way.
+/// A job stopped for [`crate::work::job::StopReason::LeaseLost`] or `Draining` ends as failed here; the caller decides
+/// what to report, since another attempt may already be under way.
 pub fn outcome(job: &Job, ended: Result<Done, Failure>) -> Outcome {
     match ended {
         Ok(Done { outputs, artifact }) => Outcome::Succeeded { outputs, artifact },
@@ -28,15 +28,15 @@ pub fn outcome(job: &Job, ended: Result<Done, Failure>) -> Outcome {
     }
 }
 
-/// Returns what AWS clients of the job's mode are made from.
+/// Returns the SDK config for AWS clients under the job's mode.
 pub async fn sdk_config(job: &Job) -> SdkConfig {
     crate::aws::sdk_config(&job.config.region, Some(job.credentials.clone())).await
 }
 
-/// Returns what `work` returns, unless the attempt must stop before.
+/// Returns the result of `work`, unless the attempt must stop first.
 ///
 /// # Errors
-/// The failure of `work`, or that the attempt was stopped.
+/// The failure of `work`, or [`Failure::Stopped`].
 pub async fn until_stopped<T>(job: &Job, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::select! {
         biased;

@@ -1,4 +1,4 @@
-//! Brings an artifact into the install registry: what it lacks is asked for once, streamed, and checked on the way.
+//! Copies an artifact into the install registry: requests one grant for the missing parts, streams and checks them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,11 +18,11 @@ use crate::kinds::provenance;
 use crate::registry::ecr_repository;
 use crate::work::job::Job;
 
-/// Makes the install registry hold `artifact`, and returns its repository. Costs one request when it is there already:
-/// manifests are pushed after what they name, so the top one stands for all. An artifact whose provenance is not the
-/// tenant's word on this component is not touched.
+/// Makes sure that the install registry holds `artifact`, and returns its repository. Costs one request when the
+/// artifact is there already: a manifest is pushed after everything that it names, so the top manifest proves all of
+/// them. An artifact is not copied unless its provenance is the tenant's statement about this component.
 ///
-/// The runner's own role pushes, not the mode's: what a vendor's module or action runs under can only read the registry.
+/// The runner's own role pushes, not the mode's: the role of a vendor's module or action can only read the registry.
 pub(super) async fn sync_artifact(job: &Job, artifact: &Artifact) -> Result<Repository, Failure> {
     if job.config.repository.is_empty() {
         return Err(Failure::new(
@@ -44,8 +44,8 @@ pub(super) async fn sync_artifact(job: &Job, artifact: &Artifact) -> Result<Repo
     Ok(repository)
 }
 
-/// Copies the blobs that the install registry lacks, and returns the manifests that were granted with them. URLs that
-/// expire in the middle of a copy lead to one new grant for what is still missing, a bounded number of times.
+/// Copies the blobs that the install registry lacks, and returns the manifests that were granted with them. When URLs
+/// expire during the copy, it requests a new grant for the blobs still missing, a bounded number of times.
 async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -> Result<Vec<Manifest>, Failure> {
     let mut round = 0;
     loop {
@@ -64,7 +64,7 @@ async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -
                 return Err(Failure::new(format!("the answer to the request for artifact `{digest}` is no grant")));
             }
         };
-        // Everything that was granted is checked against the signed order before the first byte moves.
+        // The whole grant is checked against the signed order before the first byte is copied.
         let manifests = granted_manifests(artifact, &manifests)?;
         let sources = granted_sources(repository, missing, urls)?;
         match push_missing_blobs(repository, sources).await {
@@ -78,7 +78,7 @@ async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -
     }
 }
 
-/// Returns the granted manifests in the order's sequence, each with the digest that it was asked for by.
+/// Returns the granted manifests in the sequence of the order, each with its requested digest.
 pub(super) fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) -> Result<Vec<Manifest>, Failure> {
     let mut found = BTreeMap::new();
     for manifest in granted {
@@ -102,7 +102,7 @@ pub(super) fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) 
         .collect()
 }
 
-/// Returns where each missing blob comes from.
+/// Returns the source of each missing blob.
 fn granted_sources(
     repository: &Repository,
     missing: Vec<Descriptor>,

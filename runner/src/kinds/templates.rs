@@ -12,7 +12,7 @@ use crate::work::job::Job;
 /// The tree of one job; the root holds `nuon`.
 pub(super) struct Templates {
     tree: Value,
-    /// Whose values they are, such as ``component `api` ``.
+    /// The owner of the values, such as ``component `api` ``.
     owner: String,
 }
 

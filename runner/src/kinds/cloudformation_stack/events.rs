@@ -1,4 +1,4 @@
-//! A stack's events: new ones into the log, the first failures into the reason.
+//! The events of a stack: writes new events to the log, and the first failures into the reason.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use crate::kinds::bucket::explain;
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
-/// How many failures a reason names; those that follow are mostly cancellations.
+/// The most failures that a reason names; later failures are mostly cancellations.
 const FAILURES: usize = 3;
-/// How many pages of events are read at most to find the last one that is known.
+/// The most pages of events to read in search of the last known event.
 const PAGES: usize = 50;
 
-/// The events of a stack since some point.
+/// The events of a stack since a point in time.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     seen: BTreeSet<String>,
@@ -22,7 +22,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Returns the events from here on.
+    /// Returns the events from now on.
     pub(super) async fn from_now(client: &Client, name: &str) -> Result<Self, Failure> {
         let answer = client.describe_stack_events().stack_name(name).send().await;
         let answer = answer.map_err(|error| {
@@ -32,7 +32,7 @@ impl Events {
         Ok(Self { seen, failures: Vec::new() })
     }
 
-    /// Writes what is new into the log. Events are for people, so what goes wrong here does not end the job.
+    /// Writes new events to the log. Events are for people, so an error here does not end the job.
     pub(super) async fn follow(&mut self, job: &Job, client: &Client, name: &str) {
         let mut new = Vec::new();
         let mut token = None;
@@ -45,7 +45,7 @@ impl Events {
             let before = new.len();
             new.extend(unseen.cloned());
             token = page.next_token().map(str::to_owned);
-            // Newest first: the first one that is known ends the reading.
+            // The newest event comes first, so the first known event ends the search.
             if token.is_none() || new.len() - before < all {
                 break;
             }
@@ -73,7 +73,7 @@ impl Events {
         }
     }
 
-    /// Returns the first failures as the end of a sentence.
+    /// Returns the first failures, worded as the end of a sentence.
     pub(super) fn reason(&self) -> String {
         if self.failures.is_empty() { String::new() } else { format!(": {}", self.failures.join("; ")) }
     }

@@ -1,4 +1,4 @@
-//! `cloudformation_stack`: a change set, executed and followed to its end. AWS does the work, so there is no sandbox.
+//! `cloudformation_stack`: executes a change set and waits for its end. AWS does the work, so there is no sandbox.
 
 mod events;
 mod stack;
@@ -29,7 +29,7 @@ pub(super) async fn run(job: &Job, work: &DeployStack) -> Result<Done, Failure> 
     let templates = Templates::of(job);
     let name = templates.text("stack name", &work.stack_name)?;
     let parameters = templates.map("parameter", &work.parameters)?;
-    // A stop ends the watching; what AWS has begun it finishes, and the next attempt waits for it.
+    // A stop ends only the wait: AWS finishes the change that it began, and the next attempt waits for it.
     until_stopped(job, async {
         let sdk = sdk_config(job).await;
         let client = Client::new(&sdk);
@@ -148,10 +148,10 @@ impl Deploy<'_> {
             .set_tags(Some(tags.into_iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect()))
     }
 
-    /// Makes the change set; returns whether it changes anything.
+    /// Creates the change set; returns whether it changes anything.
     async fn plan(&self, request: CreateChangeSetFluentBuilder) -> Result<bool, Failure> {
         if let Err(error) = request.send().await {
-            // An answer that was lost: the set of this attempt is there, and is the one that is wanted.
+            // The answer to an earlier call was lost: the change set of this attempt exists and has the wanted content.
             if !error.as_service_error().is_some_and(|error| error.is_already_exists_exception()) {
                 return Err(self.failure("plan the change of", explain(&error)));
             }
@@ -180,7 +180,7 @@ impl Deploy<'_> {
         }
     }
 
-    /// A set that is left costs nothing but its place among the stack's sets, so a failure is not worth a word.
+    /// Ignores a failure: a change set that remains costs only its place in the stack's list of change sets.
     async fn drop_change_set(&self) {
         let set = self.client.delete_change_set().stack_name(self.name).change_set_name(self.change_set_name());
         let _ = set.send().await;
@@ -210,7 +210,7 @@ impl Deploy<'_> {
     }
 }
 
-/// CloudFormation has no code for it: these are the words of `DescribeChangeSet` for a set without changes.
+/// Compares the message of `DescribeChangeSet`, since CloudFormation has no code for a change set without changes.
 fn changes_nothing(reason: &str) -> bool {
     reason.contains("didn't contain changes") || reason.contains("No updates are to be performed")
 }

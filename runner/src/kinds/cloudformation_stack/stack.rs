@@ -1,4 +1,4 @@
-//! One stack: what state it is in, and the wait for the end of a change.
+//! The state of one stack, and the wait for the end of a change.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,23 +19,23 @@ pub(super) struct Stack {
     pub(super) outputs: BTreeMap<String, Value>,
 }
 
-/// What can be done with a stack.
+/// The state of a stack, by what can be done with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// There is none, or one that only a change set has reserved a name for.
+    /// The stack does not exist, or a change set has only reserved its name.
     Absent,
-    /// It is being changed.
+    /// A change is in progress.
     Working,
-    /// It can be updated.
+    /// The stack can be updated.
     Sound,
-    /// Its creation failed: it can only be deleted.
+    /// The creation failed, so the stack can only be deleted.
     NeverMade,
-    /// Somebody has to help.
+    /// A person has to repair the stack.
     Stuck,
 }
 
 impl Stack {
-    /// AWS CloudFormation user guide, "Stack status codes".
+    /// Maps the status codes of the AWS CloudFormation user guide, "Stack status codes".
     pub(super) fn state(&self) -> State {
         match self.status.as_str() {
             "REVIEW_IN_PROGRESS" | "DELETE_COMPLETE" => State::Absent,
@@ -46,7 +46,7 @@ impl Stack {
         }
     }
 
-    /// Returns whether the last change was made.
+    /// Returns whether the last change succeeded.
     pub(super) fn is_done(&self) -> bool {
         matches!(self.status.as_str(), "CREATE_COMPLETE" | "UPDATE_COMPLETE" | "IMPORT_COMPLETE")
     }
@@ -56,7 +56,7 @@ impl Stack {
 pub(super) async fn describe(client: &Client, name: &str) -> Result<Option<Stack>, Failure> {
     let answer = match client.describe_stacks().stack_name(name).send().await {
         Ok(answer) => answer,
-        // CloudFormation has no code of its own for a stack that is not there.
+        // CloudFormation does not have a separate error code for an absent stack.
         Err(error) if error.message().is_some_and(|message| message.contains("does not exist")) => return Ok(None),
         Err(error) => return Err(Failure::new(format!("could not describe stack `{name}`: {}", explain(&error)))),
     };
@@ -72,7 +72,7 @@ pub(super) async fn describe(client: &Client, name: &str) -> Result<Option<Stack
     Ok(Some(Stack { status, outputs: outputs.collect() }))
 }
 
-/// Follows a change to its end, events into the log; returns the stack, or nothing when it is gone.
+/// Waits for the end of a change and logs its events; returns the stack, or nothing when the stack is gone.
 pub(super) async fn settle(
     job: &Job,
     client: &Client,
@@ -82,7 +82,7 @@ pub(super) async fn settle(
     let mut pause = Pause::default();
     loop {
         let stack = describe(client, name).await?;
-        // After the state, so that the last events are read too.
+        // Events are read after the state, so that the last events are not missed.
         events.follow(job, client, name).await;
         match stack {
             Some(stack) if stack.state() == State::Working => pause.wait().await,
@@ -91,7 +91,8 @@ pub(super) async fn settle(
     }
 }
 
-/// The time between two looks: short at first, then such that many stacks stay below CloudFormation's call rates.
+/// The time between two polls: short at first, then long enough for many stacks to stay below CloudFormation's call
+/// rates.
 #[derive(Debug)]
 pub(super) struct Pause(Duration);
 

@@ -1,4 +1,4 @@
-//! What the account must have: a region that is switched on, and room below its quotas.
+//! Checks the account: the region is enabled, and its quotas leave room.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +11,9 @@ use super::finding::{Answer, fail, pass, unchecked, warn, way_to};
 /// The most stacks that are counted; AWS's own quota begins at 2,000.
 const MAX_STACKS: usize = 10_000;
 
-/// Asks the region's own STS endpoint who is asking. A region that an account has not switched on knows no credential of
-/// that account, so it refuses this one call that needs no permission (AWS Account Management reference guide, "Enable or
-/// disable AWS Regions"); `account:GetRegionOptStatus` would need a permission more.
+/// Calls `GetCallerIdentity` at the region's own STS endpoint. The call does not need a permission, but a region that
+/// is not enabled for the account refuses all of its credentials (AWS Account Management reference guide, "Enable or
+/// disable AWS Regions"); `account:GetRegionOptStatus` would need another permission.
 pub(super) async fn region(sdk: &SdkConfig, region: &str) -> Vec<Finding> {
     let answer = aws_sdk_sts::Client::new(sdk).get_caller_identity().send().await;
     let arn = answer.as_ref().ok().and_then(|answer| answer.arn()).unwrap_or_default().to_owned();
@@ -41,7 +41,7 @@ fn judge_region(answer: Answer, region: &str, arn: &str) -> Finding {
     }
 }
 
-/// Holds what IAM counts itself against its quotas; nothing for an app that can make nothing of it.
+/// Compares IAM's own counts with its quotas; returns nothing for an app that cannot create IAM resources.
 pub(super) async fn iam_quotas(sdk: &SdkConfig, work: &CheckInstall) -> Vec<Finding> {
     const CHECK: &str = "quotas of IAM";
     if work.terraform_versions.is_empty() && work.stacks.is_empty() {
@@ -68,12 +68,13 @@ pub(super) async fn iam_quotas(sdk: &SdkConfig, work: &CheckInstall) -> Vec<Find
         }
         (Err(_), Answer::Unreachable(text)) => vec![unchecked(CHECK, text, way_to("AWS IAM"))],
         (Err(_), Answer::Other { text, .. }) => vec![unchecked(CHECK, text, "")],
-        // INVARIANT: an error is never an allowed call.
+        // INVARIANT: `Answer::of` never turns an error into `Allowed`.
         (Err(_), Answer::Allowed) => Vec::new(),
     }
 }
 
-/// What an app makes is written in its modules, which nobody has read here: a quota that is used up is a warning.
+/// Warns of a quota that is nearly used up. It is not a failure, because only the app's modules, which preflight does
+/// not read, say what the app creates.
 fn judge_iam(counted: &[(&str, i32, i32)]) -> Finding {
     const CHECK: &str = "quotas of IAM";
     let words = |(what, used, quota): &(&str, i32, i32)| format!("{used} of {quota} {what}");
@@ -88,7 +89,7 @@ fn judge_iam(counted: &[(&str, i32, i32)]) -> Finding {
     }
 }
 
-/// Holds the stacks that are to be made against the region's quota of stacks.
+/// Compares the stacks to create with the region's quota of stacks.
 pub(super) async fn stack_quota(sdk: &SdkConfig, names: &BTreeSet<String>) -> Vec<Finding> {
     const CHECK: &str = "quota of stacks";
     const FIX: &str = "allow `cloudformation:DescribeAccountLimits` and `cloudformation:DescribeStacks` on all stacks for \

@@ -1,4 +1,4 @@
-//! Findings, and what the answer to a harmless AWS call says about a permission.
+//! Findings of checks, and what the answer to a harmless AWS call proves about a permission.
 
 use std::pin::Pin;
 use std::task::Poll;
@@ -13,7 +13,7 @@ use crate::kinds::bucket::explain;
 /// The longest detail or fix that is reported, in characters.
 const MAX_TEXT: usize = 300;
 
-/// The longest that one check may take.
+/// The deadline for one check.
 const CHECK: Duration = Duration::from_secs(12);
 
 pub(super) fn pass(check: &str, detail: impl AsRef<str>) -> Finding {
@@ -28,7 +28,7 @@ pub(super) fn fail(check: &str, detail: impl AsRef<str>, fix: impl AsRef<str>) -
     finding(check, Verdict::Fail, detail.as_ref(), fix.as_ref())
 }
 
-/// Returns the finding of a check that came to no end: it says nothing about what follows.
+/// Returns the warning of a check that could not finish, which proves nothing about the later jobs.
 pub(super) fn unchecked(check: &str, why: impl AsRef<str>, fix: impl AsRef<str>) -> Finding {
     warn(check, format!("could not be checked: {}", why.as_ref()), fix)
 }
@@ -38,10 +38,10 @@ fn finding(check: &str, state: Verdict, detail: &str, fix: &str) -> Finding {
     Finding { check: check.to_owned(), state, detail: cut(detail), fix: cut(fix) }
 }
 
-/// One check with its name. On the heap: the SDK's futures are large, and so many of them fill a thread's stack.
+/// One check with its name, on the heap because the SDK's futures are large, and many of them fill a thread's stack.
 pub(super) type Check<'a> = (&'static str, Pin<Box<dyn Future<Output = Vec<Finding>> + Send + 'a>>);
 
-/// Makes all checks side by side; returns what they found in their sequence, or of one that it took too long.
+/// Runs all checks in parallel; returns their findings in the given order, with a warning for a check that timed out.
 pub(super) async fn all_in_time<const N: usize>(checks: [Check<'_>; N]) -> [Vec<Finding>; N] {
     let mut found = [const { None }; N];
     let mut checks = checks.map(|(name, look)| (name, Box::pin(tokio::time::timeout(CHECK, look))));
@@ -60,15 +60,15 @@ pub(super) async fn all_in_time<const N: usize>(checks: [Check<'_>; N]) -> [Vec<
     found.map(Option::unwrap_or_default)
 }
 
-/// What the answer to a harmless call says.
+/// What the answer to a harmless call proves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     /// The call may be made.
     Allowed,
     Denied(String),
-    /// Nothing came back: a matter of the network.
+    /// No answer came back, which is a problem of the network.
     Unreachable(String),
-    /// Another error, which may be one that the call was made for.
+    /// Another error, which may be the expected one.
     Other {
         code: String,
         text: String,
@@ -91,7 +91,7 @@ impl Answer {
         Self::Other { code: error.code().unwrap_or_default().to_owned(), text }
     }
 
-    /// Takes an error whose text contains one of `expected` for the proof that the call may be made.
+    /// Treats an error that contains one of `expected` as proof that the call may be made.
     pub(super) fn or_expected(self, expected: &[&str]) -> Self {
         match self {
             Self::Other { code, text } if expected.iter().any(|word| code == *word || text.contains(word)) => {
@@ -101,8 +101,8 @@ impl Answer {
         }
     }
 
-    /// Returns the finding of a call that the jobs that follow make too. An error that nobody thought of says nothing: a
-    /// cloud that lacks an API must not stop anybody.
+    /// Returns the finding of a call that the later jobs make too. An unexpected error is only a warning: a cloud that
+    /// lacks an API must not stop a deploy.
     pub(super) fn needed(self, check: &str, detail: &str, service: &str, fix: &str) -> Finding {
         match self {
             Self::Allowed => pass(check, detail),

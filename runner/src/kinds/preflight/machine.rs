@@ -1,4 +1,4 @@
-//! What the runner's own machine must have: room on the disk, Terraform, and a sandbox.
+//! Checks the runner's own machine: free disk space, Terraform and the sandbox.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -12,12 +12,12 @@ use crate::config::SandboxKind;
 use crate::operate::checks;
 use crate::work::job::Job;
 
-/// What Terraform's providers commonly take, in bytes: that of AWS alone has some 700 MB.
+/// The usual size of Terraform's providers, in bytes: the AWS provider alone has some 700 MB.
 const PROVIDERS: u64 = 1 << 30;
-/// What is left for logs and the spool.
+/// The reserve for logs and the spool, in bytes.
 const REST: u64 = 1 << 28;
 
-/// Compares the free bytes of the state directory, where workspaces are, with what artifacts take.
+/// Compares the free bytes of the state directory, which holds the workspaces, with the size of the artifacts.
 pub(super) fn disk(job: &Job, work: &CheckInstall) -> Finding {
     const CHECK: &str = "disk";
     let free = match rustix::fs::statvfs(&job.workspace) {
@@ -46,7 +46,7 @@ fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-/// Finds Terraform and its version; nothing when no component needs it.
+/// Finds Terraform and its version; returns nothing when no component needs Terraform.
 pub(super) async fn terraform(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     const CHECK: &str = "terraform";
     if work.terraform_versions.is_empty() {
@@ -81,8 +81,8 @@ async fn version(path: &Path, directory: &Path) -> Result<String, String> {
     })
 }
 
-/// The runner's own program runs whatever a component asks for, and `required_version` of a module is what decides; an
-/// older one, or one of another generation, is worth a word all the same.
+/// Warns of a program that is older than a component asks for, or of another major version. The runner uses its own
+/// program in any case; only `required_version` of a module makes the job fail.
 fn judge_version(path: &Path, found: &str, work: &CheckInstall) -> Finding {
     const CHECK: &str = "terraform";
     let detail = format!("`{}` is version {found}", path.display());
@@ -101,12 +101,12 @@ fn judge_version(path: &Path, found: &str, work: &CheckInstall) -> Finding {
     }
 }
 
-/// Returns whether the program at `path` is OpenTofu, by its name.
+/// Returns whether the name of the program at `path` is that of OpenTofu.
 pub(super) fn is_tofu(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().contains("tofu"))
 }
 
-/// Makes an empty sandbox, which programs of the vendor run in.
+/// Starts an empty sandbox of the kind in which the vendor's programs run.
 pub(super) async fn sandbox(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     const CHECK: &str = "sandbox";
     vec![match (job.config.sandbox, work.programs) {

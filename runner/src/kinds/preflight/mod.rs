@@ -1,8 +1,8 @@
-//! `preflight`: looks for what would stop the jobs that follow, before anything is made; changes nothing itself.
+//! `preflight`: looks for problems that would stop the later jobs, before anything is created; changes nothing itself.
 //!
-//! The checks run side by side, each with a deadline. What fails would stop a job for certain; what is merely likely, or
-//! could not be looked at, is a warning. The queues are not looked at: the order came through one, the answer goes through
-//! the other.
+//! The checks run in parallel, each with a deadline. A failure means that a job would certainly stop; a problem that is
+//! only likely, or a check that could not run, is a warning. The queues are not checked: the order came through one,
+//! and the answer goes through the other.
 
 mod account;
 mod finding;
@@ -25,12 +25,12 @@ use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 use finding::{Check, all_in_time, unchecked};
 
-/// The longest that one try of a call may take, and all of its tries together.
+/// The deadline for one attempt of a call, and for all attempts together.
 const ATTEMPT: Duration = Duration::from_secs(4);
 const OPERATION: Duration = Duration::from_secs(9);
-/// How many failed checks the reason names; all are in the log.
+/// The most failed checks that the reason names; the log has all of them.
 const NAMED: usize = 4;
-/// How much of a detail the reason tells, in characters.
+/// The longest part of a detail in the reason, in characters.
 const DETAIL: usize = 220;
 
 pub(super) async fn run(job: &Job, work: &CheckInstall) -> Result<Done, Failure> {
@@ -63,13 +63,13 @@ async fn look(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     findings
 }
 
-/// Returns what clients of the mode's role are made from, with deadlines that a look may take.
+/// Returns the SDK config for clients under the mode's role, with the deadlines of a check.
 async fn sdk_config(job: &Job) -> SdkConfig {
     let sdk = result::sdk_config(job).await;
     sdk.into_builder().timeout_config(timeouts(ATTEMPT, OPERATION)).build()
 }
 
-/// Returns the names of the stacks that are known before anything else is deployed.
+/// Returns the stack names that are known before anything else is deployed.
 fn stack_names(job: &Job, work: &CheckInstall) -> (BTreeSet<String>, Vec<Finding>) {
     let templates = Templates::of(job);
     let (mut names, mut unknown) = (BTreeSet::new(), Vec::new());

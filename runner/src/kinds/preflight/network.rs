@@ -1,4 +1,4 @@
-//! What the jobs that follow must reach: the install's registry, and hosts that the app names.
+//! Checks the network that the later jobs need: the install's registry, and the hosts that the app names.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::operate::checks;
 use crate::registry::ecr_repository;
 use crate::work::job::Job;
 
-/// The longest that a host may take to answer anything.
+/// The deadline for any answer of a host.
 const HOST: Duration = Duration::from_secs(4);
-/// The longest that the registry may take.
+/// The deadline for the registry.
 const REGISTRY: Duration = Duration::from_secs(10);
 
-/// What opens the registry.
+/// The fix for a registry that refuses the runner.
 const FIX: &str = "allow `ecr:GetAuthorizationToken` and `ecr:BatchGetImage` for the runner's role";
 
-/// Logs in to the install's registry as jobs do, which is under the runner's own role, and asks for an artifact that is not
-/// there.
+/// Logs in to the install's registry as jobs do, under the runner's own role, and asks for an artifact that does not
+/// exist.
 pub(super) async fn registry(job: &Job) -> Vec<Finding> {
     const CHECK: &str = "install registry";
     let name = &job.config.repository;
@@ -68,8 +68,8 @@ fn refused(check: &str, error: &RegistryError) -> Finding {
     }
 }
 
-/// Connects to every host by TLS, through the proxy if there is one; any answer will do. A host that does not answer may
-/// not be needed here, or not be there before the app is, so it is a warning.
+/// Connects to every host by TLS, through the proxy if there is one; any answer passes. A host without an answer is a
+/// warning, because the install may not need it, or it may exist only after the app is deployed.
 pub(super) async fn hosts(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     let client = match client() {
         Ok(client) => client,
@@ -84,7 +84,7 @@ pub(super) async fn hosts(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     found
 }
 
-/// Returns where Terraform looks for providers by itself.
+/// Returns the address at which Terraform looks for providers by default.
 fn providers(job: &Job, work: &CheckInstall) -> Option<String> {
     if work.terraform_versions.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Whether the mode's role may do what the jobs that follow do: by harmless calls of the same kind.
+//! Checks the permissions that the later jobs need, by harmless calls of the same kind under the mode's role.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use freehold_protocol::preflight::{CheckInstall, Finding};
 use super::finding::{Answer, fail};
 use crate::work::job::Job;
 
-/// A change set that nobody makes.
+/// The name of a change set that never exists.
 const NO_CHANGE_SET: &str = "freehold-preflight";
 
-/// Lists the states of Terraform, as a job does that looks for its own. Reading one that is not there would say nothing: to
-/// a role that may list some prefixes only, S3 answers that with `AccessDenied` (Amazon S3 API, `GetObject`,
-/// "Permissions"); whether it may be read and written is for the simulation to say.
+/// Lists the states of Terraform, as a job does to find its own state. A read of an absent state would prove nothing:
+/// when a role may list only some prefixes, S3 answers it with `AccessDenied` (Amazon S3 API, `GetObject`,
+/// "Permissions"). The simulation checks whether a state may be read and written.
 pub(super) async fn state_bucket(job: &Job, sdk: &SdkConfig, work: &CheckInstall) -> Vec<Finding> {
     const CHECK: &str = "state bucket";
     if work.terraform_versions.is_empty() {
@@ -35,7 +35,7 @@ pub(super) async fn state_bucket(job: &Job, sdk: &SdkConfig, work: &CheckInstall
     }]
 }
 
-/// Returns the text of an answer that says that there is no such bucket.
+/// Returns the message of an answer that says that the bucket does not exist.
 fn missing_bucket(answer: Answer) -> Result<String, Answer> {
     match answer {
         Answer::Other { code, text } if code == "NoSuchBucket" => Ok(text),
@@ -43,7 +43,7 @@ fn missing_bucket(answer: Answer) -> Result<String, Answer> {
     }
 }
 
-/// Describes each stack, and a change set that is not there, as a deploy does.
+/// Describes each stack and an absent change set, with the calls that a deploy makes.
 pub(super) async fn stacks(job: &Job, sdk: &SdkConfig, names: &BTreeSet<String>) -> Vec<Finding> {
     let client = aws_sdk_cloudformation::Client::new(sdk);
     let role = role(job);
@@ -65,7 +65,7 @@ pub(super) async fn stacks(job: &Job, sdk: &SdkConfig, names: &BTreeSet<String>)
     found
 }
 
-/// Returns the role as fixes name it.
+/// Returns the name of the role for the texts of fixes.
 pub(super) fn role(job: &Job) -> String {
     let mode = job.order.mode;
     match job.config.modes.role(mode) {

@@ -1,5 +1,5 @@
-//! Whether the mode's role may do what cannot be tried without doing it: AWS is asked to judge its policies, boundary and
-//! the organization's, as `iam:SimulatePrincipalPolicy` does.
+//! Checks the permissions of the mode's role that cannot be tried without a change: AWS evaluates the role's policies,
+//! its boundary and the organization's policies by `iam:SimulatePrincipalPolicy`.
 
 use std::collections::BTreeSet;
 
@@ -15,13 +15,13 @@ use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 
 const CHECK: &str = "permissions";
-/// How many denied actions a finding names.
+/// The most denied actions that a finding names.
 const NAMED: usize = 4;
-/// The most results of one answer (IAM API, `SimulatePrincipalPolicy`, `MaxItems`).
+/// The most results in one answer (IAM API, `SimulatePrincipalPolicy`, `MaxItems`).
 const MAX_ITEMS: i32 = 1000;
 
-/// Asks for what jobs do for certain, whose denial stops them, and for what the app's own policies allow by name, whose
-/// denial by something above them may or may not matter.
+/// Simulates two groups of actions: those that jobs certainly use, whose denial stops the jobs, and those that the
+/// app's own policies allow by name, whose denial by a policy above them may or may not matter.
 pub(super) async fn simulate(
     job: &Job,
     sdk: &SdkConfig,
@@ -69,7 +69,7 @@ fn no_answer(answer: Answer, job: &Job, arn: &Arn<'_>) -> Finding {
     unchecked(CHECK, text, fix)
 }
 
-/// What AWS decided of one action on one resource.
+/// The decision of AWS about one action on one resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Decided {
     /// Such as `` `s3:PutObject` on `arn:aws:s3:::bucket/key` ``.
@@ -88,7 +88,7 @@ async fn ask(
     Ok(answer.evaluation_results().iter().flat_map(decided).collect())
 }
 
-/// What a condition asks for is not known here: a decision for want of it says nothing.
+/// The values that a condition needs are unknown here, so a denial that lacks such a value proves nothing.
 fn decided(result: &EvaluationResult) -> Vec<Decided> {
     let action = result.eval_action_name();
     let decided = |resource: &str, decision: &PolicyEvaluationDecisionType, missing: &[String]| {
@@ -122,7 +122,7 @@ fn judge(decided: &[Decided], of_app: bool, role: &str) -> Finding {
     if of_app { warn(CHECK, detail, fix) } else { fail(CHECK, detail, fix) }
 }
 
-/// Returns what the kinds of jobs call under the mode's role beside what can be tried.
+/// Returns the actions that jobs call under the mode's role and that preflight cannot try.
 fn own_needs(arn: &Arn<'_>, job: &Job, work: &CheckInstall, stacks: &BTreeSet<String>) -> Vec<Permission> {
     let mut needs = Vec::new();
     let (partition, account, region) = (arn.partition, arn.account, &job.config.region);
@@ -151,7 +151,8 @@ fn permission(actions: &[&str], resources: impl IntoIterator<Item = String>) -> 
     }
 }
 
-/// Returns what the app's policies allow with the install's values in it, but for what they are not known for yet.
+/// Returns what the app's policies allow, with the install's values filled in; leaves out resources whose values are
+/// not known yet.
 fn rendered(job: &Job, permissions: &[Permission]) -> Vec<Permission> {
     let templates = Templates::of(job);
     let render = |permission: &Permission| {

@@ -1,4 +1,4 @@
-//! The files that the runner adds to a module: where its state lies, and its input variables.
+//! The files that the runner adds to a module: its backend and its input variables.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 use freehold_protocol::ComponentName;
 
-/// Where the module lies in the workspace.
+/// The directory of the module in the workspace.
 pub(super) const MODULE: &str = "module";
 pub(super) const PLAN_FILE: &str = "plan.bin";
-/// `_override` makes Terraform merge it over whatever backend the module names itself.
+/// `_override` in the name makes Terraform merge the file over any backend that the module names itself.
 const BACKEND_FILE: &str = "freehold_backend_override.tf.json";
 const VARIABLES_FILE: &str = "freehold.auto.tfvars.json";
 
@@ -23,7 +23,7 @@ pub(super) fn state_key(component: &ComponentName) -> String {
     format!("terraform/{component}.tfstate")
 }
 
-/// Writes all files and returns the options that name variable files, in their order.
+/// Writes all files and returns the options that name the variable files, in order.
 pub(super) fn write(
     job: &Job,
     work: &ApplyTerraform,
@@ -47,8 +47,8 @@ pub(super) fn write(
     Ok(options)
 }
 
-/// The state's lock is an object beside it (`use_lockfile`). Path-style addresses work on AWS and wherever a bucket has
-/// no host name of its own. How objects are encrypted is the bucket's to say: `encrypt` would replace its own key by S3's.
+/// The lock of the state is an object beside it (`use_lockfile`). Path-style addresses work on AWS and wherever a
+/// bucket has no host name of its own. The bucket decides the encryption: `encrypt` would replace its own key by S3's.
 fn backend(bucket: &str, component: &ComponentName, region: &str) -> Value {
     json!({ "terraform": { "backend": { "s3": {
         "bucket": bucket,
@@ -61,7 +61,7 @@ fn backend(bucket: &str, component: &ComponentName, region: &str) -> Value {
 
 fn put(module: &Path, name: &str, text: &str) -> Result<(), Failure> {
     let path = module.join(name);
-    // The module may hold a link of that name: it is replaced, not followed.
+    // The module may contain a link of that name, which the runner replaces and does not follow.
     let _ = std::fs::remove_file(&path);
     std::fs::write(path, text).map_err(|error| Failure::because("could not write into the workspace", &error))
 }

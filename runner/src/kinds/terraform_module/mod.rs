@@ -1,7 +1,7 @@
-//! `terraform_module`: init, plan into a file, apply of that very file, outputs. The program is the real one.
+//! `terraform_module`: runs Terraform's init, plan into a file, apply of exactly that file, and output.
 //!
-//! A second delivery starts from init and a new plan; an old plan file is never used again. The state lies in the
-//! runner's bucket, locked by Terraform itself ([`state_lock`] says when a lock that was left behind is removed).
+//! A second delivery starts again with init and a new plan; an old plan file is never used again. The state is in the
+//! runner's bucket, and Terraform itself locks it ([`state_lock`] decides when an abandoned lock is removed).
 
 mod files;
 mod plan;
@@ -23,7 +23,7 @@ use files::{MODULE, PLAN_FILE};
 use program::Terraform;
 use state_lock::StateLock;
 
-/// How long another holder of the state is waited for.
+/// The time to wait for another holder of the state's lock.
 const LOCK_TIMEOUT: &str = "-lock-timeout=60s";
 
 pub(super) async fn run(job: &Job, work: &ApplyTerraform) -> Result<Done, Failure> {
@@ -43,7 +43,7 @@ pub(super) async fn run(job: &Job, work: &ApplyTerraform) -> Result<Done, Failur
     Ok(done)
 }
 
-/// Gets everything in place; returns the options that name variable files, and what is known of the state's lock.
+/// Prepares the workspace; returns the options that name variable files, and what is known about the state's lock.
 async fn prepare(job: &Job, work: &ApplyTerraform, bucket: &JobBucket) -> Result<(Vec<String>, StateLock), Failure> {
     let repository = sync_artifact(job, &work.artifact).await?;
     let layer = job.workspace.join("module.tar.gz");
@@ -82,7 +82,7 @@ async fn deploy(
     until_stopped(job, bucket.put_file(&key, &path)).await?;
 
     let apply = ["apply", "-input=false", "-no-color", LOCK_TIMEOUT, PLAN_FILE].map(String::from).to_vec();
-    // From here on something may be half made, whatever ends it.
+    // From here on, every failure may leave resources partly created.
     terraform.run("apply", apply).await.map_err(Failure::after_change)?;
     let outputs = plan::outputs(terraform).await.map_err(Failure::after_change)?;
     outputs.note_sensitive(job);

@@ -1,4 +1,4 @@
-//! What a plan would change, and the outputs after it was applied.
+//! Reads what a plan would change, and the outputs after the apply.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::kinds::failure::Failure;
 use crate::kinds::terraform_module::files::PLAN_FILE;
 use crate::work::job::Job;
 
-/// How many resources a plan makes, changes, replaces and removes.
+/// The numbers of resources that a plan creates, changes, replaces and removes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     create: u32,
@@ -27,7 +27,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// The part of `terraform show -json` that counts; all else is skipped while reading, as a plan can be large.
+/// The part of `terraform show -json` that the runner needs; the parser skips the rest, because a plan can be large.
 #[derive(Deserialize)]
 struct Plan {
     #[serde(default)]
@@ -68,7 +68,7 @@ pub(super) async fn read(terraform: &Terraform<'_>) -> Result<Counts, Failure> {
     let arguments = ["show", "-json", "-no-color", PLAN_FILE].map(String::from).to_vec();
     terraform.capture("show", arguments, &path).await?;
     let plan: Plan = read_json(&path)?;
-    // It holds values, secret ones too, in clear.
+    // The file holds values in clear text, also secret ones.
     let _ = std::fs::remove_file(&path);
     Ok(plan.counts())
 }
@@ -77,12 +77,12 @@ pub(super) async fn read(terraform: &Terraform<'_>) -> Result<Counts, Failure> {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Outputs {
     pub(super) plain: BTreeMap<String, Value>,
-    /// The names of those that must not leave.
+    /// The names of the outputs that must not leave the runner.
     pub(super) sensitive: Vec<String>,
 }
 
 impl Outputs {
-    /// Says in the log which outputs stay on the runner.
+    /// Logs which outputs stay on the runner.
     pub(super) fn note_sensitive(&self, job: &Job) {
         if !self.sensitive.is_empty() {
             let names = self.sensitive.join("`, `");
@@ -98,7 +98,7 @@ struct One {
     value: Value,
 }
 
-/// Returns the outputs, without the values of sensitive ones.
+/// Returns the outputs without the values of sensitive outputs.
 pub(super) async fn outputs(terraform: &Terraform<'_>) -> Result<Outputs, Failure> {
     let path = terraform.job().workspace.join("outputs.json");
     terraform.capture("output", ["output", "-json", "-no-color"].map(String::from).to_vec(), &path).await?;

@@ -16,10 +16,11 @@ use crate::operate::checks;
 use crate::sandbox::{self, Ended, Interrupt, Output, Program};
 use crate::work::job::Job;
 
-/// One `init` at a time: Terraform's plugin cache does not bear two (Terraform CLI documentation, "Provider plugin cache").
+/// Allows one `init` at a time: Terraform's plugin cache is not safe for two (Terraform CLI documentation, "Provider
+/// plugin cache").
 static INIT: Mutex<()> = Mutex::const_new(());
 
-/// The program for one job.
+/// The Terraform program for one job.
 pub(super) struct Terraform<'a> {
     job: &'a Job,
     executable: PathBuf,
@@ -29,7 +30,7 @@ pub(super) struct Terraform<'a> {
 }
 
 impl<'a> Terraform<'a> {
-    /// Finds the program and makes its environment.
+    /// Finds the program and prepares its environment.
     pub(super) fn find(
         job: &'a Job,
         work: &'a ApplyTerraform,
@@ -41,7 +42,7 @@ impl<'a> Terraform<'a> {
             .map_err(|error| Failure::because("could not make the plugin cache", &error))?;
         let mut environment = sandbox::base_environment(job);
         let own = Templates::of(job).map("environment variable", &work.env_vars)?;
-        // Options from the environment would act on every command, the apply of the plan included.
+        // Options from the environment would apply to every command, also to the apply of the plan.
         environment.extend(own.into_iter().filter(|(name, _)| !name.starts_with("TF_CLI_ARGS")));
         environment.extend(endpoint.environment());
         let fixed = [
@@ -58,8 +59,8 @@ impl<'a> Terraform<'a> {
         self.job
     }
 
-    /// Says in the log which version runs. The runner's own is used whatever the config asks for: `required_version` in
-    /// the module is what makes Terraform refuse.
+    /// Logs which version runs. The runner's own program runs whatever version the config asks for; `required_version`
+    /// in the module makes Terraform refuse.
     pub(super) async fn check_version(&self) -> Result<(), Failure> {
         #[derive(Deserialize)]
         struct Version {
@@ -77,20 +78,20 @@ impl<'a> Terraform<'a> {
         Ok(())
     }
 
-    /// Gets providers and modules. Only here the plugin cache can be written: what other jobs execute from it must not
-    /// be within reach of a module's own programs.
+    /// Downloads providers and modules. Only this command can write the plugin cache: other jobs execute its content,
+    /// so a module's own programs must not be able to change it.
     pub(super) async fn init(&self) -> Result<(), Failure> {
         let _alone = until_stopped(self.job, async { Ok(INIT.lock().await) }).await?;
         let arguments = ["init", "-input=false", "-no-color"].map(String::from).to_vec();
         self.start("init", arguments, Output::log(), vec![self.plugins.clone()]).await
     }
 
-    /// Runs a subcommand; its output goes into the log.
+    /// Runs a subcommand and writes its output to the log.
     pub(super) async fn run(&self, name: &str, arguments: Vec<String>) -> Result<(), Failure> {
         self.start(name, arguments, Output::log(), Vec::new()).await
     }
 
-    /// Runs a subcommand; its output goes into a new file.
+    /// Runs a subcommand and writes its output to a new file.
     pub(super) async fn capture(&self, name: &str, arguments: Vec<String>, path: &Path) -> Result<(), Failure> {
         self.start(name, arguments, Output::File(path.to_owned()), Vec::new()).await
     }
@@ -122,7 +123,7 @@ impl<'a> Terraform<'a> {
     }
 }
 
-/// Returns the first error that Terraform printed, without its frame.
+/// Returns the first error that Terraform printed, without the frame around it.
 fn first_error(words: &str) -> String {
     let lines = words.lines().map(|line| line.trim_start_matches(['│', '╷', '╵', ' ']).trim());
     let mut from_error = lines.skip_while(|line| !line.starts_with("Error: ")).filter(|line| !line.is_empty());

@@ -1,17 +1,18 @@
-//! When a lock that was left on a state may be removed.
+//! Decides when a lock that an earlier attempt left on a state may be removed.
 //!
-//! Terraform locks a state by an object beside it and removes the object when it ends. An attempt that is killed leaves it
-//! there, and every later plan would wait for nobody. Terraform's lock does not say which attempt holds it, so the runner
-//! keeps a mark beside it (`terraform/<component>.fence.json`: job, fence, whether its end was orderly), written before the
-//! first command that locks.
+//! Terraform locks a state by an object beside it and removes the object when it ends. An attempt that is killed leaves
+//! the object, and every later plan would wait for a process that has ended. Terraform's lock does not say which
+//! attempt holds it, so the runner writes a mark beside it (`terraform/<component>.fence.json`: job, fence, whether the
+//! attempt ended in order) before the first command that locks.
 //!
-//! A lock is removed only if it was there when this attempt began, and the mark is that of an attempt that did not end in
-//! order and cannot be working any more:
-//! - of the same job with a lower fence: its lease has ended, and a runner stops its job before the lease does;
-//! - of another job: the component is the orders' FIFO group, so SQS hands out this order only after the other's is gone.
+//! A lock is removed only if it was there when this attempt began, and if the mark is from an attempt that did not end
+//! in order and cannot be working any more. Such an attempt is one of these:
+//! - of the same job with a lower fence: its lease has ended, and a runner stops its job before its lease ends;
+//! - of another job: the component is the FIFO group of the orders, so SQS delivers this order only after the other
+//!   order is gone.
 //!
-//! Any other lock is somebody else's, a person's at a keyboard say, and is waited for and then reported. An attempt that
-//! finds the mark of a higher fence of its own job is itself the stale one and changes nothing.
+//! Any other lock belongs to somebody else, for example to a person; the attempt waits for it and then reports it. An
+//! attempt that finds a mark of its own job with a higher fence is itself stale and changes nothing.
 
 use freehold_protocol::report::Fence;
 use freehold_protocol::{ComponentName, JobId};
@@ -24,7 +25,7 @@ use crate::work::job::Job;
 
 const MAX_BYTES: usize = 64 * 1024;
 
-/// Who worked on a state last.
+/// The mark: the last attempt that worked on a state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Mark {
     job: JobId,
@@ -33,21 +34,21 @@ struct Mark {
     ended: bool,
 }
 
-/// Terraform's lock (the fields that are read).
+/// Terraform's lock (only the fields that the runner reads).
 #[derive(Debug, Deserialize)]
 struct Lock {
     #[serde(rename = "ID")]
     id: String,
 }
 
-/// What a new attempt may do about the state.
+/// What a new attempt may do with the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Claim {
-    /// Work; a lock is somebody else's.
+    /// Work; a lock belongs to somebody else.
     Work,
-    /// Work, and remove the lock that is there.
+    /// Work, and remove the existing lock.
     Inherit,
-    /// Nothing: a newer attempt has been here.
+    /// Nothing: a newer attempt has left its mark.
     Yield,
 }
 
@@ -56,14 +57,14 @@ fn claim(mark: Option<&Mark>, job: &JobId, fence: Fence) -> Claim {
     match mark {
         Some(mark) if mark.job == *job && mark.fence > fence => Claim::Yield,
         Some(mark) if mark.ended => Claim::Work,
-        // The same fence is this very attempt, which has not locked anything yet.
+        // The same fence means this attempt, which has not locked anything yet.
         Some(mark) if mark.job == *job && mark.fence == fence => Claim::Work,
         Some(_) => Claim::Inherit,
         None => Claim::Work,
     }
 }
 
-/// What one attempt knows of the lock on its state.
+/// What one attempt knows about the lock on its state.
 #[derive(Debug)]
 pub(super) struct StateLock {
     mark: Mark,
@@ -73,11 +74,11 @@ pub(super) struct StateLock {
 }
 
 impl StateLock {
-    /// Reads who was here before, and writes that this attempt is now.
+    /// Reads the mark of the attempt before, and replaces it with the mark of this attempt.
     pub(super) async fn take_over(job: &Job, bucket: &JobBucket, component: &ComponentName) -> Result<Self, Failure> {
         let mark_key = format!("terraform/{component}.fence.json");
         let lock_key = format!("{}.tflock", state_key(component));
-        // A mark that cannot be read decides nothing: then a lock is somebody else's.
+        // An unreadable mark proves nothing, so a lock then counts as somebody else's.
         let before: Option<Mark> =
             bucket.get(&mark_key, MAX_BYTES).await?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let stale = match claim(before.as_ref(), &job.order.job, job.fence) {
@@ -98,8 +99,8 @@ impl StateLock {
         self.stale.as_deref()
     }
 
-    /// Writes that the attempt ended in order, if it left no lock behind. `stopped` says that Terraform may have been
-    /// killed; otherwise it gave its own lock back, and one that is there now is somebody else's.
+    /// Writes that the attempt ended in order, if it did not leave a lock. `stopped` says that Terraform may have been
+    /// killed; otherwise Terraform released its own lock, and a lock that exists now belongs to somebody else.
     pub(super) async fn end(&self, bucket: &JobBucket, stopped: bool) -> Result<(), Failure> {
         match held(bucket, &self.lock_key).await? {
             Some(_) if stopped => Ok(()),
