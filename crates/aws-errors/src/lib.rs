@@ -1,6 +1,5 @@
 //! What an error code of AWS means, and how an error and its causes are printed on one line.
 
-
 use std::error::Error;
 
 /// What an error code of AWS means. Services spell the same meaning in many ways.

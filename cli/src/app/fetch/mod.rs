@@ -53,7 +53,9 @@ pub(super) async fn load(dir: &Path, progress: &Progress) -> Result<Loaded> {
             texts.fetched.insert(address.clone(), text);
         }
     }
-    Err(Error::invalid("fetched files name further addresses, for too many levels; copy the files into the app's directory"))
+    Err(Error::invalid(
+        "fetched files name further addresses, for too many levels; copy the files into the app's directory",
+    ))
 }
 
 /// What was fetched, each address once, and each repository once for all its files.
