@@ -10,7 +10,7 @@ _PASSED_OVER = re.compile(r"^(//.*|#.*|use .*|import .*|from .* import .*|mod \w
 
 @dataclass(frozen=True)
 class Clone:
-    """A run of equal lines, counted without those passed over, and the two places (path, line) where it begins."""
+    """A run of equal lines, counted without the skipped lines, and the two places (path, line) where it begins."""
 
     lines: int
     places: tuple
@@ -18,7 +18,7 @@ class Clone:
 
 
 def is_code(path, kind):
-    """Says whether a file is looked at: code, templates and state machines, but nothing generated or golden."""
+    """Returns whether a file is searched: code, templates and state machines, but no generated or golden file."""
     if kind in ("generated docs", "lock files", "golden data, fixtures, seeds"):
         return False
     return (
@@ -53,7 +53,7 @@ def _begins(lines, a, b):
 
 
 def _grown(lines, a, b):
-    """Returns the whole run from two places on. It never overlaps itself: `a`'s ends before `b` at the latest."""
+    """Returns the whole run that begins at two places. The run at `a` ends before `b`, so that they do not overlap."""
     one, other = lines[a[0]][a[1] :], lines[b[0]][b[1] :]
     if a[0] == b[0]:
         one = one[: b[1] - a[1]]

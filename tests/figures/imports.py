@@ -1,4 +1,4 @@
-"""Reads which module of a crate mentions which, and finds the circles."""
+"""Reads which modules of a crate mention each other, and finds the circles of imports."""
 
 import collections
 import re
@@ -10,7 +10,7 @@ _PATH = re.compile(r"\b(?:crate|self|super)(?:::\w+)+")
 
 
 def circles(read):
-    """Returns the circles of each crate: its folder, and the names of the modules, sorted. A module alone is none."""
+    """Returns the circles of each crate: its folder and the sorted names of two or more modules."""
     return [(folder, names) for folder in _crates(read) for names in _Crate(read, folder).circles()]
 
 
@@ -111,7 +111,7 @@ def _within(inner, outer):
 
 
 def _knots(arrows):
-    """Returns the sets of more than one module that all reach each other."""
+    """Returns the sets of two or more modules that all reach each other."""
     reach = {}
     for start in arrows:
         seen, todo = set(), collections.deque(arrows[start])

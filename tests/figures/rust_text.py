@@ -1,4 +1,4 @@
-"""Splits Rust source text into code, comments and strings, and finds the parts that only tests have."""
+"""Splits Rust source text into code, comments and strings, and finds the parts that only tests use."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _TEST_ONLY = re.compile(r"#\[cfg\(test\)\]")
 
 @dataclass(frozen=True)
 class Piece:
-    """A comment (`comment`) or a string (`string`) and where it stands. A string's text is what is inside of it."""
+    """A comment (`comment`) or a string (`string`) with its place. The text of a string excludes its quotes."""
 
     kind: str
     start: int
@@ -19,7 +19,7 @@ class Piece:
 
 
 def pieces(text):
-    """Returns the comments and strings of a source text, in order. Characters count as neither."""
+    """Returns the comments and strings of a source text, in order. A character literal is neither."""
     found, at = [], 0
     while (match := _STARTS.search(text, at)) is not None:
         piece, at = _piece(text, match)
@@ -77,7 +77,7 @@ def blanked(text):
 
 
 def end_of_item(code, start):
-    """Returns where an item ends whose first token is at `start` in blanked text: past its `;` or its closing brace."""
+    """Returns the end of the item that starts at `start` in blanked text: the place after its `;` or closing brace."""
     depth = 0
     for at in range(start, len(code)):
         if code[at] in "([{":

@@ -1,4 +1,4 @@
-"""Reads the tracked files of one revision and says of which kind each is."""
+"""Reads the tracked files of one revision and returns the kind of each file."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ import rust_text
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The first pattern that matches a path says its kind; `None` leaves a file out.
+# The first pattern that matches a path gives its kind; `None` leaves a file out.
 _KINDS = [
     (r"\.(pub|sig|png|snap)$|^LICENSE$|proptest-regressions/", "golden data, fixtures, seeds"),
     (r"(^|/)(Cargo|package|requirements|guard|package-lock)\.lock$|package-lock\.json$", "lock files"),

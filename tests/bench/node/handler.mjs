@@ -1,4 +1,4 @@
-// What the function `api` does for `GET /v1/apps`: one query, and the rows as JSON.
+// Does the work of the function `api` for `GET /v1/apps`: one query, and the rows as JSON.
 import { DynamoDBClient, QueryCommand } from '@aws-sdk/client-dynamodb';
 
 const table = process.env.FREEHOLD_TABLE;
