@@ -33,7 +33,7 @@ pub(crate) struct Api {
     base: Url,
     http: reqwest::Client,
     signer: Signer,
-    /// One value for one intent: all retries of one invocation carry it.
+    /// Identifies one invocation of the command: all its retries carry the same key.
     idempotency_key: String,
 }
 

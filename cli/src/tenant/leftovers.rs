@@ -19,7 +19,7 @@ pub(super) struct Leftovers {
 }
 
 impl Leftovers {
-    /// Looks everywhere.
+    /// Returns what a deleted tenant left behind, in every service that it used.
     pub(super) async fn find(
         config: &SdkConfig,
         tenant: &TenantName,

@@ -237,7 +237,7 @@ async fn from_api(repository: &Repository, subject: &Digest) -> Result<Option<Ve
         });
         let (next, body) = match asked.await {
             Ok(page) => page,
-            // Older registries know neither the path nor the right answer to it.
+            // An older registry does not have the path, and some answer with another status than 404.
             Err(
                 RegistryError::NotFound { .. }
                 | RegistryError::Denied { .. }

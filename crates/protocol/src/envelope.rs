@@ -289,8 +289,8 @@ impl Envelope {
         parse_payload(&bytes)
     }
 
-    /// Returns the payload after checking that a key signed it which the root key `root` certified for `tenant`
-    /// and which is valid at `now`.
+    /// Verifies that a delegate key signed the payload, and that `root` certified this key for `tenant` and the time
+    /// `now`; then returns the payload.
     ///
     /// # Errors
     /// Every [`EnvelopeError`].

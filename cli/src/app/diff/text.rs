@@ -104,7 +104,7 @@ fn widths(lines: &[Line], at: usize) -> Vec<usize> {
     let after = lines.iter().skip(at).take_while(|line| level == 0 || line.level == level);
     let mut widths: Vec<usize> = Vec::new();
     for line in before.chain(after).filter(|line| line.level == level) {
-        // The last cell pads nothing.
+        // The last cell of a line needs no padding.
         let padded = line.cells.len().saturating_sub(1);
         for (column, cell) in line.cells.iter().take(padded).enumerate() {
             let width = clean(cell).chars().count();

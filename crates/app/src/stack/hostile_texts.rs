@@ -128,7 +128,15 @@ fn text() -> impl Strategy<Value = String> {
 
 /// Returns a text that is not a template and that has no character which stands for a reference.
 fn policy_text() -> impl Strategy<Value = String> {
-    text().prop_map(|text| text.replace("{{", "{").replace(['\u{f001}', '\u{f002}'], ""))
+    text().prop_map(|text| {
+        let characters = text.chars().filter(|c| !['\u{f001}', '\u{f002}'].contains(c));
+        characters.fold(String::new(), |mut kept, c| {
+            if c != '{' || !kept.ends_with('{') {
+                kept.push(c);
+            }
+            kept
+        })
+    })
 }
 
 /// Returns a text that a parameter may have as its default.

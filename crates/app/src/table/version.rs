@@ -24,7 +24,7 @@ pub struct VersionRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Document {
-    /// In the row itself.
+    /// The document is in the row itself.
     Inline(Box<AppVersion>),
     /// In the tenant's bucket, by the version's digest; `bytes` is the size of its canonical form.
     Bucket { bytes: u64 },

@@ -34,7 +34,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Returns the phase's word.
+    /// Returns the name of the phase in state machines and messages.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::AwaitRunner => "await_runner",

@@ -22,7 +22,7 @@ impl Key {
     }
 }
 
-/// What a key's value has to be.
+/// The type that the value of a key must have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Holds {
     /// A string.

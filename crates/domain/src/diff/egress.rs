@@ -1,6 +1,6 @@
-//! Hosts that the customer's side contacts, as far as a version says them.
+//! The hosts that an app contacts from the customer's account, as far as its version names them.
 //!
-//! Counted is every host of a URL (`scheme://host`) in what runs in the customer's account: values, environment, var
+//! A host counts when it stands in a URL (`scheme://host`) in what runs in the customer's account: values, environment, var
 //! files, values files and manifests of components; steps of actions and runbooks; sandbox and runner values;
 //! addresses of nested stack templates; health probes; defaults of inputs that are not sensitive. So are the
 //! registries of images that the customer's side pulls itself (`job`, and `image:` lines of manifests and values

@@ -286,7 +286,7 @@ fn deploy_order(used: &Used, order: &Order) -> Finding {
     same("the workflow of the order", &order.workflow, &used.workflow)?;
     let component = order.work.component().ok_or(Broken::Missing("the component in the order"))?;
     same("the component of the order", component, &used.component)?;
-    // The tree that the order is rendered over says for whom it is.
+    // The context of the order names the app and the account that it is for.
     let said = |path: &str| order.context.pointer(path).and_then(|value| value.as_str()).unwrap_or_default();
     same("the app of the order", said("/nuon/app/id"), used.app.as_str())?;
     same("the account of the order", said("/nuon/cloud_account/aws/account_id"), used.account.as_str())?;
