@@ -1,0 +1,1 @@
+//! Gives every development build one set of features: see `Cargo.toml`. There is no code here.
