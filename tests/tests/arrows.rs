@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// What each crate may know of the others. `tests` may know all of them.
+/// What each crate may know of the others. `tests` may know all of them, and `features` has no code.
 const ARROWS: [(&str, &[&str]); 16] = [
     ("aws-errors", &[]),
     ("protocol", &[]),
@@ -39,7 +39,7 @@ fn every_crate_knows_only_the_crates_that_it_may() {
 
     let wrong: Vec<String> = crates
         .iter()
-        .filter(|(name, _)| *name != "tests")
+        .filter(|(name, _)| !["tests", "features"].contains(&name.as_str()))
         .flat_map(|(name, dependencies)| {
             let allowed = ARROWS.iter().find(|(known, _)| known == name).map(|(_, allowed)| *allowed);
             let Some(allowed) = allowed else {
