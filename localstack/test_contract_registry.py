@@ -139,7 +139,7 @@ class Registry(Contract):
             layerDigest=digest(b"layer"),
         )
 
-    def test_absent_layers_are_said_to_be_absent(self):
+    def test_absent_layers_are_reported_as_absent(self):
         self.push_image(self.builder)
         ecr, absent = self.reader.client("ecr"), digest(b"absent")
 

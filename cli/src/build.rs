@@ -57,7 +57,7 @@ impl Build {
         }
         let Some(workflow) = started.workflow.clone().filter(|_| !self.no_wait) else {
             drop(progress);
-            let said = match &started.workflow {
+            let outcome = match &started.workflow {
                 None if !started.left_out.is_empty() => {
                     format!("app `{}` has an artifact for every component that can be built here", self.app)
                 }
@@ -67,7 +67,9 @@ impl Build {
                 }
             };
             let built = Built { started, state: None };
-            return context.out.show(&built, |built| format!("{}\n{said}", render(&built.started.builds, context.out)));
+            return context
+                .out
+                .show(&built, |built| format!("{}\n{outcome}", render(&built.started.builds, context.out)));
         };
         let view = watch(&api, &workflow, &progress).await?;
         drop(progress);

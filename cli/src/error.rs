@@ -97,18 +97,20 @@ impl Error {
         if let Ok(ErrorBody { error }) = serde_json::from_slice::<ErrorBody>(body) {
             return Self { kind: kind_of_api(error.kind), message: error.message, soon: error.soon };
         }
-        let said = said_by_gateway(body);
+        let detail = gateway_message(body);
         match status {
             401 | 403 => Self::denied(format!(
-                "the tenant API refused the request ({status}{said}); use credentials of the tenant's account that may `execute-api:Invoke`"
+                "the tenant API refused the request ({status}{detail}); use credentials of the tenant's account that may `execute-api:Invoke`"
             )),
             404 => {
-                Self::not_found(format!("the tenant API does not know this address ({status}{said}); check `--api`"))
+                Self::not_found(format!("the tenant API does not know this address ({status}{detail}); check `--api`"))
             }
-            429 | 500..=599 => Self::transient(format!("the tenant API could not answer ({status}{said}); try again")),
-            400..=499 => Self::invalid(format!("the tenant API refused the request ({status}{said})")),
+            429 | 500..=599 => {
+                Self::transient(format!("the tenant API could not answer ({status}{detail}); try again"))
+            }
+            400..=499 => Self::invalid(format!("the tenant API refused the request ({status}{detail})")),
             _ => Self::internal(format!(
-                "the tenant API gave an answer that this version does not know ({status}{said})"
+                "the tenant API gave an answer that this version does not know ({status}{detail})"
             )),
         }
     }
@@ -130,7 +132,7 @@ const fn kind_of_api(kind: ErrorKind) -> Kind {
 }
 
 /// The gateway answers `{"message": "Forbidden"}` before our function is asked.
-fn said_by_gateway(body: &[u8]) -> String {
+fn gateway_message(body: &[u8]) -> String {
     let value: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     let message = value.as_ref().and_then(|v| v.get("message").or_else(|| v.get("Message"))).and_then(|m| m.as_str());
     message.map(|m| format!(", `{}`", first_line(m))).unwrap_or_default()
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_the_gateway_is_told_by_its_status() {
+    fn an_answer_of_the_gateway_is_reported_by_its_status() {
         assert_eq!(Error::from_api(403, br#"{"message":"Forbidden"}"#).kind(), Kind::Denied);
         assert_eq!(Error::from_api(503, b"").kind(), Kind::Transient);
         assert_eq!(Error::from_api(404, b"<html>").kind(), Kind::NotFound);

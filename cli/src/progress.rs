@@ -20,7 +20,7 @@ pub(crate) struct Progress {
     lines: MultiProgress,
     terminal: bool,
     started: Instant,
-    said: Mutex<Option<Instant>>,
+    last_note: Mutex<Option<Instant>>,
     bar: ProgressBar,
 }
 
@@ -30,7 +30,7 @@ impl Progress {
         let terminal = std::io::stderr().is_terminal();
         let lines = MultiProgress::new();
         let bar = if terminal { lines.add(spinner()) } else { ProgressBar::hidden() };
-        Self { lines, terminal, started: Instant::now(), said: Mutex::new(None), bar }
+        Self { lines, terminal, started: Instant::now(), last_note: Mutex::new(None), bar }
     }
 
     /// Says what is being done now.
@@ -59,12 +59,12 @@ impl Progress {
         if now.duration_since(self.started) < QUIET {
             return false;
         }
-        let Ok(mut said) = self.said.lock() else {
+        let Ok(mut last_note) = self.last_note.lock() else {
             return false;
         };
-        let due = said.is_none_or(|last| now.duration_since(last) >= BETWEEN);
+        let due = last_note.is_none_or(|last| now.duration_since(last) >= BETWEEN);
         if due {
-            *said = Some(now);
+            *last_note = Some(now);
         }
         due
     }

@@ -29,7 +29,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_new_app_passes_check_without_a_word_and_names_itself() {
+fn a_new_app_passes_check_without_warnings_and_is_named() {
     let place = tempfile::tempdir().unwrap();
 
     let written = json(place.path(), &["app", "init", "web-shop"]);
@@ -57,8 +57,8 @@ fn an_app_is_written_into_an_empty_directory_and_into_no_other() {
     assert_eq!(refused.status.code(), Some(4));
     assert_eq!(std::fs::read_dir(&full).unwrap().count(), 1);
     assert_eq!(wrong.status.code(), Some(2));
-    let said = text(&refused.stderr) + &text(&wrong.stderr);
-    insta::assert_snapshot!(said, @r"
+    let messages = text(&refused.stderr) + &text(&wrong.stderr);
+    insta::assert_snapshot!(messages, @r"
     error: `full` is not empty and nothing was written; name a new directory
     error: `Web Shop` is not an app name; expected 2 to 40 lower-case letters, digits or single dashes, starting with a letter; the directory's name is the app's
     ");

@@ -92,9 +92,9 @@ fn a_whole_bundle_is_verified_link_by_link() {
 fn a_bundle_without_a_known_key_says_so() {
     let done = verify(&golden(), &["--json"]);
 
-    let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let shown: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!(done.status.code(), Some(0));
-    assert_eq!((&said["checked"]["verified"], &said["checked"]["root_key_compared"]), (&json!(true), &json!(false)));
+    assert_eq!((&shown["checked"]["verified"], &shown["checked"]["root_key_compared"]), (&json!(true), &json!(false)));
     insta::assert_snapshot!(text(&done.stderr), @"the root key itself was not compared: 34750f98bd59fcfc946da45aaabe933b is the bundle's own; pass the one that you know as `--root-key KEY`");
 }
 
@@ -152,13 +152,13 @@ fn whatever_is_changed_in_a_bundle_is_named() {
         let done = verify(&bundle, &["--root-key", ROOT_KEY]);
 
         assert_eq!(done.status.code(), Some(1), "{pointer}: {}", text(&done.stderr));
-        let said = text(&done.stderr);
-        assert!(said.starts_with(&format!("error: link `{link}` of ")), "{pointer}: {said}");
+        let shown = text(&done.stderr);
+        assert!(shown.starts_with(&format!("error: link `{link}` of ")), "{pointer}: {shown}");
     }
 }
 
 #[test]
-fn what_is_no_bundle_is_refused_by_name() {
+fn an_invalid_bundle_is_refused_by_name() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("x.json"), "{\"format\": 1}").unwrap();
 
@@ -252,9 +252,9 @@ fn a_bundle_of_what_is_deployed_is_all_that_offline_verification_needs() {
     let offline = freehold(place.path(), &["lineage", "verify", "web.json", "--root-key", ROOT_KEY]);
 
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
-    let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let shown: Value = serde_json::from_slice(&done.stdout).unwrap();
     // The other install's use is not in it.
-    assert_eq!(said["lineage"], golden());
+    assert_eq!(shown["lineage"], golden());
     let bundle: Value = serde_json::from_slice(&std::fs::read(place.path().join("web.json")).unwrap()).unwrap();
     assert_eq!(bundle, golden());
     assert_eq!(offline.status.code(), Some(0), "{}", text(&offline.stderr));

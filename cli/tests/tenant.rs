@@ -27,7 +27,7 @@ impl Cloud {
         let mut up = Command::new(program);
         up.args(["up", "--detach", "--port", "0", "--until-pid", &std::process::id().to_string(), "--state"]);
         let done = up.arg(state.path()).output().unwrap();
-        assert!(done.status.success(), "{}", said(&done));
+        assert!(done.status.success(), "{}", output(&done));
         let endpoint = std::fs::read_to_string(state.path().join("endpoint")).unwrap().trim().to_owned();
         Self { state, endpoint }
     }
@@ -56,12 +56,12 @@ impl Cloud {
 
     fn json(&self, account: &str, args: &[&str]) -> Value {
         let done = self.freehold(account, &[args, &["--json"]].concat());
-        assert!(done.status.success(), "{args:?}: {}", said(&done));
+        assert!(done.status.success(), "{args:?}: {}", output(&done));
         serde_json::from_slice(&done.stdout).unwrap()
     }
 }
 
-fn said(done: &Output) -> String {
+fn output(done: &Output) -> String {
     format!("{:?}\n{}\n{}", done.status, String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr))
 }
 
@@ -128,10 +128,10 @@ fn a_tenant_is_made_once_changed_when_its_code_changes_and_leaves_nothing() {
     let gone = cloud.freehold(vendor, &["tenant", "status", "--name", "acme"]);
     let neighbour = cloud.json(vendor, &["tenant", "status", "--name", "acme-two"]);
 
-    assert_eq!(unasked.status.code(), Some(2), "{}", said(&unasked));
+    assert_eq!(unasked.status.code(), Some(2), "{}", output(&unasked));
     assert_eq!(destroyed["leftovers"], serde_json::json!([]));
     assert_eq!(nothing["removed"], serde_json::json!([]));
-    assert_eq!(gone.status.code(), Some(3), "{}", said(&gone));
+    assert_eq!(gone.status.code(), Some(3), "{}", output(&gone));
     assert_eq!(neighbour["queues"].as_array().unwrap().len(), 6);
     assert!(neighbour["functions"].as_array().unwrap().iter().all(|f| f["state"] == "active"), "{neighbour}");
 }
@@ -176,10 +176,10 @@ Outputs:
     let text = std::fs::read_to_string(cloud.path("runner.toml")).unwrap();
     let switched = cloud.json(customer, &[launch.as_slice(), &["--parameter", "EnableDeprovision=true"]].concat());
 
-    assert_eq!(without_secret.status.code(), Some(2), "{}", said(&without_secret));
-    assert_eq!(other_template.status.code(), Some(2), "{}", said(&other_template));
+    assert_eq!(without_secret.status.code(), Some(2), "{}", output(&without_secret));
+    assert_eq!(other_template.status.code(), Some(2), "{}", output(&other_template));
     assert_eq!([&first, &again, &switched].map(|v| v["changed"].as_bool()), [true, false, true].map(Some));
-    assert!(config.status.success(), "{}", said(&config));
+    assert!(config.status.success(), "{}", output(&config));
     assert!(text.contains("install = \"globex\"\n") && text.contains("bucket = \"fh-globex-bucket\"\n"), "{text}");
     assert!(text.contains("[modes]\nprovision = ") && !text.contains("deprovision"), "{text}");
     assert!(switched["outputs"]["DeprovisionRoleArn"].is_string(), "{switched}");

@@ -31,7 +31,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_stack_that_keeps_every_rule_is_said_to_with_its_hash() {
+fn a_stack_that_keeps_every_rule_is_reported_with_its_hash() {
     let done = verify(RENDERED.as_bytes(), &[]);
     let hash = text(&done.stdout).lines().last().unwrap().replace("SHA-256: ", "");
 
@@ -66,7 +66,7 @@ fn findings_have_lines_and_end_with_1() {
 }
 
 #[test]
-fn what_is_no_template_is_invalid_input() {
+fn an_invalid_template_is_invalid_input() {
     let empty = verify(b"", &[]);
     let binary = verify(&[0xff, 0xfe], &[]);
     let absent = run(tempfile::tempdir().unwrap().path(), &[]);

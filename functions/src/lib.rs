@@ -20,10 +20,10 @@ pub fn init_logs() {
 /// Returns the error with the stable word that state machines match: `Invalid`, `NotFound`, `Conflict`, `Transient` or
 /// `Internal`.
 pub fn diagnostic(error: &AppError) -> Diagnostic {
-    Diagnostic { error_type: word(error.kind).to_owned(), error_message: error.message.clone() }
+    Diagnostic { error_type: error_type(error.kind).to_owned(), error_message: error.message.clone() }
 }
 
-const fn word(kind: ErrorKind) -> &'static str {
+const fn error_type(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Invalid => "Invalid",
         ErrorKind::NotFound => "NotFound",

@@ -44,7 +44,7 @@ async fn a_release_beyond_the_consent_is_refused_by_the_runner_until_the_custome
     let failed = world.provisioned(&install).await;
     ensure!(failed.is_err(), "the runner followed a release that nobody agreed to: {failed:?}");
 
-    the_runner_itself_said_what_is_beyond(&world).await?;
+    the_runner_itself_named_what_is_beyond(&world).await?;
     the_vendor_hears_it_before_anything_is_sent(&world).await?;
     let said = world.agree(&install, &mut runner).await?;
     ensure!(said.contains("\nagreed to the contract sha256:"), "{said}");
@@ -62,7 +62,7 @@ async fn a_release_beyond_the_consent_is_refused_by_the_runner_until_the_custome
     the_customer_checks_the_signature_with_the_key_of_the_own_stack(&world, &install).await
 }
 
-async fn the_runner_itself_said_what_is_beyond(world: &World) -> anyhow::Result<()> {
+async fn the_runner_itself_named_what_is_beyond(world: &World) -> anyhow::Result<()> {
     let workflow = world.newest_workflow("globex").await?;
     let node = &workflow["nodes"][0];
 

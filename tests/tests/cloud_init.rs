@@ -30,14 +30,14 @@ async fn a_new_app_deploys_as_it_is_and_a_diff_foretells_the_next_deploy() -> an
     let nodes = ["preflight:install", "naming", "queue", "action:health-check"];
     assert_eq!(succeeded(&provisioned)?, BTreeSet::from(nodes));
     assert!(has_queue(&world, &install, "globex-prod-jobs").await?);
-    a_change_runs_what_the_diff_said(&world, &install, &mut runner, &directory).await
+    a_change_runs_what_the_diff_announced(&world, &install, &mut runner, &directory).await
 }
 
 async fn everything_is_new_before_the_first_sync(world: &World, dir: &str) -> anyhow::Result<()> {
     let diff = world.vendor(&["app", "diff", dir]).await?;
 
     assert_eq!(diff["from"], Value::Null, "{diff}");
-    assert_eq!(foretold(&diff)?, BTreeSet::from(["naming", "queue", "action:health-check"]));
+    assert_eq!(announced(&diff)?, BTreeSet::from(["naming", "queue", "action:health-check"]));
     assert_eq!(diff["roles"].as_array().context("no roles")?.len(), 3);
     Ok(())
 }
@@ -49,7 +49,7 @@ async fn nothing_differs(world: &World, dir: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn a_change_runs_what_the_diff_said(
+async fn a_change_runs_what_the_diff_announced(
     world: &World,
     install: &Install,
     runner: &mut Runner,
@@ -69,8 +69,8 @@ async fn a_change_runs_what_the_diff_said(
     world.agree(install, runner).await?;
     let deployed = world.vendor(&["deploy", install.name.as_str()]).await?;
 
-    assert_eq!(foretold(&before)?, succeeded(&deployed)?);
-    assert_eq!(foretold(&before)?, BTreeSet::from(["naming", "queue", "action:health-check"]));
+    assert_eq!(announced(&before)?, succeeded(&deployed)?);
+    assert_eq!(announced(&before)?, BTreeSet::from(["naming", "queue", "action:health-check"]));
     assert_eq!(between["deploy"], before["deploy"]);
     assert!(has_queue(world, install, "globex-live-jobs").await?);
     let graph = world.vendor(&["app", "graph", "--app", "shop", "--version", "2"]).await?;
@@ -85,7 +85,7 @@ async fn has_queue(world: &World, install: &Install, name: &str) -> anyhow::Resu
 }
 
 /// Returns the nodes that a diff says will run.
-fn foretold(diff: &Value) -> anyhow::Result<BTreeSet<&str>> {
+fn announced(diff: &Value) -> anyhow::Result<BTreeSet<&str>> {
     let runs = diff["deploy"].as_array().context("no deploy")?;
     Ok(runs.iter().filter_map(|run| run["node"].as_str()).collect())
 }

@@ -12,7 +12,7 @@ use freehold_tests::harness::cloud::skip;
 use freehold_tests::stacks::{generated, real_apps, real_apps_are_here};
 
 /// Whatever a real app asks for, the same again needs no new consent, and nothing at all is less.
-fn what_is_agreed_to_is_no_wider_than_itself(version: &AppVersion) {
+fn accepted_terms_are_not_wider_than_themselves(version: &AppVersion) {
     let (all, nothing) = (terms(version), terms(&AppVersion::empty(version.app.clone())));
 
     let bytes = canonical::to_vec(&all).unwrap();
@@ -31,7 +31,7 @@ fn the_stacks_of_real_apps_keep_every_rule() {
     let (mut stacks, mut refused) = (0, Vec::new());
 
     for case in real_apps().unwrap() {
-        what_is_agreed_to_is_no_wider_than_itself(&case.version);
+        accepted_terms_are_not_wider_than_themselves(&case.version);
         match case.rendered().unwrap() {
             Ok(text) => {
                 assert_eq!(check(&text).unwrap(), [], "{}", case.name);

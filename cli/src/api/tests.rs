@@ -77,7 +77,7 @@ async fn a_retried_post_is_signed_and_carries_the_same_key() {
 }
 
 #[tokio::test]
-async fn a_conflict_is_told_at_once_in_the_apis_own_words() {
+async fn a_conflict_is_reported_at_once_with_the_apis_message() {
     let conflict = r#"{"error":{"kind":"conflict","message":"install `globex` is busy; wait for `wf_1`"}}"#;
     let (base, asked) = server(vec![(409, conflict)]).await;
 

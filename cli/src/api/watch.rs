@@ -44,13 +44,13 @@ pub(crate) async fn follow(api: &Api, out: Output, workflow: &WorkflowId, subjec
 
 async fn until_ended(api: &Api, workflow: &WorkflowId, progress: &Progress) -> Result<WorkflowView> {
     let mut things = progress.things();
-    let mut said = String::new();
+    let mut shown = String::new();
     loop {
         let view: WorkflowView = api.get(&["v1", "workflows", workflow.as_str()]).await?;
         let state = format!("{} {}: {}", view.kind, view.workflow, view.state);
-        if state != said {
+        if state != shown {
             progress.say(&state);
-            said = state;
+            shown = state;
         }
         let width = view.nodes.iter().map(|node| node.name.len()).max().unwrap_or_default();
         for node in &view.nodes {
@@ -123,9 +123,9 @@ mod tests {
 
     #[test]
     fn a_workflow_that_succeeded_says_how_long_it_took() {
-        let said = verdict(&view("succeeded", "succeeded", ""), "deploy of `globex`").unwrap();
+        let sentence = verdict(&view("succeeded", "succeeded", ""), "deploy of `globex`").unwrap();
 
-        assert_eq!(said, "deploy of `globex` succeeded in 12 s (wf_00000000000000000001)");
+        assert_eq!(sentence, "deploy of `globex` succeeded in 12 s (wf_00000000000000000001)");
     }
 
     #[test]

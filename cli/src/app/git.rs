@@ -21,7 +21,7 @@ pub(super) async fn commit_of(url: &str, branch: &str) -> Result<String> {
     let done = git.output().await.map_err(|e| Error::invalid(format!("cannot run `git`: {e}; install git")))?;
     if !done.status.success() {
         let errors = String::from_utf8_lossy(&done.stderr);
-        let reason = errors.lines().last().unwrap_or("git said nothing").to_owned();
+        let reason = errors.lines().last().unwrap_or("git gave no reason").to_owned();
         return Err(Error::invalid(format!(
             "cannot read the git repository `{url}`: {reason}; check the address and your access"
         )));

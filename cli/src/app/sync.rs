@@ -35,7 +35,7 @@ impl Sync {
         // A large one is sent again, which puts its object back where somebody lost it.
         if let Some(before) = unchanged.filter(|_| bytes.len() <= MAX_TABLE_VERSION_BYTES) {
             drop(progress);
-            return said(context, &app, before.number, &digest, false, 0);
+            return show(context, &app, before.number, &digest, false, 0);
         }
         let uploaded = upload(&api, &app, &loaded, &progress).await?;
         progress.now("making the version");
@@ -48,11 +48,11 @@ impl Sync {
                 view.version
             )));
         }
-        said(context, &app, view.number, &view.version, unchanged.is_none(), uploaded)
+        show(context, &app, view.number, &view.version, unchanged.is_none(), uploaded)
     }
 }
 
-fn said(context: &Context, app: &AppName, number: u64, version: &Digest, changed: bool, uploaded: usize) -> Result<()> {
+fn show(context: &Context, app: &AppName, number: u64, version: &Digest, changed: bool, uploaded: usize) -> Result<()> {
     let value = json!({ "app": app, "number": number, "version": version, "changed": changed, "uploaded": uploaded });
     context.out.show(&value, |_| {
         if changed {

@@ -10,7 +10,7 @@ use super::Stack;
 use crate::error::{Error, Result, ResultExt};
 use crate::progress::Progress;
 
-/// Events that were seen, and what they said.
+/// The events of a stack that were seen, and the reasons that they gave.
 #[derive(Debug)]
 pub(super) struct Events {
     stack: String,
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cancelled_resource_is_no_reason_of_a_failure() {
+    fn a_cancelled_resource_is_not_the_reason_of_a_failure() {
         assert!(is_consequence("Resource creation cancelled"));
         assert!(!is_consequence("Bucket already exists"));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_permissions::{Permission, TermsDiff, action_words, permissions, why_wide};
+use freehold_permissions::{Permission, TermsDiff, describe_action, permissions, why_wide};
 use freehold_protocol::Digest;
 use freehold_protocol::app_version::PolicyEngine;
 use freehold_protocol::contract::{Contract, RoleTerms};
@@ -26,31 +26,31 @@ pub(super) fn contract(
         title(&format!("contract of {head}")),
         contract.version
     )];
-    let said = &contract.terms;
+    let terms = &contract.terms;
     let mut lines = vec![title("roles")];
-    lines.extend(said.roles.iter().flat_map(|one| role(one, out)));
-    lines.extend(said.policy_inputs.iter().map(|(name, value)| {
+    lines.extend(terms.roles.iter().flat_map(|one| role(one, out)));
+    lines.extend(terms.policy_inputs.iter().map(|(name, value)| {
         format!("  input `{}` stands in policies, and is {value} unless the vendor sets it", clean(name))
     }));
     parts.push(lines.join("\n"));
     let mut lines = vec![title("hosts contacted")];
-    lines.extend(said.hosts.iter().map(|host| {
+    lines.extend(terms.hosts.iter().map(|host| {
         let places = hosts.and_then(|hosts| hosts.get(host));
         let by = places.map(|places| format!("  by {}", places.iter().cloned().collect::<Vec<_>>().join(", ")));
         format!("  {}{}", clean(host), clean(&by.unwrap_or_default()))
     }));
     parts.push(lines.join("\n"));
-    if !said.actions.is_empty() {
+    if !terms.actions.is_empty() {
         let mut table = Table::new(&["ACTION", "DOES", "STEPS"]);
-        for action in &said.actions {
+        for action in &terms.actions {
             let steps = contract.steps.get(&action.name).map(short).unwrap_or_default();
-            table.row([action.name.to_string(), clean(&action_words(action)), steps]);
+            table.row([action.name.to_string(), clean(&describe_action(action)), steps]);
         }
         parts.push(out.table(&table));
     }
-    if !said.policies.is_empty() {
+    if !terms.policies.is_empty() {
         let mut table = Table::new(&["POLICY", "JUDGES", "ENGINE", "CONTENTS"]);
-        for policy in &said.policies {
+        for policy in &terms.policies {
             let engine = match policy.engine {
                 PolicyEngine::Kyverno => "kyverno",
                 PolicyEngine::Opa => "opa",
@@ -186,23 +186,23 @@ mod tests {
     #[test]
     fn a_difference_ends_with_what_it_means_for_the_customer() {
         let (narrow, wide) = (terms(&["a.example"]), terms(&["a.example", "b.example"]));
-        let told = |from: &Terms, to: &Terms| diff("head", &compare_terms(from, to), from == to, Output::plain());
+        let shown = |from: &Terms, to: &Terms| diff("head", &compare_terms(from, to), from == to, Output::plain());
 
-        insta::assert_snapshot!(told(&narrow, &wide), @r"
+        insta::assert_snapshot!(shown(&narrow, &wide), @r"
         head
 
           + host `b.example` is contacted
 
         1 thing is allowed beyond; the customer has to agree to it
         ");
-        insta::assert_snapshot!(told(&wide, &narrow), @r"
+        insta::assert_snapshot!(shown(&wide, &narrow), @r"
         head
 
           - host `b.example` is no longer contacted
 
         nothing is allowed beyond; no new consent is needed
         ");
-        insta::assert_snapshot!(told(&wide, &wide), @r"
+        insta::assert_snapshot!(shown(&wide, &wide), @r"
         head
 
         the same terms

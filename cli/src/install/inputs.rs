@@ -33,7 +33,7 @@ fn render(inputs: &[InputView], out: Output) -> String {
         table.row([
             one.name.clone(),
             one.value.as_ref().map(plain).unwrap_or_default(),
-            one.from.words().to_owned(),
+            one.from.describe().to_owned(),
             one.kind.as_str().to_owned(),
             one.parameter.clone().unwrap_or_default(),
         ]);

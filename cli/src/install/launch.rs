@@ -41,7 +41,7 @@ impl Launch {
         let progress = Progress::start();
         let (outcome, stack) = stacks.apply(&change, &progress).await?;
         drop(progress);
-        let said = match outcome {
+        let state = match outcome {
             Outcome::Created => "is launched",
             Outcome::Updated => "is updated",
             Outcome::Unchanged => "is up to date",
@@ -55,7 +55,7 @@ impl Launch {
             let install = &self.install;
             let consent = accepted.map(|digest| format!("\nagreed to the contract {digest}")).unwrap_or_default();
             format!(
-                "{}\n\nstack `{name}` {said}{consent}\nnext: freehold install runner-config {install}",
+                "{}\n\nstack `{name}` {state}{consent}\nnext: freehold install runner-config {install}",
                 context.out.table(&table)
             )
         })

@@ -52,7 +52,7 @@ fn render(verified: &Verified<'_>, out: Output) -> String {
     let mut table = Table::new(&["LINE", "OF", "RULE", "REASON"]);
     for finding in verified.findings {
         let of = if finding.of.is_empty() { "template" } else { &finding.of };
-        table.row([finding.line.to_string(), of.to_owned(), finding.rule.word().to_owned(), finding.reason.clone()]);
+        table.row([finding.line.to_string(), of.to_owned(), finding.rule.as_str().to_owned(), finding.reason.clone()]);
     }
     format!("{}\n\n{hash}", out.table(&table))
 }

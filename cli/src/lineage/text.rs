@@ -73,7 +73,7 @@ fn used(used: &Used) -> Branch {
             None => "order      none on record".to_owned(),
         },
         format!("build      {}", used.build),
-        format!("approval   {}", used.approval.words()),
+        format!("approval   {}", used.approval.describe()),
         format!("job        {} attempt {} by runner {}", proof.job, proof.fence, proof.runner),
     ];
     if let Some(why) = &used.disabled {
@@ -94,7 +94,7 @@ fn source(source: &Source) -> String {
         }
         Source::Image { reference } | Source::EcrImage { reference, .. } => reference.clone(),
         Source::Chart { repo_url, chart, version } => format!("{repo_url} {chart} {version}"),
-        Source::Version => source.words().to_owned(),
+        Source::Version => source.describe().to_owned(),
     }
 }
 
@@ -111,7 +111,7 @@ fn uses(lineage: &Lineage) -> Table {
             proof.job.to_string(),
             proof.fence.to_string(),
             proof.runner.as_str().chars().take(12).collect(),
-            used.approval.words().to_owned(),
+            used.approval.describe().to_owned(),
         ]);
     }
     table

@@ -48,14 +48,14 @@ impl Deploy {
         drop(progress);
         let api = stack.output("ApiUrl")?;
         let changed = made || uploaded > 0 || mended || outcome != Outcome::Unchanged;
-        let said = match (outcome, changed) {
+        let state = match (outcome, changed) {
             (Outcome::Created, _) => "is deployed",
             (Outcome::Updated, _) | (Outcome::Unchanged, true) => "is updated",
             (Outcome::Unchanged, false) => "is up to date",
         };
         let value =
             json!({ "tenant": tenant, "account": account, "api_url": api, "changed": changed, "stack": stack.name });
-        context.out.show(&value, |_| format!("tenant `{tenant}` {said}\n{api}"))
+        context.out.show(&value, |_| format!("tenant `{tenant}` {state}\n{api}"))
     }
 
     fn parameters(

@@ -44,7 +44,7 @@ fn measure(name: &str, app: &Path, runs: u32) {
     }
 }
 
-/// Returns the real app with the most files; they are no part of the project.
+/// Returns the real app with the most files; they are not part of the project.
 fn largest_real_app() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/appconfigs");
     let apps = std::fs::read_dir(root).ok()?.flatten().map(|entry| entry.path()).filter(|path| path.is_dir());

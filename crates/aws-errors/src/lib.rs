@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_stand_on_one_line_and_nothing_is_said_twice() {
+    fn causes_stand_on_one_line_and_nothing_is_repeated() {
         let cause = Layer("refused\nby the host", None);
         let empty = Layer("", Some(Box::new(cause)));
         let again = Layer("cannot connect", Some(Box::new(empty)));

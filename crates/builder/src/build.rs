@@ -87,7 +87,7 @@ async fn build(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
             package,
             source @ (Source::Image { .. } | Source::EcrImage { .. } | Source::Chart { .. } | Source::Version),
         ) => {
-            let (package, source) = (package.words(), source.words());
+            let (package, source) = (package.describe(), source.describe());
             return Err(Failure::new(format!("{package} is not built from {source}")));
         }
     };

@@ -24,7 +24,7 @@ pub(crate) async fn fetch(job: &Job, source: &Source) -> Result<PathBuf, Failure
         Source::Directory { digest } => until_stopped(job, directory(job, digest)).await,
         Source::Git { url, commit, directory, branch: _ } => git(job, url, commit, directory).await,
         Source::Image { .. } | Source::EcrImage { .. } | Source::Chart { .. } | Source::Version => {
-            Err(Failure::new(format!("{} is not a directory", source.words())))
+            Err(Failure::new(format!("{} is not a directory", source.describe())))
         }
     }
 }

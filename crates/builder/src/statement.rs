@@ -51,7 +51,7 @@ pub(crate) async fn attest(
             return Err(Failure::new(format!("artifact `{digest}` was not attested ({word}): {reason}")));
         }
         GrantAnswer::Granted { .. } => {
-            return Err(Failure::new(format!("the answer on artifact `{}` is no statement", artifact.digest)));
+            return Err(Failure::new(format!("the answer about artifact `{}` is not a statement", artifact.digest)));
         }
     };
     let referrer = push_statement(repository, &artifact, &statement).await?;

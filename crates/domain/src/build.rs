@@ -61,8 +61,8 @@ impl Build {
 }
 
 impl BuildState {
-    /// Returns the state's word.
-    pub const fn word(&self) -> &'static str {
+    /// Returns the state's name.
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Building { .. } => "building",
             Self::Built { .. } => "built",

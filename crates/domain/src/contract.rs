@@ -191,13 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn terms_say_who_may_do_what_and_nothing_of_how() {
+    fn terms_name_who_may_do_what_and_not_how() {
         let mut version = shop();
         version.actions[0].role = String::new();
 
         let terms = serde_json::to_value(terms(&version)).unwrap();
 
-        let said = json!({
+        let found = json!({
             "hosts": terms["hosts"], "inputs": terms["policy_inputs"], "actions": terms["actions"],
             "roles": terms["roles"].as_array().unwrap().iter().map(|role| json!([role["role"], role["on"]])).collect::<Vec<_>>(),
         });
@@ -210,7 +210,7 @@ mod tests {
             ],
             "roles": [["provision", true], ["custom-support", true], ["break-glass-emergency", false]],
         });
-        assert_eq!(said, expected);
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    fn said(component: Component) -> Vec<String> {
+    fn reasons(component: Component) -> Vec<String> {
         let version = AppVersion { components: vec![component], ..AppVersion::empty("shop".parse().unwrap()) };
         undeployable(&version).iter().map(ToString::to_string).collect()
     }
@@ -136,10 +136,10 @@ mod tests {
             env_vars: Default::default(),
         };
 
-        assert_eq!(said(component(image(), public(), &[Reference::Input("a".into())])), [""; 0]);
-        assert_eq!(said(component(job, Source::Version, &[])), ["component `api` is a `job`"]);
+        assert_eq!(reasons(component(image(), public(), &[Reference::Input("a".into())])), [""; 0]);
+        assert_eq!(reasons(component(job, Source::Version, &[])), ["component `api` is a `job`"]);
         assert_eq!(
-            said(component(image(), public(), &[Reference::Sandbox("vpc".into()), Reference::Secret("key".into())])),
+            reasons(component(image(), public(), &[Reference::Sandbox("vpc".into()), Reference::Secret("key".into())])),
             ["component `api` reads the sandbox's outputs", "component `api` reads secret `key`"]
         );
     }
@@ -153,10 +153,10 @@ mod tests {
             component(ComponentSpec::ContainerImage { verification }, source, &[])
         };
 
-        assert_eq!(said(image(true, vec![keyless.clone(), key])), [""; 0]);
-        assert_eq!(said(image(false, vec![keyless.clone()])), [""; 0]);
+        assert_eq!(reasons(image(true, vec![keyless.clone(), key])), [""; 0]);
+        assert_eq!(reasons(image(false, vec![keyless.clone()])), [""; 0]);
         assert_eq!(
-            said(image(true, vec![keyless])),
+            reasons(image(true, vec![keyless])),
             ["component `api` asks for a keyless signature, which builds do not check"]
         );
     }

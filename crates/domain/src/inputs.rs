@@ -38,8 +38,8 @@ fn listed(problems: &[InputProblem]) -> String {
     if let [one] = problems {
         return one.to_string();
     }
-    let said: Vec<String> = problems.iter().zip(1..).map(|(problem, nth)| format!("({nth}) {problem}")).collect();
-    format!("{} mistakes in the inputs: {}", said.len(), said.join("; "))
+    let numbered: Vec<String> = problems.iter().zip(1..).map(|(problem, nth)| format!("({nth}) {problem}")).collect();
+    format!("{} mistakes in the inputs: {}", numbered.len(), numbered.join("; "))
 }
 
 /// Returns the value of every input that templates may use: the customer's answers by parameter, what the vendor gave,
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once() {
+    fn all_mistakes_are_reported_at_once() {
         let given = given(json!({ "greting": "hi", "days": "soon", "domain": "mine" }));
 
         let error = resolve_inputs(&version(), &given, &answers(json!({ "InputZones": "many" }))).unwrap_err();

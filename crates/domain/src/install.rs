@@ -30,11 +30,11 @@ pub struct Install {
     /// What the vendor gave, as it was given.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
-    /// What the customer answered in the install stack, by parameter, as the runner told it last. A text counts as a
+    /// What the customer answered in the install stack, by parameter, as the runner reported last. A text counts as a
     /// value only where [`crate::inputs::resolve_inputs`] takes it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub answers: BTreeMap<String, String>,
-    /// The terms that the customer agreed to, as the runner told it last; absent where no consent is asked for.
+    /// The terms that the customer agreed to, as the runner reported last; absent where no consent is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_contract: Option<Digest>,
     /// The URL of its orders queue, once made.
@@ -179,8 +179,8 @@ impl Install {
             host: hello.host.chars().take(120).collect(),
             since,
         };
-        let told = self.answers == hello.inputs && self.accepted_contract == hello.accepted_contract;
-        if self.runner.as_ref() == Some(&runner) && told {
+        let same_answers = self.answers == hello.inputs && self.accepted_contract == hello.accepted_contract;
+        if self.runner.as_ref() == Some(&runner) && same_answers {
             return Ok(HelloStep::Already);
         }
         next.runner = Some(runner);

@@ -79,8 +79,8 @@ pub enum Step {
     Restore,
     /// Nobody has used it for [`WAIT_SECS`].
     Remove,
-    /// Its removal was begun and not seen to end.
-    GoOn,
+    /// Its removal began and has not ended.
+    Resume,
 }
 
 /// Returns the next step for a build. An artifact that something keeps is never removed, and one that nothing keeps is
@@ -90,7 +90,7 @@ pub fn step(build: &Build, uses: &Uses, now: Timestamp) -> Step {
         BuildState::Building { .. } | BuildState::Failed { .. } | BuildState::Removed { done: true, .. } => {
             Step::Nothing
         }
-        BuildState::Removed { done: false, .. } => Step::GoOn,
+        BuildState::Removed { done: false, .. } => Step::Resume,
         BuildState::Built { .. } => match (uses.of(build, now).is_empty(), build.unused_since) {
             (true, None) => Step::Mark,
             (true, Some(since)) if now.since(since) / 1000 >= WAIT_SECS => Step::Remove,
@@ -168,7 +168,7 @@ mod tests {
         };
         let used = uses(&[Kept::Newest], true);
 
-        assert_eq!(step(&removed(false), &used, BUILT_AT), Step::GoOn);
+        assert_eq!(step(&removed(false), &used, BUILT_AT), Step::Resume);
         assert_eq!(step(&removed(true), &used, BUILT_AT), Step::Nothing);
     }
 

@@ -101,12 +101,12 @@ mod tests {
     use super::*;
 
     fn version(action: &Value, rules: &Value) -> AppVersion {
-        let mut said = json!({ "name": "restart", "timeout_secs": 60, "steps": [] });
-        said.as_object_mut().unwrap().extend(action.as_object().unwrap().clone());
+        let mut complete = json!({ "name": "restart", "timeout_secs": 60, "steps": [] });
+        complete.as_object_mut().unwrap().extend(action.as_object().unwrap().clone());
         serde_json::from_value(json!({
             "format": 1,
             "app": "shop",
-            "actions": [said],
+            "actions": [complete],
             "roles": [{ "mode": "provision", "name": "{{.nuon.install.id}}-provision", "policies": [] }],
             "named_roles": [
                 { "name": "{{ .nuon.install.id }}-support", "enabled": true, "policies": [] },
@@ -120,8 +120,9 @@ mod tests {
     fn found(action: Value, rules: Value, asked: Option<&str>) -> Result<String, String> {
         let version = version(&action, &rules);
         let role = runs_as(&version, Operation::Trigger(&version.actions[0]), asked, Mode::Maintenance);
-        let said = |role: RunsAs| format!("{} {}", role.mode.as_str(), role.role.map(String::from).unwrap_or_default());
-        role.map(|role| role.map_or_else(String::new, said)).map_err(|error| error.to_string())
+        let shown =
+            |role: RunsAs| format!("{} {}", role.mode.as_str(), role.role.map(String::from).unwrap_or_default());
+        role.map(|role| role.map_or_else(String::new, shown)).map_err(|error| error.to_string())
     }
 
     #[test]

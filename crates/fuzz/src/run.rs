@@ -29,7 +29,7 @@ pub struct Crash {
     /// The number of the input; with the seed it gives the input again.
     pub number: u64,
     /// The message and place of the panic.
-    pub said: String,
+    pub message: String,
     /// The input itself.
     pub input: String,
 }
@@ -55,7 +55,7 @@ const CHUNK: u64 = 64;
 
 thread_local! {
     /// The message of the last panic of this thread; `None` in a thread that runs no inputs.
-    static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// Feeds `target` the inputs `numbers` of `seed` on `threads` threads.
@@ -67,7 +67,7 @@ pub fn run<T: Target>(target: &T, seed: u64, numbers: std::ops::Range<u64>, thre
     thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
-                SAID.set(Some(String::new()));
+                PANIC.set(Some(String::new()));
                 let mut mine = Outcome::none();
                 loop {
                     let from = next.fetch_add(CHUNK, Ordering::Relaxed);
@@ -112,8 +112,8 @@ impl Outcome {
             Err(_) => {
                 self.crashed += 1;
                 if self.crashes.len() < KEPT {
-                    let said = SAID.with_borrow(|said| said.clone().unwrap_or_default());
-                    self.crashes.push(Crash { number, said, input: format!("{input:#?}") });
+                    let message = PANIC.with_borrow(|message| message.clone().unwrap_or_default());
+                    self.crashes.push(Crash { number, message, input: format!("{input:#?}") });
                 }
             }
         }
@@ -136,7 +136,8 @@ fn remember_panics() {
     ONCE.call_once(|| {
         let print = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            let kept = SAID.with_borrow_mut(|said| said.as_mut().map(|said| *said = info.to_string()).is_some());
+            let kept =
+                PANIC.with_borrow_mut(|message| message.as_mut().map(|message| *message = info.to_string()).is_some());
             if !kept {
                 print(info);
             }

@@ -8,9 +8,9 @@ use crate::{Configs, Draw, Outcome, Target, Templates, run};
 
 const INPUTS: u64 = 20_000;
 
-fn said(outcome: &Outcome) -> String {
+fn crashes(outcome: &Outcome) -> String {
     let shown =
-        outcome.crashes.iter().take(3).map(|crash| format!("{}: {}\n{}", crash.number, crash.said, crash.input));
+        outcome.crashes.iter().take(3).map(|crash| format!("{}: {}\n{}", crash.number, crash.message, crash.input));
     format!("{} of {} crashed\n{}", outcome.crashed, outcome.attempted, shown.collect::<Vec<_>>().join("\n"))
 }
 
@@ -19,7 +19,7 @@ fn no_broken_template_crashes() {
     let outcome = run(&Templates::default(), 1, 0..INPUTS, 2);
 
     assert_eq!(outcome.attempted, INPUTS);
-    assert_eq!(outcome.crashed, 0, "{}", said(&outcome));
+    assert_eq!(outcome.crashed, 0, "{}", crashes(&outcome));
     assert!(outcome.accepted > INPUTS / 20, "only {} were accepted; the inputs are too broken", outcome.accepted);
 }
 
@@ -37,7 +37,7 @@ fn no_broken_config_crashes() {
     let outcome = run(&Configs::default(), 1, 0..INPUTS, 2);
 
     assert_eq!(outcome.attempted, INPUTS);
-    assert_eq!(outcome.crashed, 0, "{}", said(&outcome));
+    assert_eq!(outcome.crashed, 0, "{}", crashes(&outcome));
     assert!(outcome.accepted > INPUTS / 20, "only {} were accepted; the inputs are too broken", outcome.accepted);
 }
 
@@ -67,13 +67,13 @@ impl Target for Fragile {
 }
 
 #[test]
-fn a_crash_is_counted_with_its_input_and_words() {
+fn a_crash_is_counted_with_its_input_and_message() {
     let outcome = run(&Fragile, 1, 0..1_000, 2);
 
     assert!(outcome.crashed > 50 && outcome.crashed < 200, "{}", outcome.crashed);
     assert!(outcome.accepted > 300, "{}", outcome.accepted);
     let first = outcome.crashes.first().unwrap();
     assert_eq!(first.input, "3");
-    assert!(first.said.contains("three is too many"), "{}", first.said);
+    assert!(first.message.contains("three is too many"), "{}", first.message);
     assert_eq!(run(&Fragile, 1, first.number..first.number + 1, 1).crashed, 1);
 }

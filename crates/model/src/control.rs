@@ -144,7 +144,9 @@ impl World {
         let current = Fence { dispatch: before.dispatch, receive: before.receive().unwrap_or(0) };
         let repeated = match before.state {
             JobState::Running { runner: holder, seq, .. } if fence == current => match report.event() {
-                Event::Started { seq: said, .. } | Event::Progress { seq: said, .. } => said <= seq || runner != holder,
+                Event::Started { seq: reported, .. } | Event::Progress { seq: reported, .. } => {
+                    reported <= seq || runner != holder
+                }
                 Event::Finished { .. } => runner != holder,
                 Event::Cancel | Event::Expire | Event::Retry => false,
             },

@@ -26,7 +26,7 @@ pub struct Report {
 }
 
 /// In the order in which an attempt says them. `Blocked` is left out: to the protocol it is a failure.
-const SAID: [Says; 6] = [
+const ALL_SAYS: [Says; 6] = [
     Says::Started,
     Says::Progress,
     Says::Finished(Outcome::Succeeded),
@@ -35,7 +35,7 @@ const SAID: [Says; 6] = [
     Says::Finished(Outcome::Cancelled),
 ];
 /// The bits of one attempt.
-const SPAN: usize = SAID.len();
+const SPAN: usize = ALL_SAYS.len();
 const FINISHED_BITS: u128 = 0b11_1100;
 
 impl Report {
@@ -50,16 +50,16 @@ impl Report {
     }
 
     fn bit(self) -> usize {
-        let said = SAID.iter().position(|says| *says == self.says).unwrap_or(0);
+        let says = ALL_SAYS.iter().position(|one| *one == self.says).unwrap_or(0);
         let attempt = usize::from(self.fence.dispatch - 1) * RECEIVES + usize::from(self.fence.receive - 1);
-        (attempt * RUNNERS + usize::from(self.runner)) * SPAN + said
+        (attempt * RUNNERS + usize::from(self.runner)) * SPAN + says
     }
 
     fn from_bit(bit: usize) -> Self {
-        let (speaker, said) = (bit / SPAN, bit % SPAN);
+        let (speaker, says) = (bit / SPAN, bit % SPAN);
         let (attempt, runner) = (speaker / RUNNERS, speaker % RUNNERS);
         let fence = Fence { dispatch: (attempt / RECEIVES) as u8 + 1, receive: (attempt % RECEIVES) as u8 + 1 };
-        Self { fence, runner: runner as u8, says: SAID.get(said).copied().unwrap_or(Says::Started) }
+        Self { fence, runner: runner as u8, says: ALL_SAYS.get(says).copied().unwrap_or(Says::Started) }
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::manifest::MAX_BYTES;
 use super::retry::Retries;
-use super::{BlobSource, BlobStream, Patience, RegistryError, Repository};
+use super::{BlobSource, BlobStream, RegistryError, Repository, RetryPolicy};
 
 /// Bytes that must move within the idle time; a server that sends fewer counts as gone.
 const LEAST: u64 = 16 * 1024;
@@ -57,12 +57,12 @@ impl Ledger {
 
     /// Returns the result of `request`, which sends `size` bytes; `None` when it made no progress within the idle time. There
     /// is no other deadline, because the time depends on the size of the blob.
-    pub(crate) async fn watch<T>(&self, patience: Patience, size: u64, request: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn watch<T>(&self, policy: RetryPolicy, size: u64, request: impl Future<Output = T>) -> Option<T> {
         let mut request = std::pin::pin!(request);
         loop {
             let before = self.passed();
             let sent = before >= size;
-            let wait = if sent && size > SMALL { patience.commit } else { patience.idle };
+            let wait = if sent && size > SMALL { policy.commit } else { policy.idle };
             if let Ok(done) = tokio::time::timeout(wait, &mut request).await {
                 return Some(done);
             }
@@ -116,7 +116,7 @@ impl BlobSource {
     /// Returns a stream of exactly the bytes of `blob`, or one that ends in an error before its last chunk. The stream resumes
     /// after a broken connection.
     pub fn open(&self, blob: &Descriptor) -> BlobStream {
-        Reader::new(self.clone(), blob.clone(), self.patience()).into_stream()
+        Reader::new(self.clone(), blob.clone(), self.retry_policy()).into_stream()
     }
 }
 
@@ -130,7 +130,7 @@ impl Repository {
             let detail = format!("it is larger than {MAX_BYTES} bytes");
             return Err(self.bad(&format!("blob `{}`", blob.digest), detail));
         }
-        let mut reader = Reader::new(BlobSource::Repository(self.clone()), blob.clone(), self.patience());
+        let mut reader = Reader::new(BlobSource::Repository(self.clone()), blob.clone(), self.retry_policy());
         let mut all = bytes::BytesMut::new();
         while let Some(chunk) = reader.next().await? {
             all.extend_from_slice(&chunk);
@@ -143,7 +143,7 @@ impl Repository {
 pub(crate) struct Reader {
     source: BlobSource,
     blob: Descriptor,
-    patience: Patience,
+    policy: RetryPolicy,
     raw: Option<BlobStream>,
     hash: Sha256,
     /// How many bytes were hashed.
@@ -160,8 +160,8 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(source: BlobSource, blob: Descriptor, patience: Patience) -> Self {
-        Self::resume(source, blob, patience, 0, Arc::default())
+    pub(crate) fn new(source: BlobSource, blob: Descriptor, policy: RetryPolicy) -> Self {
+        Self::resume(source, blob, policy, 0, Arc::default())
     }
 
     /// Returns a reader that passes on the bytes from `from` on. The bytes before them are hashed too: from the ledger where
@@ -169,15 +169,15 @@ impl Reader {
     pub(crate) fn resume(
         source: BlobSource,
         blob: Descriptor,
-        patience: Patience,
+        policy: RetryPolicy,
         from: u64,
         ledger: Arc<Ledger>,
     ) -> Self {
         let (seen, hash) = ledger.point(from);
-        let retries = Retries::new(patience);
+        let retries = Retries::new(policy);
         let (waited, raw) = ((Duration::ZERO, 0), None);
         ledger.passed.store(from, Ordering::Relaxed);
-        Self { source, blob, patience, raw, hash, seen, from, retries, cut: seen, waited, done: false, ledger }
+        Self { source, blob, policy, raw, hash, seen, from, retries, cut: seen, waited, done: false, ledger }
     }
 
     pub(crate) fn ledger(&self) -> Arc<Ledger> {
@@ -294,17 +294,17 @@ impl Reader {
             Some(raw) => raw,
             None => {
                 self.waited = (Duration::ZERO, 0);
-                let raw = self.source.raw(&self.blob, self.seen, self.patience).await?;
+                let raw = self.source.raw(&self.blob, self.seen, self.policy).await?;
                 self.raw.insert(raw)
             }
         };
         let (waited, got) = self.waited;
         let started = Instant::now();
-        let next = tokio::time::timeout(self.patience.idle.saturating_sub(waited), raw.try_next()).await;
+        let next = tokio::time::timeout(self.policy.idle.saturating_sub(waited), raw.try_next()).await;
         let next = next.map_err(|_| RegistryError::Stalled {
             host: self.source.name(),
             what: format!("blob `{}`", self.blob.digest),
-            secs: self.patience.idle.as_secs(),
+            secs: self.policy.idle.as_secs(),
         })??;
         let got = got + next.as_ref().map_or(0, |chunk| chunk.len() as u64);
         self.waited = if got >= LEAST { (Duration::ZERO, 0) } else { (waited + started.elapsed(), got) };
@@ -317,7 +317,7 @@ impl Reader {
 /// # Errors
 /// [`RegistryError`]; what was written so far is not the blob then.
 pub async fn fetch(source: &BlobSource, blob: &Descriptor, path: &std::path::Path) -> Result<(), RegistryError> {
-    let mut reader = Reader::new(source.clone(), blob.clone(), source.patience());
+    let mut reader = Reader::new(source.clone(), blob.clone(), source.retry_policy());
     let mut file = tokio::fs::File::create(path).await.map_err(RegistryError::Local)?;
     while let Some(chunk) = reader.next().await? {
         tokio::io::AsyncWriteExt::write_all(&mut file, &chunk).await.map_err(RegistryError::Local)?;
@@ -334,9 +334,9 @@ mod tests {
     }
 
     async fn read(given: &'static [u8], named: &[u8]) -> Result<Vec<u8>, RegistryError> {
-        let patience = Patience { pause: Duration::from_millis(1), ..Patience::default() };
+        let policy = RetryPolicy { pause: Duration::from_millis(1), ..RetryPolicy::default() };
         let source = BlobSource::Bytes(Bytes::from_static(given));
-        let chunks: Vec<Bytes> = Reader::new(source, blob(named), patience).into_stream().try_collect().await?;
+        let chunks: Vec<Bytes> = Reader::new(source, blob(named), policy).into_stream().try_collect().await?;
         Ok(chunks.concat())
     }
 
@@ -376,14 +376,15 @@ mod tests {
         let whole = Reader::resume(
             BlobSource::File(file.path().into()),
             blob(&bytes),
-            Patience::default(),
+            RetryPolicy::default(),
             0,
             Arc::clone(&ledger),
         );
         let _: Vec<Bytes> = whole.into_stream().try_collect().await.expect("whole");
 
         for from in [0, 1, 1_048_575, 2_500_000, 4_999_999, 5_000_000] {
-            let reader = Reader::resume(source.clone(), blob(&bytes), Patience::default(), from, Arc::clone(&ledger));
+            let reader =
+                Reader::resume(source.clone(), blob(&bytes), RetryPolicy::default(), from, Arc::clone(&ledger));
             let rest: Vec<Bytes> = reader.into_stream().try_collect().await.expect("rest");
 
             assert_eq!(rest.concat(), &bytes[usize::try_from(from).expect("small")..], "from {from}");
@@ -394,7 +395,7 @@ mod tests {
     async fn a_request_that_moves_nothing_is_given_up() {
         let ledger = Ledger::default();
 
-        let outcome = ledger.watch(Patience::default(), 10, std::future::pending::<()>()).await;
+        let outcome = ledger.watch(RetryPolicy::default(), 10, std::future::pending::<()>()).await;
 
         assert!(outcome.is_none());
     }
@@ -407,7 +408,7 @@ mod tests {
         });
         let named = Descriptor { size: 1_000_000, ..blob(b"") };
         let source = BlobSource::Bytes(Bytes::new());
-        let mut reader = Reader::new(source, named, Patience { attempts: 1, ..Patience::default() });
+        let mut reader = Reader::new(source, named, RetryPolicy { attempts: 1, ..RetryPolicy::default() });
         reader.raw = Some(raw.boxed());
 
         let error = loop {

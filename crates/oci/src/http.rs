@@ -11,7 +11,7 @@ use reqwest::{Client, Response};
 
 use super::{RegistryError, is_loopback_name};
 
-/// The longest wait for a connection. Later waits are bounded by [`Patience`](super::Patience): the HTTP client's own read
+/// The longest wait for a connection. Later waits are bounded by [`RetryPolicy`](super::RetryPolicy): the HTTP client's own read
 /// timeout would also count while a blob is sent.
 const CONNECT: Duration = Duration::from_secs(10);
 

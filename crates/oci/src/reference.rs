@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_reference_is_refused() {
+    fn a_text_that_is_not_a_reference_is_refused() {
         for text in ["", "UPPER/x", "a/../b", "ghcr.io/a:", "ghcr.io/a@sha256:12", "ghcr.io/a:b c", "ghcr.io//a"] {
             assert!(text.parse::<Reference>().is_err(), "{text}");
         }

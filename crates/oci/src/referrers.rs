@@ -230,7 +230,7 @@ async fn from_api(repository: &Repository, subject: &Digest) -> Result<Option<Ve
     let mut url = repository.url(&format!("referrers/{subject}"))?;
     let mut all: Vec<Referrer> = Vec::new();
     for _ in 0..MAX_PAGES {
-        let asked = transient(repository.patience(), || async {
+        let asked = transient(repository.retry_policy(), || async {
             let answer = repository.send(&what, &Access::Pull, || repository.http().get(url.clone())).await?;
             let next = header(&answer, LINK.as_str()).and_then(next_page).map(str::to_owned);
             Ok((next, repository.small_body(answer, &what).await?))

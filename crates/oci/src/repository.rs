@@ -10,7 +10,7 @@ use super::auth::{Access, Auth};
 use super::http::header;
 use super::manifest::ACCEPTED;
 use super::retry::transient;
-use super::{Login, Manifest, Patience, RegistryError, Version, base_url};
+use super::{Login, Manifest, RegistryError, RetryPolicy, Version, base_url};
 
 /// One repository of one registry; clones share connections and tokens.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ struct Inner {
     base: Url,
     name: String,
     auth: Auth,
-    patience: Patience,
+    policy: RetryPolicy,
 }
 
 impl std::fmt::Debug for Repository {
@@ -36,22 +36,22 @@ impl Repository {
     /// # Errors
     /// [`RegistryError::Address`].
     pub fn new(http: Client, address: &str, name: &str, login: Login) -> Result<Self, RegistryError> {
-        Self::with_patience(http, address, name, login, Patience::default())
+        Self::with_retry_policy(http, address, name, login, RetryPolicy::default())
     }
 
     /// Returns the repository with other waits than the default.
     ///
     /// # Errors
     /// [`RegistryError::Address`].
-    pub fn with_patience(
+    pub fn with_retry_policy(
         http: Client,
         address: &str,
         name: &str,
         login: Login,
-        patience: Patience,
+        policy: RetryPolicy,
     ) -> Result<Self, RegistryError> {
         let base = base_url(address)?;
-        Ok(Self(Arc::new(Inner { http, base, name: name.to_owned(), auth: Auth::new(login), patience })))
+        Ok(Self(Arc::new(Inner { http, base, name: name.to_owned(), auth: Auth::new(login), policy })))
     }
 
     /// Returns `host/name`, as image references are written.
@@ -86,8 +86,8 @@ impl Repository {
         &self.0.auth
     }
 
-    pub(crate) fn patience(&self) -> Patience {
-        self.0.patience
+    pub(crate) fn retry_policy(&self) -> RetryPolicy {
+        self.0.policy
     }
 
     /// Returns whether this repository can mount blobs of `other`.
@@ -107,7 +107,7 @@ impl Repository {
     pub async fn has_blob(&self, digest: &Digest) -> Result<bool, RegistryError> {
         let url = self.url(&format!("blobs/{digest}"))?;
         let what = format!("blob `{digest}`");
-        let answer = transient(self.patience(), || async {
+        let answer = transient(self.retry_policy(), || async {
             found(self.send(&what, &Access::Pull, || self.0.http.head(url.clone())).await)
         });
         Ok(answer.await?.is_some())
@@ -120,7 +120,7 @@ impl Repository {
     pub async fn manifest_digest(&self, version: &Version) -> Result<Option<Digest>, RegistryError> {
         let url = self.url(&format!("manifests/{version}"))?;
         let what = format!("manifest `{version}`");
-        let answer = transient(self.patience(), || async {
+        let answer = transient(self.retry_policy(), || async {
             let make = || self.0.http.head(url.clone()).header(ACCEPT, ACCEPTED);
             found(self.send(&what, &Access::Pull, make).await)
         });
@@ -153,7 +153,7 @@ impl Repository {
     pub async fn manifest(&self, version: &Version) -> Result<Manifest, RegistryError> {
         let url = self.url(&format!("manifests/{version}"))?;
         let what = format!("manifest `{version}`");
-        transient(self.patience(), || async {
+        transient(self.retry_policy(), || async {
             let make = || self.0.http.get(url.clone()).header(ACCEPT, ACCEPTED);
             let answer = self.send(&what, &Access::Pull, make).await?;
             let content_type = header(&answer, CONTENT_TYPE.as_str()).map(str::to_owned);
@@ -195,7 +195,7 @@ impl Repository {
     pub(crate) async fn put_manifest(&self, manifest: &Manifest, version: &Version) -> Result<bool, RegistryError> {
         let url = self.url(&format!("manifests/{version}"))?;
         let what = format!("the push of manifest `{version}`");
-        let answer = transient(self.patience(), || async {
+        let answer = transient(self.retry_policy(), || async {
             let make = || {
                 let request = self.0.http.put(url.clone()).header(CONTENT_TYPE, manifest.media_type.as_str());
                 request.body(manifest.bytes.clone())

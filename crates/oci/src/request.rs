@@ -19,7 +19,7 @@ impl Repository {
         access: &Access,
         make: impl Fn() -> RequestBuilder,
     ) -> Result<Response, RegistryError> {
-        self.send_within(what, Some(access), self.patience().idle, make).await
+        self.send_within(what, Some(access), self.retry_policy().idle, make).await
     }
 
     /// Sends the request within `wait`, without a login when there is no `access`.
@@ -72,7 +72,7 @@ impl Repository {
     /// Returns the body of an answer that must be small; reads at most [`MAX_BYTES`].
     pub(crate) async fn small_body(&self, mut answer: Response, what: &str) -> Result<Bytes, RegistryError> {
         let mut all = bytes::BytesMut::new();
-        let ends = tokio::time::Instant::now() + self.patience().idle;
+        let ends = tokio::time::Instant::now() + self.retry_policy().idle;
         loop {
             let next = tokio::time::timeout_at(ends, answer.chunk()).await.map_err(|_| self.stalled(what))?;
             let Some(chunk) = next.map_err(|source| self.transport(what, source))? else { return Ok(all.freeze()) };
@@ -92,7 +92,7 @@ impl Repository {
     }
 
     pub(crate) fn stalled(&self, what: &str) -> RegistryError {
-        RegistryError::Stalled { host: self.host(), what: what.to_owned(), secs: self.patience().idle.as_secs() }
+        RegistryError::Stalled { host: self.host(), what: what.to_owned(), secs: self.retry_policy().idle.as_secs() }
     }
 
     pub(crate) fn transport(&self, what: &str, source: reqwest::Error) -> RegistryError {

@@ -10,7 +10,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// How long a transfer waits and how often it tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// The longest time without progress.
     pub idle: Duration,
     /// The longest wait for a registry to store a blob after its last byte.
@@ -23,7 +23,7 @@ pub struct Patience {
     pub pauses: Duration,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             idle: Duration::from_secs(30),
@@ -38,21 +38,21 @@ impl Default for Patience {
 /// The retries that one request has left.
 #[derive(Debug)]
 pub(crate) struct Retries {
-    patience: Patience,
+    policy: RetryPolicy,
     failures: u32,
     cuts: u32,
     left: Duration,
 }
 
 impl Retries {
-    pub(crate) fn new(patience: Patience) -> Self {
-        Self { patience, failures: 0, cuts: 0, left: patience.pauses }
+    pub(crate) fn new(policy: RetryPolicy) -> Self {
+        Self { policy, failures: 0, cuts: 0, left: policy.pauses }
     }
 
     /// Resets the budget: the transfer made progress since the last failure.
     pub(crate) fn progressed(&mut self) {
         self.failures = 0;
-        self.left = self.patience.pauses;
+        self.left = self.policy.pauses;
     }
 
     /// Pauses when another try makes sense.
@@ -69,10 +69,10 @@ impl Retries {
         self.cuts += 1;
         let pause = match error.retry_after() {
             // The jitter keeps clients that were given the same time from coming back together.
-            Some(asked) => asked.saturating_add(share(self.patience.pause)),
+            Some(asked) => asked.saturating_add(share(self.policy.pause)),
             None => share(self.bound()),
         };
-        if self.failures >= self.patience.attempts || self.cuts >= MAX_CUTS || pause > self.left {
+        if self.failures >= self.policy.attempts || self.cuts >= MAX_CUTS || pause > self.left {
             return Err(error);
         }
         self.left = self.left.saturating_sub(pause);
@@ -82,7 +82,7 @@ impl Retries {
     }
 
     fn bound(&self) -> Duration {
-        self.patience.pause.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE)
+        self.policy.pause.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE)
     }
 }
 
@@ -90,11 +90,11 @@ impl Retries {
 ///
 /// # Errors
 /// The last error of `operation`.
-pub(crate) async fn transient<T, F>(patience: Patience, operation: impl Fn() -> F) -> Result<T, RegistryError>
+pub(crate) async fn transient<T, F>(policy: RetryPolicy, operation: impl Fn() -> F) -> Result<T, RegistryError>
 where
     F: Future<Output = Result<T, RegistryError>>,
 {
-    let mut retries = Retries::new(patience);
+    let mut retries = Retries::new(policy);
     loop {
         match operation().await {
             Ok(done) => return Ok(done),
@@ -124,7 +124,7 @@ mod tests {
     async fn a_transient_fault_is_tried_again_and_a_final_one_is_not() {
         let calls = Cell::new(0);
 
-        let outcome = transient(Patience::default(), || async {
+        let outcome = transient(RetryPolicy::default(), || async {
             calls.set(calls.get() + 1);
             if calls.get() < 3 { Err(status(503, None)) } else { Err::<(), _>(status(400, None)) }
         })
@@ -138,20 +138,20 @@ mod tests {
     async fn trying_again_ends() {
         let calls = Cell::new(0);
 
-        let outcome = transient(Patience::default(), || async {
+        let outcome = transient(RetryPolicy::default(), || async {
             calls.set(calls.get() + 1);
             Err::<(), _>(status(429, None))
         })
         .await;
 
         assert!(outcome.is_err());
-        assert_eq!(calls.get(), Patience::default().attempts);
+        assert_eq!(calls.get(), RetryPolicy::default().attempts);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_registry_is_given_the_time_that_it_asks_for_within_the_budget() {
         let started = tokio::time::Instant::now();
-        let mut retries = Retries::new(Patience::default());
+        let mut retries = Retries::new(RetryPolicy::default());
 
         retries.again(status(429, Some(50))).await.expect("again");
         let waited = started.elapsed();
@@ -164,7 +164,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_transfer_that_makes_progress_is_tried_more_often_but_not_for_ever() {
-        let mut retries = Retries::new(Patience::default());
+        let mut retries = Retries::new(RetryPolicy::default());
         let mut tries = 0;
 
         while retries.again(status(503, None)).await.is_ok() {

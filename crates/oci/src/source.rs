@@ -10,7 +10,7 @@ use reqwest::header::{CONTENT_RANGE, RANGE};
 use reqwest::{Client, Response};
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
-use super::{Patience, RegistryError, Repository, base_url};
+use super::{RegistryError, Repository, RetryPolicy, base_url};
 
 /// The bytes of one blob, chunk by chunk.
 pub type BlobStream = BoxStream<'static, Result<Bytes, RegistryError>>;
@@ -49,11 +49,11 @@ impl BlobSource {
         &self,
         blob: &Descriptor,
         at: u64,
-        patience: Patience,
+        policy: RetryPolicy,
     ) -> Result<BlobStream, RegistryError> {
         match self {
             Self::Url { http, url } => {
-                let (host, answer) = get(http, url, at, patience).await?;
+                let (host, answer) = get(http, url, at, policy).await?;
                 body(answer, host, "a granted URL", blob, at)
             }
             Self::Repository(repository) => {
@@ -72,11 +72,11 @@ impl BlobSource {
         }
     }
 
-    /// Returns the default patience with this source.
-    pub(crate) fn patience(&self) -> Patience {
+    /// Returns the default policy with this source.
+    pub(crate) fn retry_policy(&self) -> RetryPolicy {
         match self {
-            Self::Repository(repository) => repository.patience(),
-            Self::Url { .. } | Self::File(_) | Self::Bytes(_) => Patience::default(),
+            Self::Repository(repository) => repository.retry_policy(),
+            Self::Url { .. } | Self::File(_) | Self::Bytes(_) => RetryPolicy::default(),
         }
     }
 
@@ -95,16 +95,16 @@ impl BlobSource {
 }
 
 /// Gets a pre-signed URL. Its text appears in no error: whoever has it can read the blob.
-async fn get(http: &Client, url: &str, at: u64, patience: Patience) -> Result<(String, Response), RegistryError> {
+async fn get(http: &Client, url: &str, at: u64, policy: RetryPolicy) -> Result<(String, Response), RegistryError> {
     let what = || "a granted URL".to_owned();
     let url = base_url(url)?;
     let host = url.host_str().unwrap_or_default().to_owned();
-    let stalled = |_| RegistryError::Stalled { host: host.clone(), what: what(), secs: patience.idle.as_secs() };
+    let stalled = |_| RegistryError::Stalled { host: host.clone(), what: what(), secs: policy.idle.as_secs() };
     let mut request = http.get(url);
     if at > 0 {
         request = request.header(RANGE, format!("bytes={at}-"));
     }
-    let answer = tokio::time::timeout(patience.idle, request.send()).await.map_err(stalled)?.map_err(|source| {
+    let answer = tokio::time::timeout(policy.idle, request.send()).await.map_err(stalled)?.map_err(|source| {
         RegistryError::Transport { host: host.clone(), what: what(), source: source.without_url() }
     })?;
     match answer.status().as_u16() {

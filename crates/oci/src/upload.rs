@@ -58,7 +58,7 @@ impl Repository {
 
     pub(crate) async fn upload(&self, blob: &Descriptor, source: &BlobSource) -> Result<Placed, RegistryError> {
         let ledger = Arc::new(Ledger::default());
-        let mut retries = Retries::new(self.patience());
+        let mut retries = Retries::new(self.retry_policy());
         let (mut session, mut mount): (Option<Session>, _) = (None, self.mountable(source));
         let mut best = 0;
         loop {
@@ -118,7 +118,7 @@ impl Repository {
             },
         };
         *session = Some(Session { url: url.clone(), at });
-        let reader = || Reader::resume(source.clone(), blob.clone(), self.patience(), at, Arc::clone(ledger));
+        let reader = || Reader::resume(source.clone(), blob.clone(), self.retry_policy(), at, Arc::clone(ledger));
         let rest = blob.size.saturating_sub(at);
         if at == 0 && blob.size <= SINGLE {
             let end = self.signed(Method::PUT, with_digest(url, &blob.digest));
@@ -136,7 +136,7 @@ impl Repository {
         }
         let end = with_digest(url, &blob.digest);
         let make = || self.http().put(end.clone()).header(CONTENT_LENGTH, 0);
-        let answer = self.send_within(&what, self.access_to(&end), self.patience().commit, make).await?;
+        let answer = self.send_within(&what, self.access_to(&end), self.retry_policy().commit, make).await?;
         self.check_stored(&what, blob, &answer)?;
         Ok(Placed::Sent)
     }
@@ -164,8 +164,9 @@ impl Repository {
     /// Returns how many bytes of an upload the registry has; `None` when it does not report it or has forgotten the upload.
     async fn upload_status(&self, blob: &Descriptor, url: Url) -> Result<Option<Session>, RegistryError> {
         let what = format!("the status of the upload of blob `{}`", blob.digest);
-        let asked = super::retry::transient(self.patience(), || async {
-            self.send_within(&what, self.access_to(&url), self.patience().idle, || self.http().get(url.clone())).await
+        let asked = super::retry::transient(self.retry_policy(), || async {
+            self.send_within(&what, self.access_to(&url), self.retry_policy().idle, || self.http().get(url.clone()))
+                .await
         });
         match asked.await {
             Ok(answer) => {
@@ -197,7 +198,7 @@ impl Repository {
             .header(CONTENT_TYPE, "application/octet-stream")
             .header(CONTENT_LENGTH, rest)
             .body(reader.into_body());
-        let answer = ledger.watch(self.patience(), blob.size, request.send()).await;
+        let answer = ledger.watch(self.retry_policy(), blob.size, request.send()).await;
         let answer = answer.ok_or_else(|| self.stalled(what))?.map_err(|source| self.transport(what, source))?;
         if answer.status() == 401 && self.log_in(&answer, &Access::Push).await? {
             // The token ran out on the way; the next try has a new one.

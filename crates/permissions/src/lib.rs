@@ -8,4 +8,4 @@ mod terms;
 
 pub use permission::{Gap, Permission, Powers, compare, permissions, why_wide};
 pub use statements::Effect;
-pub use terms::{Clause, TermsDiff, action_words, compare_terms, reference_words};
+pub use terms::{Clause, TermsDiff, compare_terms, describe_action, describe_reference};

@@ -100,19 +100,19 @@ impl Permission {
                 format!("{holder} is not a policy document until its template is rendered; read its text")
             }
             Self::Statement { effect: Effect::Deny, .. } | Self::Other { effect: Effect::Deny, .. } => {
-                self.words(false)
+                self.describe(false)
             }
             Self::Statement { .. }
             | Self::Other { .. }
             | Self::Managed { .. }
             | Self::GcpPredefined { .. }
             | Self::Boundary
-            | Self::SwitchedOn => self.words(true),
+            | Self::SwitchedOn => self.describe(true),
         }
     }
 
     /// Returns what people read under "widened" or "narrowed".
-    pub fn words(&self, widened: bool) -> String {
+    pub fn describe(&self, widened: bool) -> String {
         match self {
             Self::Statement { effect, actions, resources, condition, boundary } => {
                 let list = |all: &BTreeSet<String>| all.iter().map(String::as_str).collect::<Vec<_>>().join(", ");

@@ -109,7 +109,7 @@ pub enum Package {
 
 impl Package {
     /// Returns what it is, as messages say it.
-    pub const fn words(self) -> &'static str {
+    pub const fn describe(self) -> &'static str {
         match self {
             Self::Image => "an image",
             Self::TerraformModule => "a Terraform module",
@@ -172,7 +172,7 @@ pub enum Source {
 
 impl Source {
     /// Returns what it is, as messages say it.
-    pub const fn words(&self) -> &'static str {
+    pub const fn describe(&self) -> &'static str {
         match self {
             Self::Directory { .. } => "a directory",
             Self::Git { .. } => "a git repository",

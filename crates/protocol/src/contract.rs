@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_nobody_knows_here_makes_terms_unreadable() {
+    fn an_unknown_field_makes_terms_unreadable() {
         let bytes = terms(&json!({ "tunnels": ["everywhere"] }));
 
         let error = PackedTerms::of(&bytes).unwrap().open(&Digest::of(&bytes)).unwrap_err();

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_public_key_is_named() {
+    fn an_invalid_public_key_is_named() {
         let one = pem("PUBLIC KEY", "QUJD");
         let found = [
             "KEY".to_owned(),

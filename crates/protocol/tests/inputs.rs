@@ -24,7 +24,7 @@ fn named(name: &str) -> Input {
     Input { name: name.to_owned(), ..input(InputKind::String, false) }
 }
 
-fn said(kind: InputKind, given: Value) -> String {
+fn mistake(kind: InputKind, given: Value) -> String {
     input(kind, true).accept(&given).unwrap_err().to_string()
 }
 
@@ -53,16 +53,19 @@ fn texts_are_read_as_the_inputs_type() {
 
 #[test]
 fn what_does_not_fit_is_refused_without_its_value() {
-    assert_eq!(said(InputKind::String, json!(7)), "input `answer` must be a text, found a number");
-    assert_eq!(said(InputKind::Number, json!("soon")), "input `answer` must be a number, found a text of 4 characters");
-    assert_eq!(said(InputKind::Bool, json!(1)), "input `answer` must be `true` or `false`, found a number");
-    assert_eq!(said(InputKind::Json, json!("{a")), "input `answer` must be JSON, found a text of 2 characters");
+    assert_eq!(mistake(InputKind::String, json!(7)), "input `answer` must be a text, found a number");
     assert_eq!(
-        said(InputKind::List, json!("[a")),
+        mistake(InputKind::Number, json!("soon")),
+        "input `answer` must be a number, found a text of 4 characters"
+    );
+    assert_eq!(mistake(InputKind::Bool, json!(1)), "input `answer` must be `true` or `false`, found a number");
+    assert_eq!(mistake(InputKind::Json, json!("{a")), "input `answer` must be JSON, found a text of 2 characters");
+    assert_eq!(
+        mistake(InputKind::List, json!("[a")),
         "input `answer` must be a list, such as `[\"a\", \"b\"]` or `a, b`, found a text of 2 characters"
     );
     assert_eq!(
-        said(InputKind::Number, json!(u64::MAX)),
+        mistake(InputKind::Number, json!(u64::MAX)),
         "input `answer` must be a number, found a number of more digits than are kept"
     );
     for bad in
@@ -73,13 +76,13 @@ fn what_does_not_fit_is_refused_without_its_value() {
 }
 
 #[test]
-fn an_empty_answer_is_none_where_one_is_required_and_nothing_elsewhere() {
+fn an_empty_answer_is_refused_where_one_is_required_and_nothing_elsewhere() {
     for kind in KINDS {
         for empty in [json!(""), Value::Null] {
             let nothing = if kind == InputKind::List { json!([]) } else { json!("") };
 
             assert_eq!(input(kind, false).accept(&empty).unwrap(), nothing, "{}", kind.as_str());
-            assert_eq!(said(kind, empty), "input `answer` is required", "{}", kind.as_str());
+            assert_eq!(mistake(kind, empty), "input `answer` is required", "{}", kind.as_str());
         }
     }
 }

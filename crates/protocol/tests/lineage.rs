@@ -311,10 +311,10 @@ fn followed(recipe: Recipe) -> [Vec<(LinkName, Broken)>; 2] {
     let digest = canonical::digest(&(source().pinned(), Package::Image, &recipe)).unwrap();
     let build = BuildId::derive(&"shop".parse().unwrap(), &digest, &component());
     let place = builder();
-    let mut said = statement(&place);
-    let internal = &mut said.predicate.build_definition.internal_parameters;
+    let mut statement = statement(&place);
+    let internal = &mut statement.predicate.build_definition.internal_parameters;
     (internal.build, internal.source_digest) = (build.clone(), digest);
-    let artifact = artifact(&said);
+    let artifact = artifact(&statement);
     let report = place.finished(Outcome::Succeeded { outputs: BTreeMap::new(), artifact: Some(artifact.clone()) });
     let by = |recipe: Option<Recipe>| {
         let Work::Build(work) = build_work() else { panic!("build") };

@@ -210,7 +210,7 @@ fn a_statement_that_the_root_key_did_not_sign_itself_is_refused() {
 }
 
 #[test]
-fn a_message_of_another_kind_is_no_statement() {
+fn a_message_of_another_kind_is_not_a_statement() {
     let cert = Delegate {
         tenant: tenant(),
         public_key: key(2).verifying_key().into(),

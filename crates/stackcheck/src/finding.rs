@@ -30,7 +30,7 @@ pub enum Rule {
 
 impl Rule {
     /// Returns the rule's name, as findings and options write it.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoCode => "no-code",
             Self::NoOutsidePrincipal => "no-outside-principal",

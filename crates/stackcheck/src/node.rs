@@ -69,9 +69,9 @@ impl Node {
         }
     }
 
-    /// Returns whether the value is `said`, under any condition.
-    pub(crate) fn names(&self, said: &str) -> bool {
-        self.each().iter().any(|one| one.said() == said)
+    /// Returns whether the value is `text`, under any condition.
+    pub(crate) fn names(&self, text: &str) -> bool {
+        self.each().iter().any(|one| one.to_text() == text)
     }
 
     /// Returns the condition of an `Fn::If`.
@@ -107,7 +107,7 @@ impl Node {
 
     /// Returns the value as CloudFormation's `Fn::Sub` would write it: `${Name}` for a reference. A value that is not
     /// known is `*`, so that a rule assumes the worst.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         if let Some(text) = self.text() {
             return text.to_owned();
         }

@@ -22,8 +22,9 @@ impl<'t> Statement<'t> {
 
     /// Returns whether the statement is about this action, such as `sts:AssumeRole`.
     pub(crate) fn is_about(self, action: &str) -> bool {
-        let named =
-            |key: &str| self.0.get(key).map(|node| node.each().iter().any(|pattern| matches(&pattern.said(), action)));
+        let named = |key: &str| {
+            self.0.get(key).map(|node| node.each().iter().any(|pattern| matches(&pattern.to_text(), action)))
+        };
         match (named("Action"), named("NotAction")) {
             (Some(found), _) => found,
             (None, Some(found)) => !found,

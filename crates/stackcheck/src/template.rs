@@ -64,33 +64,33 @@ impl<'t> Template<'t> {
     }
 
     /// Returns whether a principal of kind `AWS` belongs to the template's own account.
-    pub(crate) fn is_own(&self, said: &str) -> bool {
-        let account = said.split(':').nth(4);
-        said == "${AWS::AccountId}"
-            || self.accounts.contains(said)
-            || self.is_resource(said)
-            || self.is_own_parameter(said)
+    pub(crate) fn is_own(&self, text: &str) -> bool {
+        let account = text.split(':').nth(4);
+        text == "${AWS::AccountId}"
+            || self.accounts.contains(text)
+            || self.is_resource(text)
+            || self.is_own_parameter(text)
             // `${AWS::AccountId}` has colons itself.
-            || said.starts_with("arn:") && said.contains(":iam::${AWS::AccountId}:")
-            || said.starts_with("arn:") && account.is_some_and(|account| self.accounts.contains(account))
+            || text.starts_with("arn:") && text.contains(":iam::${AWS::AccountId}:")
+            || text.starts_with("arn:") && account.is_some_and(|account| self.accounts.contains(account))
     }
 
     /// Returns whether a text is `${Name}` or `${Name.Attribute}` of a resource of the template.
-    pub(crate) fn is_resource(&self, said: &str) -> bool {
-        let name = reference(said).map(|name| name.split('.').next().unwrap_or_default());
+    pub(crate) fn is_resource(&self, text: &str) -> bool {
+        let name = reference(text).map(|name| name.split('.').next().unwrap_or_default());
         name.is_some_and(|name| self.resources.get(name).is_some())
     }
 
     /// Returns whether a text is `${Name}` of a parameter whose pattern takes ARNs of the template's own account only.
-    pub(crate) fn is_own_parameter(&self, said: &str) -> bool {
-        let pattern = reference(said).and_then(|name| self.root.at(&["Parameters", name, "AllowedPattern"])?.text());
+    pub(crate) fn is_own_parameter(&self, text: &str) -> bool {
+        let pattern = reference(text).and_then(|name| self.root.at(&["Parameters", name, "AllowedPattern"])?.text());
         pattern.is_some_and(|pattern| account_of(pattern).is_some_and(|account| self.accounts.contains(account)))
     }
 
     /// Returns the managed policy of the template that `node` refers to.
     pub(crate) fn managed_policy(&self, node: &Node) -> Option<&'t Node> {
-        let said = node.said();
-        let name = reference(&said)?;
+        let text = node.to_text();
+        let name = reference(&text)?;
         let policy = self.resources().find(|resource| resource.name == name)?;
         (policy.kind == "AWS::IAM::ManagedPolicy").then_some(policy.node)
     }
@@ -103,6 +103,6 @@ impl<'t> Template<'t> {
 }
 
 /// Returns the name in `${Name}`.
-fn reference(said: &str) -> Option<&str> {
-    said.strip_prefix("${")?.strip_suffix('}')
+fn reference(text: &str) -> Option<&str> {
+    text.strip_prefix("${")?.strip_suffix('}')
 }

@@ -165,8 +165,8 @@ fn a_role_that_only_the_customers_own_boundary_holds_is_found() {
 
     let found = check(&format!("{before}{}", after.replacen(listed, "- !Ref Limits", 1))).unwrap();
 
-    let said: Vec<(Rule, &str)> = found.iter().map(|one| (one.rule, one.of.as_str())).collect();
-    assert_eq!(said, [(Rule::Boundary, "BreakGlassRole"), (Rule::NoWildcardAssumeRole, "BreakGlassRole")]);
+    let rules: Vec<(Rule, &str)> = found.iter().map(|one| (one.rule, one.of.as_str())).collect();
+    assert_eq!(rules, [(Rule::Boundary, "BreakGlassRole"), (Rule::NoWildcardAssumeRole, "BreakGlassRole")]);
 }
 
 #[test]
@@ -279,14 +279,14 @@ fn an_instance_whose_metadata_others_can_ask_is_found() {
 }
 
 #[test]
-fn what_is_no_template_is_said_with_its_line() {
-    let said = |text: &str| check(text).unwrap_err().to_string();
+fn an_invalid_template_is_reported_with_its_line() {
+    let message = |text: &str| check(text).unwrap_err().to_string();
 
-    assert_eq!(said(""), "line 1: it is empty");
-    assert_eq!(said("Resources: {}"), "line 1: it has no `Resources`");
-    assert_eq!(said("Resources:\n  A: {Type: x}\n  A: {Type: y}\n"), "line 3: key `A` is given twice");
-    assert_eq!(said("Resources:\n  A: *b\n"), "line 2: while parsing node, found unknown anchor");
-    assert!(said("Resources: [").starts_with("line 2: "), "{}", said("Resources: ["));
+    assert_eq!(message(""), "line 1: it is empty");
+    assert_eq!(message("Resources: {}"), "line 1: it has no `Resources`");
+    assert_eq!(message("Resources:\n  A: {Type: x}\n  A: {Type: y}\n"), "line 3: key `A` is given twice");
+    assert_eq!(message("Resources:\n  A: *b\n"), "line 2: while parsing node, found unknown anchor");
+    assert!(message("Resources: [").starts_with("line 2: "), "{}", message("Resources: ["));
 }
 
 #[test]

@@ -40,7 +40,7 @@ enum Block {
 }
 
 impl Block {
-    const fn word(self) -> &'static str {
+    const fn keyword(self) -> &'static str {
         match self {
             Self::If => "if",
             Self::With => "with",
@@ -190,13 +190,13 @@ impl Parser<'_> {
         self.close()?;
         match self.list()? {
             (nodes, End::Block(_)) => Ok(nodes),
-            (_, End::Else(second)) => self.fail_at(second, format!("a second `else` in one `{}`", block.word())),
+            (_, End::Else(second)) => self.fail_at(second, format!("a second `else` in one `{}`", block.keyword())),
             (_, End::Text) => self.unclosed(block, at),
         }
     }
 
     fn unclosed<T>(&self, block: Block, at: usize) -> Result<T, ParseError> {
-        self.fail_at(at, format!("`{}` is never closed; add `{{{{ end }}}}`", block.word()))
+        self.fail_at(at, format!("`{}` is never closed; add `{{{{ end }}}}`", block.keyword()))
     }
 
     fn close(&mut self) -> Result<(), ParseError> {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::format::{print, quoted};
-use crate::value::{kind, whole, word};
+use crate::value::{kind, type_name, whole};
 
 /// The largest width and precision of `printf`, in characters.
 const MAX_WIDTH: usize = 4096;
@@ -93,7 +93,7 @@ fn verb_text(verb: char, directive: &Directive, value: &Value) -> Result<String,
         ('q', Value::String(text)) => quoted(&cut(text.clone())),
         ('q', _) => quoted(&print(value)),
         ('t', Value::Bool(_)) => print(value),
-        ('T', _) => word(value).to_owned(),
+        ('T', _) => type_name(value).to_owned(),
         ('d' | 'x' | 'X' | 'o' | 'b' | 'c', Value::Number(number)) => {
             let Some(whole) = whole(number) else {
                 return wrong();

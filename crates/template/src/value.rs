@@ -61,7 +61,7 @@ pub(crate) const fn kind(value: &Value) -> &'static str {
 }
 
 /// Returns the type of a value, as Go's reflection names it.
-pub(crate) fn word(value: &Value) -> &'static str {
+pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "invalid",
         Value::Bool(_) => "bool",

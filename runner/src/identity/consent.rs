@@ -18,7 +18,7 @@ enum NotAccepted {
     Unknown { asked: Digest },
     #[error("the release has the contract `{asked}`, and the terms that the order brings along do not hold: {error}")]
     Unproven { asked: Digest, error: TermsError },
-    #[error("the release has the contract `{asked}`, which allows more: {}", .diff.told())]
+    #[error("the release has the contract `{asked}`, which allows more: {}", .diff.summary())]
     Widened { asked: Digest, diff: TermsDiff },
 }
 
@@ -77,10 +77,10 @@ mod tests {
     fn refused(accepted: &Value, asked: &Value, documents: Option<(&Value, &Value)>) -> Option<String> {
         let change =
             documents.map(|(accepted, asked)| TermsChange { accepted: packed(accepted), asked: packed(asked) });
-        said(accepted, Some(OrderTerms { digest: digest(asked), change }))
+        refused_without_documents(accepted, Some(OrderTerms { digest: digest(asked), change }))
     }
 
-    fn said(accepted: &Value, terms: Option<OrderTerms>) -> Option<String> {
+    fn refused_without_documents(accepted: &Value, terms: Option<OrderTerms>) -> Option<String> {
         let config = Config { accepted_contract: Some(digest(accepted)), ..config("/state", Role::Install) };
         let order = Order { terms: terms.map(Box::new), ..order(1, 7) };
         match refusal(&config, &order)? {
@@ -120,7 +120,7 @@ mod tests {
         strange["tunnels"] = json!([]);
 
         let cases = [
-            (said(&narrow, None), "does not say which contract"),
+            (refused_without_documents(&narrow, None), "does not say which contract"),
             (refused(&narrow, &wide, None), "nothing says how it differs"),
             // Documents of other terms than the digests name.
             (refused(&narrow, &wide, Some((&wide, &wide))), "do not hold: terms have the digest"),

@@ -61,7 +61,7 @@ async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -
                 return Err(Failure::new(format!("artifact `{digest}` was not granted ({word}): {reason}")));
             }
             GrantAnswer::Attested { .. } => {
-                return Err(Failure::new(format!("the answer to the request for artifact `{digest}` is no grant")));
+                return Err(Failure::new(format!("the answer to the request for artifact `{digest}` is not a grant")));
             }
         };
         // The whole grant is checked against the signed order before the first byte is copied.

@@ -37,7 +37,7 @@ struct Inner {
     partial: Vec<u8>,
     /// Redacted text that no report has carried yet.
     pending: String,
-    /// Bytes left out of reports since the last line that said so.
+    /// Bytes left out of reports since the last line that counts them.
     skipped: usize,
     reported: usize,
     file: Option<File>,
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_cut_and_the_cut_is_said() {
+    fn a_flood_is_cut_and_the_cut_is_reported() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         let log = JobLog::to_file(&path).unwrap();

@@ -197,8 +197,8 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Returns the word that logs and audit records use for an outcome.
-pub const fn word(outcome: &Outcome) -> &'static str {
+/// Returns the name of an outcome, as logs and audit records write it.
+pub const fn outcome_name(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Succeeded { .. } => "succeeded",
         Outcome::Failed { partial: false, .. } => "failed",
@@ -229,22 +229,22 @@ mod tests {
     fn the_end_of_a_stopped_job_depends_on_the_reason() {
         let log = JobLog::default();
         let action = Limits { redelivery: Redelivery::Interrupted, ..LIMITS };
-        let said = |stopped, outcome, limits| conclude(stopped, outcome, limits, &log);
+        let concluded = |stopped, outcome, limits| conclude(stopped, outcome, limits, &log);
 
-        assert_eq!(said(None, failed(), LIMITS), Ended::Finished(failed()));
-        assert_eq!(said(Some(StopReason::LeaseLost), succeeded(json!({})), LIMITS), Ended::LeaseLost);
-        assert_eq!(said(Some(StopReason::Cancelled), failed(), LIMITS), Ended::Finished(Outcome::Cancelled));
+        assert_eq!(concluded(None, failed(), LIMITS), Ended::Finished(failed()));
+        assert_eq!(concluded(Some(StopReason::LeaseLost), succeeded(json!({})), LIMITS), Ended::LeaseLost);
+        assert_eq!(concluded(Some(StopReason::Cancelled), failed(), LIMITS), Ended::Finished(Outcome::Cancelled));
         assert_eq!(
-            said(Some(StopReason::Cancelled), succeeded(json!({})), LIMITS),
+            concluded(Some(StopReason::Cancelled), succeeded(json!({})), LIMITS),
             Ended::Finished(succeeded(json!({})))
         );
-        assert_eq!(said(Some(StopReason::Draining), failed(), LIMITS), Ended::LeftToNext);
+        assert_eq!(concluded(Some(StopReason::Draining), failed(), LIMITS), Ended::LeftToNext);
         assert!(matches!(
-            said(Some(StopReason::Draining), failed(), action),
+            concluded(Some(StopReason::Draining), failed(), action),
             Ended::Finished(Outcome::Interrupted { .. })
         ));
         assert!(matches!(
-            said(Some(StopReason::TimedOut), Outcome::Cancelled, LIMITS),
+            concluded(Some(StopReason::TimedOut), Outcome::Cancelled, LIMITS),
             Ended::Finished(Outcome::Failed { partial: true, .. })
         ));
     }

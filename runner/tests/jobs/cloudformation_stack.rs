@@ -124,8 +124,8 @@ async fn a_failed_creation_says_why_and_the_next_attempt_starts_over() {
 }
 
 #[tokio::test]
-async fn a_template_that_is_none_changes_nothing() {
-    let Some(cloud) = Cloud::here("cloudformation_stack::a_template_that_is_none_changes_nothing").await else {
+async fn an_invalid_template_changes_nothing() {
+    let Some(cloud) = Cloud::here("cloudformation_stack::an_invalid_template_changes_nothing").await else {
         return;
     };
     let artifact = artifact(&cloud, "Resources: {A: {Type: 'AWS::Nope::Nope'}}\n").await;

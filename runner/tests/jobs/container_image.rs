@@ -104,28 +104,28 @@ async fn urls_that_expired_lead_to_new_grants_and_not_for_ever() {
 }
 
 #[tokio::test]
-async fn an_artifact_without_the_tenants_word_on_it_is_not_touched() {
+async fn an_artifact_without_the_tenants_statement_is_not_copied() {
     if !have(&["docker-registry"]) {
         return;
     }
-    let Some(cloud) = Cloud::here("container_image::an_artifact_without_the_tenants_word_on_it_is_not_touched").await
+    let Some(cloud) = Cloud::here("container_image::an_artifact_without_the_tenants_statement_is_not_copied").await
     else {
         return;
     };
     let Some(registry) = Registry::start().await else { return };
     let artifact = image(&cloud, &registry).await;
     let provenance = artifact.provenance.clone().unwrap();
-    let said: Statement = provenance.statement.peek().unwrap();
+    let statement: Statement = provenance.statement.peek().unwrap();
     let signed = |key: &SigningKey, statement: &Statement| {
         Some(Box::new(Provenance { statement: Envelope::seal(statement, &[key]).unwrap(), ..(*provenance).clone() }))
     };
-    let mut other_subject = said.clone();
+    let mut other_subject = statement.clone();
     other_subject.subject[0].digest = sha256(&Digest::of(b"other"));
-    let mut other_component = said.clone();
+    let mut other_component = statement.clone();
     other_component.predicate.build_definition.external_parameters.component = "other".parse().unwrap();
     let wrong = [
         ("has no provenance", None),
-        ("is not believed", signed(&SigningKey::from_bytes(&[9; 32]), &said)),
+        ("is not believed", signed(&SigningKey::from_bytes(&[9; 32]), &statement)),
         ("about artifact", signed(&root(), &other_subject)),
         ("about component `other`", signed(&root(), &other_component)),
     ];

@@ -40,7 +40,7 @@ fn code(ended: Ended) -> i32 {
 }
 
 #[tokio::test]
-async fn a_job_sees_its_workspace_and_nothing_of_the_runner() {
+async fn a_job_sees_its_workspace_and_not_the_runner() {
     if !have(&["bwrap"]) {
         return;
     }

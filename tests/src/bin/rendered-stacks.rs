@@ -73,7 +73,7 @@ fn render(out: &PathBuf, apps: u64, seed: u64, real: usize) -> anyhow::Result<()
 fn checked(template: &str) -> anyhow::Result<()> {
     let found = check(template).map_err(|unreadable| io::Error::other(unreadable.to_string()))?;
     let said: Vec<String> =
-        found.iter().map(|one| format!("{}: {}: {}", one.rule.word(), one.of, one.reason)).collect();
+        found.iter().map(|one| format!("{}: {}: {}", one.rule.as_str(), one.of, one.reason)).collect();
     println!("{}", said.join("; "));
     Ok(())
 }

@@ -33,7 +33,7 @@ fn main() -> anyhow::Result<ExitCode> {
     };
     let outcome = run(&tampers, seed, from..from + tamperings, 4);
     for crash in &outcome.crashes {
-        eprintln!("seed {seed}, number {}: {}: {}", crash.number, crash.input, crash.said);
+        eprintln!("seed {seed}, number {}: {}: {}", crash.number, crash.input, crash.message);
     }
     let more = outcome.crashed - outcome.crashes.len() as u64;
     if more > 0 {

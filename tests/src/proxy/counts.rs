@@ -106,7 +106,7 @@ impl Counter {
     }
 
     pub(crate) fn injected(&mut self, operation: &str, fault: Fault) {
-        *self.operation(operation).faults.entry(fault.word()).or_default() += 1;
+        *self.operation(operation).faults.entry(fault.as_str()).or_default() += 1;
     }
 
     /// Notes that the service got `request` and answered `answer`.

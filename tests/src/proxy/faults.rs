@@ -46,8 +46,8 @@ const ANY: [Fault; 8] = [
 ];
 
 impl Fault {
-    /// Returns the word that rules and counts use.
-    pub const fn word(self) -> &'static str {
+    /// Returns the name that rules and counts use.
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Delay(_) => "delay",
             Self::Reorder => "reorder",
@@ -247,7 +247,7 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.operation, self.probability, self.fault.map_or("any", Fault::word))
+        write!(f, "{} {} {}", self.operation, self.probability, self.fault.map_or("any", Fault::as_str))
     }
 }
 

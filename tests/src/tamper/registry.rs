@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use freehold_oci::{Login, Manifest, Patience, Repository};
+use freehold_oci::{Login, Manifest, Repository, RetryPolicy};
 use freehold_protocol::Digest;
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
@@ -133,8 +133,8 @@ impl Registry {
 
     /// Returns the client's side of a repository, which does not try again for long.
     pub(super) fn repository(&self, name: &str) -> Repository {
-        let patience = Patience { attempts: 3, pause: std::time::Duration::from_millis(1), ..Patience::default() };
-        Repository::with_patience(self.http.clone(), &self.address, name, Login::Anonymous, patience)
+        let policy = RetryPolicy { attempts: 3, pause: std::time::Duration::from_millis(1), ..RetryPolicy::default() };
+        Repository::with_retry_policy(self.http.clone(), &self.address, name, Login::Anonymous, policy)
             .expect("an address of this machine")
     }
 

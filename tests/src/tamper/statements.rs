@@ -125,7 +125,7 @@ pub(super) fn draw(draw: &mut Draw, all: &[Signed]) -> StatementCase {
 }
 
 /// What an envelope says: its type, its payload's bytes and its signatures. A JSON text that says the same with other
-/// spaces or in another order is no tampering; one whose base64 has other bytes is.
+/// spaces or in another order is not tampering; one whose base64 has other bytes is.
 pub(super) type Meaning = (String, Vec<u8>, Vec<(String, Vec<u8>, Option<Box<(String, Vec<u8>, Vec<u8>)>>)>);
 
 /// Returns what an envelope says; none when it cannot be read.

@@ -142,8 +142,8 @@ fn role(role: &RoleDiff) -> Vec<Line> {
     };
     let below = |mark: Mark, text: String| Line { mark, level: 1, cells: vec![text] };
     let mut lines = vec![Line { mark, level: 0, cells: vec![role.role.clone(), way.into()] }];
-    lines.extend(role.widened.iter().map(|one| below(Mark::Added, one.words(true))));
-    lines.extend(role.narrowed.iter().map(|one| below(Mark::Removed, one.words(false))));
+    lines.extend(role.widened.iter().map(|one| below(Mark::Added, one.describe(true))));
+    lines.extend(role.narrowed.iter().map(|one| below(Mark::Removed, one.describe(false))));
     lines.extend(role.changes.iter().map(|one| change(one, 1)));
     lines
 }
@@ -204,23 +204,23 @@ fn summary(diff: &Diff, to: &AppVersion) -> String {
     let actions = diff.deploy.iter().filter(is_action).count();
     let components = diff.deploy.len() - actions;
     let widened = diff.roles.iter().filter(|role| !role.widened.is_empty()).count();
-    let mut said = vec![match diff.deploy.is_empty() {
+    let mut parts = vec![match diff.deploy.is_empty() {
         true => "a deploy has nothing to run".to_owned(),
         false => format!("a deploy runs {components} of {}", plural(to.components.len(), "component")),
     }];
     if actions > 0 {
-        said.push(plural(actions, "action"));
+        parts.push(plural(actions, "action"));
     }
     if !diff.answers.is_empty() {
-        said.push(format!("{} needed first", plural(diff.answers.len(), "answer")));
+        parts.push(format!("{} needed first", plural(diff.answers.len(), "answer")));
     }
     if widened > 0 {
-        said.push(format!("{} widened", plural(widened, "role")));
+        parts.push(format!("{} widened", plural(widened, "role")));
     }
     if !diff.egress.added.is_empty() {
-        said.push(plural(diff.egress.added.len(), "new host"));
+        parts.push(plural(diff.egress.added.len(), "new host"));
     }
-    said.join(", ")
+    parts.join(", ")
 }
 
 #[cfg(test)]
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_in_two_words() {
+    fn an_unchanged_app_is_reported_in_one_short_line() {
         let (from, _) = two();
 
         assert_eq!(render(&diff(&from, &from), &from, true), "no differences");

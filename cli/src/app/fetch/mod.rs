@@ -194,13 +194,13 @@ async fn fetched_repository(url: &str, reference: &str) -> Result<TempDir> {
 struct GitOutput(Output);
 
 impl GitOutput {
-    /// Returns its output, or the last thing that it said.
+    /// Returns its output, or the last line of its errors.
     fn success(self) -> Result<Vec<u8>, String> {
         if self.0.status.success() {
             return Ok(self.0.stdout);
         }
         let errors = String::from_utf8_lossy(&self.0.stderr);
-        let last = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("git said nothing");
+        let last = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("git gave no reason");
         Err(last.trim_start_matches("fatal: ").to_owned())
     }
 }

@@ -59,7 +59,7 @@ async fn a_text_is_fetched_through_redirects_and_after_a_busy_answer() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_with_its_address_and_without_its_secrets() {
+async fn a_missing_source_is_named_by_its_address_without_its_secrets() {
     let (address, asked) = server(vec![(404, String::new(), Vec::new())]).await;
     let secret = address.replace("http://", "http://me:secret@");
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_domain::graph::{Graph, GraphAction, trigger_words};
+use freehold_domain::graph::{Graph, GraphAction, describe_trigger};
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::Trigger;
 
@@ -59,7 +59,7 @@ pub(super) fn mermaid(graph: &Graph) -> String {
 /// Returns what starts an action besides components, which arrows show.
 fn times(action: &GraphAction) -> Vec<String> {
     let other = action.triggers.iter().filter(|trigger| !matches!(trigger, Trigger::PostDeployComponent { .. }));
-    let words: Vec<String> = other.map(trigger_words).collect();
+    let words: Vec<String> = other.map(describe_trigger).collect();
     if words.is_empty() { vec!["action".to_owned()] } else { words }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use freehold_domain::graph::{Graph, GraphAction, GraphComponent, Reads, trigger_words};
+use freehold_domain::graph::{Graph, GraphAction, GraphComponent, Reads, describe_trigger};
 
 use crate::output::plural;
 
@@ -47,12 +47,12 @@ fn longest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
 fn why(graph: &Graph, one: &GraphComponent) -> String {
     let edges = graph.edges.iter().filter(|edge| edge.to == one.name);
     let after: Vec<String> = edges.map(|edge| format!("{} ({})", edge.from, edge.why.as_str())).collect();
-    let mut said = Vec::new();
+    let mut parts = Vec::new();
     if !after.is_empty() {
-        said.push(format!("after {}", after.join(", ")));
+        parts.push(format!("after {}", after.join(", ")));
     }
-    said.extend(reads(&one.reads));
-    said.join("; ")
+    parts.extend(reads(&one.reads));
+    parts.join("; ")
 }
 
 fn reads(reads: &Reads) -> Option<String> {
@@ -74,12 +74,12 @@ fn reads(reads: &Reads) -> Option<String> {
 }
 
 fn when(action: &GraphAction) -> String {
-    let mut said: Vec<String> = action.triggers.iter().map(trigger_words).collect();
-    if said.is_empty() {
-        said.push("never by itself".to_owned());
+    let mut triggers: Vec<String> = action.triggers.iter().map(describe_trigger).collect();
+    if triggers.is_empty() {
+        triggers.push("never by itself".to_owned());
     }
     let needs: Vec<&str> = action.needs.iter().map(|name| name.as_str()).collect();
-    let mut parts = vec![said.join(", ")];
+    let mut parts = vec![triggers.join(", ")];
     if !needs.is_empty() {
         parts.push(format!("needs {}", needs.join(", ")));
     }

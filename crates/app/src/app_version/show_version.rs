@@ -29,7 +29,7 @@ fn resolved(version: &Version, builds: &BTreeMap<ComponentName, Build>) -> Vec<R
     let one = |component: &Component| {
         let build = builds.get(&component.name);
         let (asked, resolved) = match &component.source {
-            Source::Directory { digest } => (component.source.words().to_owned(), Some(digest.to_string())),
+            Source::Directory { digest } => (component.source.describe().to_owned(), Some(digest.to_string())),
             Source::Git { url, commit, branch, .. } if branch.is_empty() => {
                 (format!("{url} at {commit}"), Some(commit.clone()))
             }
@@ -39,7 +39,7 @@ fn resolved(version: &Version, builds: &BTreeMap<ComponentName, Build>) -> Vec<R
                 (format!("{chart} of {repo_url}"), copied(build))
             }
             Source::Chart { repo_url, chart, version } => (format!("{chart} {version} of {repo_url}"), copied(build)),
-            Source::Version => (component.source.words().to_owned(), Some(version.version.to_string())),
+            Source::Version => (component.source.describe().to_owned(), Some(version.version.to_string())),
         };
         ResolvedSource {
             component: component.name.clone(),

@@ -124,8 +124,8 @@ impl Versions {
             Ok(found) => found.ok_or_else(|| broken("is missing"))?,
             // S3 answers "access denied" for a missing object when the function may not list the bucket.
             Err(error @ PortError::Denied { .. }) => {
-                let told = broken("is missing, or not readable for this function");
-                return Err(AppError { source: Some(Box::new(error)), ..told });
+                let unreadable = broken("is missing, or not readable for this function");
+                return Err(AppError { source: Some(Box::new(error)), ..unreadable });
             }
             Err(error) => return Err(error.into()),
         };

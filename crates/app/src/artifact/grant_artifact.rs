@@ -47,7 +47,7 @@ impl GrantArtifact {
             .ok_or_else(|| AppError::internal(format!("install `{}` has no orders queue", install.id)))?;
         let (answer, dedup) = match self.decide(&install, request).await? {
             Ok(answer) => (answer, request.grant.to_string()),
-            Err(No { refusal, reason }) => {
+            Err(Denied { refusal, reason }) => {
                 self.record_refusal(request, refusal, &reason).await?;
                 (GrantAnswer::Refused { refusal, reason }, format!("{}.refused.{}", request.grant, request.seq))
             }
@@ -70,7 +70,7 @@ impl GrantArtifact {
         Ok(())
     }
 
-    async fn decide(&self, install: &Install, request: &GrantMessage) -> Result<Result<GrantAnswer, No>, AppError> {
+    async fn decide(&self, install: &Install, request: &GrantMessage) -> Result<Result<GrantAnswer, Denied>, AppError> {
         let job = table::job(&*self.store, &request.job).await?.value;
         if let Err(no) = self.may_ask(install, &job, request) {
             return Ok(Err(no));
@@ -86,17 +86,17 @@ impl GrantArtifact {
 
     /// Checks that the sender may ask: its attempt holds the job, the order has not expired, and the install is not
     /// disabled.
-    fn may_ask(&self, install: &Install, job: &Job, request: &GrantMessage) -> Result<(), No> {
+    fn may_ask(&self, install: &Install, job: &Job, request: &GrantMessage) -> Result<(), Denied> {
         let holds = matches!(&job.state, JobState::Running { fence, .. } if *fence == request.fence);
         if !holds || job.install != request.install {
             let reason = format!("attempt {} does not hold job `{}`", request.fence, job.id);
-            return Err(no(GrantRefusal::OtherAttempt, reason));
+            return Err(deny(GrantRefusal::OtherAttempt, reason));
         }
         if let Some(why) = &install.disabled {
-            return Err(no(GrantRefusal::InstallDisabled, format!("install `{}` is disabled: {why}", install.id)));
+            return Err(deny(GrantRefusal::InstallDisabled, format!("install `{}` is disabled: {why}", install.id)));
         }
         if self.clock.now() > job.not_after {
-            return Err(no(GrantRefusal::Expired, format!("order of job `{}` has expired", job.id)));
+            return Err(deny(GrantRefusal::Expired, format!("order of job `{}` has expired", job.id)));
         }
         Ok(())
     }
@@ -108,37 +108,37 @@ impl GrantArtifact {
         request: &GrantMessage,
         missing: &[Digest],
         round: u32,
-    ) -> Result<Result<Artifact, No>, AppError> {
+    ) -> Result<Result<Artifact, Denied>, AppError> {
         let id = |round| GrantId::of_round(&job.id, request.fence, &request.artifact, round);
         if round >= MAX_ROUNDS {
             let reason = format!("attempt {} has had {MAX_ROUNDS} grants for its artifact", request.fence);
-            return Ok(Err(no(GrantRefusal::TooMany, reason)));
+            return Ok(Err(deny(GrantRefusal::TooMany, reason)));
         }
         if request.grant != id(round) {
             let reason = format!("grant `{}` does not belong to this attempt and artifact", request.grant);
-            return Ok(Err(no(GrantRefusal::OtherAttempt, reason)));
+            return Ok(Err(deny(GrantRefusal::OtherAttempt, reason)));
         }
         let Some(build) = self.build_of(job).await? else {
-            return Ok(Err(no(GrantRefusal::NoArtifact, format!("job `{}` needs no artifact", job.id))));
+            return Ok(Err(deny(GrantRefusal::NoArtifact, format!("job `{}` needs no artifact", job.id))));
         };
         let BuildState::Built { artifact, .. } = build.state else {
-            return Ok(Err(no(GrantRefusal::NoArtifact, format!("build `{}` made no artifact", build.id))));
+            return Ok(Err(deny(GrantRefusal::NoArtifact, format!("build `{}` made no artifact", build.id))));
         };
         if artifact.digest != request.artifact {
             let reason = format!("artifact `{}` is not the artifact of job `{}`", request.artifact, job.id);
-            return Ok(Err(no(GrantRefusal::OtherDigest, reason)));
+            return Ok(Err(deny(GrantRefusal::OtherDigest, reason)));
         }
         if let Some(why) = &build.revoked {
-            return Ok(Err(no(GrantRefusal::Revoked, format!("artifact `{}` was revoked: {why}", artifact.digest))));
+            return Ok(Err(deny(GrantRefusal::Revoked, format!("artifact `{}` was revoked: {why}", artifact.digest))));
         }
         if let Some(foreign) = missing.iter().find(|digest| !has_blob(&artifact, digest)) {
             let reason = format!("blob `{foreign}` is not part of artifact `{}`", artifact.digest);
-            return Ok(Err(no(GrantRefusal::OtherBlob, reason)));
+            return Ok(Err(deny(GrantRefusal::OtherBlob, reason)));
         }
         if round > 0 {
             let earlier: Option<Stored<BurntGrant>> = load(&*self.store, &grant_key(&id(round - 1))).await?;
             if earlier.is_none() {
-                return Ok(Err(no(
+                return Ok(Err(deny(
                     GrantRefusal::TooMany,
                     format!("grant {round} is requested before the preceding grant"),
                 )));
@@ -147,7 +147,7 @@ impl GrantArtifact {
         Ok(if self.burn(request).await? {
             Ok(artifact)
         } else {
-            Err(no(GrantRefusal::UsedBefore, "grant was used before"))
+            Err(deny(GrantRefusal::UsedBefore, "grant was used before"))
         })
     }
 
@@ -159,25 +159,25 @@ impl GrantArtifact {
         request: &GrantMessage,
         artifact: &Artifact,
         facts: &BuildFacts,
-    ) -> Result<Result<GrantAnswer, No>, AppError> {
+    ) -> Result<Result<GrantAnswer, Denied>, AppError> {
         if request.grant != GrantId::of_statement(&job.id, request.fence, &request.artifact) {
             let reason = format!("request `{}` does not belong to this attempt and artifact", request.grant);
-            return Ok(Err(no(GrantRefusal::OtherAttempt, reason)));
+            return Ok(Err(deny(GrantRefusal::OtherAttempt, reason)));
         }
         let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
         let (Some(Target::Build { component, build }), Request::Build { app, .. }) =
             (target(&workflow, job), &workflow.request)
         else {
-            return Ok(Err(no(GrantRefusal::NoArtifact, format!("job `{}` builds nothing", job.id))));
+            return Ok(Err(deny(GrantRefusal::NoArtifact, format!("job `{}` builds nothing", job.id))));
         };
         let build: Option<Stored<Build>> = load(&*self.store, &build_key(app, build)).await?;
         let Some(build) = build.map(|build| build.value) else {
-            return Ok(Err(no(GrantRefusal::NoArtifact, format!("job `{}` builds nothing", job.id))));
+            return Ok(Err(deny(GrantRefusal::NoArtifact, format!("job `{}` builds nothing", job.id))));
         };
         let top = artifact.manifests.last().filter(|top| top.digest == artifact.digest);
         let Some(top) = top.filter(|_| artifact.digest == request.artifact) else {
             let reason = format!("the manifests do not end with artifact `{}`", request.artifact);
-            return Ok(Err(no(GrantRefusal::OtherDigest, reason)));
+            return Ok(Err(deny(GrantRefusal::OtherDigest, reason)));
         };
         let lacking = match self.registry.manifest(top).await {
             Ok(bytes) if Digest::of(&bytes) == artifact.digest => None,
@@ -187,7 +187,7 @@ impl GrantArtifact {
         };
         if let Some(why) = lacking {
             let reason = format!("tenant registry does not hold artifact `{}`: {why}", artifact.digest);
-            return Ok(Err(no(GrantRefusal::NotInRegistry, reason)));
+            return Ok(Err(deny(GrantRefusal::NotInRegistry, reason)));
         }
         let external = ExternalParameters {
             app: app.clone(),
@@ -286,13 +286,13 @@ impl GrantArtifact {
 }
 
 /// A refused request.
-struct No {
+struct Denied {
     refusal: GrantRefusal,
     reason: String,
 }
 
-fn no(refusal: GrantRefusal, reason: impl Into<String>) -> No {
-    No { refusal, reason: reason.into() }
+fn deny(refusal: GrantRefusal, reason: impl Into<String>) -> Denied {
+    Denied { refusal, reason: reason.into() }
 }
 
 fn target<'a>(workflow: &'a Workflow, job: &Job) -> Option<&'a Target> {

@@ -82,7 +82,7 @@ impl UnusedArtifacts {
         for stored in builds {
             match prune_artifacts::step(&stored.value, &uses, now) {
                 Step::Nothing => pruned.kept += u32::from(matches!(stored.value.state, BuildState::Built { .. })),
-                Step::Remove | Step::GoOn => due.push(stored),
+                Step::Remove | Step::Resume => due.push(stored),
                 Step::Mark => {
                     let build = Build { unused_since: Some(now), ..stored.value };
                     pruned.marked += u32::from(self.write(&build, stored.rev).await?);
@@ -280,7 +280,7 @@ fn artifact_view(build: &Build, uses: &Uses, now: Timestamp) -> Option<ArtifactV
         Step::Nothing => "",
         Step::Mark => "mark",
         Step::Restore => "restore",
-        Step::Remove | Step::GoOn => "remove",
+        Step::Remove | Step::Resume => "remove",
     };
     Some(ArtifactView {
         artifact: artifact.digest.clone(),

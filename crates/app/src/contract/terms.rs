@@ -113,7 +113,7 @@ pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppV
     }
     Err(AppError::conflict(format!(
         "the customer of install `{id}` has not agreed to what this version may do beyond `{accepted}`: {}; {way_out}",
-        diff.told()
+        diff.summary()
     )))
 }
 

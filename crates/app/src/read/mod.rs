@@ -160,7 +160,7 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
         workflow: workflow.id.clone(),
         install: workflow.install.clone(),
         kind: workflow.kind.machine().to_owned(),
-        state: workflow.state.word().to_owned(),
+        state: workflow.state.as_str().to_owned(),
         reason,
         created_at: workflow.created_at,
         ended_at,
@@ -181,7 +181,7 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
                 };
                 NodeView {
                     name: node.name.clone(),
-                    state: node.state.word().to_owned(),
+                    state: node.state.as_str().to_owned(),
                     dependencies: node.dependencies.iter().cloned().collect(),
                     job,
                     reason,
@@ -207,7 +207,7 @@ pub fn job_view(job: Job) -> JobView {
     };
     let ended_at = job.state.is_terminal().then(|| job.history.last().map(|record| record.at)).flatten();
     JobView {
-        state: job.state.word().to_owned(),
+        state: job.state.as_str().to_owned(),
         reason: job.state.reason().unwrap_or_default(),
         fence: job.state.fence(),
         outputs,

@@ -240,7 +240,7 @@ pub fn view(build: &Build) -> BuildView {
     BuildView {
         build: build.id.clone(),
         component: build.component.clone(),
-        state: build.state.word().to_owned(),
+        state: build.state.as_str().to_owned(),
         artifact,
         size,
         reason,

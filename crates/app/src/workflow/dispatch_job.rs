@@ -58,7 +58,7 @@ impl DispatchJob {
                 let job = table::job(&*self.store, job).await?.value;
                 let current = matches!(&job.state, JobState::Queued { dispatch: d } if d == dispatch);
                 if !current || job.cancel_requested.is_some() {
-                    tracing::info!(job.id = %job.id, "Job `{}` is {}: no order sent", job.id, job.state.word());
+                    tracing::info!(job.id = %job.id, "Job `{}` is {}: no order sent", job.id, job.state.as_str());
                     return Ok(());
                 }
                 let queued_at = job.history.last().map_or(job.created_at, |record| record.at);

@@ -42,7 +42,7 @@ impl FinishWorkflow {
         })
         .await?;
         self.ask_for_contract(&workflow).await?;
-        let word = workflow.state.word();
+        let word = workflow.state.as_str();
         if changed {
             tracing::info!(workflow.id = %id, install.id = %workflow.install, "Workflow `{id}` {word}");
         }

@@ -351,10 +351,10 @@ impl World {
         table::job(&*self.memory, id).await.unwrap().value
     }
 
-    /// Returns the words of a workflow's nodes.
-    pub(crate) async fn words(&self, id: &WorkflowId) -> Vec<String> {
+    /// Returns the name and state of each node of a workflow.
+    pub(crate) async fn node_states(&self, id: &WorkflowId) -> Vec<String> {
         let workflow = self.workflow(id).await;
-        workflow.nodes.iter().map(|node| format!("{} {}", node.name, node.state.word())).collect()
+        workflow.nodes.iter().map(|node| format!("{} {}", node.name, node.state.as_str())).collect()
     }
 }
 

@@ -35,7 +35,7 @@ async fn a_new_install_is_provisioned_when_its_runner_says_hello() {
 
     assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
     assert_eq!(
-        world.words(&workflow).await,
+        world.node_states(&workflow).await,
         [
             "preflight:install succeeded",
             "info succeeded",
@@ -75,7 +75,7 @@ async fn a_preflight_that_fails_stops_all_and_the_next_deploy_begins_with_anothe
     assert_eq!(reason, "`preflight:install` failed: 1 of 9 checks fail; `disk`");
     assert_eq!(first, ["preflight"]);
     assert_eq!(
-        world.words(&deploy).await,
+        world.node_states(&deploy).await,
         ["preflight:install succeeded", "info succeeded", "settings succeeded", "storage succeeded"]
     );
 }
@@ -88,7 +88,7 @@ async fn a_deploy_with_one_changed_input_runs_what_uses_it_and_what_depends_on_t
     let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
     world.settle().await;
 
-    assert_eq!(world.words(&workflow).await, ["info succeeded", "storage succeeded"]);
+    assert_eq!(world.node_states(&workflow).await, ["info succeeded", "storage succeeded"]);
     assert_eq!(world.runners["globex"].started, ["storage", "info"]);
     let rows: Vec<DeployedRecord> = table::load_all(&*world.memory, "install#globex", "component#").await.unwrap();
     let by = |name: &str| rows.iter().find(|row| row.deployed.component.as_str() == name).unwrap().deployed.clone();
@@ -119,7 +119,7 @@ async fn an_action_runs_alone_with_the_steps_of_its_version() {
     let workflow = world.action("check", "run-1").await.unwrap();
     world.settle().await;
 
-    assert_eq!(world.words(&workflow).await, ["action:check succeeded"]);
+    assert_eq!(world.node_states(&workflow).await, ["action:check succeeded"]);
     assert_eq!(world.runners["globex"].started, ["action:check"]);
 }
 

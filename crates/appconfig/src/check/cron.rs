@@ -101,13 +101,13 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_its_place() {
-        let said = |text: &str| check(text).map_err(|found| (found.offset, found.message)).unwrap_err();
+        let mistake = |text: &str| check(text).map_err(|found| (found.offset, found.message)).unwrap_err();
 
-        assert_eq!(said("* * * *"), (0, "the schedule has 4 fields instead of 5".to_owned()));
-        assert_eq!(said("60 * * * *"), (0, "the minute `60` is not 0 to 59".to_owned()));
-        assert_eq!(said("0 9-8 * * *"), (2, "the hour `9-8` ends before it begins".to_owned()));
-        assert_eq!(said("0 * * * funday"), (8, "the day of the week `funday` is not 0 to 7".to_owned()));
-        assert_eq!(said("*/0 * * * *"), (0, "the minute `*/0` has a step that is not 1 to 59".to_owned()));
-        assert_eq!(said("0 0 +1 * *").0, 4);
+        assert_eq!(mistake("* * * *"), (0, "the schedule has 4 fields instead of 5".to_owned()));
+        assert_eq!(mistake("60 * * * *"), (0, "the minute `60` is not 0 to 59".to_owned()));
+        assert_eq!(mistake("0 9-8 * * *"), (2, "the hour `9-8` ends before it begins".to_owned()));
+        assert_eq!(mistake("0 * * * funday"), (8, "the day of the week `funday` is not 0 to 7".to_owned()));
+        assert_eq!(mistake("*/0 * * * *"), (0, "the minute `*/0` has a step that is not 1 to 59".to_owned()));
+        assert_eq!(mistake("0 0 +1 * *").0, 4);
     }
 }

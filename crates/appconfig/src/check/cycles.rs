@@ -14,10 +14,10 @@ pub(crate) fn check(app: &mut App, edges: &[Edge]) {
     }
     trim(&mut graph);
     let mut done = BTreeSet::new();
-    let mut told: BTreeSet<BTreeSet<&str>> = BTreeSet::new();
+    let mut reported: BTreeSet<BTreeSet<&str>> = BTreeSet::new();
     for start in graph.keys().copied() {
         if let Some(cycle) = find(&graph, start, &done)
-            && told.insert(cycle.iter().map(|edge| edge.from.as_str()).collect())
+            && reported.insert(cycle.iter().map(|edge| edge.from.as_str()).collect())
         {
             app.drafts.push(describe(app, &cycle));
         }

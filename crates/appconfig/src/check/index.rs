@@ -26,7 +26,7 @@ pub(crate) enum Thing {
 
 impl Thing {
     /// Returns how messages name the kind.
-    const fn words(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             Self::Input => "input",
             Self::InputGroup => "input group",
@@ -100,16 +100,16 @@ impl Index {
         if known || self.unsure.contains(&thing) {
             return None;
         }
-        let what = thing.words();
+        let what = thing.as_str();
         let draft = Draft::error(place, format!("there is no {what} `{name}`"));
-        Some(match nearest(name, self.words(thing)) {
+        Some(match nearest(name, self.names_of(thing)) {
             near @ Some(_) => draft.meant(near),
             None => draft.help(format!("define the {what}, or remove what refers to it")),
         })
     }
 
     /// Returns the names of all things of one kind.
-    fn words(&self, thing: Thing) -> Vec<&str> {
+    fn names_of(&self, thing: Thing) -> Vec<&str> {
         let names = match thing {
             Thing::Component => {
                 return self.components.keys().chain(self.var_names.keys()).map(String::as_str).collect();

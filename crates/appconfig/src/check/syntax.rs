@@ -32,12 +32,12 @@ pub(crate) fn hcl(text: &str) -> Result<(), Wrong> {
     let skipped = text.len() - text.trim_start().len();
     let value_offset = skipped + as_value.location().offset();
     // The parser that got further read the form that was meant.
-    let (offset, said) = if as_body.location().offset() > value_offset {
+    let (offset, reason) = if as_body.location().offset() > value_offset {
         (as_body.location().offset(), as_body.message())
     } else {
         (value_offset, as_value.message())
     };
-    let message = said.split("; ").next().unwrap_or_default().to_owned();
+    let message = reason.split("; ").next().unwrap_or_default().to_owned();
     Err(Wrong { offset: offset.min(text.len()), message })
 }
 
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hcl_is_placed() {
+    fn invalid_hcl_is_reported_with_its_place() {
         let wrong = hcl("a = 1\nb = [1,\n").unwrap_err();
 
         assert!(wrong.offset >= 10, "{wrong:?}");

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_git_could_misread_is_none() {
+    fn an_address_that_git_could_misread_is_refused() {
         for text in [
             "https://git.example/a//b",
             "git::https://git.example/acme/app",

@@ -17,8 +17,8 @@ pub(crate) fn check(text: &str) -> Result<(), NotJson> {
         Err(_) if has_blocks(text) => Ok(()),
         Err(error) => {
             let before: usize = plain.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-            let said = error.to_string();
-            let message = said.split(" at line ").next().unwrap_or_default().to_owned();
+            let text_of_error = error.to_string();
+            let message = text_of_error.split(" at line ").next().unwrap_or_default().to_owned();
             Err(NotJson { offset: (before + error.column().saturating_sub(1)).min(plain.len()), message })
         }
     }

@@ -112,11 +112,11 @@ fn section(text: &mut String, name: &str, shape: Shape) {
         return;
     }
     text.push_str("\n| key | holds | required | meaning |\n|---|---|---|---|\n");
-    let mut said = Vec::new();
-    rows(text, &mut said, name, "", keys);
-    if !said.is_empty() {
+    let mut sentences = Vec::new();
+    rows(text, &mut sentences, name, "", keys);
+    if !sentences.is_empty() {
         text.push('\n');
-        for (at, sentence) in said {
+        for (at, sentence) in sentences {
             let inside = if at.is_empty() { String::new() } else { format!("In `{at}`: ") };
             write(text, &format!("- {inside}{sentence}\n"));
         }
@@ -124,17 +124,17 @@ fn section(text: &mut String, name: &str, shape: Shape) {
 }
 
 /// Writes one row for each key, those of inner tables after the table; collects what rules say.
-fn rows(text: &mut String, said: &mut Vec<(String, String)>, path: &str, before: &str, keys: &[Key]) {
+fn rows(text: &mut String, sentences: &mut Vec<(String, String)>, path: &str, before: &str, keys: &[Key]) {
     let inside = before.trim_end_matches('.');
-    said.extend(rules::at(path).flat_map(Rule::sentences).map(|sentence| (inside.to_owned(), sentence)));
+    sentences.extend(rules::at(path).flat_map(Rule::sentences).map(|sentence| (inside.to_owned(), sentence)));
     for key in keys {
         let must = if key.must { "yes" } else { "" };
         let doc = sentence(key.doc).unwrap_or_default().replace('|', "\\|");
         write(text, &format!("| `{before}{}` | {} | {must} | {doc} |\n", key.name, held(&key.holds)));
         let path = format!("{path}.{}", key.name);
         match &key.holds {
-            Holds::Table(keys) => rows(text, said, &path, &format!("{before}{}.", key.name), keys),
-            Holds::Tables(keys) => rows(text, said, &path, &format!("{before}{}[].", key.name), keys),
+            Holds::Table(keys) => rows(text, sentences, &path, &format!("{before}{}.", key.name), keys),
+            Holds::Tables(keys) => rows(text, sentences, &path, &format!("{before}{}[].", key.name), keys),
             Holds::Text
             | Holds::Template
             | Holds::TemplateFile

@@ -1,4 +1,4 @@
-//! Actions and runbooks: the documents that they become, and what is said about faulty ones.
+//! Actions and runbooks: the documents that they become, and the messages about faulty ones.
 
 use freehold_protocol::app_version::{StepKind, Trigger};
 use freehold_protocol::order::Source;

@@ -1,4 +1,4 @@
-//! Every kind of component: the document that its config becomes, and what is said about faulty ones.
+//! Every kind of component: the document that its config becomes, and the messages about faulty ones.
 
 use freehold_protocol::app_version::{Component, ComponentSpec, Reference};
 use freehold_protocol::order::Source;
@@ -607,7 +607,7 @@ fn a_signer_who_is_half_a_key_is_an_error() {
 }
 
 #[test]
-fn a_key_that_is_none_is_an_error() {
+fn an_invalid_key_is_an_error() {
     let config = good()
         .with(
             "components/web.toml",
@@ -686,7 +686,7 @@ fn an_image_on_disk_has_no_signature_to_check() {
 }
 
 #[test]
-fn a_schedule_that_is_none_is_marked_where_it_breaks() {
+fn an_invalid_schedule_is_marked_where_it_breaks() {
     let config = good().with(
         "components/web.toml",
         "name = \"web\"\ntype = \"container_image\"\ndrift_schedule = \"0 25 * * *\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n",

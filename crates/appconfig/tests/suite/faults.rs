@@ -1,4 +1,4 @@
-//! Faulty configs and what is said about them: the whole text as a person sees it.
+//! Faulty configs and the messages about them: the whole text as a person sees it.
 
 use crate::config::good;
 

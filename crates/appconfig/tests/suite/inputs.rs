@@ -207,7 +207,7 @@ fn a_bare_number_is_the_default_of_a_string_as_its_text() {
 }
 
 #[test]
-fn an_input_that_contradicts_itself_is_said() {
+fn an_input_that_contradicts_itself_is_reported() {
     let config = with_inputs(&[
         input("a", "required = true\ndefault = \"x\""),
         input("b", "sensitive = true\ndefault = \"hunter2\""),

@@ -216,7 +216,7 @@ fn all_mistakes_come_at_once_ordered_by_file_and_line() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_said() {
+fn a_missing_directory_is_reported() {
     let home = TempDir::new().unwrap();
 
     let found = check(&home.path().join("nothing"));

@@ -77,7 +77,7 @@ fn paths_that_are_not_plain_are_not_seen() {
 }
 
 #[test]
-fn a_name_that_is_no_app_name_is_refused() {
+fn an_invalid_app_name_is_refused() {
     let found = check_files("No App", &files(&good().dir));
 
     assert!(found.has_errors(), "{found}");

@@ -33,7 +33,7 @@ fn policies_of_both_engines_become_part_of_the_version() {
 }
 
 #[test]
-fn a_policy_that_judges_nothing_is_said() {
+fn a_policy_that_judges_nothing_is_reported() {
     let config = good().with(
         "policies.toml",
         "[[policy]]\ntype = \"runner_job_helm_deploy\"\ncontents = \"a: 1\"\n[[policy]]\ntype = \"helm_chart\"\ncomponents = [\"net\"]\ncontents = \"a: 1\"\n[[policy]]\ntype = \"sandbox\"\nengine = \"opa\"\ncontents = \"package main\"\n[[policy]]\ntype = \"sandbox\"\nengine = \"opa\"\ncontents = \"deny[x] { false }\"\n[[policy]]\ntype = \"sandbox\"\ncontents = \"package nuon\"\n[[policy]]\ntype = \"sandbox\"\ncontents = \"\"\n",

@@ -11,7 +11,7 @@ use freehold_appconfig::check;
 use freehold_appconfig::load_with;
 use tempfile::TempDir;
 
-/// Returns the directories of real apps; they are no part of the project, and where they are absent the test says so
+/// Returns the directories of real apps; they are not part of the project, and where they are absent the test says so
 /// and ends.
 pub(crate) fn real_apps() -> Option<Vec<PathBuf>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/appconfigs");
@@ -33,7 +33,7 @@ fn every_real_app_passes() {
         .iter()
         .flat_map(|app| {
             let found = check(app);
-            found.iter().filter(|one| is_error(one)).map(|one| said(app, one)).collect::<Vec<_>>()
+            found.iter().filter(|one| is_error(one)).map(|one| shown(app, one)).collect::<Vec<_>>()
         })
         .collect();
 
@@ -92,7 +92,7 @@ fn left_out(one: &Diagnostic) -> Option<&str> {
     one.message.strip_prefix('`')?.strip_suffix("` cannot be read: folder `src` does not exist")
 }
 
-fn said(app: &Path, one: &Diagnostic) -> String {
+fn shown(app: &Path, one: &Diagnostic) -> String {
     format!("{}/{}:{}:{}: {}", app.display(), one.file, one.line, one.column, one.message)
 }
 

@@ -156,19 +156,19 @@ fn every_real_file_is_accepted() {
     let found: Vec<(usize, Vec<String>)> = apps.iter().map(|app| objections(app, &schemas)).collect();
 
     let files: usize = found.iter().map(|(files, _)| files).sum();
-    let said: Vec<String> = found.into_iter().flat_map(|(_, said)| said).collect();
+    let rejected: Vec<String> = found.into_iter().flat_map(|(_, rejected)| rejected).collect();
     assert!(files >= 400, "only {files} files");
-    assert!(said.is_empty(), "{}", said.join("\n"));
+    assert!(rejected.is_empty(), "{}", rejected.join("\n"));
 }
 
 #[test]
 fn every_file_of_the_demo_is_accepted() {
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/demo");
 
-    let (files, said) = objections(&demo, &compiled());
+    let (files, rejected) = objections(&demo, &compiled());
 
     assert!(files >= 10, "only {files} files");
-    assert!(said.is_empty(), "{}", said.join("\n"));
+    assert!(rejected.is_empty(), "{}", rejected.join("\n"));
 }
 
 /// Returns a config that each good sample fits into.
@@ -232,7 +232,7 @@ fn an_unknown_key_is_accepted_as_the_reader_only_warns_of_it() {
     }
 }
 
-/// Texts that name something else, or are in another language: what they say is no matter of their shape.
+/// Texts that name something else, or are in another language: their shape does not depend on it.
 const NAMES_ELSEWHERE: [&str; 18] = [
     "role",
     "post_deploy_runbooks",
@@ -333,7 +333,7 @@ fn a_good_file_with_one_key_changed_is_taken_by_both_or_by_none() {
 }
 
 #[test]
-fn the_editor_is_told_of_every_file() {
+fn the_editor_knows_every_file() {
     let config = json_of(&taplo_config());
 
     let rules = config["rule"].as_array().unwrap();

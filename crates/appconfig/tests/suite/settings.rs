@@ -168,7 +168,7 @@ fn a_sandbox_without_a_version_says_what_to_add() {
 }
 
 #[test]
-fn runner_and_stack_of_every_cloud_become_part_of_the_version_without_a_word() {
+fn runner_and_stack_of_every_cloud_become_part_of_the_version_without_a_warning() {
     for (word, platform) in [
         ("aws-cloudformation", Platform::AwsCloudformation),
         ("azure-bicep", Platform::AzureBicep),
@@ -249,7 +249,7 @@ fn a_stack_reads_nothing_that_comes_after_it() {
 }
 
 #[test]
-fn a_word_of_the_runner_is_checked() {
+fn the_keys_of_the_runner_are_checked() {
     let config = good().with("runner.toml", "helm_driver = \"secrets\"\n");
 
     insta::assert_snapshot!(config.faults(), @r#"

@@ -78,7 +78,7 @@ impl Finder {
         self.files.insert(path, file);
         if self.bytes > MAX_BYTES || self.files.len() > MAX_FILES {
             return Err(format!(
-                "the chart has more than {MAX_BYTES} bytes or {MAX_FILES} files; name in `.helmignore` what is no part \
+                "the chart has more than {MAX_BYTES} bytes or {MAX_FILES} files; name in `.helmignore` what is not part \
                  of it"
             ));
         }

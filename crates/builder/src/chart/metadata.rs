@@ -87,7 +87,7 @@ struct Requirements {
 pub(super) fn metadata(text: &str) -> Result<Metadata, String> {
     let read: Metadata = typed("Chart.yaml", text)?;
     if read.name.is_empty() || read.name.contains(['/', '\\']) || read.name.starts_with('.') {
-        return Err(format!("`Chart.yaml` calls the chart `{}`, which is no name of a directory", read.name));
+        return Err(format!("`Chart.yaml` calls the chart `{}`, which is not a valid directory name", read.name));
     }
     if super::versions::version(&read.version).is_none() {
         return Err(format!("`Chart.yaml` has version `{}`; expected one such as `1.2.3`", read.version));
@@ -147,13 +147,13 @@ mod tests {
 
     #[test]
     fn a_chart_without_a_name_or_version_is_refused() {
-        for (text, said) in [
+        for (text, message) in [
             ("name: web\n", "missing field `version`"),
-            ("name: ../web\nversion: 1.0.0\n", "no name of a directory"),
+            ("name: ../web\nversion: 1.0.0\n", "not a valid directory name"),
             ("name: web\nversion: latest\n", "expected one such as"),
             ("- name: web\n", "cannot be used"),
         ] {
-            assert!(metadata(text).unwrap_err().contains(said), "{text}");
+            assert!(metadata(text).unwrap_err().contains(message), "{text}");
         }
     }
 }

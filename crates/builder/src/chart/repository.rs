@@ -82,7 +82,7 @@ fn choose(base: &Url, entries: Vec<Entry>, asked: &str) -> Result<Found, String>
 /// Parses the digest in an index: 64 hex digits, in some indexes after `sha256:`.
 fn digest(text: &str) -> Result<Digest, String> {
     let hex = text.strip_prefix("sha256:").unwrap_or(text).to_ascii_lowercase();
-    format!("sha256:{hex}").parse().map_err(|_| format!("has digest `{text}`, which is no SHA-256"))
+    format!("sha256:{hex}").parse().map_err(|_| format!("has digest `{text}`, which is not a SHA-256 digest"))
 }
 
 /// Fetches the archive of a chart into a new file at `path` and returns its digest.
@@ -202,7 +202,7 @@ mod tests {
             assert!(base(address).is_err(), "{address}");
         }
         let here = base("http://127.0.0.1:8080/charts").unwrap();
-        assert!(choose(&here, entries(INDEX), "1.10.0").unwrap_err().contains("no SHA-256"));
+        assert!(choose(&here, entries(INDEX), "1.10.0").unwrap_err().contains("not a SHA-256"));
         assert!(choose(&here, entries("- {version: 1.0.0, urls: ['http://example.com/a.tgz']}"), "").is_err());
     }
 }

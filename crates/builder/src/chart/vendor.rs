@@ -29,7 +29,7 @@ impl Chart {
     pub(super) fn load(directory: &Path, root: &Path, packaged: bool) -> Result<Self, String> {
         let files = files::find(directory, root, packaged)?;
         let read = |name: &str| files.get(name).map(|file| files::text(file)).transpose();
-        let missing = || "the source holds no `Chart.yaml`, so it is no chart; name the chart's directory".to_owned();
+        let missing = || "the source has no `Chart.yaml`, so it is not a chart; name the chart's directory".to_owned();
         let metadata = metadata::metadata(&read("Chart.yaml")?.ok_or_else(missing)?)?;
         let listed = |name: &str| -> Result<Vec<Dependency>, String> {
             read(name)?.map_or_else(|| Ok(Vec::new()), |text| metadata::dependencies(name, &text))

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_is_refused() {
+    fn an_invalid_range_is_refused() {
         for text in ["latest", ">>1", "1.2.3.4", "1.2 -", "- 1", "=", "x.1"] {
             assert!(Wanted::parse(text).is_err(), "{text}");
         }

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_key_signed_for_another_purpose_is_no_signature() {
+    fn a_signature_made_for_another_purpose_does_not_count() {
         let one = Pair::new();
         let asked = Asked::new(&[one.signer()]).unwrap();
         let judge = |document: &[u8]| match asked.judge(&one.simple(document), document, &image()) {
@@ -319,17 +319,17 @@ mod tests {
             Asked::new(&[Signer::Key { public_key: include_str!("../../tests/keys/p256.pub").into() }, keyless()])
                 .unwrap();
         let key = || Digest::of(b"key");
-        let said = |verdicts: Vec<Verdict>| {
+        let reason = |verdicts: Vec<Verdict>| {
             let mut seen = Seen::default();
             verdicts.into_iter().for_each(|verdict| seen.note(verdict));
             seen.reason("registry.example/web@sha256:11", &asked)
         };
 
         let found = [
-            said(Vec::new()),
-            said(vec![Verdict::Nobody]),
-            said(vec![Verdict::Nobody, Verdict::Other { key: key(), what: "of kind `a`, not `b`".into() }]),
-            said(vec![
+            reason(Vec::new()),
+            reason(vec![Verdict::Nobody]),
+            reason(vec![Verdict::Nobody, Verdict::Other { key: key(), what: "of kind `a`, not `b`".into() }]),
+            reason(vec![
                 Verdict::Moved { key: key(), about: "sha256:22".into() },
                 Verdict::Other { key: key(), what: "of kind `a`, not `b`".into() },
             ]),

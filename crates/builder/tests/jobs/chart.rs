@@ -204,12 +204,12 @@ async fn what_cannot_be_brought_is_named() {
         ("{name: e, version: ^1, repository: 'oci://registry.example.com/charts'}", "name one version instead of `^1`"),
         ("{name: f, repository: 'http://charts.example.com'}", "is not reached over HTTPS"),
     ];
-    for (dependency, said) in cases {
+    for (dependency, message) in cases {
         chart(root, "shop", "0.3.0", &format!("dependencies:\n- {dependency}\n"));
 
         let (reason, partial) = reason(cloud.build(Package::HelmChart, cloud.upload(root).await).await);
 
-        assert!(reason.contains(said), "{reason}");
+        assert!(reason.contains(message), "{reason}");
         assert!(!partial);
     }
 }

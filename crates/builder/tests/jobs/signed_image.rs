@@ -121,11 +121,11 @@ async fn an_image_that_a_named_key_signed_is_copied_and_the_statement_names_the_
 }
 
 #[tokio::test]
-async fn an_image_that_no_named_key_signed_is_refused_and_nothing_of_it_is_copied() {
+async fn an_image_that_no_named_key_signed_is_refused_and_not_copied() {
     if !have(&["docker-registry"]) {
         return;
     }
-    let test = "signed_image::an_image_that_no_named_key_signed_is_refused_and_nothing_of_it_is_copied";
+    let test = "signed_image::an_image_that_no_named_key_signed_is_refused_and_not_copied";
     let Some(cloud) = Cloud::here(test).await else { return };
     let Some(registry) = Registry::start().await else { return };
     let (key, stranger) = (Key::new(), Key::new());

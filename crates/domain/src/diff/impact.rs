@@ -35,8 +35,8 @@ pub enum Cause {
 
 /// Returns the nodes of a deploy of `to` over `from`, in an order in which they can run.
 pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
-    let told = Told::by_an_install_of(from);
-    let (before, after) = (told.values(from), told.values(to));
+    let answered = Answered::by_an_install_of(from);
+    let (before, after) = (answered.values(from), answered.values(to));
     let live: BTreeMap<&ComponentName, Option<Digest>> =
         from.components.iter().map(|component| (&component.name, deployed_as(component, &before))).collect();
     let changed: BTreeSet<ComponentName> = to
@@ -81,14 +81,14 @@ fn deployed_as(component: &Component, inputs: &BTreeMap<String, Value>) -> Optio
     fingerprint(component, &artifact, inputs).ok()
 }
 
-/// The answers that an install of the first version has: the vendor's to the required inputs, the customer's to the
-/// stack's.
-struct Told<'a> {
+/// The inputs that an install of the first version has answered: the vendor the required ones, the customer those of the
+/// stack.
+struct Answered<'a> {
     vendor: BTreeSet<&'a str>,
     customer: BTreeSet<&'a str>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> Answered<'a> {
     fn by_an_install_of(version: &'a AppVersion) -> Self {
         let names = |wanted: fn(&Input) -> bool| {
             version.inputs.iter().filter(|input| wanted(input)).map(|input| input.name.as_str()).collect()
@@ -104,12 +104,12 @@ impl<'a> Told<'a> {
     }
 
     fn value(&self, input: &Input) -> Value {
-        let told = if input.customer { &self.customer } else { &self.vendor };
+        let names = if input.customer { &self.customer } else { &self.vendor };
         match input.usable_default() {
-            Some(default) if !told.contains(input.name.as_str()) => {
+            Some(default) if !names.contains(input.name.as_str()) => {
                 input.accept(default).unwrap_or_else(|_| default.clone())
             }
-            None if !input.required && !told.contains(input.name.as_str()) => input.nothing(),
+            None if !input.required && !names.contains(input.name.as_str()) => input.nothing(),
             Some(_) | None => {
                 json!({ "answer to": input.name, "of type": input.kind.as_str(), "of customer": input.customer })
             }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::values::{Change, change_of_text, changes};
-use crate::graph::trigger_words;
+use crate::graph::describe_trigger;
 
 /// Things of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -123,7 +123,7 @@ fn source_value(source: &Source) -> Value {
     match source {
         Source::Directory { digest } => json!({ "files": short(digest) }),
         Source::Git { url, commit, directory, branch } => {
-            json!({ "url": url, "directory": directory, "commit": commit_words(commit, branch) })
+            json!({ "url": url, "directory": directory, "commit": describe_commit(commit, branch) })
         }
         Source::Image { .. } | Source::EcrImage { .. } | Source::Chart { .. } | Source::Version => {
             Value::Object(value_of(source, &["from"]))
@@ -132,7 +132,7 @@ fn source_value(source: &Source) -> Value {
 }
 
 /// A branch that was not resolved stands for a commit that nobody knows.
-fn commit_words(commit: &str, branch: &str) -> String {
+fn describe_commit(commit: &str, branch: &str) -> String {
     let short: String = commit.chars().take(12).collect();
     match (commit.is_empty(), branch.is_empty()) {
         (true, _) => format!("({branch})"),
@@ -155,7 +155,7 @@ pub(super) fn actions(from: &AppVersion, to: &AppVersion) -> Items {
 
 fn action_value(action: &Action) -> Map<String, Value> {
     let mut all = value_of(action, &["name", "references", "triggers", "step_repos"]);
-    let triggers: BTreeSet<String> = action.triggers.iter().map(trigger_words).collect();
+    let triggers: BTreeSet<String> = action.triggers.iter().map(describe_trigger).collect();
     all.insert("triggers".into(), json!(triggers));
     for repo in &action.step_repos {
         let at = usize::try_from(repo.step).ok().and_then(|at| action.steps.get(at));

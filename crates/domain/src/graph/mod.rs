@@ -158,8 +158,8 @@ pub fn component_nodes(version: &AppVersion) -> Vec<Named<'_>> {
     components.map(|one| (one.name.as_str(), one.dependencies.iter().map(ComponentName::as_str).collect())).collect()
 }
 
-/// Returns what starts an action, in words.
-pub fn trigger_words(trigger: &Trigger) -> String {
+/// Returns a description of what starts an action.
+pub fn describe_trigger(trigger: &Trigger) -> String {
     match trigger {
         Trigger::Manual => "by hand".to_owned(),
         Trigger::PostProvision => "after the first deploy".to_owned(),

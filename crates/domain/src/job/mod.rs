@@ -95,8 +95,8 @@ pub enum JobState {
 }
 
 impl JobState {
-    /// Returns the state's word in messages, tables and audit records.
-    pub const fn word(&self) -> &'static str {
+    /// Returns the state's name, as messages, tables and audit records write it.
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Queued { .. } => "queued",
             Self::Running { .. } => "running",
@@ -178,8 +178,8 @@ pub enum JobEvent {
 }
 
 impl JobEvent {
-    /// Returns the event's word in audit records.
-    pub const fn word(&self) -> &'static str {
+    /// Returns the event's name, as audit records write it.
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Started { .. } => "started",
             Self::Progress { .. } => "progress",
@@ -340,7 +340,7 @@ impl Job {
                 if self.state.fence() == Some(*fence) {
                     return Ok(Step::Already);
                 }
-                Err(Rejected::Ended { job: self.id.clone(), state: self.state.word() })
+                Err(Rejected::Ended { job: self.id.clone(), state: self.state.as_str() })
             }
             JobEvent::Cancel | JobEvent::Expire => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
@@ -425,16 +425,16 @@ impl Job {
     }
 
     fn not_retryable(&self) -> Rejected {
-        Rejected::NotRetryable { job: self.id.clone(), state: self.state.word() }
+        Rejected::NotRetryable { job: self.id.clone(), state: self.state.as_str() }
     }
 
     fn change(&self, state: JobState, event: &JobEvent, now: Timestamp) -> Step {
         let audit = AuditRecord {
             at: now,
             job: self.id.clone(),
-            what: event.word().to_owned(),
-            from: self.state.word().to_owned(),
-            to: state.word().to_owned(),
+            what: event.as_str().to_owned(),
+            from: self.state.as_str().to_owned(),
+            to: state.as_str().to_owned(),
             fence: event.attempt().map(|(fence, _)| fence),
             runner: event.attempt().map(|(_, runner)| runner.clone()),
             reason: state.reason().unwrap_or_default(),

@@ -70,7 +70,7 @@ fn events() -> Vec<(&'static str, JobEvent)> {
 
 fn word(result: Result<Step, Rejected>) -> String {
     match result {
-        Ok(Step::Changed { job, .. }) => job.state.word().to_owned(),
+        Ok(Step::Changed { job, .. }) => job.state.as_str().to_owned(),
         Ok(Step::Already) => "already".into(),
         Ok(Step::NotYet) => "not yet".into(),
         Err(Rejected::Stale { .. }) => "STALE".into(),

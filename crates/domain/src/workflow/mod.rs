@@ -120,8 +120,8 @@ pub enum WorkflowState {
 }
 
 impl WorkflowState {
-    /// Returns the state's word.
-    pub const fn word(&self) -> &'static str {
+    /// Returns the state's name.
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::Running { .. } => "running",
@@ -200,10 +200,10 @@ pub enum NodeState {
     Succeeded {
         job: JobId,
     },
-    /// Ended otherwise: `word` is the job's state.
+    /// Ended otherwise: `outcome` is the state in which its job ended.
     Failed {
         job: JobId,
-        word: String,
+        outcome: String,
         reason: String,
     },
     /// Never started, because of `because`.
@@ -213,13 +213,13 @@ pub enum NodeState {
 }
 
 impl NodeState {
-    /// Returns the state's word.
-    pub fn word(&self) -> &str {
+    /// Returns the state's name.
+    pub fn as_str(&self) -> &str {
         match self {
             Self::Waiting => "waiting",
             Self::Active { .. } => "active",
             Self::Succeeded { .. } => "succeeded",
-            Self::Failed { word, .. } => word,
+            Self::Failed { outcome, .. } => outcome,
             Self::Skipped { .. } => "skipped",
         }
     }
@@ -288,7 +288,7 @@ impl Workflow {
             JobState::Succeeded { .. } => NodeState::Succeeded { job: job.id.clone() },
             ended => NodeState::Failed {
                 job: job.id.clone(),
-                word: ended.word().to_owned(),
+                outcome: ended.as_str().to_owned(),
                 reason: ended.reason().unwrap_or_default(),
             },
         };
@@ -355,7 +355,7 @@ impl Workflow {
             .nodes
             .iter()
             .filter_map(|node| match &node.state {
-                NodeState::Failed { word, reason, .. } => Some(format!("`{}` {word}: {reason}", node.name)),
+                NodeState::Failed { outcome, reason, .. } => Some(format!("`{}` {outcome}: {reason}", node.name)),
                 NodeState::Waiting | NodeState::Active { .. } => Some(format!("`{}` did not end", node.name)),
                 NodeState::Succeeded { .. } | NodeState::Skipped { .. } => None,
             })
@@ -428,7 +428,7 @@ impl Workflow {
 fn root_of(node: &Node) -> String {
     match &node.state {
         NodeState::Skipped { because } => because.clone(),
-        NodeState::Failed { word, .. } => format!("`{}` {word}", node.name),
+        NodeState::Failed { outcome, .. } => format!("`{}` {outcome}", node.name),
         NodeState::Waiting | NodeState::Active { .. } | NodeState::Succeeded { .. } => node.name.clone(),
     }
 }

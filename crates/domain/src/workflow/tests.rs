@@ -120,7 +120,7 @@ fn an_error_of_the_state_machine_ends_the_workflow_as_failed_whatever_its_nodes_
 }
 
 #[test]
-fn a_graph_that_is_none_is_refused() {
+fn an_invalid_graph_is_refused() {
     let cycle = pending().start(vec![node("a", &["b"]), node("b", &["a"])], 1, NOW).unwrap_err();
     let unknown = pending().start(vec![node("a", &["zz"])], 1, NOW).unwrap_err();
     let twice = pending().start(vec![node("a", &[]), node("a", &[])], 1, NOW).unwrap_err();

@@ -48,7 +48,7 @@ impl Options {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let outcome = run(target, self.seed, self.from..self.from + self.inputs, threads);
         for crash in &outcome.crashes {
-            eprintln!("{name}: input {} crashed: {}\n{}", crash.number, crash.said, crash.input);
+            eprintln!("{name}: input {} crashed: {}\n{}", crash.number, crash.message, crash.input);
         }
         self.print(name, &outcome);
         outcome.crashed

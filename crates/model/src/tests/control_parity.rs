@@ -142,7 +142,7 @@ proptest! {
 
             prop_assert_eq!(answer(&decided), modelled, "{:?} after {:?}", event, job.state);
             if let Ok(Step::Changed { job: next, .. }) = decided {
-                let silent = matches!(event, Event::Progress { .. }) && next.state.word() == job.state.word();
+                let silent = matches!(event, Event::Progress { .. }) && next.state.as_str() == job.state.as_str();
                 prop_assert_eq!(next.history.len(), job.history.len() + usize::from(!silent));
                 job = *next;
             }

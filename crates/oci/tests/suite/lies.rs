@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use freehold_oci::{
-    BlobSource, Copied, CopyOptions, Login, Patience, RegistryError, Repository, Version, client, copy, fetch,
+    BlobSource, Copied, CopyOptions, Login, RegistryError, Repository, RetryPolicy, Version, client, copy, fetch,
 };
 
 use crate::faulty::{Behaviour, Fault, Faulty};
@@ -23,13 +23,13 @@ async fn pair(fault: Fault) -> (Faulty, Faulty) {
 
 /// Short waits: a stall is over in a moment.
 fn hasty(registry: &Faulty, name: &str) -> Repository {
-    let patience = Patience {
+    let policy = RetryPolicy {
         idle: Duration::from_millis(400),
         attempts: 2,
         pause: Duration::from_millis(1),
-        ..Patience::default()
+        ..RetryPolicy::default()
     };
-    Repository::with_patience(client().unwrap(), &registry.address, name, Login::Anonymous, patience).unwrap()
+    Repository::with_retry_policy(client().unwrap(), &registry.address, name, Login::Anonymous, policy).unwrap()
 }
 
 async fn try_copy(from: &Faulty, to: &Faulty) -> Result<Copied, RegistryError> {

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use bytes::Bytes;
-use freehold_oci::{BlobSource, Login, Manifest, Patience, Repository, Version, client, push_manifests};
+use freehold_oci::{BlobSource, Login, Manifest, Repository, RetryPolicy, Version, client, push_manifests};
 use freehold_protocol::Digest;
 use freehold_protocol::order::Descriptor;
 use serde_json::json;
@@ -57,8 +57,8 @@ impl Registry {
 
 /// Returns the repository `name` at `address`, with short waits.
 pub(crate) fn at(address: &str, name: &str) -> Repository {
-    let patience = Patience { pause: std::time::Duration::from_millis(20), ..Patience::default() };
-    Repository::with_patience(client().unwrap(), address, name, Login::Anonymous, patience).unwrap()
+    let policy = RetryPolicy { pause: std::time::Duration::from_millis(20), ..RetryPolicy::default() };
+    Repository::with_retry_policy(client().unwrap(), address, name, Login::Anonymous, policy).unwrap()
 }
 
 /// Returns whether the program is on PATH; says when it is not.

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::permission::{Powers, compare};
 
 /// How many clauses a sentence tells.
-const MOST_TOLD: usize = 8;
+const MOST_SHOWN: usize = 8;
 /// How long one clause of a sentence is, in characters.
-const LONGEST_TOLD: usize = 300;
+const LONGEST_SHOWN: usize = 300;
 
 /// What one terms say more and less than others. Nothing under `widened` means that whoever agreed to the first agreed to
 /// the second too.
@@ -43,19 +43,19 @@ impl TermsDiff {
         self.widened.is_empty() && self.narrowed.is_empty()
     }
 
-    /// Returns what is widened as part of a sentence that is not long, however much there is.
-    pub fn told(&self) -> String {
+    /// Returns what is widened, shortened to fit into a sentence.
+    pub fn summary(&self) -> String {
         let short = |clause: &Clause| {
             let text: String = clause.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-            match text.char_indices().nth(LONGEST_TOLD) {
+            match text.char_indices().nth(LONGEST_SHOWN) {
                 Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
                 None => text,
             }
         };
-        let told: Vec<String> = self.widened.iter().take(MOST_TOLD).map(short).collect();
-        let left = self.widened.len().saturating_sub(MOST_TOLD);
+        let shown: Vec<String> = self.widened.iter().take(MOST_SHOWN).map(short).collect();
+        let left = self.widened.len().saturating_sub(MOST_SHOWN);
         let more = if left > 0 { format!("; and {left} more") } else { String::new() };
-        format!("{}{more}", told.join("; "))
+        format!("{}{more}", shown.join("; "))
     }
 }
 
@@ -108,8 +108,8 @@ impl TermsDiff {
                 self.widen(&about, "is new".to_owned());
             }
             let gap = compare(known.map(powers), Some(powers(role)));
-            gap.widened.iter().for_each(|one| self.widen(&about, one.words(true)));
-            gap.narrowed.iter().for_each(|one| self.narrow(&about, one.words(false)));
+            gap.widened.iter().for_each(|one| self.widen(&about, one.describe(true)));
+            gap.narrowed.iter().for_each(|one| self.narrow(&about, one.describe(false)));
         }
         for role in before.iter().filter(|role| named(after, &role.role).is_none()) {
             self.narrow(&format!("role `{}`", role.role), "is gone".to_owned());
@@ -124,7 +124,7 @@ impl TermsDiff {
         for (name, action) in &is {
             let about = format!("action `{name}`");
             match was.get(name) {
-                None => self.widen(&about, format!("is new: {}", action_words(action))),
+                None => self.widen(&about, format!("is new: {}", describe_action(action))),
                 Some(known) => self.action(&about, known, action),
             }
         }
@@ -138,10 +138,10 @@ impl TermsDiff {
             self.widen(about, format!("runs as `{}`, not as `{}`", after.role, before.role));
         }
         for one in after.reads.difference(&before.reads) {
-            self.widen(about, format!("reads {}", reference_words(one)));
+            self.widen(about, format!("reads {}", describe_reference(one)));
         }
         for one in before.reads.difference(&after.reads) {
-            self.narrow(about, format!("no longer reads {}", reference_words(one)));
+            self.narrow(about, format!("no longer reads {}", describe_reference(one)));
         }
         match (before.cluster, after.cluster) {
             (false, true) => self.widen(about, "gets the way into a cluster".to_owned()),
@@ -170,25 +170,25 @@ impl TermsDiff {
     }
 }
 
-/// What the vendor's config calls a boundary is no part of terms: the install stack has its own.
+/// Leaves out the boundary that the vendor's config names: the install stack has one of its own.
 fn powers(role: &RoleTerms) -> Powers<'_> {
     Powers { on: role.on, policies: &role.policies, boundary: None }
 }
 
 /// Returns what an action does, such as "runs as `maintenance`, reads input `domain`".
-pub fn action_words(action: &ActionTerms) -> String {
-    let mut words = vec![format!("runs as `{}`", action.role)];
+pub fn describe_action(action: &ActionTerms) -> String {
+    let mut parts = vec![format!("runs as `{}`", action.role)];
     if !action.reads.is_empty() {
-        words.push(format!("reads {}", action.reads.iter().map(reference_words).collect::<Vec<_>>().join(", ")));
+        parts.push(format!("reads {}", action.reads.iter().map(describe_reference).collect::<Vec<_>>().join(", ")));
     }
     if action.cluster {
-        words.push("gets the way into a cluster".to_owned());
+        parts.push("gets the way into a cluster".to_owned());
     }
-    words.join(", ")
+    parts.join(", ")
 }
 
 /// Returns what is read, such as "input `domain`".
-pub fn reference_words(reference: &Reference) -> String {
+pub fn describe_reference(reference: &Reference) -> String {
     let outputs = |of: &str, name: &str| match name {
         "" => format!("all outputs of {of}"),
         name => format!("output `{name}` of {of}"),

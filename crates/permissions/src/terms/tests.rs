@@ -16,7 +16,7 @@ fn role(name: &str, on: bool, statements: &Value) -> Value {
     json!({ "role": name, "on": on, "policies": [{ "inline": { "name": "own", "document": document } }] })
 }
 
-fn told(before: &Terms, after: &Terms) -> String {
+fn summary(before: &Terms, after: &Terms) -> String {
     let diff = compare_terms(before, after);
     let widened = diff.widened.iter().map(|clause| format!("+ {clause}\n"));
     widened.chain(diff.narrowed.iter().map(|clause| format!("- {clause}\n"))).collect()
@@ -44,7 +44,7 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
         ],
     }));
 
-    insta::assert_snapshot!(told(&before, &after), @r"
+    insta::assert_snapshot!(summary(&before, &after), @r"
     + role `provision` allows s3:PutObject on *
     + role `custom-support` is switched on unless the customer says otherwise
     + role `break-glass` is new
@@ -55,7 +55,7 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
     + action `dump` is new: runs as `maintenance`, reads input `domain`
     + policy `tags` of terraform_module is gone
     ");
-    insta::assert_snapshot!(told(&after, &before), @r"
+    insta::assert_snapshot!(summary(&after, &before), @r"
     + action `check` runs as `maintenance`, not as `provision`
     - role `provision` no longer allows s3:PutObject on *
     - role `custom-support` is switched off until the customer says otherwise
@@ -94,12 +94,12 @@ fn what_cannot_be_compared_counts_as_widened() {
 }
 
 #[test]
-fn a_long_difference_is_told_in_a_sentence_that_is_not() {
+fn a_long_difference_has_a_short_summary() {
     let hosts: Vec<String> = (0..50).map(|n| format!("{n:02}{}.example", "x".repeat(1000))).collect();
 
-    let told = compare_terms(&terms(&json!({})), &terms(&json!({ "hosts": hosts }))).told();
+    let summary = compare_terms(&terms(&json!({})), &terms(&json!({ "hosts": hosts }))).summary();
 
-    assert!(told.chars().count() < 8 * 310 && told.ends_with("; and 42 more"), "{told}");
+    assert!(summary.chars().count() < 8 * 310 && summary.ends_with("; and 42 more"), "{summary}");
 }
 
 /// Statements over actions and resources of two letters, so that they meet often.
@@ -184,7 +184,7 @@ proptest! {
     }
 
     #[test]
-    fn terms_are_no_wider_than_themselves_and_narrowing_goes_on(
+    fn terms_are_not_wider_than_themselves_and_narrowing_is_transitive(
         a in statements(), b in statements(), c in statements(),
     ) {
         let (first, second, third) = (of(&a), of(&b), of(&c));

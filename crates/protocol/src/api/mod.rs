@@ -346,7 +346,7 @@ pub enum AnsweredBy {
 
 impl AnsweredBy {
     /// Returns what it is, as a table says it.
-    pub const fn words(self) -> &'static str {
+    pub const fn describe(self) -> &'static str {
         match self {
             Self::Vendor => "vendor",
             Self::Customer => "customer",

@@ -35,7 +35,7 @@ impl Input {
     /// # Errors
     /// An [`InputError`] that names the input and what was expected.
     pub fn accept(&self, given: &Value) -> Result<Value, InputError> {
-        if self.is_no_answer(given) {
+        if self.is_unanswered(given) {
             if self.required {
                 return Err(InputError::Missing { input: self.name.clone() });
             }
@@ -82,7 +82,7 @@ impl Input {
     }
 
     /// White space is a text like any other where texts are taken as they are.
-    fn is_no_answer(&self, given: &Value) -> bool {
+    fn is_unanswered(&self, given: &Value) -> bool {
         match self.kind {
             InputKind::String | InputKind::Yaml | InputKind::Hcl => is_empty(given),
             InputKind::Number | InputKind::List | InputKind::Json | InputKind::Bool => {

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_build_is_told_of_every_authority_in_its_place() {
+    fn a_build_gets_every_authority_in_its_place() {
         let authorities = json!([
             { "issuer": "https://accounts.example", "subject_regexp": ".*", "type": "sigstore_keyless" },
             { "public_key": "KEY", "type": "cosign_key" },
@@ -58,10 +58,10 @@ mod tests {
             serde_json::from_value::<Verification>(verification).unwrap().recipe()
         };
 
-        let told = serde_json::to_value(asked(true)).unwrap();
+        let shown = serde_json::to_value(asked(true)).unwrap();
 
         assert_eq!(
-            told,
+            shown,
             json!({ "kind": "signed_image", "signers": [
                 { "by": "keyless", "issuer": "https://accounts.example", "subject_regexp": ".*" },
                 { "by": "key", "public_key": "KEY" },

@@ -83,7 +83,7 @@ pub enum Approval {
 
 impl Approval {
     /// Returns it as tables say it.
-    pub const fn words(self) -> &'static str {
+    pub const fn describe(self) -> &'static str {
         match self {
             Self::NoneRequired => "none required",
         }

@@ -211,7 +211,7 @@ impl Check<'_> {
 
 fn approval(approval: Approval) -> String {
     match approval {
-        Approval::NoneRequired => approval.words().to_owned(),
+        Approval::NoneRequired => approval.describe().to_owned(),
     }
 }
 
@@ -237,7 +237,7 @@ fn source(made: &Made, statement: Option<&Statement>, order: Option<&Believed>) 
     let definition = &statement.ok_or(Broken::Unfounded("statement"))?.predicate.build_definition;
     let (external, internal) = (&definition.external_parameters, &definition.internal_parameters);
     same_source("the source of the statement", &external.source, &made.source)?;
-    same("the form in the statement", external.package.words(), made.package.words())?;
+    same("the form in the statement", external.package.describe(), made.package.describe())?;
     let digest = match order.map(|found| &found.order.work) {
         // What is followed beside the source is in the order alone, and names the build too.
         Some(Work::Build(BuildArtifact { recipe: Some(recipe), .. })) => {
@@ -278,7 +278,7 @@ fn build_order(made: &Made, Believed { order, .. }: &Believed) -> Finding {
     same("the build of the order", &work.build, &made.build)?;
     same("the component of the order", &work.component, &made.component)?;
     same_source("the source of the order", &work.source, &made.source)?;
-    same("the form in the order", work.package.words(), made.package.words())?;
+    same("the form in the order", work.package.describe(), made.package.describe())?;
     Ok(format!("order {} of job {}, signed for the tenant", order.dispatch, order.job))
 }
 
@@ -287,9 +287,9 @@ fn deploy_order(used: &Used, order: &Order) -> Finding {
     let component = order.work.component().ok_or(Broken::Missing("the component in the order"))?;
     same("the component of the order", component, &used.component)?;
     // The context of the order names the app and the account that it is for.
-    let said = |path: &str| order.context.pointer(path).and_then(|value| value.as_str()).unwrap_or_default();
-    same("the app of the order", said("/nuon/app/id"), used.app.as_str())?;
-    same("the account of the order", said("/nuon/cloud_account/aws/account_id"), used.account.as_str())?;
+    let context = |path: &str| order.context.pointer(path).and_then(|value| value.as_str()).unwrap_or_default();
+    same("the app of the order", context("/nuon/app/id"), used.app.as_str())?;
+    same("the account of the order", context("/nuon/cloud_account/aws/account_id"), used.account.as_str())?;
     Ok(format!("order {} of job {}, signed for the tenant", order.dispatch, order.job))
 }
 

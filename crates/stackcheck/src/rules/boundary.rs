@@ -18,11 +18,11 @@ fn of_role(template: &Template<'_>, role: Resource<'_>) -> Vec<Finding> {
     for one in boundary.map(Node::each).unwrap_or_default() {
         match template.managed_policy(one) {
             // The customer answers for a boundary that the customer names; the role lists ours beside it then.
-            None if template.is_own_parameter(&one.said()) => {
+            None if template.is_own_parameter(&one.to_text()) => {
                 unbounded |= !template.role_lists(role.node, keeps_boundaries);
             }
             None => {
-                let reason = format!("the boundary `{}` is not in this template, to be read", one.said());
+                let reason = format!("the boundary `{}` is not in this template, to be read", one.to_text());
                 found.push(role.finding(Rule::Boundary, one, reason));
             }
             Some(policy) if !keeps_boundaries(policy) => {
@@ -50,14 +50,14 @@ fn is_wide(role: Resource<'_>) -> bool {
 fn grants_unnamed(statement: Statement<'_>) -> bool {
     statement.0.get("NotAction").is_some()
         || statement.0.get("Action").is_some_and(|actions| {
-            actions.each().iter().any(|action| action.said().contains('*') || action.said().starts_with("iam:"))
+            actions.each().iter().any(|action| action.to_text().contains('*') || action.to_text().starts_with("iam:"))
         })
 }
 
 /// Returns whether a boundary keeps those under it from making roles without it, and from taking it off.
 fn keeps_boundaries(policy: &Node) -> bool {
     let everywhere = |statement: &Statement<'_>| {
-        statement.denies() && statement.resources().iter().any(|resource| resource.said() == "*")
+        statement.denies() && statement.resources().iter().any(|resource| resource.to_text() == "*")
     };
     let all = statements(policy);
     let makes = all.iter().filter(|one| everywhere(one)).any(|statement| {

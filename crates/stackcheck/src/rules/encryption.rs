@@ -10,7 +10,7 @@ pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
 }
 
 fn of_resource(resource: Resource<'_>) -> Option<Finding> {
-    let says = |key: &str| resource.property(&[key]).map(Node::said);
+    let says = |key: &str| resource.property(&[key]).map(Node::to_text);
     let kind = resource.kind;
     let is = match kind {
         "AWS::S3::Bucket" => resource.property(&["BucketEncryption", "ServerSideEncryptionConfiguration"]).is_some(),

@@ -27,7 +27,7 @@ fn of_group(template: &Template<'_>, group: Resource<'_>) -> Vec<Finding> {
 
 /// Returns whether a rule lets in nothing but HTTPS of another security group of this template.
 fn is_from_inside(template: &Template<'_>, rule: &Node) -> bool {
-    let says = |key: &str| rule.get(key).map(Node::said).unwrap_or_default();
+    let says = |key: &str| rule.get(key).map(Node::to_text).unwrap_or_default();
     let others = ["CidrIp", "CidrIpv6", "SourcePrefixListId", "SourceSecurityGroupName", "SourceSecurityGroupOwnerId"];
     template.is_resource(&says("SourceSecurityGroupId"))
         && others.iter().all(|key| rule.get(key).is_none())

@@ -44,17 +44,17 @@ fn principals(template: &Template<'_>, resource: Resource<'_>) -> Vec<Finding> {
 
 /// Returns why a principal does not belong to this account.
 fn outside(template: &Template<'_>, kind: &str, who: &Node) -> Option<String> {
-    let said = who.said();
+    let text = who.to_text();
     match kind {
         "Service" => {
-            let aws = said.ends_with(".amazonaws.com") || said.ends_with(".amazonaws.com.cn");
-            (!aws || said.contains('*')).then(|| format!("`{said}` is not a service of AWS"))
+            let aws = text.ends_with(".amazonaws.com") || text.ends_with(".amazonaws.com.cn");
+            (!aws || text.contains('*')).then(|| format!("`{text}` is not a service of AWS"))
         }
-        "AWS" if template.is_own(&said) => None,
-        "AWS" if said == "*" => Some("everybody in the world is let in".to_owned()),
-        "AWS" => Some(format!("`{said}` is not known to be of this account")),
-        "Federated" if said.contains(":${AWS::AccountId}:") || template.is_resource(&said) => None,
+        "AWS" if template.is_own(&text) => None,
+        "AWS" if text == "*" => Some("everybody in the world is let in".to_owned()),
+        "AWS" => Some(format!("`{text}` is not known to be of this account")),
+        "Federated" if text.contains(":${AWS::AccountId}:") || template.is_resource(&text) => None,
         "*" => Some("everybody in the world is let in".to_owned()),
-        _ => Some(format!("`{said}` is an identity from outside of this account")),
+        _ => Some(format!("`{text}` is an identity from outside of this account")),
     }
 }

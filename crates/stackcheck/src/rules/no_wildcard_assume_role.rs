@@ -38,9 +38,9 @@ fn assumed(template: &Template<'_>, resource: Resource<'_>) -> Vec<Finding> {
             found.push(resource.finding(RULE, rest, "it may assume every role but those named"));
         }
         for role in statement.resources() {
-            let said = role.said();
-            if said.contains('*') {
-                found.push(resource.finding(RULE, role, format!("it may assume every role that `{said}` matches")));
+            let text = role.to_text();
+            if text.contains('*') {
+                found.push(resource.finding(RULE, role, format!("it may assume every role that `{text}` matches")));
             }
         }
     }
@@ -83,7 +83,7 @@ fn is_limited(template: &Template<'_>, role: &Node) -> bool {
         && !boundary.is_some_and(Node::may_be_nothing)
         && sides.into_iter().all(|side| match template.managed_policy(side) {
             Some(policy) => limits_assume_role(policy),
-            None => template.is_own_parameter(&side.said()) && template.role_lists(role, limits_assume_role),
+            None => template.is_own_parameter(&side.to_text()) && template.role_lists(role, limits_assume_role),
         })
 }
 

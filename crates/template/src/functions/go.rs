@@ -30,12 +30,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
         made(printf(text(at(args, 0))?, &values, room.0)?)
     }),
     plain("html", 0, MANY, |args, room| {
-        let plain = words(args);
+        let plain = printed(args);
         room.check(plain.len().saturating_mul(5))?;
         made(html(&plain))
     }),
     plain("urlquery", 0, MANY, |args, room| {
-        let plain = words(args);
+        let plain = printed(args);
         room.check(plain.len().saturating_mul(3))?;
         made(url_query(&plain))
     }),
@@ -163,7 +163,7 @@ fn spaced(args: &[V<'_>], always: bool) -> String {
 }
 
 /// Returns the text that `html` and `urlquery` escape: the arguments as `print` writes them.
-fn words(args: &[V<'_>]) -> String {
+fn printed(args: &[V<'_>]) -> String {
     spaced(args, false)
 }
 

@@ -1,4 +1,4 @@
-//! What templates render to, and what is said when they cannot be.
+//! What templates render to, and the errors when they cannot be.
 
 use freehold_template::{Limits, Template, render, render_value};
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ fn functions_follow_go_and_sprig() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_a_place_and_a_way_out() {
+fn a_mistake_is_reported_with_a_place_and_a_way_out() {
     let messages: Vec<String> = [
         "{{ .nuon.inputs.inputs.regoin }}",
         "x\n {{ .nuon.install.id.deep }}",

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn nine_tenths_of_a_quota_are_worth_a_word() {
+    fn nine_tenths_of_a_quota_are_a_warning() {
         let room = judge_iam(&[("roles", 899, 1000), ("policies", 0, 1500)]);
         let full = judge_iam(&[("roles", 900, 1000), ("policies", 0, 1500)]);
 

@@ -64,7 +64,7 @@ pub(super) async fn terraform(job: &Job, work: &CheckInstall) -> Vec<Finding> {
 
 async fn version(path: &Path, directory: &Path) -> Result<String, String> {
     #[derive(Deserialize)]
-    struct Said {
+    struct VersionAnswer {
         terraform_version: String,
     }
     let shown = path.display();
@@ -72,12 +72,12 @@ async fn version(path: &Path, directory: &Path) -> Result<String, String> {
     command.args(["version", "-json"]).env("CHECKPOINT_DISABLE", "1").current_dir(directory);
     let output = tokio::time::timeout(checks::PROGRAM, command.stdin(Stdio::null()).kill_on_drop(true).output()).await;
     let output = output
-        .map_err(|_| format!("`{shown}` did not say its version within {} s", checks::PROGRAM.as_secs()))?
+        .map_err(|_| format!("`{shown}` did not show its version within {} s", checks::PROGRAM.as_secs()))?
         .map_err(|error| format!("`{shown}` does not start: {error}"))?;
-    let said: Result<Said, _> = serde_json::from_slice(&output.stdout);
-    said.map(|said| said.terraform_version).map_err(|_| {
-        let words = String::from_utf8_lossy(&output.stderr);
-        format!("`{shown} version -json` is not understood: {}", words.lines().next().unwrap_or("no answer"))
+    let answer: Result<VersionAnswer, _> = serde_json::from_slice(&output.stdout);
+    answer.map(|answer| answer.terraform_version).map_err(|_| {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        format!("`{shown} version -json` gave an unknown answer: {}", stderr.lines().next().unwrap_or("no answer"))
     })
 }
 
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_terraform_is_worth_a_word() {
+    fn an_older_terraform_is_a_warning() {
         let judged = |wanted: &str| judge_version(Path::new("/bin/terraform"), "1.11.3", &work(wanted, 0)).state;
 
         for fits in ["", "1.11.3", "1.5.0", "v1.2.0", "latest", "~> 1.12"] {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn opentofu_is_told_by_its_name() {
+    fn opentofu_is_recognised_by_its_name() {
         assert!(is_tofu(Path::new("/usr/bin/tofu")) && !is_tofu(Path::new("/opt/tofu/terraform")));
     }
 }

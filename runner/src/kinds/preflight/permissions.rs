@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_that_is_gone_is_told_from_one_that_is_closed() {
+    fn a_missing_bucket_is_distinguished_from_a_closed_one() {
         let gone = Answer::Other { code: "NoSuchBucket".into(), text: "NoSuchBucket: gone".into() };
         let closed = Answer::Denied("AccessDenied: no".into());
 

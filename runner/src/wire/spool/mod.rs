@@ -69,7 +69,7 @@ pub struct SpoolError {
 }
 
 impl Class {
-    const fn word(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             Self::Keep => "keep",
             Self::Log => "log",
@@ -78,8 +78,8 @@ impl Class {
         }
     }
 
-    fn of(word: &str) -> Option<Self> {
-        [Self::Keep, Self::Log, Self::Hello, Self::Heartbeat].into_iter().find(|class| class.word() == word)
+    fn of(name: &str) -> Option<Self> {
+        [Self::Keep, Self::Log, Self::Hello, Self::Heartbeat].into_iter().find(|class| class.as_str() == name)
     }
 
     const fn only_newest(self) -> bool {
@@ -209,7 +209,7 @@ impl Spool {
     }
 
     fn path(&self, at: u64, class: Class) -> PathBuf {
-        self.directory.join(format!("{at:020}.{}.json", class.word()))
+        self.directory.join(format!("{at:020}.{}.json", class.as_str()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -243,7 +243,7 @@ impl Attempt<'_> {
             // Without this record a redelivery starts the job again; the control plane has the report and ignores it.
             error!("{}", aws::explain(&error));
         }
-        let result = supervise::word(&outcome);
+        let result = supervise::outcome_name(&outcome);
         info!(job.id = %job, fence = %fence, result, "Job `{job}` ended: {result}");
         log.close();
         let mut last = log.take_chunk();

@@ -255,7 +255,7 @@ impl World {
             () = poll => panic!("the poll loop ended"),
             () = spool::sender::run(&self.spool, self.taken.as_ref(), &beat) => panic!("the sender ended"),
             done = tokio::time::timeout(Duration::from_secs(3_600), watch) => {
-                assert!(done.is_ok(), "{what} did not happen; reports: {:?}", self.said());
+                assert!(done.is_ok(), "{what} did not happen; reports: {:?}", self.sent());
             }
         }
     }
@@ -280,7 +280,7 @@ impl World {
     }
 
     /// What was reported, in few words.
-    fn said(&self) -> Vec<String> {
+    fn sent(&self) -> Vec<String> {
         let word = |body: ReportBody| match body {
             ReportBody::Hello(_) => "hello".to_owned(),
             ReportBody::Heartbeat => "heartbeat".to_owned(),
@@ -290,7 +290,9 @@ impl World {
                 AttemptEvent::Progress { .. } => "progress".to_owned(),
                 AttemptEvent::GrantRequest { .. } => "grant request".to_owned(),
                 AttemptEvent::AttestRequest { .. } => "attest request".to_owned(),
-                AttemptEvent::Finished { outcome, .. } => format!("{} {}", report.fence, supervise::word(&outcome)),
+                AttemptEvent::Finished { outcome, .. } => {
+                    format!("{} {}", report.fence, supervise::outcome_name(&outcome))
+                }
             },
         };
         self.reports().into_iter().map(word).filter(|word| word != "progress").collect()
@@ -320,7 +322,7 @@ async fn an_order_is_kept_until_the_queue_has_the_end_of_its_job() {
     world.taken.deaf.store(true, Ordering::Relaxed);
     world.queue.send(sealed(&order(1, 7)));
 
-    world.until("the end of the job", |world| world.said().contains(&"1.1 succeeded".to_owned())).await;
+    world.until("the end of the job", |world| world.sent().contains(&"1.1 succeeded".to_owned())).await;
     let kept = !world.queue.is_empty();
     world.taken.deaf.store(false, Ordering::Relaxed);
     world.until_deleted().await;
@@ -336,7 +338,7 @@ async fn an_order_is_done_reported_and_deleted() {
 
     world.until_deleted().await;
 
-    assert_eq!(world.said(), ["1.1 started", "1.1 succeeded"]);
+    assert_eq!(world.sent(), ["1.1 started", "1.1 succeeded"]);
     assert_eq!(std::fs::read_dir(world.state.path().join("work")).unwrap().count(), 0);
     let last = world.reports().pop();
     assert!(matches!(last, Some(ReportBody::Attempt(report)) if report.seq == 2
@@ -354,7 +356,7 @@ async fn a_job_whose_message_was_not_deleted_is_reported_again_and_not_done_agai
     world.until_deleted().await;
 
     assert_eq!(world.begun(), 1);
-    assert_eq!(world.said().last().unwrap(), "1.1 succeeded");
+    assert_eq!(world.sent().last().unwrap(), "1.1 succeeded");
 }
 
 #[tokio::test(start_paused = true)]
@@ -369,7 +371,7 @@ async fn a_runner_that_cannot_renew_stops_its_job_before_the_lease_ends_and_says
 
     assert!(started.elapsed() < Duration::from_secs(limits::LEASE_SECS));
     assert_eq!(*world.stage.stopped.lock().unwrap(), [StopReason::LeaseLost]);
-    assert_eq!(world.said(), ["1.1 started"]);
+    assert_eq!(world.sent(), ["1.1 started"]);
     assert!(!world.queue.is_empty());
 }
 
@@ -385,7 +387,7 @@ async fn after_a_lost_lease_a_restartable_job_resumes_with_the_higher_fence() {
     *world.stage.play.lock().unwrap() = Play::Succeed;
     world.until_deleted().await;
 
-    assert_eq!(world.said(), ["1.1 started", "1.2 started", "1.2 succeeded"]);
+    assert_eq!(world.sent(), ["1.1 started", "1.2 started", "1.2 succeeded"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -400,7 +402,7 @@ async fn an_action_whose_runner_was_killed_ends_interrupted_and_is_not_started_a
     world.until_deleted().await;
 
     assert_eq!(world.begun(), 1);
-    assert_eq!(world.said(), ["1.1 started", "1.2 interrupted"]);
+    assert_eq!(world.sent(), ["1.1 started", "1.2 interrupted"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -412,7 +414,7 @@ async fn a_running_job_is_cancelled_at_once() {
     world.queue.send(cancel(None));
     world.until_deleted().await;
 
-    assert_eq!(world.said(), ["1.1 started", "1.1 cancelled"]);
+    assert_eq!(world.sent(), ["1.1 started", "1.1 cancelled"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -426,7 +428,7 @@ async fn a_cancel_that_comes_first_keeps_the_order_from_starting_even_after_a_re
     world.until_deleted().await;
 
     assert_eq!(world.begun(), 0);
-    assert_eq!(world.said(), ["refused cancelled"]);
+    assert_eq!(world.sent(), ["refused cancelled"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -442,7 +444,7 @@ async fn forged_expired_and_replayed_orders_are_refused_reported_and_deleted() {
     }
 
     assert_eq!(world.begun(), 1);
-    assert_eq!(world.said()[2..], ["refused malformed", "refused expired", "refused replayed"]);
+    assert_eq!(world.sent()[2..], ["refused malformed", "refused expired", "refused replayed"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -459,7 +461,7 @@ async fn orders_of_one_group_run_one_after_the_other() {
     world.agent.in_flight.cancel(&job_id(1), 1, None);
     world.until_deleted().await;
 
-    assert_eq!(world.said(), ["1.1 started", "1.1 cancelled", "1.1 started", "1.1 succeeded"]);
+    assert_eq!(world.sent(), ["1.1 started", "1.1 cancelled", "1.1 started", "1.1 succeeded"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -471,7 +473,7 @@ async fn a_job_that_takes_too_long_is_stopped_as_failed() {
     world.until_deleted().await;
 
     assert!(started.elapsed() >= Duration::from_secs(600) && started.elapsed() < Duration::from_secs(605));
-    assert_eq!(world.said(), ["1.1 started", "1.1 failed (partial)"]);
+    assert_eq!(world.sent(), ["1.1 started", "1.1 failed (partial)"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -481,14 +483,14 @@ async fn a_panic_in_a_job_ends_that_job_only() {
 
     world.until_deleted().await;
 
-    assert_eq!(world.said(), ["1.1 started", "1.1 failed (partial)"]);
+    assert_eq!(world.sent(), ["1.1 started", "1.1 failed (partial)"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_artifact_is_asked_for_and_the_answer_reaches_the_job() {
     let world = World::new(Play::Ask);
     world.queue.send(sealed(&order(1, 7)));
-    world.until("the request", |world| world.said().len() == 2).await;
+    world.until("the request", |world| world.sent().len() == 2).await;
     let (artifact, fence) = (Digest::of(b"artifact"), Fence { dispatch: 1, receive: 1 });
     let grant = ArtifactGrant {
         tenant: "acme".parse().unwrap(),
@@ -505,7 +507,7 @@ async fn an_artifact_is_asked_for_and_the_answer_reaches_the_job() {
     world.queue.send(sealed(&grant));
     world.until_deleted().await;
 
-    assert_eq!(world.said(), ["1.1 started", "grant request", "1.1 succeeded"]);
+    assert_eq!(world.sent(), ["1.1 started", "grant request", "1.1 succeeded"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -519,7 +521,7 @@ async fn a_release_that_the_customer_has_not_agreed_to_ends_blocked_and_is_writt
 
     world.until_deleted().await;
 
-    assert_eq!((world.begun(), world.said()), (0, vec!["1.1 blocked".to_owned()]));
+    assert_eq!((world.begun(), world.sent()), (0, vec!["1.1 blocked".to_owned()]));
     let Some(ReportBody::Attempt(report)) = world.reports().pop() else { panic!("no report") };
     let AttemptEvent::Finished { outcome: Outcome::Blocked { block, reason }, .. } = report.event else {
         panic!("{report:?}")

@@ -169,5 +169,5 @@ fn holds(job: &Job, fence: Fence, runner: &KeyId) -> bool {
 
 fn log_change(job: &Job) {
     let id: &JobId = &job.id;
-    tracing::info!(job.id = %id, install.id = %job.install, "Job `{id}` (`{}`) is {}", job.node, job.state.word());
+    tracing::info!(job.id = %id, install.id = %job.install, "Job `{id}` (`{}`) is {}", job.node, job.state.as_str());
 }

@@ -56,7 +56,7 @@ async fn the_same_again_is_the_same_release_and_other_contents_need_another_name
 }
 
 #[tokio::test]
-async fn a_version_with_components_that_are_not_built_is_no_release() {
+async fn a_version_with_unbuilt_components_cannot_become_a_release() {
     let world = World::with_app().await;
     world.sync(&app::with_source("storage", "example/storage:2")).await;
 

@@ -95,16 +95,16 @@ async fn a_document_that_was_changed_or_lost_is_not_believed_and_a_sync_repairs_
     let document = large();
     world.sync(&document).await;
     let version = document.digest().unwrap();
-    let said = async || world.versions().load(&document.app, None).await.unwrap_err();
+    let refused = async || world.versions().load(&document.app, None).await.unwrap_err();
     let mut changed = canonical::to_vec(&document).unwrap();
     changed[1000] ^= 1;
 
     world.memory.versions.lock().unwrap().insert(version.clone(), changed);
-    let tampered = said().await;
+    let tampered = refused().await;
     world.memory.versions.lock().unwrap().insert(version.clone(), b"{}".to_vec());
-    let cut = said().await;
+    let cut = refused().await;
     world.memory.versions.lock().unwrap().clear();
-    let lost = said().await;
+    let lost = refused().await;
     world.sync(&document).await;
 
     for (error, words) in [(tampered, "is not what was stored"), (cut, "is not what was stored"), (lost, "is missing")]
@@ -184,7 +184,7 @@ impl Objects for Secretive {
 }
 
 #[tokio::test]
-async fn a_missing_document_is_told_by_name_to_a_function_that_may_not_list() {
+async fn a_missing_document_is_named_for_a_function_that_may_not_list() {
     let world = World::new();
     let document = large();
     world.sync(&document).await;

@@ -219,7 +219,7 @@ fn word(world: &World) -> &'static str {
 }
 
 #[tokio::test]
-async fn each_reason_to_refuse_has_its_word() {
+async fn each_refusal_has_its_own_reason() {
     let (world, artifact, request) = running().await;
     let ask = |request: &GrantMessage| {
         let (grants, request) = (world.grant_artifact(), request.clone());
@@ -303,11 +303,11 @@ async fn what_a_build_pushed_is_attested_for_its_attempt_alone() {
     let answer = answers(&world).pop().unwrap().1.answer;
     let GrantAnswer::Attested { statement } = answer else { panic!("{answer:?}") };
     let provenance = Provenance { statement, referrer: Digest::of(b"referrer") };
-    let said = provenance.statement.peek::<Statement>().unwrap();
-    let component = said.predicate.build_definition.external_parameters.component.clone();
+    let statement = provenance.statement.peek::<Statement>().unwrap();
+    let component = statement.predicate.build_definition.external_parameters.component.clone();
     let expected =
         Expected { tenant: &world.tenant, artifact: &artifact.digest, app: Some("demo"), component: &component };
-    assert_eq!(provenance.verify(&world.keys.public(), &expected).unwrap(), said);
+    assert_eq!(provenance.verify(&world.keys.public(), &expected).unwrap(), statement);
     let other = Fence { dispatch: 1, receive: 9 };
     let bad = [
         ("other_attempt", GrantMessage { fence: other, ..request.clone() }),

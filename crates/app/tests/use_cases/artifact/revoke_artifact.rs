@@ -15,7 +15,7 @@ async fn digest(world: &World) -> Digest {
 }
 
 #[tokio::test]
-async fn a_revoked_artifact_is_told_in_its_lineage_and_makes_no_release() {
+async fn a_revoked_artifact_is_marked_in_its_lineage_and_makes_no_release() {
     let world = World::with_install().await;
     let digest = digest(&world).await;
 

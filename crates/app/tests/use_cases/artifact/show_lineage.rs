@@ -58,7 +58,7 @@ async fn each_deploy_of_the_same_artifact_is_a_use_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_job_that_failed_is_no_use() {
+async fn a_failed_job_does_not_count_as_a_use() {
     let mut world = World::with_install().await;
     let outcome = Outcome::Failed { reason: "no".into(), partial: true };
     world.runner("globex").behaviours.insert("storage".into(), Behaviour::Ends(outcome));

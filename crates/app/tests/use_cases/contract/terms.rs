@@ -151,7 +151,7 @@ async fn an_order_takes_both_terms_along_so_that_the_runner_can_decide_itself() 
     let change = terms.change.unwrap();
     let accepted = change.accepted.open(&digest(&app::document())).unwrap();
     let asked = change.asked.open(&terms.digest).unwrap();
-    assert_eq!(compare_terms(&accepted, &asked).told(), "role `provision` managed policy ReadOnlyAccess");
+    assert_eq!(compare_terms(&accepted, &asked).summary(), "role `provision` managed policy ReadOnlyAccess");
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn an_order_that_is_too_long_with_both_terms_goes_without_and_the_runner_s
 }
 
 #[tokio::test]
-async fn terms_that_nobody_knows_here_are_said_and_travel_in_no_order() {
+async fn unknown_terms_are_reported_and_travel_in_no_order() {
     let mut world = agreed_then(&app::document()).await;
     world.runner("globex").accepted_contract = Some(Digest::of(b"somebody else's"));
     world.hello("globex");

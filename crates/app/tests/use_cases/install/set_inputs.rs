@@ -96,13 +96,13 @@ async fn a_customers_answer_comes_with_the_hello_and_is_planned_with() {
     world.settle().await;
 
     assert!(matches!(provisioned.state, WorkflowState::Succeeded { .. }), "{provisioned:?}");
-    assert_eq!(world.words(&deploy).await, ["settings succeeded"]);
+    assert_eq!(world.node_states(&deploy).await, ["settings succeeded"]);
     let view = read::install(&world.versions(), &globex()).await.unwrap();
     assert_eq!((json!(view.inputs), view.problems.len()), (json!({ "greeting": "hi", "zone": 4 }), 0));
 }
 
 #[tokio::test]
-async fn an_answer_that_is_lacking_or_does_not_fit_stops_the_plan_and_is_said() {
+async fn a_missing_or_unsuitable_answer_stops_the_plan_and_is_named() {
     let unanswered = "input `zone` is the customer's to answer and has no answer yet";
     let wrong =
         "input `zone` must be a number, found a text of 4 characters; the customer changes parameter `InputZone`";
@@ -137,7 +137,7 @@ async fn more_answers_than_a_stack_has_are_refused_on_record_and_the_former_ones
 }
 
 #[tokio::test]
-async fn the_runner_is_told_which_inputs_are_sensitive_and_never_gets_a_customers_value() {
+async fn the_runner_learns_which_inputs_are_sensitive_and_never_gets_a_customers_value() {
     let world = answered(&[("InputZone", "3"), ("InputToken", "hunter2")]).await;
 
     let orders = orders(&world);
@@ -192,7 +192,7 @@ async fn changed_inputs_are_stored_once_and_used_by_the_next_deploy() {
     assert_eq!((&first, rows), (&second, after));
     assert_eq!(first.inputs[0].from, AnsweredBy::Default);
     assert_eq!((first.inputs[1].from, first.inputs[1].value.clone()), (AnsweredBy::Vendor, Some(json!("ho"))));
-    assert_eq!(world.words(&deploy).await, ["settings succeeded"]);
+    assert_eq!(world.node_states(&deploy).await, ["settings succeeded"]);
 }
 
 #[tokio::test]
@@ -206,7 +206,7 @@ async fn inputs_are_not_changed_under_a_workflow() {
 
     assert_eq!(error.kind, Kind::Conflict);
     assert!(error.message.contains(live.as_str()), "{error}");
-    assert!(same.is_ok(), "what changes nothing is no conflict");
+    assert!(same.is_ok(), "an unchanged answer is not a conflict");
 }
 
 #[tokio::test]
@@ -217,8 +217,8 @@ async fn a_sensitive_value_is_never_shown() {
     let install = read::install(&world.versions(), &globex()).await.unwrap();
     let list = read::installs(&*world.memory, None).await.unwrap();
 
-    for said in [json!(answer), json!(install), json!(list)] {
-        assert!(!said.to_string().contains("hunter2"), "{said}");
+    for view in [json!(answer), json!(install), json!(list)] {
+        assert!(!view.to_string().contains("hunter2"), "{view}");
     }
     assert_eq!(install.inputs["key"], "(set)");
     let token = answer.inputs.iter().find(|input| input.name == "token").unwrap();

@@ -131,7 +131,7 @@ async fn a_managed_policy_that_is_asked_for_twice_is_listed_once() {
 }
 
 #[tokio::test]
-async fn a_policy_that_is_no_json_is_refused_by_role() {
+async fn a_policy_that_is_not_json_is_refused_by_role() {
     for bad in ["{", "{{ .nuon.install.id }}", "{{ if }}"] {
         let why = unsynced(&with_policy(bad)).await;
 
@@ -235,7 +235,7 @@ async fn inputs_that_no_stack_has_room_for_are_refused_when_the_app_is_synced() 
 }
 
 #[tokio::test]
-async fn a_default_that_is_no_parameters_value_is_refused_by_input() {
+async fn a_default_that_cannot_be_a_parameters_value_is_refused_by_input() {
     let default = |text: &str| json!([asked("zone", "string", json!({ "default": text }))]);
 
     assert_eq!(

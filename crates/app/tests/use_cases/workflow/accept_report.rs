@@ -127,7 +127,7 @@ async fn a_hello_needs_its_own_key_and_the_enrolment_key() {
 }
 
 #[tokio::test]
-async fn a_stale_attempt_is_put_on_record_and_told_to_stop() {
+async fn a_stale_attempt_is_recorded_and_cancelled() {
     let (mut world, _, job) = deploying(Behaviour::Hangs).await;
     let (now, runner) = (world.now(), world.runners["globex"].clone());
     accept(&world, &runner.says(&job, SECOND, 1, AttemptEvent::Started, now)).await.unwrap();
@@ -161,7 +161,7 @@ async fn an_attempt_that_was_never_dispatched_is_refused() {
 }
 
 #[tokio::test]
-async fn a_replaced_runner_never_speaks_again() {
+async fn reports_of_a_replaced_runner_are_refused() {
     let (world, _, job) = deploying(Behaviour::Hangs).await;
     let old = world.runners["globex"].clone();
     let new = Runner::new(&world.tenant, "globex", queue_url("globex"), 21);
@@ -199,7 +199,7 @@ async fn frequent_progress_is_written_down_once_a_minute() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_job_is_told_again_when_the_callback_was_lost() {
+async fn the_end_of_a_job_is_sent_again_when_the_callback_was_lost() {
     let outcomes = [success(), Outcome::Failed { reason: "no".into(), partial: true }, Outcome::Cancelled];
     for outcome in outcomes {
         let (mut world, workflow, job) = deploying(Behaviour::Hangs).await;
@@ -293,7 +293,7 @@ proptest! {
                 Outcome::Blocked { .. } => "blocked",
                 Outcome::Cancelled => "cancelled",
             };
-            assert_eq!(state.word(), expected);
+            assert_eq!(state.as_str(), expected);
             assert!(world.workflow(&workflow).await.state.is_terminal());
             let logs = freehold_app::read::logs(&*world.memory, &job, None).await.unwrap();
             let text: String = logs.chunks.into_iter().map(|chunk| chunk.text).collect();

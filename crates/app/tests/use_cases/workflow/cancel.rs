@@ -24,7 +24,7 @@ async fn a_running_workflow_stops_and_ends_as_cancelled() {
     world.canceller().workflow(&workflow).await.unwrap();
     world.settle().await;
 
-    assert_eq!(world.words(&workflow).await, ["info skipped", "storage cancelled"]);
+    assert_eq!(world.node_states(&workflow).await, ["info skipped", "storage cancelled"]);
     assert_eq!(world.machines[&workflow].at, At::Ended("cancelled"));
     assert_eq!(world.runners["globex"].started.iter().filter(|name| *name == "info").count(), 1, "of provisioning");
     assert!(world.refusals().is_empty());
@@ -90,7 +90,7 @@ async fn a_job_whose_cancel_overtakes_its_order_ends_when_the_runner_refuses_to_
     world.run().await;
 
     assert!(world.runners["globex"].started.is_empty());
-    assert_eq!(world.words(&workflow).await, ["info skipped", "storage cancelled"]);
+    assert_eq!(world.node_states(&workflow).await, ["info skipped", "storage cancelled"]);
     assert_eq!(world.machines[&workflow].at, At::Ended("cancelled"));
 }
 
@@ -121,8 +121,8 @@ async fn a_job_that_ends_by_itself_before_it_hears_of_the_cancel_has_ended_so() 
     world.accept_report().accept(&end[0]).await.unwrap();
     world.run().await;
 
-    assert_eq!(world.job(&job).await.state.word(), "succeeded");
-    assert_eq!(world.words(&workflow).await, ["info succeeded", "storage succeeded"]);
+    assert_eq!(world.job(&job).await.state.as_str(), "succeeded");
+    assert_eq!(world.node_states(&workflow).await, ["info succeeded", "storage succeeded"]);
 }
 
 #[tokio::test]

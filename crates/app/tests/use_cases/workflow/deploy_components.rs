@@ -19,7 +19,7 @@ async fn a_second_deploy_waits_for_the_first_and_an_action_does_not() {
 
     assert_eq!(error.kind, Kind::Conflict);
     assert_eq!(error.message, format!("install `globex` is being worked on by `{live}`; wait for it or cancel it"));
-    assert_eq!(world.workflow(&action).await.state.word(), "succeeded");
+    assert_eq!(world.workflow(&action).await.state.as_str(), "succeeded");
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn chosen_components_take_those_that_depend_on_them_along() {
     let workflow = world.deploy(&request, "deploy-1").await.unwrap();
     world.settle().await;
 
-    assert_eq!(world.words(&workflow).await, ["info succeeded", "storage succeeded"]);
+    assert_eq!(world.node_states(&workflow).await, ["info succeeded", "storage succeeded"]);
 }
 
 #[tokio::test]
@@ -98,5 +98,5 @@ async fn a_version_that_cannot_be_deployed_here_yet_is_refused_by_what_is_in_the
 
     assert_eq!(error.kind, Kind::Invalid);
     assert_eq!(error.message, "app `demo` cannot be deployed here yet: component `info` is a `helm_chart`");
-    assert_eq!(world.workflow(&workflow).await.state.word(), "succeeded");
+    assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");
 }

@@ -35,13 +35,13 @@ async fn a_failed_deploy_says_which_node_failed_and_why_and_a_next_one_goes_on_t
         assert_eq!(world.machines[&workflow].at, At::Ended("failed"));
         let view = freehold_app::read::workflow_view(&world.workflow(&workflow).await);
         assert_eq!(view.reason, reason);
-        assert_eq!(world.words(&workflow).await[0], "info skipped");
+        assert_eq!(world.node_states(&workflow).await[0], "info skipped");
 
         world.runner("globex").behaviours.clear();
         let next = world.deploy(&Default::default(), "deploy-2").await.unwrap();
         world.settle().await;
 
-        assert_eq!(world.words(&next).await, ["info succeeded", "storage succeeded"]);
+        assert_eq!(world.node_states(&next).await, ["info succeeded", "storage succeeded"]);
     }
 }
 
@@ -57,8 +57,8 @@ async fn an_error_of_the_machine_cancels_what_runs_and_frees_the_install() {
 
     let view = freehold_app::read::workflow_view(&world.workflow(&workflow).await);
     assert_eq!((view.state.as_str(), view.reason.as_str()), ("failed", "States.Timeout"));
-    assert_eq!(world.job(&job).await.state.word(), "cancelled", "the runner was told to stop");
-    assert_eq!(world.words(&workflow).await, ["info skipped", "storage cancelled"]);
+    assert_eq!(world.job(&job).await.state.as_str(), "cancelled", "the runner was told to stop");
+    assert_eq!(world.node_states(&workflow).await, ["info skipped", "storage cancelled"]);
     let install = table::install(&*world.memory, &globex()).await.unwrap().value;
     assert_eq!(install.live, None);
     world.memory.advance_secs(60);
@@ -81,7 +81,7 @@ async fn a_job_that_ends_after_its_workflow_starts_nothing() {
     world.accept_report().accept(&late[0]).await.unwrap();
     world.run().await;
 
-    assert_eq!(world.words(&workflow).await, ["info skipped", "storage succeeded"]);
-    assert_eq!(world.workflow(&workflow).await.state.word(), "failed");
-    assert_eq!(world.job(&job).await.state.word(), "succeeded");
+    assert_eq!(world.node_states(&workflow).await, ["info skipped", "storage succeeded"]);
+    assert_eq!(world.workflow(&workflow).await.state.as_str(), "failed");
+    assert_eq!(world.job(&job).await.state.as_str(), "succeeded");
 }

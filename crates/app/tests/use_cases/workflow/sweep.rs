@@ -48,7 +48,7 @@ async fn an_order_that_was_never_sent_is_sent_by_the_sweep() {
     world.walk().await;
     assert_eq!(world.memory.take_dispatched().len(), 1);
     world.run().await;
-    assert_eq!(world.words(&workflow).await, ["info waiting", "storage active"]);
+    assert_eq!(world.node_states(&workflow).await, ["info waiting", "storage active"]);
 
     sweep_after(&world, 90).await;
     world.run().await;
@@ -67,7 +67,7 @@ async fn a_job_that_outlived_its_order_is_lost_and_its_dependents_never_start() 
         world.run().await;
 
         assert_eq!((swept.lost, swept.stuck), (1, 0));
-        assert_eq!(world.words(&workflow).await, ["info skipped", "storage lost"]);
+        assert_eq!(world.node_states(&workflow).await, ["info skipped", "storage lost"]);
         assert_eq!(world.machines[&workflow].at, At::Ended("failed"));
         assert!(world.open().is_empty());
         assert!(world.deploy(&with_input("days", 9), "deploy-2").await.is_ok(), "install is free again");
@@ -104,7 +104,7 @@ async fn a_settled_workflow_whose_machine_is_gone_is_finished() {
     let late = sweep_after(&world, 1).await;
 
     assert_eq!((early.stuck, late.stuck), (0, 1));
-    assert_eq!(world.workflow(&workflow).await.state.word(), "succeeded");
+    assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");
     assert!(world.open().is_empty());
 }
 
@@ -189,7 +189,7 @@ async fn a_job_whose_workflow_ended_before_it_still_ends() {
 
     assert!(matches!(world.job(&job).await.state, JobState::Cancelled { .. }));
     assert_eq!(last.open, 0);
-    assert_eq!(world.workflow(&workflow).await.state.word(), "failed");
+    assert_eq!(world.workflow(&workflow).await.state.as_str(), "failed");
 }
 
 #[tokio::test]
@@ -206,7 +206,7 @@ async fn a_pending_workflow_whose_machine_is_gone_lets_go_of_its_install_in_the_
     sweep_after(&world, 4 * 11 * 3600).await;
 
     assert_eq!(warned.stuck, 1);
-    assert_eq!(world.workflow(&workflow).await.state.word(), "failed");
+    assert_eq!(world.workflow(&workflow).await.state.as_str(), "failed");
     assert!(world.deploy(&with_input("days", 9), "deploy-2").await.is_ok());
     world.run().await;
 }

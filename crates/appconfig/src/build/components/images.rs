@@ -110,7 +110,7 @@ impl Builder<'_> {
             let help = "give the text of `cosign.pub`, as `cosign public-key --key cosign.key` writes it";
             self.sources.error(checked.place(key), wrong.to_string(), help);
         }
-        let said = match (is_keyless(node), identity, node.entry("public_key")) {
+        let mistake = match (is_keyless(node), identity, node.entry("public_key")) {
             (true, _, Some(entry)) | (false, Some(entry), _) => {
                 let message = format!("`{}` does not belong to this kind of signature", entry.key);
                 Some((checked.key_place(entry), message))
@@ -125,7 +125,7 @@ impl Builder<'_> {
             }
             (true, _, None) | (false, None, Some(_)) => None,
         };
-        if let Some((place, message)) = said {
+        if let Some((place, message)) = mistake {
             let help = "give either `public_key`, or `issuer` with `subject` or `subject_regexp`";
             self.sources.error(place, message, help);
         }

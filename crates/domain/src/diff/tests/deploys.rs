@@ -165,26 +165,26 @@ proptest! {
         }
 
         let nodes = planned(&to, &second, &answered, &live);
-        let said = diff(&from, &to).deploy;
+        let runs = diff(&from, &to).deploy;
 
         let nodes: BTreeSet<String> = nodes.into_iter().map(|node| node.name).collect();
-        let names: BTreeSet<String> = said.iter().map(|run| run.node.clone()).collect();
+        let names: BTreeSet<String> = runs.iter().map(|run| run.node.clone()).collect();
         prop_assert_eq!(&names, &nodes);
-        prop_assert_eq!(said.len(), nodes.len());
+        prop_assert_eq!(runs.len(), nodes.len());
     }
 
     #[test]
     fn every_node_stands_after_those_that_cause_it(from in versions(), to in versions()) {
-        let said = diff(&from, &to).deploy;
+        let runs = diff(&from, &to).deploy;
 
-        let at = |name: &str| said.iter().position(|run| run.node == name);
-        for (place, run) in said.iter().enumerate() {
+        let at = |name: &str| runs.iter().position(|run| run.node == name);
+        for (place, run) in runs.iter().enumerate() {
             let causes = match &run.cause {
                 Cause::New | Cause::Changed => continue,
                 Cause::DependsOn { components } | Cause::TriggeredBy { components } => components,
             };
             prop_assert!(!causes.is_empty(), "{:?}", run);
-            prop_assert!(causes.iter().all(|cause| at(cause).is_some_and(|before| before < place)), "{:?}", said);
+            prop_assert!(causes.iter().all(|cause| at(cause).is_some_and(|before| before < place)), "{:?}", runs);
         }
     }
 

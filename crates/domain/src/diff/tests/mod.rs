@@ -23,7 +23,7 @@ fn module(name: &str, vars: &Value) -> Value {
 }
 
 /// Prints changes as a person might.
-fn told(changes: &[Change]) -> String {
+fn shown(changes: &[Change]) -> String {
     let side = |side: &Option<String>| side.clone().unwrap_or_else(|| "-".into());
     changes.iter().map(|c| format!("{}: {} -> {}\n", c.key, side(&c.from), side(&c.to))).collect()
 }
@@ -31,7 +31,7 @@ fn told(changes: &[Change]) -> String {
 fn of_items(items: &Items) -> String {
     let mut lines: Vec<String> = items.added.iter().map(|one| format!("+ {} [{}]\n", one.name, one.what)).collect();
     lines.extend(items.removed.iter().map(|one| format!("- {} [{}]\n", one.name, one.what)));
-    lines.extend(items.changed.iter().map(|one| format!("~ {} [{}]\n{}", one.name, one.what, told(&one.changes))));
+    lines.extend(items.changed.iter().map(|one| format!("~ {} [{}]\n{}", one.name, one.what, shown(&one.changes))));
     lines.concat()
 }
 
@@ -74,7 +74,7 @@ fn components_name_the_keys_that_differ_with_short_values() {
 }
 
 #[test]
-fn a_branch_that_moved_and_files_that_changed_are_told_as_sources() {
+fn a_moved_branch_and_changed_files_are_shown_as_sources() {
     let git = |commit: &str, files: &str| {
         let mut moved = module("moved", &json!({}));
         moved["source"] = json!({ "from": "git", "url": "https://git.example/x", "commit": commit, "branch": "main" });
@@ -101,7 +101,7 @@ fn a_branch_that_moved_and_files_that_changed_are_told_as_sources() {
 }
 
 #[test]
-fn long_texts_are_told_by_the_first_line_that_differs() {
+fn long_texts_are_shown_by_the_first_line_that_differs() {
     let action = |script: &str, extra: &str| {
         let step = json!({ "name": "show", "inline_contents": script });
         let triggers = json!([{ "on": "manual" }, { "on": "cron", "schedule": extra }]);
@@ -120,7 +120,7 @@ fn long_texts_are_told_by_the_first_line_that_differs() {
 }
 
 #[test]
-fn a_sensitive_default_is_told_to_differ_and_nothing_of_it_is_shown() {
+fn a_changed_sensitive_default_is_reported_without_its_value() {
     let input = |default: Value, sensitive: bool| {
         version(
             json!({ "inputs": [{ "name": "token", "type": "string", "sensitive": sensitive, "default": default }] }),
@@ -137,7 +137,7 @@ fn a_sensitive_default_is_told_to_differ_and_nothing_of_it_is_shown() {
 
         let json = serde_json::to_string(&diff).unwrap();
         assert!(!json.contains("hunter2") && !json.contains(&Digest::of(b"\"hunter2\"").hex()[..8]), "{json}");
-        assert!(told(&diff.inputs.changed[0].changes).contains("default: (sensitive) -> (sensitive)"), "{json}");
+        assert!(shown(&diff.inputs.changed[0].changes).contains("default: (sensitive) -> (sensitive)"), "{json}");
     }
 }
 
@@ -258,7 +258,7 @@ fn settings_texts_policies_and_runbooks_are_compared_too() {
 
     let diff = diff(&from, &to);
 
-    let all = [&diff.settings, &diff.policies, &diff.runbooks].map(of_items).concat() + &told(&diff.texts);
+    let all = [&diff.settings, &diff.policies, &diff.runbooks].map(of_items).concat() + &shown(&diff.texts);
     insta::assert_snapshot!(all, @r#"
     + sandbox []
     ~ operation roles []

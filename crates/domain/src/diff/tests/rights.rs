@@ -24,8 +24,8 @@ fn words(diffs: &[RoleDiff]) -> String {
     let mut lines = Vec::new();
     for role in diffs {
         lines.push(role.role.clone());
-        lines.extend(role.widened.iter().map(|one| format!("  + {}", one.words(true))));
-        lines.extend(role.narrowed.iter().map(|one| format!("  - {}", one.words(false))));
+        lines.extend(role.widened.iter().map(|one| format!("  + {}", one.describe(true))));
+        lines.extend(role.narrowed.iter().map(|one| format!("  - {}", one.describe(false))));
     }
     lines.join("\n")
 }
@@ -56,7 +56,7 @@ fn permissions_are_compared_by_what_they_let_through() {
 }
 
 #[test]
-fn the_same_said_otherwise_is_no_difference() {
+fn equivalent_policies_do_not_differ() {
     let from = of_statements(&json!([
         { "Effect": "Allow", "Action": ["s3:GetObject", "s3:PutObject"], "Resource": ["arn:a", "arn:b"],
           "Condition": { "StringEquals": { "aws:RequestTag/x": "1" } } },
@@ -98,7 +98,7 @@ fn a_condition_that_goes_widens_and_one_that_changes_counts_as_both() {
 }
 
 #[test]
-fn boundaries_managed_policies_and_unreadable_texts_are_told() {
+fn boundaries_managed_policies_and_unreadable_texts_are_shown() {
     let allow = |action: &str| json!({ "Statement": [{ "Effect": "Allow", "Action": action, "Resource": "*" }] });
     let unread = |text: &str| json!([{ "inline": { "name": "odd", "document": text } }]);
     let managed = json!([{ "managed": "ReadOnlyAccess" }]);
@@ -112,9 +112,9 @@ fn boundaries_managed_policies_and_unreadable_texts_are_told() {
         (role(&admin, None), version(json!({}))),
     ];
 
-    let said: Vec<String> = cases.iter().map(|(from, to)| words(&diff(from, to).roles)).collect();
+    let shown: Vec<String> = cases.iter().map(|(from, to)| words(&diff(from, to).roles)).collect();
 
-    insta::assert_snapshot!(said.join("\n--\n"), @r"
+    insta::assert_snapshot!(shown.join("\n--\n"), @r"
     mode maintenance
       + managed policy AdministratorAccess
       + has no permission boundary any more

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::arguments::last;
 use crate::functions::function::{Answer, Function, MANY, at, lenient, light, made, text};
-use crate::value::{V, truth, word};
+use crate::value::{V, truth, type_name};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     lenient("default", 1, 2, |args, _| fallback(args)),
@@ -24,8 +24,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let pick = if truth(at(args, 2)) { args.first() } else { args.get(1) };
         Ok(pick.cloned().unwrap_or_else(V::null))
     }),
-    lenient("kindOf", 1, 1, |args, _| made(word(at(args, 0)))),
-    lenient("kindIs", 2, 2, |args, _| made(word(at(args, 1)) == text(at(args, 0))?)),
+    lenient("kindOf", 1, 1, |args, _| made(type_name(at(args, 0)))),
+    lenient("kindIs", 2, 2, |args, _| made(type_name(at(args, 1)) == text(at(args, 0))?)),
 ];
 
 fn fallback<'t>(args: &[V<'t>]) -> Answer<'t> {

@@ -38,7 +38,7 @@ pub(crate) const ALL: &[Difference] = &[
     // Paths as real configs write them.
     differs("{{ nuon.install.id }}", None, Some("acme")),
     differs("{{ .freehold.install.id }}", None, Some("acme")),
-    // What Go hides is said.
+    // An error names what Go hides.
     differs("{{ int \"abc\" }}", Some("0"), None),
     differs("{{ b64dec \"!\" }}", Some("illegal base64 data at input byte 0"), None),
     differs("{{ add 9223372036854775807 1 }}", Some("-9223372036854775808"), None),

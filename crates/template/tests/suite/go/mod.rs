@@ -43,8 +43,8 @@ fn random_templates_render_as_in_go() {
 }
 
 #[test]
-fn what_differs_from_go_differs_as_it_is_said() {
-    let Some(helm) = Helm::find("what_differs_from_go_differs_as_it_is_said") else { return };
+fn known_differences_from_go_are_as_listed() {
+    let Some(helm) = Helm::find("known_differences_from_go_are_as_listed") else { return };
 
     let wrong: Vec<String> = differences::ALL
         .iter()
