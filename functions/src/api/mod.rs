@@ -12,6 +12,7 @@ use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpR
 use freehold_app::AppError;
 use freehold_app::app_version::create_release::CreateRelease;
 use freehold_app::app_version::sync_app::SyncApp;
+use freehold_app::app_version::upload_source::UploadSource;
 use freehold_app::app_version::versions::Versions;
 use freehold_app::artifact::prune_artifacts::UnusedArtifacts;
 use freehold_app::artifact::revoke_artifact::RevokeArtifact;
@@ -22,7 +23,8 @@ use freehold_app::install::set_inputs::SetInputs;
 use freehold_app::ports::{RootKey, Store};
 use freehold_app::stack::render_stack::{RenderStack, RunnerProgram};
 use freehold_app::workflow::build_components::BuildComponents;
-use freehold_app::workflow::cancel::Cancel;
+use freehold_app::workflow::cancel_job::CancelJob;
+use freehold_app::workflow::cancel_workflow::CancelWorkflow;
 use freehold_app::workflow::deploy_components::DeployComponents;
 use freehold_app::workflow::run_action::RunAction;
 use freehold_protocol::api::{ErrorBody, ErrorDetail, IDEMPOTENCY_KEY};
@@ -47,6 +49,7 @@ pub struct Api {
     store: Arc<dyn Store>,
     versions: Versions,
     root: Arc<dyn RootKey>,
+    upload_source: UploadSource,
     sync: SyncApp,
     builds: BuildComponents,
     installs: CreateInstall,
@@ -54,7 +57,8 @@ pub struct Api {
     deploys: DeployComponents,
     actions: RunAction,
     stacks: RenderStack,
-    cancel: Cancel,
+    cancel_workflow: CancelWorkflow,
+    cancel_job: CancelJob,
     lineage: ShowLineage,
     releases: CreateRelease,
     disable_install: DisableInstall,
@@ -114,6 +118,7 @@ impl Api {
         Ok(Self {
             tenant: settings.tenant.clone(),
             routes: Routes::new()?,
+            upload_source: UploadSource { versions: versions.clone() },
             sync: SyncApp { versions: versions.clone(), clock: Arc::clone(&clock) },
             builds: BuildComponents {
                 account: account.clone(),
@@ -165,7 +170,8 @@ impl Api {
                 versions: versions.clone(),
                 clock: Arc::clone(&clock),
             },
-            cancel: Cancel { store: Arc::clone(&store), clock },
+            cancel_workflow: CancelWorkflow { store: Arc::clone(&store), clock: Arc::clone(&clock) },
+            cancel_job: CancelJob { store: Arc::clone(&store), clock },
             lineage: ShowLineage { tenant: settings.tenant.clone(), store: Arc::clone(&store), root: root.clone() },
             account,
             region,

@@ -4,7 +4,6 @@ use freehold_app::AppError;
 use freehold_app::app_version::create_release;
 use freehold_app::app_version::show_inputs;
 use freehold_app::app_version::show_version;
-use freehold_app::app_version::sync_app;
 use freehold_app::contract::terms;
 use freehold_app::read;
 use freehold_app::table::{self, AppRecord, ReleaseRecord, VersionRecord, app_pk};
@@ -35,18 +34,18 @@ impl Api {
             }
             Operation::ListApps => {
                 let page: Page<AppRecord> = read::page(store, "apps", "", call.after.as_deref()).await?;
-                to_json(&map(page, sync_app::app_view))
+                to_json(&map(page, read::app::app_view))
             }
-            Operation::ShowApp => to_json(&sync_app::app_view(table::app(store, &call.id("app")?).await?.value)),
-            Operation::UploadSource => to_json(&self.sync.put_source(&call.json::<UploadSourceRequest>()?).await?),
+            Operation::ShowApp => to_json(&read::app::app_view(table::app(store, &call.id("app")?).await?.value)),
+            Operation::UploadSource => to_json(&self.upload_source.upload(&call.json::<UploadSourceRequest>()?).await?),
             Operation::SyncApp => {
                 let request: SyncAppRequest = call.json()?;
-                to_json(&self.sync.put_version(&call.id("app")?, &request.document).await?)
+                to_json(&self.sync.sync(&call.id("app")?, &request.document).await?)
             }
             Operation::ListVersions => {
                 let pk = app_pk(&call.id("app")?);
                 let page: Page<VersionRecord> = read::page(store, &pk, "version#", call.after.as_deref()).await?;
-                to_json(&map(page, |record| sync_app::view(&record)))
+                to_json(&map(page, |record| read::app::version_view(&record)))
             }
             Operation::ShowVersion => {
                 let (app, version): (AppName, Digest) = (call.id("app")?, call.id("version")?);
@@ -72,11 +71,11 @@ impl Api {
             }
             Operation::CreateInstall => {
                 let (install, workflow) = self.installs.create(&call.json::<CreateInstallRequest>()?).await?;
-                let install = read::install(&self.versions, &install.id).await?;
+                let install = read::install::show(&self.versions, &install.id).await?;
                 to_json(&InstallCreated { install, workflow })
             }
-            Operation::ListInstalls => to_json(&read::installs(store, call.after.as_deref()).await?),
-            Operation::ShowInstall => to_json(&read::install(&self.versions, &call.id("install")?).await?),
+            Operation::ListInstalls => to_json(&read::install::list(store, call.after.as_deref()).await?),
+            Operation::ShowInstall => to_json(&read::install::show(&self.versions, &call.id("install")?).await?),
             Operation::ShowInputs => {
                 let install = table::install(store, &call.id("install")?).await?.value;
                 to_json(&show_inputs::show(&self.versions, &install).await?)
@@ -101,17 +100,17 @@ impl Api {
             }
             Operation::ListWorkflows => {
                 let install: InstallId = call.id("install")?;
-                to_json(&read::workflows(store, &install, call.after.as_deref()).await?)
+                to_json(&read::workflow::list(store, &install, call.after.as_deref()).await?)
             }
             Operation::ShowWorkflow => {
                 let workflow: WorkflowId = call.id("workflow")?;
-                to_json(&read::workflow_view(&table::workflow(store, &workflow).await?.value))
+                to_json(&read::workflow::view(&table::workflow(store, &workflow).await?.value))
             }
             Operation::CancelWorkflow => {
-                to_json(&read::workflow_view(&self.cancel.workflow(&call.id("workflow")?).await?))
+                to_json(&read::workflow::view(&self.cancel_workflow.cancel(&call.id("workflow")?).await?))
             }
-            Operation::ShowJob => to_json(&read::job(store, &call.id("job")?).await?),
-            Operation::CancelJob => to_json(&read::job_view(self.cancel.job(&call.id("job")?).await?)),
+            Operation::ShowJob => to_json(&read::job::show(store, &call.id("job")?).await?),
+            Operation::CancelJob => to_json(&read::job::view(self.cancel_job.cancel(&call.id("job")?).await?)),
             Operation::ShowLineage => {
                 let after = call.after.as_deref().filter(|after| !after.is_empty());
                 to_json(&self.lineage.show(&call.id("artifact")?, after).await?)
@@ -134,18 +133,18 @@ impl Api {
             Operation::DisableInstall => {
                 let install: InstallId = call.id("install")?;
                 self.disable_install.disable(&install, &call.json::<ReasonRequest>()?).await?;
-                to_json(&read::install(&self.versions, &install).await?)
+                to_json(&read::install::show(&self.versions, &install).await?)
             }
             Operation::EnableInstall => {
                 let install: InstallId = call.id("install")?;
                 self.disable_install.enable(&install).await?;
-                to_json(&read::install(&self.versions, &install).await?)
+                to_json(&read::install::show(&self.versions, &install).await?)
             }
             Operation::ListArtifacts => to_json(&self.unused.show(&call.id("app")?).await?),
             Operation::PruneArtifacts => to_json(&self.unused.mark(&call.id("app")?).await?),
             Operation::ListLogs => {
                 let job: JobId = call.id("job")?;
-                to_json(&read::logs(store, &job, call.after.as_deref().filter(|after| !after.is_empty())).await?)
+                to_json(&read::job::logs(store, &job, call.after.as_deref().filter(|after| !after.is_empty())).await?)
             }
         }
     }

@@ -4,4 +4,5 @@ pub mod create_release;
 pub mod show_inputs;
 pub mod show_version;
 pub mod sync_app;
+pub mod upload_source;
 pub mod versions;

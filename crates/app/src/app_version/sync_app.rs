@@ -1,10 +1,10 @@
-//! Stores an app version, and returns the URL to which the client uploads a packed source.
+//! Stores an app version.
 
 use std::sync::Arc;
 
 use freehold_domain::graph::component_nodes;
 use freehold_domain::graph::order::{self, Disorder};
-use freehold_protocol::api::{SourceUpload, UploadSourceRequest, VersionView};
+use freehold_protocol::api::VersionView;
 use freehold_protocol::app_version::{AppVersion, check_size};
 use freehold_protocol::{AppName, Digest, canonical};
 
@@ -12,12 +12,8 @@ use crate::AppError;
 use crate::app_version::versions::{Versions, components};
 use crate::contract::terms;
 use crate::ports::{Clock, Expect};
+use crate::read::app::version_view;
 use crate::table::{self, AppRecord, Decided, Stored, VersionRecord, app_key, load, put, version_key};
-
-/// The largest packed source, in bytes.
-pub const MAX_SOURCE_BYTES: u64 = 512 * 1024 * 1024;
-/// How long an upload URL lasts, in seconds.
-pub const UPLOAD_SECS: u64 = 900;
 
 /// The ports that syncing an app needs.
 #[derive(Clone)]
@@ -27,27 +23,11 @@ pub struct SyncApp {
 }
 
 impl SyncApp {
-    /// Returns the URL for the upload of the source with this digest.
-    ///
-    /// # Errors
-    /// Invalid for a source that is too large.
-    pub async fn put_source(&self, source: &UploadSourceRequest) -> Result<SourceUpload, AppError> {
-        if source.size > MAX_SOURCE_BYTES {
-            return Err(AppError::invalid(format!(
-                "source `{}` has {} bytes, more than the {MAX_SOURCE_BYTES} that are taken; leave out what the build \
-                 does not need",
-                source.digest, source.size
-            )));
-        }
-        let url = self.versions.objects.presign_source(&source.digest, source.size, UPLOAD_SECS).await?;
-        Ok(SourceUpload { url })
-    }
-
     /// Stores `document` as the app's latest version. The same document again is the same version.
     ///
     /// # Errors
     /// Invalid for a document that is too large or that belongs to another app, or the ports' errors.
-    pub async fn put_version(&self, app: &AppName, document: &AppVersion) -> Result<VersionView, AppError> {
+    pub async fn sync(&self, app: &AppName, document: &AppVersion) -> Result<VersionView, AppError> {
         let bytes = check(app, document)?;
         let version = Digest::of(&bytes);
         // The object is written before the row that names it, so that a reader of the row always finds the document.
@@ -86,7 +66,7 @@ impl SyncApp {
         if changed {
             tracing::info!("Synced version {} of app `{app}`", record.number);
         }
-        Ok(view(&record))
+        Ok(version_view(&record))
     }
 }
 
@@ -117,21 +97,4 @@ fn check_components(document: &AppVersion) -> Result<(), AppError> {
             Disorder::Cycle(name) => format!("component `{name}` depends on itself through others"),
         })
     })
-}
-
-/// Returns the API's view of a version.
-pub fn view(record: &VersionRecord) -> VersionView {
-    VersionView {
-        app: record.app.clone(),
-        version: record.version.clone(),
-        number: record.number,
-        created_at: record.created_at,
-        components: record.components,
-    }
-}
-
-/// Returns the API's view of an app.
-pub fn app_view(record: AppRecord) -> freehold_protocol::api::AppView {
-    let table::AppRecord { app, latest, number, updated_at } = record;
-    freehold_protocol::api::AppView { app, latest, number, updated_at }
 }

@@ -10,7 +10,7 @@ use crate::messages::DispatchMessage;
 use crate::ports::{Clock, Expect, Outbox, Store, Write};
 use crate::table::{self, Decided, open_key, put};
 use crate::workflow::advance;
-use crate::workflow::cancel::Cancel;
+use crate::workflow::cancel_job::CancelJob;
 
 /// The ports that finishing a workflow needs.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ impl FinishWorkflow {
             let stored = table::workflow(&*self.store, id).await?;
             let advance = stored.value.finish(error, self.clock.now());
             for job in advance.workflow.active_jobs() {
-                let job = self.cancel().job(job).await?;
+                let job = self.cancel_job().cancel(job).await?;
                 advance::dispatch_cancel(&*self.outbox, &job).await?;
             }
             if !advance.changed {
@@ -83,7 +83,7 @@ impl FinishWorkflow {
         Ok(())
     }
 
-    fn cancel(&self) -> Cancel {
-        Cancel { store: Arc::clone(&self.store), clock: Arc::clone(&self.clock) }
+    fn cancel_job(&self) -> CancelJob {
+        CancelJob { store: Arc::clone(&self.store), clock: Arc::clone(&self.clock) }
     }
 }

@@ -3,7 +3,8 @@
 pub mod accept_report;
 pub mod advance;
 pub mod build_components;
-pub mod cancel;
+pub mod cancel_job;
+pub mod cancel_workflow;
 pub mod deploy_components;
 pub mod dispatch_job;
 pub mod finish_workflow;

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use freehold_app::AppError;
 use freehold_app::app_version::create_release::CreateRelease;
 use freehold_app::app_version::sync_app::SyncApp;
+use freehold_app::app_version::upload_source::UploadSource;
 use freehold_app::app_version::versions::Versions;
 use freehold_app::artifact::grant_artifact::GrantArtifact;
 use freehold_app::artifact::revoke_artifact::RevokeArtifact;
@@ -27,7 +28,8 @@ use freehold_app::table;
 use freehold_app::testing::Memory;
 use freehold_app::workflow::accept_report::AcceptReport;
 use freehold_app::workflow::build_components::BuildComponents;
-use freehold_app::workflow::cancel::Cancel;
+use freehold_app::workflow::cancel_job::CancelJob;
+use freehold_app::workflow::cancel_workflow::CancelWorkflow;
 use freehold_app::workflow::deploy_components::DeployComponents;
 use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_app::workflow::finish_workflow::FinishWorkflow;
@@ -136,6 +138,10 @@ impl World {
         Versions::new(self.memory.clone(), self.memory.clone())
     }
 
+    pub(crate) fn upload_source(&self) -> UploadSource {
+        UploadSource { versions: self.versions() }
+    }
+
     pub(crate) fn sync_app(&self) -> SyncApp {
         let memory = &self.memory;
         SyncApp { versions: self.versions(), clock: memory.clone() }
@@ -193,8 +199,12 @@ impl World {
         FinishWorkflow { store: memory.clone(), outbox: memory.clone(), clock: memory.clone() }
     }
 
-    pub(crate) fn canceller(&self) -> Cancel {
-        Cancel { store: self.memory.clone(), clock: self.memory.clone() }
+    pub(crate) fn cancel_workflow(&self) -> CancelWorkflow {
+        CancelWorkflow { store: self.memory.clone(), clock: self.memory.clone() }
+    }
+
+    pub(crate) fn cancel_job(&self) -> CancelJob {
+        CancelJob { store: self.memory.clone(), clock: self.memory.clone() }
     }
 
     pub(crate) fn accept_report(&self) -> AcceptReport {
@@ -278,7 +288,7 @@ impl World {
     }
 
     pub(crate) async fn try_sync(&self, document: &AppVersion) -> Result<(), AppError> {
-        client(async || self.sync_app().put_version(&document.app, document).await.map(drop)).await
+        client(async || self.sync_app().sync(&document.app, document).await.map(drop)).await
     }
 
     pub(crate) async fn enrol(&mut self) {

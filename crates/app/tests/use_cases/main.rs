@@ -9,6 +9,7 @@ mod app_version {
     mod create_release;
     mod show_version;
     mod sync_app;
+    mod upload_source;
     mod versions;
 }
 
@@ -38,11 +39,13 @@ mod stack {
 mod workflow {
     mod accept_report;
     mod build_components;
-    mod cancel;
+    mod cancel_job;
+    mod cancel_workflow;
     mod deploy_components;
     mod dispatch_job;
     mod finish_workflow;
     mod plan_workflow;
+    mod run_action;
     mod sweep;
 }
 

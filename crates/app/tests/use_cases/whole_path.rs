@@ -47,7 +47,7 @@ async fn a_new_install_is_provisioned_when_its_runner_says_hello() {
     let position = |name: &str| world.runners["globex"].started.iter().position(|started| started == name).unwrap();
     assert!(position("storage") < position("info"));
     assert_eq!((position("preflight"), position("action:welcome")), (0, 4));
-    let install = read::install(&world.versions(), &globex()).await.unwrap();
+    let install = read::install::show(&world.versions(), &globex()).await.unwrap();
     assert_eq!((install.state.as_str(), install.components.len(), install.live), ("ready", 3, None));
     assert!(install.runner.unwrap().last_contact.is_some());
     assert!(world.open().is_empty());
@@ -109,18 +109,6 @@ async fn a_deploy_of_nothing_new_succeeds_without_a_job() {
 
     assert!(matches!(world.workflow(&workflow).await.state, WorkflowState::Succeeded { .. }));
     assert_eq!(world.memory.orders.lock().unwrap().len(), orders);
-}
-
-#[tokio::test]
-async fn an_action_runs_alone_with_the_steps_of_its_version() {
-    let mut world = World::with_install().await;
-    world.runner("globex").started.clear();
-
-    let workflow = world.action("check", "run-1").await.unwrap();
-    world.settle().await;
-
-    assert_eq!(world.node_states(&workflow).await, ["action:check succeeded"]);
-    assert_eq!(world.runners["globex"].started, ["action:check"]);
 }
 
 #[tokio::test]

@@ -1,8 +1,6 @@
 //! Syncing: one version for one document, and no graph with a cycle or an unknown dependency.
 
 use freehold_app::Kind;
-use freehold_protocol::Digest;
-use freehold_protocol::api::UploadSourceRequest;
 use freehold_protocol::app_version::Component;
 use freehold_protocol::limits::MAX_APP_VERSION_BYTES;
 
@@ -12,7 +10,7 @@ use crate::support::{World, app};
 async fn the_same_document_is_the_same_version_and_the_last_synced_is_the_latest() {
     let world = World::new();
     let (one, two) = (app::document(), app::with_source("storage", "example/storage:2"));
-    let put = async |document| world.sync_app().put_version(&one.app, document).await.unwrap();
+    let put = async |document| world.sync_app().sync(&one.app, document).await.unwrap();
 
     let numbers = [put(&one).await.number, put(&two).await.number, put(&two).await.number, put(&one).await.number];
 
@@ -47,12 +45,12 @@ async fn a_document_that_cannot_be_deployed_is_refused_by_name() {
     ];
 
     for (document, words) in cases {
-        let error = world.sync_app().put_version(&document.app, &document).await.unwrap_err();
+        let error = world.sync_app().sync(&document.app, &document).await.unwrap_err();
 
         assert_eq!(error.kind, Kind::Invalid);
         assert!(error.message.contains(words), "{error}");
     }
-    let other = world.sync_app().put_version(&"other".parse().unwrap(), &good).await.unwrap_err();
+    let other = world.sync_app().sync(&"other".parse().unwrap(), &good).await.unwrap_err();
     assert_eq!(other.message, "document is of app `demo`, not `other`");
     assert!(world.memory.rows().is_empty() && world.memory.versions.lock().unwrap().is_empty());
 }
@@ -74,24 +72,11 @@ async fn a_long_chain_of_components_is_checked_link_by_link() {
         .collect();
     let began = std::time::Instant::now();
 
-    world.sync_app().put_version(&document.app, &document).await.unwrap();
+    world.sync_app().sync(&document.app, &document).await.unwrap();
     document.components[LENGTH - 1].dependencies.insert(named(0));
-    let error = world.sync_app().put_version(&document.app, &document).await.unwrap_err();
+    let error = world.sync_app().sync(&document.app, &document).await.unwrap_err();
 
     assert_eq!(error.message, "component `c-00000` depends on itself through others");
     // Milliseconds by count; minutes where every pair is looked at.
     assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
-}
-
-#[tokio::test]
-async fn a_source_has_a_place_unless_it_is_too_large() {
-    let world = World::new();
-    let digest = Digest::of(b"source");
-
-    let place = world.sync_app().put_source(&UploadSourceRequest { digest: digest.clone(), size: 10 }).await.unwrap();
-    let large =
-        world.sync_app().put_source(&UploadSourceRequest { digest: digest.clone(), size: 1 << 40 }).await.unwrap_err();
-
-    assert!(place.url.contains(digest.hex()));
-    assert_eq!(large.kind, Kind::Invalid);
 }

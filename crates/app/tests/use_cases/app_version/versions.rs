@@ -65,7 +65,7 @@ async fn a_row_never_names_a_document_that_is_not_there() {
     let document = large();
     world.memory.faults.set(|what| (what == "put_version").then_some(Fault::Before));
 
-    let error = world.sync_app().put_version(&document.app, &document).await.unwrap_err();
+    let error = world.sync_app().sync(&document.app, &document).await.unwrap_err();
 
     assert_eq!(error.kind, Kind::Transient);
     assert!(world.memory.rows().is_empty());

@@ -15,7 +15,7 @@ use crate::support::{World, app, globex, with_input};
 
 /// Returns the digest that `globex` has of a component.
 async fn digest_of(world: &World, component: &str) -> Digest {
-    let install = read::install(&world.versions(), &globex()).await.unwrap();
+    let install = read::install::show(&world.versions(), &globex()).await.unwrap();
     install.components.into_iter().find(|one| one.component.as_str() == component).unwrap().artifact
 }
 

@@ -295,7 +295,7 @@ proptest! {
             };
             assert_eq!(state.as_str(), expected);
             assert!(world.workflow(&workflow).await.state.is_terminal());
-            let logs = freehold_app::read::logs(&*world.memory, &job, None).await.unwrap();
+            let logs = freehold_app::read::job::logs(&*world.memory, &job, None).await.unwrap();
             let text: String = logs.chunks.into_iter().map(|chunk| chunk.text).collect();
             assert_eq!((text.as_str(), logs.ended), ("one\ntwo\nthree\n", true));
         });

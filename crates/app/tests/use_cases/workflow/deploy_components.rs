@@ -1,4 +1,4 @@
-//! Starting deploys and actions: the refused requests and their messages.
+//! Starting deploys: the refused requests and their messages.
 
 use freehold_app::Kind;
 use freehold_protocol::api::DeployComponentsRequest;
@@ -47,23 +47,10 @@ async fn a_deploy_of_what_does_not_exist_is_refused_by_name() {
     let version = freehold_protocol::Digest::of(b"x");
     let unknown =
         world.deploy(&DeployComponentsRequest { version: Some(version), ..Default::default() }, "2").await.unwrap_err();
-    let action = world.action("chek", "3").await.unwrap_err();
 
     assert_eq!(typo.message, "app `demo` has no component `storag`; did you mean `storage`?");
-    assert_eq!((typo.kind, unknown.kind, action.kind), (Kind::Invalid, Kind::NotFound, Kind::NotFound));
+    assert_eq!((typo.kind, unknown.kind), (Kind::Invalid, Kind::NotFound));
     assert_eq!(world.memory.rows(), before);
-}
-
-#[tokio::test]
-async fn without_a_runner_nothing_is_started() {
-    let mut world = World::with_app().await;
-    world.create().await;
-    world.run().await;
-
-    let action = world.action("check", "run-1").await.unwrap_err();
-
-    assert_eq!(action.kind, Kind::Conflict);
-    assert_eq!(action.message, "install `globex` has no runner yet; launch its install stack and start the runner");
 }
 
 #[tokio::test]

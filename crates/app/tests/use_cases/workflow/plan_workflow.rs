@@ -70,7 +70,7 @@ async fn a_component_without_artifact_fails_the_deploy_by_name() {
     let workflow = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
     world.settle().await;
 
-    let view = read::workflow_view(&world.workflow(&workflow).await);
+    let view = read::workflow::view(&world.workflow(&workflow).await);
     assert_eq!(world.machines[&workflow].at, At::Ended("failed"));
     assert_eq!(view.reason, "component `storage` has no artifact; run `freehold build demo` and deploy again");
 }

@@ -1,4 +1,4 @@
-//! Cancelling: no further job starts, running jobs are asked to stop, and the workflow ends.
+//! Cancelling a workflow: no further job starts, running jobs are asked to stop, and the workflow ends.
 
 use freehold_app::messages::DispatchMessage;
 use freehold_app::table;
@@ -21,7 +21,7 @@ async fn deploying(behaviour: Behaviour) -> (World, WorkflowId) {
 async fn a_running_workflow_stops_and_ends_as_cancelled() {
     let (mut world, workflow) = deploying(Behaviour::Hangs).await;
 
-    world.canceller().workflow(&workflow).await.unwrap();
+    world.cancel_workflow().cancel(&workflow).await.unwrap();
     world.settle().await;
 
     assert_eq!(world.node_states(&workflow).await, ["info skipped", "storage cancelled"]);
@@ -35,7 +35,7 @@ async fn cancelling_twice_sends_one_message() {
     let (mut world, workflow) = deploying(Behaviour::Ignores).await;
 
     for _ in 0..2 {
-        world.canceller().workflow(&workflow).await.unwrap();
+        world.cancel_workflow().cancel(&workflow).await.unwrap();
         world.settle().await;
     }
 
@@ -49,7 +49,7 @@ async fn a_workflow_that_waits_for_its_runner_ends_with_the_next_sweep() {
     let workflow = world.create().await;
     world.run().await;
 
-    world.canceller().workflow(&workflow).await.unwrap();
+    world.cancel_workflow().cancel(&workflow).await.unwrap();
     world.settle().await;
 
     assert_eq!(world.machines[&workflow].at, At::Ended("cancelled"));
@@ -62,7 +62,7 @@ async fn a_workflow_that_was_planned_and_not_started_starts_nothing() {
     let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
     world.plan_workflow().plan(&workflow).await.unwrap();
 
-    world.canceller().workflow(&workflow).await.unwrap();
+    world.cancel_workflow().cancel(&workflow).await.unwrap();
     world.plan_workflow().run(&workflow, "token".into()).await.unwrap();
     world.sweeper().sweep().await.unwrap();
 
@@ -78,10 +78,10 @@ async fn a_job_whose_cancel_overtakes_its_order_ends_when_the_runner_refuses_to_
     world.walk().await;
     let order = world.memory.take_dispatched();
     world.dispatch_job().perform(&order[0]).await.unwrap();
-    world.canceller().workflow(&workflow).await.unwrap();
+    world.cancel_workflow().cancel(&workflow).await.unwrap();
     world.sweeper().sweep().await.unwrap();
-    let told = world.memory.take_dispatched();
-    world.dispatch_job().perform(&told[0]).await.unwrap();
+    let cancel = world.memory.take_dispatched();
+    world.dispatch_job().perform(&cancel[0]).await.unwrap();
     let last = world.memory.orders.lock().unwrap().len() - 1;
     // Two groups of a FIFO queue have no order between them.
     world.memory.orders.lock().unwrap().swap(last - 1, last);
@@ -98,44 +98,25 @@ async fn a_job_whose_cancel_overtakes_its_order_ends_when_the_runner_refuses_to_
 async fn a_report_of_a_cancelled_job_is_answered_with_the_cancel() {
     let (world, workflow) = deploying(Behaviour::Hangs).await;
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
-    world.canceller().workflow(&workflow).await.unwrap();
+    world.cancel_workflow().cancel(&workflow).await.unwrap();
     let event = AttemptEvent::Progress { log: String::new() };
     let fence = Fence { dispatch: 1, receive: 1 };
     let progress = world.runners["globex"].says(&job, fence, 2, event, world.now());
 
     world.accept_report().accept(&progress).await.unwrap();
 
-    let told = DispatchMessage::Cancel { job, dispatch: 1, receive: None, runner: None };
-    assert_eq!(world.memory.take_dispatched(), [told]);
+    let cancel = DispatchMessage::Cancel { job, dispatch: 1, receive: None, runner: None };
+    assert_eq!(world.memory.take_dispatched(), [cancel]);
 }
 
 #[tokio::test]
-async fn a_job_that_ends_by_itself_before_it_hears_of_the_cancel_has_ended_so() {
-    let (mut world, workflow) = deploying(Behaviour::Hangs).await;
-    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
-    world.canceller().job(&job).await.unwrap();
-    let now = world.now();
-    let outcome = freehold_protocol::report::Outcome::Succeeded { outputs: Default::default(), artifact: None };
-    let end = world.runner("globex").finish(&job, outcome, now);
-
-    world.accept_report().accept(&end[0]).await.unwrap();
-    world.run().await;
-
-    assert_eq!(world.job(&job).await.state.as_str(), "succeeded");
-    assert_eq!(world.node_states(&workflow).await, ["info succeeded", "storage succeeded"]);
-}
-
-#[tokio::test]
-async fn what_has_ended_stays_as_it_is() {
+async fn a_workflow_that_has_ended_does_not_change() {
     let mut world = World::with_install().await;
     let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
     world.settle().await;
     let before = world.memory.rows();
-    let job = world.workflow(&workflow).await.nodes[0].state.clone();
-    let freehold_domain::workflow::NodeState::Succeeded { job } = job else { panic!("not succeeded") };
 
-    world.canceller().workflow(&workflow).await.unwrap();
-    world.canceller().job(&job).await.unwrap();
+    world.cancel_workflow().cancel(&workflow).await.unwrap();
 
     assert_eq!(world.memory.rows(), before);
     assert!(world.memory.take_dispatched().is_empty());

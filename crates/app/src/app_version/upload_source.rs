@@ -1,0 +1,35 @@
+//! Returns the URL to which a client uploads a packed source.
+
+use freehold_protocol::api::{SourceUpload, UploadSourceRequest};
+
+use crate::AppError;
+use crate::app_version::versions::Versions;
+
+/// The largest packed source, in bytes.
+pub const MAX_SOURCE_BYTES: u64 = 512 * 1024 * 1024;
+/// How long an upload URL lasts, in seconds.
+pub const UPLOAD_SECS: u64 = 900;
+
+/// The ports that the upload of a source needs.
+#[derive(Clone)]
+pub struct UploadSource {
+    pub versions: Versions,
+}
+
+impl UploadSource {
+    /// Returns the URL for the upload of the source with this digest.
+    ///
+    /// # Errors
+    /// Invalid for a source that is too large.
+    pub async fn upload(&self, source: &UploadSourceRequest) -> Result<SourceUpload, AppError> {
+        if source.size > MAX_SOURCE_BYTES {
+            return Err(AppError::invalid(format!(
+                "source `{}` has {} bytes, more than the maximum of {MAX_SOURCE_BYTES}; leave out what the build does \
+                 not need",
+                source.digest, source.size
+            )));
+        }
+        let url = self.versions.objects.presign_source(&source.digest, source.size, UPLOAD_SECS).await?;
+        Ok(SourceUpload { url })
+    }
+}

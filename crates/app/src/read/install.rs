@@ -1,0 +1,106 @@
+//! What the API shows of installs.
+
+use std::collections::BTreeMap;
+
+use freehold_domain::install::{Install, Serves};
+use freehold_domain::workflow::WorkflowKind;
+use freehold_protocol::InstallId;
+use freehold_protocol::api::{DeployedView, InstallView, Page, RunnerView};
+
+use super::page;
+use crate::AppError;
+use crate::app_version::show_inputs;
+use crate::app_version::versions::Versions;
+use crate::ports::Store;
+use crate::table::{self, Contact, DeployedRecord, InstallEntry, Stored, contact_key, install_pk, load, load_all};
+
+/// Returns an install with its runner, its inputs and its deployed components.
+///
+/// # Errors
+/// NotFound, or the store's errors.
+pub async fn show(versions: &Versions, id: &InstallId) -> Result<InstallView, AppError> {
+    let store = &*versions.store;
+    let install = table::install(store, id).await?.value;
+    let components: Vec<DeployedRecord> = load_all(store, &install_pk(id), "component#").await?;
+    let shown = match install.app() {
+        Some(_) => show_inputs::show(versions, &install).await?.inputs,
+        None => Vec::new(),
+    };
+    let mut view = install_view(store, install).await?;
+    // Before a runner has announced itself there are no answers; that is not a problem yet.
+    if view.runner.is_some() {
+        view.problems = shown.iter().filter_map(|input| input.problem.clone()).collect();
+    }
+    view.inputs = show_inputs::by_name(&shown);
+    view.components = components.into_iter().map(deployed_view).collect();
+    Ok(view)
+}
+
+/// Returns one page of installs, without inputs and deployed components.
+///
+/// # Errors
+/// The store's errors.
+pub async fn list(store: &dyn Store, after: Option<&str>) -> Result<Page<InstallView>, AppError> {
+    let entries: Page<InstallEntry> = page(store, "installs", "", after).await?;
+    let mut items = Vec::new();
+    for entry in entries.items {
+        let install = table::install(store, &entry.install).await?.value;
+        items.push(install_view(store, install).await?);
+    }
+    Ok(Page { items, next: entries.next })
+}
+
+async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView, AppError> {
+    let contact: Option<Stored<Contact>> = load(store, &contact_key(&install.id)).await?;
+    let live = match &install.live {
+        Some(live) => Some(table::workflow(store, live).await?.value),
+        None => None,
+    };
+    let version = match &install.serves {
+        Serves::App { version, .. } => version.clone(),
+        Serves::Builds => None,
+    };
+    let state = match (&install.runner, live.as_ref().map(|workflow| workflow.kind)) {
+        _ if install.disabled.is_some() => "disabled",
+        (None, _) => "waiting for runner",
+        (Some(_), Some(WorkflowKind::ProvisionInstall)) => "provisioning",
+        (Some(_), Some(_)) => "deploying",
+        (Some(_), None) if version.is_some() => "ready",
+        (Some(_), None) => "idle",
+    };
+    Ok(InstallView {
+        app: install.app().cloned(),
+        install: install.id,
+        account: install.account,
+        region: install.region,
+        state: state.to_owned(),
+        disabled: install.disabled,
+        version,
+        live: install.live,
+        runner: install.runner.map(|runner| RunnerView {
+            key: runner.public_key.key_id(),
+            version: runner.version,
+            slots: runner.slots,
+            host: runner.host,
+            since: runner.since,
+            last_contact: contact.map(|contact| contact.value.at),
+        }),
+        inputs: BTreeMap::new(),
+        problems: Vec::new(),
+        components: Vec::new(),
+        accepted_contract: install.accepted_contract,
+        orders_queue_url: install.orders_queue_url,
+    })
+}
+
+fn deployed_view(record: DeployedRecord) -> DeployedView {
+    let deployed = record.deployed;
+    DeployedView {
+        component: deployed.component,
+        artifact: deployed.artifact,
+        version: deployed.version,
+        job: deployed.job,
+        at: deployed.at,
+        outputs: deployed.outputs,
+    }
+}

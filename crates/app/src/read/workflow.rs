@@ -1,0 +1,69 @@
+//! What the API shows of workflows.
+
+use freehold_domain::workflow::{NodeState, Request, Workflow, WorkflowState};
+use freehold_protocol::InstallId;
+use freehold_protocol::api::{NodeView, Page, WorkflowView};
+
+use super::page;
+use crate::AppError;
+use crate::ports::Store;
+use crate::table::{self, WorkflowEntry, install_pk};
+
+/// Returns one page of an install's workflows, newest first, without nodes.
+///
+/// # Errors
+/// The store's errors.
+pub async fn list(store: &dyn Store, install: &InstallId, after: Option<&str>) -> Result<Page<WorkflowView>, AppError> {
+    let entries: Page<WorkflowEntry> = page(store, &install_pk(install), "workflow#", after).await?;
+    let mut items = Vec::new();
+    for entry in entries.items {
+        let mut shown = view(&table::workflow(store, &entry.workflow).await?.value);
+        shown.nodes.clear();
+        items.push(shown);
+    }
+    Ok(Page { items, next: entries.next })
+}
+
+/// Returns the API's view of a workflow.
+pub fn view(workflow: &Workflow) -> WorkflowView {
+    let (ended_at, reason) = match &workflow.state {
+        WorkflowState::Pending | WorkflowState::Running { .. } => (None, String::new()),
+        WorkflowState::Succeeded { ended_at } | WorkflowState::Cancelled { ended_at } => {
+            (Some(*ended_at), String::new())
+        }
+        WorkflowState::Failed { ended_at, reason } => (Some(*ended_at), reason.clone()),
+    };
+    WorkflowView {
+        workflow: workflow.id.clone(),
+        install: workflow.install.clone(),
+        kind: workflow.kind.machine().to_owned(),
+        state: workflow.state.as_str().to_owned(),
+        reason,
+        created_at: workflow.created_at,
+        ended_at,
+        version: workflow.version.clone(),
+        release: match &workflow.request {
+            Request::Deploy { release, .. } => release.clone(),
+            Request::Action { .. } | Request::Build { .. } => None,
+        },
+        nodes: workflow
+            .nodes
+            .iter()
+            .map(|node| {
+                let (job, reason) = match &node.state {
+                    NodeState::Waiting => (None, String::new()),
+                    NodeState::Active { job } | NodeState::Succeeded { job } => (Some(job.clone()), String::new()),
+                    NodeState::Failed { job, reason, .. } => (Some(job.clone()), reason.clone()),
+                    NodeState::Skipped { because } => (None, because.clone()),
+                };
+                NodeView {
+                    name: node.name.clone(),
+                    state: node.state.as_str().to_owned(),
+                    dependencies: node.dependencies.iter().cloned().collect(),
+                    job,
+                    reason,
+                }
+            })
+            .collect(),
+    }
+}

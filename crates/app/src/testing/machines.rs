@@ -1,0 +1,33 @@
+//! State machines that keep what was started and resumed.
+
+use async_trait::async_trait;
+use freehold_domain::workflow::WorkflowKind;
+use freehold_protocol::{InstallId, WorkflowId};
+use serde_json::Value;
+
+use super::lock::lock;
+use super::memory::Memory;
+use crate::ports::{Callbacks, Machines, PortError};
+
+#[async_trait]
+impl Machines for Memory {
+    async fn start(&self, kind: WorkflowKind, workflow: &WorkflowId, _: &InstallId) -> Result<(), PortError> {
+        self.faults.run("start", || {
+            let mut started = lock(&self.started);
+            if !started.iter().any(|(_, known)| known == workflow) {
+                started.push((kind, workflow.clone()));
+            }
+        })
+    }
+}
+
+#[async_trait]
+impl Callbacks for Memory {
+    async fn succeed(&self, token: &str, output: &Value) -> Result<(), PortError> {
+        self.faults.run("succeed", || lock(&self.resumed).push((token.to_owned(), output.clone())))
+    }
+
+    async fn heartbeat(&self, token: &str) -> Result<(), PortError> {
+        self.faults.run("heartbeat", || lock(&self.beats).push(token.to_owned()))
+    }
+}

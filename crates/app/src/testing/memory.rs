@@ -1,0 +1,71 @@
+//! All that the doubles keep, and the clock.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use freehold_domain::workflow::WorkflowKind;
+use freehold_protocol::{Digest, Timestamp, WorkflowId};
+use serde_json::Value;
+
+use super::faults::Faults;
+use super::lock::lock;
+use crate::messages::{DispatchMessage, GrantMessage};
+use crate::ports::{Clock, Key, Row};
+
+/// All ports of a control plane in memory, except its signer and its registry.
+#[derive(Debug, Default)]
+pub struct Memory {
+    pub(super) rows: Mutex<BTreeMap<Key, Row>>,
+    /// Objects of the bucket that hold app versions, by digest.
+    pub versions: Mutex<BTreeMap<Digest, Vec<u8>>>,
+    /// Messages for `dispatch-job`, oldest first.
+    pub dispatched: Mutex<Vec<DispatchMessage>>,
+    /// Messages for `grant-artifact`.
+    pub grants: Mutex<Vec<GrantMessage>>,
+    /// The messages to runners: (queue, group, deduplication id, body), each deduplication id once.
+    pub orders: Mutex<Vec<(String, String, String, String)>>,
+    /// The started executions.
+    pub started: Mutex<Vec<(WorkflowKind, WorkflowId)>>,
+    /// The token and the output of each resumed state.
+    pub resumed: Mutex<Vec<(String, Value)>>,
+    /// Heartbeats, by token.
+    pub beats: Mutex<Vec<String>>,
+    now: Mutex<u64>,
+    pub faults: Faults,
+}
+
+impl Memory {
+    /// Moves the clock forward.
+    pub fn advance_secs(&self, secs: u64) {
+        *lock(&self.now) += secs * 1000;
+    }
+
+    /// Returns and removes the messages for `dispatch-job`.
+    pub fn take_dispatched(&self) -> Vec<DispatchMessage> {
+        std::mem::take(&mut *lock(&self.dispatched))
+    }
+
+    /// Becomes a copy of `other`, except for its faults.
+    pub fn restore(&self, other: &Self) {
+        lock(&self.rows).clone_from(&lock(&other.rows));
+        lock(&self.versions).clone_from(&lock(&other.versions));
+        lock(&self.dispatched).clone_from(&lock(&other.dispatched));
+        lock(&self.grants).clone_from(&lock(&other.grants));
+        lock(&self.orders).clone_from(&lock(&other.orders));
+        lock(&self.started).clone_from(&lock(&other.started));
+        lock(&self.resumed).clone_from(&lock(&other.resumed));
+        lock(&self.beats).clone_from(&lock(&other.beats));
+        *lock(&self.now) = *lock(&other.now);
+    }
+
+    /// Returns every row, so that tests can compare whole states.
+    pub fn rows(&self) -> Vec<Row> {
+        lock(&self.rows).values().cloned().collect()
+    }
+}
+
+impl Clock for Memory {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_700_000_000_000 + *lock(&self.now))
+    }
+}

@@ -1,0 +1,42 @@
+//! Cancels a workflow: no further job starts, and its running jobs are cancelled.
+
+use std::sync::Arc;
+
+use freehold_domain::Workflow;
+use freehold_protocol::WorkflowId;
+
+use crate::AppError;
+use crate::ports::{Clock, Expect, Store};
+use crate::table::{self, Decided, put};
+use crate::workflow::cancel_job::CancelJob;
+
+/// The ports that cancelling a workflow needs.
+#[derive(Clone)]
+pub struct CancelWorkflow {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl CancelWorkflow {
+    /// Cancels a workflow; a workflow that has ended does not change.
+    ///
+    /// # Errors
+    /// NotFound, or the store's errors.
+    pub async fn cancel(&self, id: &WorkflowId) -> Result<Workflow, AppError> {
+        let workflow = table::change(&*self.store, ("workflow", id), || async {
+            let stored = table::workflow(&*self.store, id).await?;
+            let advance = stored.value.cancel(self.clock.now());
+            if !advance.changed {
+                return Ok(Decided::Keep(advance.workflow));
+            }
+            let writes = vec![put(&advance.workflow, Expect::Rev(stored.rev))?];
+            Ok(Decided::Commit(writes, advance.workflow))
+        });
+        let workflow = workflow.await?;
+        let jobs = CancelJob { store: Arc::clone(&self.store), clock: Arc::clone(&self.clock) };
+        for job in workflow.active_jobs() {
+            jobs.cancel(job).await?;
+        }
+        Ok(workflow)
+    }
+}
