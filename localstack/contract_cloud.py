@@ -3,17 +3,14 @@
 import atexit
 import functools
 import http.client
-import io
 import itertools
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 import urllib.parse
-import zipfile
 from pathlib import Path
 
 import botocore.session
@@ -22,6 +19,9 @@ from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
+
+import bootstrap
+import waiting
 
 CLOUD = str(Path(__file__).with_name("cloud"))
 REGION = "eu-west-1"
@@ -44,7 +44,7 @@ while True:
     with urllib.request.urlopen(api + "next") as next:
         request, event = next.headers["Lambda-Runtime-Aws-Request-Id"], json.load(next)
     if "fail" in event:
-        urllib.request.urlopen(api + request + "/error", b'{{"errorType":"Broken","errorMessage":"told to"}}').close()
+        urllib.request.urlopen(api + request + "/error", b'{{"errorType":"Broken","errorMessage":"asked to"}}').close()
         continue
     urllib.request.urlopen(api + request + "/response", json.dumps(answer(event)).encode()).close()
 """
@@ -57,14 +57,7 @@ def cloud(*arguments, env=None):
 
 
 def until(condition, what):
-    """Returns the first true value of `condition()`; fails after the deadline."""
-    deadline = time.monotonic() + DEADLINE_SECS
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"not within {DEADLINE_SECS} s: {what}")
+    return waiting.until(condition, what, DEADLINE_SECS)
 
 
 @functools.cache
@@ -192,18 +185,13 @@ class Account(Principal):
         return url, f"arn:aws:sqs:{REGION}:{self.id}:{name}"
 
     def function(self, name, *statements):
-        archive = io.BytesIO()
-        with zipfile.ZipFile(archive, "w") as file:
-            info = zipfile.ZipInfo("bootstrap")
-            info.external_attr = 0o755 << 16
-            file.writestr(info, BOOTSTRAP)
         return self.client("lambda").create_function(
             FunctionName=name,
             Runtime="provided.al2023",
             Handler="bootstrap",
             Timeout=20,
             Role=self.role_arn(f"{name}-role", *statements),
-            Code={"ZipFile": archive.getvalue()},
+            Code={"ZipFile": bootstrap.packed(BOOTSTRAP)},
         )["FunctionArn"]
 
     def call(self, name, event=None):

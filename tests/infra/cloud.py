@@ -1,19 +1,18 @@
 """The local cloud for the live checks: an instance, its clients, and the queue policies that a function writes."""
 
 import hashlib
-import io
 import json
 import os
 import subprocess
 import sys
-import time
-import zipfile
 from pathlib import Path
 
 import botocore.session
 from botocore.config import Config
 
+import bootstrap
 import templates
+import waiting
 from templates import ACCOUNT, REGION, TENANT, TENANT_ACCOUNT
 
 CLOUD = templates.ROOT / "localstack" / "cloud"
@@ -54,13 +53,9 @@ class Cloud:
     def upload(self):
         s3 = self.client("s3")
         s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
-        archive = io.BytesIO()
-        with zipfile.ZipFile(archive, "w") as file:
-            entry = zipfile.ZipInfo("bootstrap")
-            entry.external_attr = 0o755 << 16
-            file.writestr(entry, f"#!{sys.executable}\n{STAND_IN.read_text()}")
-        code = f"functions/{hashlib.sha256(archive.getvalue()).hexdigest()}.zip"
-        s3.put_object(Bucket=BUCKET, Key=code, Body=archive.getvalue())
+        archive = bootstrap.packed(f"#!{sys.executable}\n{STAND_IN.read_text()}")
+        code = f"functions/{hashlib.sha256(archive).hexdigest()}.zip"
+        s3.put_object(Bucket=BUCKET, Key=code, Body=archive)
         parameters = {f"{logical}Code": code for logical in templates.FUNCTIONS.values()}
         for parameter, name in templates.DEFINITION_FILES.items():
             text = (templates.MACHINES / f"{name}.asl.json").read_bytes()
@@ -89,14 +84,7 @@ class Cloud:
 
 
 def until(condition, what):
-    """Returns the first true value of `condition()`; fails after the deadline."""
-    deadline = time.monotonic() + DEADLINE_SECS
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"not within {DEADLINE_SECS} s: {what}")
+    return waiting.until(condition, what, DEADLINE_SECS)
 
 
 def settled(client, name):

@@ -1,4 +1,5 @@
-"""The install stack has the properties that a customer's security team looks for."""
+"""The install stack has the properties that a customer's security team looks for, beyond the rules of `install.guard`
+(`test_guard.py` holds our templates against those)."""
 
 import json
 import re
@@ -9,7 +10,7 @@ import templates
 from intrinsics import statements
 from templates import APP, INSTALL, TENANT, as_list, of_type, properties
 
-MODES = ("Provision", "Maintenance", "Deprovision")
+USUAL_MODES = ("Provision", "Maintenance")
 TYPES = {
     "AWS::AutoScaling::AutoScalingGroup",
     "AWS::EC2::InternetGateway",
@@ -49,11 +50,10 @@ class Install(unittest.TestCase):
 
         self.assertEqual(len(found), 1)
 
-    def test_it_runs_no_code_while_it_is_made(self):
+    def test_it_has_resources_of_these_types_only(self):
         self.assertEqual({resource["Type"] for resource in self.template["Resources"].values()}, TYPES)
-        self.assertNotIn("Transform", self.template)
 
-    def test_it_trusts_nobody_outside_the_account(self):
+    def test_only_the_two_queues_are_of_another_account(self):
         accounts = set(re.findall(r"\b\d{12}\b", str(self.template["Resources"])))
 
         # The ARNs of the two queues, which the runner uses, contain the tenant's account.
@@ -66,10 +66,6 @@ class Install(unittest.TestCase):
             if templates.TENANT_ACCOUNT in str(r)
         }
         self.assertEqual((accounts, named), ({templates.TENANT_ACCOUNT}, queues))
-        for name, role in of_type(self.template, "AWS::IAM::Role").items():
-            for statement in role["Properties"]["AssumeRolePolicyDocument"]["Statement"]:
-                self.assertNotIn(templates.TENANT_ACCOUNT, str(statement), name)
-                self.assertNotIn("'*'", str(statement), name)
 
     def test_the_runner_names_all_resources_for_a_registry_token_alone(self):
         everywhere = [s["Action"] for s in statements(self.template["Resources"]["RunnerRole"]) if s["Resource"] == "*"]
@@ -81,10 +77,10 @@ class Install(unittest.TestCase):
 
         self.assertEqual({a for a in actions if a.startswith("s3:")}, {"s3:GetObject", "s3:PutObject", "s3:ListBucket"})
 
-    def test_the_most_dangerous_mode_is_off_by_default(self):
-        defaults = {mode: self.template["Parameters"][f"Enable{mode}"]["Default"] for mode in MODES}
+    def test_the_usual_modes_are_on_by_default(self):
+        defaults = {mode: self.template["Parameters"][f"Enable{mode}"]["Default"] for mode in USUAL_MODES}
 
-        self.assertEqual(defaults, {"Provision": "true", "Maintenance": "true", "Deprovision": "false"})
+        self.assertEqual(defaults, {"Provision": "true", "Maintenance": "true"})
 
     def test_the_vendors_policies_land_in_their_mode_alone(self):
         role = properties(self.template, "ProvisionRole")
@@ -109,23 +105,21 @@ class Install(unittest.TestCase):
         ):
             self.assertNotRegex(other, pattern)
 
-    def test_the_bucket_is_private_versioned_and_encrypted_and_keeps_the_audit_log(self):
+    def test_the_bucket_is_versioned_has_a_key_of_its_own_and_keeps_the_audit_log(self):
         bucket = properties(self.template, "Bucket")
         encryption = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]["ServerSideEncryptionByDefault"]
         expires = {
             rule.get("Prefix") for rule in bucket["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in rule
         }
 
-        self.assertEqual(set(bucket["PublicAccessBlockConfiguration"].values()), {True})
         self.assertEqual(bucket["VersioningConfiguration"], {"Status": "Enabled"})
         self.assertEqual(encryption["SSEAlgorithm"], "aws:kms")
         self.assertEqual(expires, {"logs/", "plans/"})
 
-    def test_nothing_listens_and_one_rule_lets_out(self):
+    def test_one_rule_lets_out(self):
         group = properties(self.template, "SecurityGroup")
         [rule] = group["SecurityGroupEgress"]
 
-        self.assertNotIn("SecurityGroupIngress", group)
         self.assertEqual(
             (rule["FromPort"], rule["ToPort"], rule["CidrIp"]),
             ({"Ref": "EgressPort"}, {"Ref": "EgressPort"}, {"Ref": "EgressCidr"}),
@@ -152,13 +146,12 @@ class Install(unittest.TestCase):
 
         self.assertEqual(sorted(services), [f"com.amazonaws.${{AWS::Region}}.{name}" for name in expected])
 
-    def test_the_machines_metadata_takes_a_token_and_no_second_hop(self):
+    def test_the_machine_can_read_its_metadata_and_names_its_volume(self):
         data = properties(self.template, "Machine")["LaunchTemplateData"]
 
-        self.assertEqual(
-            data["MetadataOptions"], {"HttpEndpoint": "enabled", "HttpTokens": "required", "HttpPutResponseHopLimit": 1}
-        )
-        self.assertTrue(data["BlockDeviceMappings"][0]["Ebs"]["Encrypted"])
+        self.assertEqual(data["MetadataOptions"]["HttpEndpoint"], "enabled")
+        # The rule about encryption judges the volumes that are named.
+        self.assertIn("Ebs", data["BlockDeviceMappings"][0])
 
     def test_it_is_bound_to_one_account_and_one_region(self):
         self.assertEqual(self.template["Mappings"], {"BoundTo": {templates.REGION: {templates.ACCOUNT: INSTALL}}})

@@ -2,10 +2,9 @@
 
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
-use aws_smithy_types::error::display::DisplayErrorContext;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use freehold_app::ports::PortError;
-use freehold_aws_errors::Meaning;
+use freehold_aws_errors::{Meaning, chain};
 
 /// Returns the port error for the failed call of `what`.
 pub fn port_error<E>(what: &str, error: SdkError<E, HttpResponse>) -> PortError
@@ -18,7 +17,7 @@ where
     let reason = match (error.code(), error.message()) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
         (Some(code), None) => code.to_owned(),
-        _ => DisplayErrorContext(&error).to_string(),
+        _ => chain(&error),
     };
     match Meaning::of(error.code()) {
         Meaning::Denied => PortError::Denied { what, reason },

@@ -100,7 +100,7 @@ impl S3Objects {
         for (name, value) in headers.iter().copied().chain(signed.headers()) {
             request.headers_mut().insert(name.to_owned(), value.to_owned());
         }
-        self.http.call(request).await.map_err(|e| transient(aws_smithy_types::error::display::DisplayErrorContext(&e)))
+        self.http.call(request).await.map_err(|e| transient(freehold_aws_errors::chain(&e)))
     }
 }
 
