@@ -52,13 +52,13 @@ fn operation(route: &Route, generator: &mut SchemaGenerator, error: &Value) -> V
     if route.method == "POST" {
         parameters.push(json!({
             "name": IDEMPOTENCY_KEY, "in": "header", "required": true,
-            "description": "One value for one intent; the same again answers the same.",
+            "description": "One value for one intent; a request that repeats it gets the same answer.",
             "schema": { "type": "string", "minLength": 1, "maxLength": 128 },
         }));
     } else if is_list(route.operation) {
         parameters.push(json!({
             "name": "after", "in": "query", "required": false,
-            "description": "The `next` or `cursor` of the page before.", "schema": { "type": "string" },
+            "description": "The `next` or `cursor` of the previous page.", "schema": { "type": "string" },
         }));
     }
     let mut operation = json!({

@@ -71,8 +71,10 @@ fn sentence(reason: StopReason, timeout_secs: u32) -> String {
         StopReason::LeaseLost => {
             "stopped because the order's lease could not be renewed; another attempt may start".to_owned()
         }
-        StopReason::TimedOut => format!("stopped because its time was over; one attempt may take {timeout_secs} s"),
-        StopReason::Draining => "stopped because the runner is going down".to_owned(),
+        StopReason::TimedOut => {
+            format!("stopped because its time limit of {timeout_secs} s for one attempt was reached")
+        }
+        StopReason::Draining => "stopped because the runner is shutting down".to_owned(),
     }
 }
 

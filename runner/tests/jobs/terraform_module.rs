@@ -138,7 +138,7 @@ async fn a_stopped_apply_keeps_its_state_and_gives_its_lock_back() {
 
     println!("{}", bench.log());
     let (reason, partial) = reason(outcome);
-    assert!(reason.contains("its time was over") && partial, "{reason}");
+    assert!(reason.contains("its time limit") && partial, "{reason}");
     assert_eq!(state(&cloud).await["resources"][0]["name"], "quick");
     assert!(cloud.object(LOCK).await.is_none());
     eventually("no process is left", || processes("sleep 31536021").is_empty()).await;

@@ -6,18 +6,18 @@ use crate::lineage::Lineage;
 use crate::release::Release;
 use crate::{AppName, BuildId, ComponentName, Digest, ReleaseName, Timestamp};
 
-/// `GET /v1/artifacts/{digest}/lineage`: every page has all builds, and some of the uses.
+/// `GET /v1/artifacts/{digest}/lineage`: each page has all builds and a part of the uses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineagePage {
     pub lineage: Lineage,
-    /// Pass as `after` to go on; absent on the last page.
+    /// Pass this as `after` to get the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
 /// `GET /v1/apps/{app}/artifacts`: what the tenant registry keeps of an app, and why.
-/// `POST /v1/apps/{app}/artifacts/prune`: the same, after what nothing keeps was marked.
+/// `POST /v1/apps/{app}/artifacts/prune`: the same list, after artifacts that nothing keeps were marked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArtifactsView {
@@ -32,29 +32,29 @@ pub struct ArtifactView {
     pub artifact: Digest,
     pub component: ComponentName,
     pub build: BuildId,
-    /// Bytes of its blobs, those included that it shares with others.
+    /// The total size of its blobs in bytes, including blobs that other artifacts share.
     pub size: u64,
-    /// Absent once it is removed.
+    /// Absent when the artifact has been removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub built_at: Option<Timestamp>,
-    /// `kept`, `unused` (nothing new begins with it) or `removed`.
+    /// `kept`, `unused` (no new workflow may use it) or `removed`.
     pub state: String,
-    /// What keeps it, in words; empty when nothing does.
+    /// What keeps it, as text for people; empty when nothing does.
     pub kept_by: Vec<String>,
-    /// What comes next: `mark`, `restore`, `remove`, or nothing.
+    /// The next step: `mark`, `restore`, `remove`, or nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub next: String,
-    /// From when on it may be removed.
+    /// The time from which it may be removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removable_at: Option<Timestamp>,
 }
 
-/// `POST /v1/artifacts/{artifact}/revoke`: the artifact is granted to nobody any more; what has it keeps it.
-/// `POST /v1/installs/{install}/disable`: no workflow starts there and nothing is granted; what runs there goes on.
+/// `POST /v1/artifacts/{artifact}/revoke`: no runner gets the artifact any more; installs that have it keep it.
+/// `POST /v1/installs/{install}/disable`: no workflow starts and no artifact is granted; deployed components continue to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReasonRequest {
-    /// Shown to whoever is refused; 1 to 500 characters.
+    /// The reason that every refusal shows; 1 to 500 characters.
     pub reason: String,
 }
 
@@ -64,11 +64,11 @@ pub struct ReasonRequest {
 pub struct Revoked {
     pub artifact: Digest,
     pub reason: String,
-    /// The builds that made it.
+    /// The builds that made the artifact.
     pub builds: Vec<BuildId>,
 }
 
-/// `POST /v1/apps/{app}/releases`: the same contents under the same name again change nothing.
+/// `POST /v1/apps/{app}/releases`: creates a release. The same contents under the same name change nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreateReleaseRequest {

@@ -16,11 +16,11 @@ pub struct ContractView {
     /// The digest of the contract's terms, which a customer's consent names.
     pub terms: Digest,
     pub contract: Contract,
-    /// What contacts each host of the terms.
+    /// For each host of the terms, which components contact it.
     #[serde(default)]
     pub hosts: BTreeMap<String, BTreeSet<String>>,
     /// The contract under the tenant's signature (`application/vnd.freehold.contract.v1+json`); absent until the version
-    /// was built, or is first deployed.
+    /// is built or first deployed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub signed: Option<Envelope>,

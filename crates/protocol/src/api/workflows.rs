@@ -15,19 +15,19 @@ pub struct DeployComponentsRequest {
     /// The version; the latest one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
-    /// The release, instead of a version: its version, and its artifacts or nothing.
+    /// The release to deploy, instead of a version: its version with exactly its artifacts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<ReleaseName>,
-    /// Inputs to change first; the others stay.
+    /// Inputs to change before the deploy; other inputs keep their values.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
-    /// Only these components and what depends on them; empty: whatever changed.
+    /// Deploys only these components and those that depend on them; when empty, all that changed.
     #[serde(default)]
     pub components: Vec<ComponentName>,
-    /// Everything, changed or not.
+    /// Deploys every component, whether it changed or not.
     #[serde(default)]
     pub all: bool,
-    /// The role to run under instead of what the app says: a name of the app's, a role key or a mode.
+    /// The role to use instead of the one that the app names: a role of the app, a role key or a mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
 }
@@ -36,7 +36,7 @@ pub struct DeployComponentsRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunActionRequest {
-    /// The role to run under instead of what the app says: a name of the app's, a role key or a mode.
+    /// The role to use instead of the one that the app names: a role of the app, a role key or a mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
 }
@@ -65,7 +65,7 @@ pub struct WorkflowView {
     pub ended_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
-    /// The release that was asked for.
+    /// The release that the request named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<ReleaseName>,
     #[serde(default)]
@@ -129,9 +129,9 @@ pub struct HistoryView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogPage {
     pub chunks: Vec<LogChunk>,
-    /// Pass as `after` to go on.
+    /// Pass this as `after` to get the next page.
     pub cursor: String,
-    /// Whether the job has ended and nothing more will come.
+    /// Whether the job has ended and this is the last page.
     pub ended: bool,
 }
 
@@ -140,7 +140,7 @@ pub struct LogPage {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogChunk {
     pub fence: Fence,
-    /// The report's sequence number; a jump means that reports are still on their way.
+    /// The report's sequence number; a gap means that reports have not arrived yet.
     pub seq: u64,
     pub text: String,
 }

@@ -64,7 +64,11 @@ pub(super) async fn iam_quotas(sdk: &SdkConfig, work: &CheckInstall) -> Vec<Find
             vec![judge_iam(&counted.collect::<Vec<_>>())]
         }
         (Err(_), Answer::Denied(text)) => {
-            vec![unchecked(CHECK, text, "allow `iam:GetAccountSummary` for the mode's role to have them looked at")]
+            vec![unchecked(
+                CHECK,
+                text,
+                "allow `iam:GetAccountSummary` for the mode's role, so that preflight can check the quotas",
+            )]
         }
         (Err(_), Answer::Unreachable(text)) => vec![unchecked(CHECK, text, way_to("AWS IAM"))],
         (Err(_), Answer::Other { text, .. }) => vec![unchecked(CHECK, text, "")],
@@ -81,7 +85,7 @@ fn judge_iam(counted: &[(&str, i32, i32)]) -> Finding {
     let full: Vec<String> =
         counted.iter().filter(|(_, used, quota)| i64::from(*used) * 10 >= i64::from(*quota) * 9).map(words).collect();
     match (counted.is_empty(), full.is_empty()) {
-        (true, _) => unchecked(CHECK, "the answer counts nothing", ""),
+        (true, _) => unchecked(CHECK, "the answer contains no counts", ""),
         (false, true) => pass(CHECK, counted.iter().map(words).collect::<Vec<_>>().join(", ")),
         (false, false) => {
             warn(CHECK, format!("in use: {}", full.join(", ")), "remove what is unused, or ask AWS for a higher quota")
@@ -93,7 +97,7 @@ fn judge_iam(counted: &[(&str, i32, i32)]) -> Finding {
 pub(super) async fn stack_quota(sdk: &SdkConfig, names: &BTreeSet<String>) -> Vec<Finding> {
     const CHECK: &str = "quota of stacks";
     const FIX: &str = "allow `cloudformation:DescribeAccountLimits` and `cloudformation:DescribeStacks` on all stacks for \
-                       the mode's role to have it looked at";
+                       the mode's role, so that preflight can check the quota";
     if names.is_empty() {
         return Vec::new();
     }
@@ -135,9 +139,9 @@ async fn all_stacks(
 
 fn judge_stacks(limit: Option<usize>, there: &BTreeSet<String>, wanted: &BTreeSet<String>) -> Finding {
     const CHECK: &str = "quota of stacks";
-    let Some(limit) = limit else { return unchecked(CHECK, "the answer names no `StackLimit`", "") };
+    let Some(limit) = limit else { return unchecked(CHECK, "the answer has no `StackLimit`", "") };
     let new = wanted.difference(there).count();
-    let detail = format!("{} of {limit} stacks are there; {new} more are made", there.len());
+    let detail = format!("{} of {limit} stacks exist; this deploy creates {new} more", there.len());
     if there.len() + new > limit {
         fail(CHECK, detail, "remove stacks that nobody needs, or ask AWS for a higher quota `Stack count`")
     } else {

@@ -1,0 +1,58 @@
+//! The errors that the API answers.
+
+use serde::{Deserialize, Serialize};
+
+/// The one shape of every error answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ErrorBody {
+    pub error: ErrorDetail,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ErrorDetail {
+    pub kind: ErrorKind,
+    /// A sentence that names the thing and the way out.
+    pub message: String,
+    /// Whether the cause passes without help within about a minute: send the request again with the same key.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub soon: bool,
+}
+
+/// Returns whether a flag has its default value.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+/// The public kinds of errors; each has one HTTP status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// 400: the request itself is wrong; the same request fails again.
+    Invalid,
+    /// 404.
+    NotFound,
+    /// 409: the current state of the resource does not allow it.
+    Conflict,
+    /// 503: a later try may succeed.
+    Transient,
+    /// 500: a defect of Freehold.
+    Internal,
+}
+
+impl ErrorKind {
+    /// Returns the HTTP status.
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::Invalid => 400,
+            Self::NotFound => 404,
+            Self::Conflict => 409,
+            Self::Transient => 503,
+            Self::Internal => 500,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Inputs of an install, and the schema of their values.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::app_version::InputKind;
+use crate::{AppName, Digest, InstallId};
+
+/// `GET /v1/apps/{app}/versions/{version}/inputs-schema`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InputsSchema {
+    pub app: AppName,
+    pub version: Digest,
+    /// The schema (JSON Schema 2020-12) of an object with a property for each input.
+    pub schema: Value,
+}
+
+/// `POST /v1/installs/{install}/inputs`: changes these inputs of the vendor and no others. It does not deploy anything.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetInputsRequest {
+    /// By name; null removes the value, so that the default applies again.
+    pub inputs: BTreeMap<String, Value>,
+}
+
+/// `GET /v1/installs/{install}/inputs`: the inputs of the app's latest version, with their values in the install.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InstallInputs {
+    pub install: InstallId,
+    pub app: AppName,
+    pub version: Digest,
+    pub inputs: Vec<InputView>,
+}
+
+/// One input of an install.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InputView {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub display_name: String,
+    #[serde(rename = "type")]
+    pub kind: InputKind,
+    pub required: bool,
+    pub sensitive: bool,
+    /// The parameter of the install stack with which the customer answers; absent for an input of the vendor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<String>,
+    pub from: AnsweredBy,
+    /// Absent when the input has no value; `(set)` for a sensitive value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// Why a deploy is refused because of this input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// Where an input's value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AnsweredBy {
+    Vendor,
+    /// The customer, in the install stack; the runner reported the answer.
+    Customer,
+    /// The customer, in the install stack; the answer stays in the customer's account.
+    CustomersAccount,
+    Default,
+    Nobody,
+}
+
+impl AnsweredBy {
+    /// Returns the origin as tables write it.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Vendor => "vendor",
+            Self::Customer => "customer",
+            Self::CustomersAccount => "customer's account",
+            Self::Default => "default",
+            Self::Nobody => "nobody",
+        }
+    }
+}

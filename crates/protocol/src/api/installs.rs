@@ -1,0 +1,110 @@
+//! Installs, their runners and their stacks.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::envelope::PublicKey;
+use crate::{AccountId, AppName, ComponentName, Digest, InstallId, JobId, KeyId, Timestamp, WorkflowId};
+
+/// `POST /v1/installs`. The enrolment secret stays with the caller; only the public key that is derived from it is sent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CreateInstallRequest {
+    pub install: InstallId,
+    pub app: AppName,
+    pub account: AccountId,
+    pub region: String,
+    #[serde(default)]
+    pub inputs: BTreeMap<String, Value>,
+    pub enrolment_key: PublicKey,
+}
+
+/// Answers `POST /v1/installs`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InstallCreated {
+    pub install: InstallView,
+    /// The provisioning workflow, which waits for the runner.
+    pub workflow: WorkflowId,
+}
+
+/// `GET /v1/installs`, `GET /v1/installs/{install}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InstallView {
+    pub install: InstallId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<AppName>,
+    pub account: AccountId,
+    pub region: String,
+    /// `disabled`, `waiting for runner`, `provisioning`, `deploying`, `ready` or `idle` (nothing deployed yet).
+    pub state: String,
+    /// Why the vendor disabled the install.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<String>,
+    /// The version of the last deploy that succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Digest>,
+    /// The workflow that runs in the install now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<WorkflowId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<RunnerView>,
+    /// The answers by input name, without defaults; empty in lists.
+    #[serde(default)]
+    pub inputs: BTreeMap<String, Value>,
+    /// What prevents deploys, such as an answer of the wrong type; empty in lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+    #[serde(default)]
+    pub components: Vec<DeployedView>,
+    /// The terms that the customer agreed to; absent where the install stack asks for no consent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_contract: Option<Digest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders_queue_url: Option<String>,
+}
+
+/// The runner of an install.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunnerView {
+    pub key: KeyId,
+    pub version: String,
+    pub slots: u32,
+    pub host: String,
+    pub since: Timestamp,
+    /// When the control plane last received a report of the runner, accurate to ten minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_contact: Option<Timestamp>,
+}
+
+/// One deployed component.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DeployedView {
+    pub component: ComponentName,
+    pub artifact: Digest,
+    pub version: Digest,
+    pub job: JobId,
+    pub at: Timestamp,
+    #[serde(default)]
+    pub outputs: BTreeMap<String, Value>,
+}
+
+/// `GET /v1/installs/{install}/stack`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InstallStack {
+    pub install: InstallId,
+    /// The name for the stack.
+    pub stack_name: String,
+    /// The CloudFormation template's text; the same bytes for the same install and app version.
+    pub template: String,
+    /// SHA-256 of the text.
+    pub digest: Digest,
+    /// The app version whose permissions it grants.
+    pub version: Digest,
+}
