@@ -14,7 +14,7 @@ const QUIET: Duration = Duration::from_secs(2);
 /// The least time between two plain lines of one counter.
 const BETWEEN: Duration = Duration::from_secs(5);
 
-/// Shows what goes on.
+/// Shows progress.
 #[derive(Debug)]
 pub(crate) struct Progress {
     lines: MultiProgress,

@@ -5,7 +5,7 @@ use std::io::{Result, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Puts `bytes` at `path` by way of a temporary name beside it; durable when this returns.
+/// Writes `bytes` to a temporary file next to `path` and renames it; durable when this returns.
 pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let staged = staged(path);
     let mut file = open_private(&staged)?;

@@ -115,7 +115,7 @@ async fn the_api_refuses_broken_requests(world: &World) -> anyhow::Result<()> {
         ("POST", &installs, key, "{", 400, "request body is not what this route takes"),
         ("POST", &installs, key, "{\"install\": 7}", 400, "request body is not what this route takes"),
         ("POST", &installs, key, &wrong_account, 400, "is not an AWS account id"),
-        ("POST", &deploys, key, &oversized, 400, "more than the 1048576 that are taken"),
+        ("POST", &deploys, key, &oversized, 400, "more than the maximum of 1048576"),
         ("DELETE", &installs, &[], "", 404, "there is no route `DELETE /v1/installs`"),
         ("GET", &format!("{api}/v2/installs"), &[], "", 404, "there is no route `GET /v2/installs`"),
     ];

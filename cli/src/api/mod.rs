@@ -21,7 +21,7 @@ pub(crate) use watch::{follow, has_ended, verdict, watch};
 use crate::error::{Error, Result, chain};
 use sign::Signer;
 
-/// The API takes 128 characters; parts of one invocation are told apart by what is put behind the key.
+/// The API takes 128 characters; each request of one invocation adds its own suffix to the key.
 const LONGEST_KEY: usize = 100;
 const TRIES: u32 = 5;
 const ANSWER: Duration = Duration::from_secs(35);

@@ -63,7 +63,7 @@ fn show(context: &Context, app: &AppName, number: u64, version: &Digest, changed
     })
 }
 
-/// Puts commits where branches are; each branch is asked for once.
+/// Resolves each branch to a commit, and asks for each branch once.
 pub(super) async fn resolve(loaded: &mut Loaded, progress: &Progress) -> Result<()> {
     for git in loaded.unresolved.clone() {
         progress.now(format!("asking {} for `{}`", git.url, git.branch));

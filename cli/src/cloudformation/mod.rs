@@ -68,7 +68,7 @@ impl Stacks {
         stack.ok_or_else(|| Error::conflict(format!("stack `{id}` was deleted meanwhile; run the command again")))
     }
 
-    /// Shows the stack's events until nothing goes on.
+    /// Shows the stack's events until its operation ends.
     async fn followed(&self, id: &str, events: &mut Events, progress: &Progress) -> Result<Option<Stack>> {
         let mut pause = LOOK;
         loop {

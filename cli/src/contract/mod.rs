@@ -212,7 +212,7 @@ async fn signature(api: &Api, view: &ContractView, envelope: &Envelope) -> Resul
     let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
     let signed = open(envelope, &tenant.tenant_key)?;
     if signed.tenant != tenant.tenant || signed.contract != view.contract {
-        return Err(Error::failed("what was signed is not the contract that is shown; do not use it"));
+        return Err(Error::failed("the signature is for another contract than the one that is shown; do not use it"));
     }
     Ok(Signature::of(&signed, &tenant.tenant_key))
 }

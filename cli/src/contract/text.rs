@@ -30,7 +30,7 @@ pub(super) fn contract(
     let mut lines = vec![title("roles")];
     lines.extend(terms.roles.iter().flat_map(|one| role(one, out)));
     lines.extend(terms.policy_inputs.iter().map(|(name, value)| {
-        format!("  input `{}` stands in policies, and is {value} unless the vendor sets it", clean(name))
+        format!("  input `{}` is used in policies; its value is {value} unless the vendor sets another", clean(name))
     }));
     parts.push(lines.join("\n"));
     let mut lines = vec![title("hosts contacted")];

@@ -57,7 +57,7 @@ fn render(view: &InstallView, out: Output) -> String {
         fact("now", format!("{live}; `freehold workflow watch {live}`"));
     }
     match &view.runner {
-        None => fact("runner", "none has said hello yet".to_owned()),
+        None => fact("runner", "none has announced itself yet".to_owned()),
         Some(runner) => {
             let text =
                 format!("{} on {}, {} slots, heard of {}", runner.version, runner.host, runner.slots, heard_of(runner));

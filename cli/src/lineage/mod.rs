@@ -164,7 +164,7 @@ async fn load(api: &Api, artifact: &Digest) -> Result<Lineage> {
     Ok(lineage)
 }
 
-/// Writes the bundle beside its place first, so that a file of that name is always whole.
+/// Writes the bundle to a temporary file and renames it, so that a file of that name is always complete.
 fn write(path: &Path, lineage: &Lineage) -> Result<()> {
     let doing = || format!("write `{}`", path.display());
     let text = serde_json::to_string_pretty(lineage).map_err(|e| Error::internal(format!("cannot write JSON: {e}")))?;

@@ -34,7 +34,7 @@ struct FunctionStatus {
     state: String,
     architecture: String,
     code_size: u64,
-    /// SHA-256 of the zip, base64, as Lambda says it.
+    /// SHA-256 of the zip, base64, as Lambda reports it.
     code_sha256: String,
     modified_at: String,
 }

@@ -1,4 +1,4 @@
-//! The ports: what the use cases need from outside, in our words.
+//! The ports: what the use cases need from outside, as traits of our own.
 
 use std::sync::Arc;
 

@@ -179,7 +179,7 @@ async fn run(
     match sandbox::run_outside(job, program).await? {
         Ended::Code { code: 0, .. } => Ok(()),
         Ended::Code { code, last_words } => {
-            let why = last_words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("without a word");
+            let why = last_words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason");
             Err(Failure::new(format!("the Dockerfile could not be built (exit code {code}): {why}")))
         }
         Ended::Stopped(reason) => Err(Failure::stopped(reason)),

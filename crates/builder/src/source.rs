@@ -66,7 +66,7 @@ async fn git(job: &Job, url: &str, commit: &str, directory: &str) -> Result<Path
     match sandbox::run(job, program).await? {
         Ended::Code { code: 0, .. } => {}
         Ended::Code { last_words, .. } => {
-            let why = last_words.lines().last().unwrap_or("git failed without a word");
+            let why = last_words.lines().last().unwrap_or("git gave no reason");
             return Err(Failure::new(format!("could not fetch commit `{commit}` of `{url}`: {why}")));
         }
         Ended::Stopped(reason) => return Err(Failure::stopped(reason)),

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct AuditRecord {
     pub at: Timestamp,
     pub job: JobId,
-    /// What happened: an event's word, such as `started`, or `refused`.
+    /// What happened: the name of an event, such as `started`, or `refused`.
     pub what: String,
-    /// The state before and after, as words.
+    /// The names of the states before and after.
     pub from: String,
     pub to: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

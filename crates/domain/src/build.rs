@@ -4,7 +4,7 @@ use freehold_protocol::order::{Artifact, Package, Source};
 use freehold_protocol::{AppName, BuildId, ComponentName, Digest, JobId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
-/// One build of one source of a component: the same source is built once, whatever versions name it.
+/// One build of one source of a component: the same source is built once, even when several versions name it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Build {
     pub id: BuildId,
@@ -19,7 +19,7 @@ pub struct Build {
     /// Since when nothing keeps its artifact in the registry ([`crate::prune_artifacts`]): nothing new begins with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_since: Option<Timestamp>,
-    /// Why the vendor took its artifact back: it is granted to nobody any more. What has it keeps it.
+    /// Why the vendor revoked its artifact: no runner gets it any more. Installs that have it keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<String>,
 }

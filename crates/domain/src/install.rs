@@ -14,7 +14,7 @@ pub const BUILD_INSTALL: &str = "build";
 /// Names that would collide with the tenant's own queues or roles.
 pub const RESERVED_INSTALLS: [&str; 5] = [BUILD_INSTALL, "dead", "dispatch", "grants", "reports"];
 
-/// The most jobs at once that are dispatched to a runner, whatever it advertises.
+/// The most jobs that are dispatched to a runner at once, even when it advertises more slots.
 pub const MAX_SLOTS: u32 = 32;
 
 /// An install.
@@ -34,7 +34,7 @@ pub struct Install {
     /// value only where [`crate::inputs::resolve_inputs`] takes it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub answers: BTreeMap<String, String>,
-    /// The terms that the customer agreed to, as the runner reported last; absent where no consent is asked for.
+    /// The terms that the customer agreed to, as the runner reported last; absent when the install stack asks for no consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_contract: Option<Digest>,
     /// The URL of its orders queue, once made.
@@ -50,7 +50,7 @@ pub struct Install {
     pub live: Option<WorkflowId>,
     /// The serial of the next workflow's orders.
     pub next_serial: u64,
-    /// Why the vendor sends it nothing any more: no workflow starts, no artifact is granted. What runs there goes on.
+    /// Why the vendor disabled it: no workflow starts and no artifact is granted. Deployed components continue to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<String>,
 }
@@ -110,7 +110,7 @@ pub enum HelloStep {
 }
 
 impl Install {
-    /// Returns an install of which nothing is known yet but what it is for, where it is, and whose secret enrols its runner.
+    /// Returns a new install, for which only the app, the account and region, and the enrolment key are known.
     pub fn new(
         id: InstallId,
         serves: Serves,

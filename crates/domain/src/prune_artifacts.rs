@@ -7,7 +7,7 @@ use freehold_protocol::{BuildId, Digest, InstallId, ReleaseName, Timestamp, Work
 
 use crate::build::{Build, BuildState};
 
-/// How long an artifact is kept whoever uses it: releases and deploys of it may come later.
+/// How long an artifact is kept even when nothing uses it: a release or a deploy may use it later.
 pub const YOUNG_SECS: u64 = 30 * 24 * 3600;
 /// How long an artifact that nobody uses waits for its removal; nothing new begins with it in that time.
 pub const WAIT_SECS: u64 = 24 * 3600;
@@ -49,7 +49,7 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// Notes that `kept` needs whatever a build made.
+    /// Notes that `kept` needs the artifact of a build.
     pub fn build(&mut self, build: &BuildId, kept: Kept) {
         self.builds.entry(build.clone()).or_default().insert(kept);
     }

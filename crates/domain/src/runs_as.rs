@@ -72,7 +72,7 @@ pub fn runs_as(
     })
 }
 
-/// Returns the role called `name`: the name in the config, the role's key, or the word of a mode.
+/// Returns the role called `name`: the name in the config, the role's key, or the name of a mode.
 fn called(version: &AppVersion, name: &str, mode: Mode) -> Option<RunsAs> {
     let wanted = plain(name);
     let of_mode = version.roles.iter().find(|role| role.mode.as_str() == wanted || plain(&role.name) == wanted);

@@ -71,7 +71,7 @@ fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
         }));
     }
     if bounds.twins > 0 {
-        possible.push(Property::sometimes("the loser of two equal fences is told to stop", |_, world: &World| {
+        possible.push(Property::sometimes("the loser of two equal fences is asked to stop", |_, world: &World| {
             world.runners.iter().any(|runner| runner.stop[0])
         }));
     }

@@ -53,7 +53,7 @@ pub enum RegistryError {
     #[error("`{host}` gave {found} bytes for `{digest}` instead of {expected}; nothing of them is used")]
     WrongSize { host: String, digest: Digest, expected: u64, found: u64 },
     /// The bytes ended too early, as they do when a connection breaks.
-    #[error("`{host}` ended after {found} of the {expected} bytes of `{digest}`")]
+    #[error("`{host}` closed the connection after {found} of the {expected} bytes of `{digest}`")]
     Short { host: String, digest: Digest, expected: u64, found: u64 },
     /// An answer that breaks the specification, or is larger than any real one.
     #[error("the answer of registry `{host}` to {what} cannot be used: {detail}")]

@@ -206,7 +206,7 @@ async fn list_referrer(repository: &Repository, subject: &Digest, new: &Referrer
         return Ok(());
     }
     let what = format!("the list of referrers of `{subject}`");
-    Err(repository.bad(&what, format!("tag `{}` is written by others all the time", fallback(subject))))
+    Err(repository.bad(&what, format!("other writers change tag `{}` without pause", fallback(subject))))
 }
 
 /// Distribution specification, "Referrers Tag Schema".

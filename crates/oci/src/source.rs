@@ -15,7 +15,7 @@ use super::{RegistryError, Repository, RetryPolicy, base_url};
 /// The bytes of one blob, chunk by chunk.
 pub type BlobStream = BoxStream<'static, Result<Bytes, RegistryError>>;
 
-/// How many bytes of a file or of memory make a chunk.
+/// The size of a chunk that is read from a file or from memory, in bytes.
 const CHUNK: usize = 64 * 1024;
 
 /// A source of a blob's bytes; can be opened again for another try.

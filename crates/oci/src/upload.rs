@@ -206,7 +206,7 @@ impl Repository {
                 host: self.host(),
                 what: what.to_owned(),
                 status: 425,
-                detail: "the token ran out".to_owned(),
+                detail: "the token expired".to_owned(),
                 retry_after: None,
             });
         }

@@ -53,7 +53,7 @@ pub fn permissions(policies: &[RolePolicy]) -> Vec<Permission> {
     all
 }
 
-/// Returns why an AWS managed policy is to be looked at twice, if that is known.
+/// Returns why an AWS managed policy needs a second look, if there is a known reason.
 pub fn why_wide(managed: &str) -> Option<&'static str> {
     match managed {
         "AdministratorAccess" => Some("allows everything that the boundary does not deny"),
@@ -86,7 +86,7 @@ pub enum Permission {
     GcpPredefined { name: String },
     /// Widened: the boundary was removed; narrowed: a boundary was added.
     Boundary,
-    /// Widened: the install stack switches the role on by itself; narrowed: it does not any more.
+    /// Widened: the install stack switches the role on by default; narrowed: it no longer does.
     SwitchedOn,
     /// A text changed that is not a policy document. It always counts as widened.
     Undecided { holder: String },

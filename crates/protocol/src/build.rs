@@ -14,7 +14,7 @@ use crate::packed::{UnpackError, pack, unpack};
 /// The longest manifest that an order carries as it is, in bytes.
 const MAX_PLAIN_MANIFEST: usize = 32 * 1024;
 
-/// What a build follows beside its source.
+/// The settings that a build follows in addition to its source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Recipe {
@@ -33,7 +33,7 @@ pub enum Recipe {
     Manifest { text: String },
     /// The same, gzipped and in base64: how an order carries a long one.
     PackedManifest { gzip: String },
-    /// A directory that Kustomize makes a manifest from, and what it is told beside.
+    /// A directory from which Kustomize makes a manifest, and the settings of the config.
     Kustomization {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         options: BTreeMap<String, Value>,
@@ -55,7 +55,7 @@ impl Recipe {
         Ok(Self::PackedManifest { gzip: pack(text.as_bytes())? })
     }
 
-    /// Returns the recipe as the app version says it, which its build is named by.
+    /// Returns the recipe as the app version writes it; the name of the build is derived from this form.
     ///
     /// # Errors
     /// For a packed manifest that cannot be unpacked, or is longer than an app version may be.
@@ -108,7 +108,7 @@ pub enum Package {
 }
 
 impl Package {
-    /// Returns what it is, as messages say it.
+    /// Returns a description for messages.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Image => "an image",
@@ -138,7 +138,7 @@ pub const MANIFEST_LAYER: &str = "application/vnd.freehold.kubernetes.manifest.v
 /// Artifact type of a manifest.
 pub const MANIFEST_ARTIFACT: &str = "application/vnd.freehold.kubernetes.manifest.v1";
 /// Media type of a kustomization's layer, packed as a module is: `kustomization/` with the directory, and
-/// `options.json` with what the config says beside it.
+/// `options.json` with the settings of the config.
 pub const KUSTOMIZATION_LAYER: &str = "application/vnd.freehold.kubernetes.kustomization.v1.tar+gzip";
 /// Artifact type of a kustomization.
 pub const KUSTOMIZATION_ARTIFACT: &str = "application/vnd.freehold.kubernetes.kustomization.v1";
@@ -171,7 +171,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Returns what it is, as messages say it.
+    /// Returns a description for messages.
     pub const fn describe(&self) -> &'static str {
         match self {
             Self::Directory { .. } => "a directory",

@@ -51,13 +51,13 @@ pub struct RoleTerms {
     pub policies: Vec<RolePolicy>,
 }
 
-/// One action: who it is and what it touches, whatever its steps are.
+/// One action: its role and what it reads, without its steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ActionTerms {
     pub name: ActionName,
-    /// The role that it runs under, as [`RoleTerms::role`] says it.
+    /// The role that it runs under, as [`RoleTerms::role`] writes it.
     pub role: String,
     /// What its templates read.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

@@ -182,7 +182,7 @@ impl Payload for Delegate {
 /// Why an envelope is not believed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
-    /// More bytes than are ever looked at.
+    /// The envelope is larger than the limit.
     #[error("message of {0} bytes is larger than the {max} that are accepted", max = limits::MAX_ENVELOPE_BYTES)]
     TooLarge(usize),
     /// Not an envelope, or its payload is not what its type promises.

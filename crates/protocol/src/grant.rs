@@ -50,7 +50,7 @@ pub enum GrantRefusal {
     OtherBlob,
     /// The grant was burnt before.
     UsedBefore,
-    /// The order is worth nothing any more.
+    /// The order has expired.
     Expired,
     /// The vendor revoked the artifact.
     Revoked,

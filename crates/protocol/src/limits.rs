@@ -1,6 +1,6 @@
 //! Hard caps, checked before anything is parsed.
 
-/// The largest envelope that is looked at, in bytes. SQS takes 1 MiB a message
+/// The largest envelope that is read, in bytes. SQS takes 1 MiB a message
 /// (Amazon SQS quotas, "Message size").
 pub const MAX_ENVELOPE_BYTES: usize = 1024 * 1024;
 
@@ -18,7 +18,7 @@ pub const MAX_VERSION_REQUEST_BYTES: usize = MAX_APP_VERSION_BYTES + 64 * 1024;
 pub const MAX_APP_VERSION_BYTES: usize = 4 * 1024 * 1024;
 
 /// The largest canonical app version as a JSON string, in bytes: requests and answers travel through Lambda as strings,
-/// where every quote and backslash takes two bytes. The rest of the 6 MB is for what is said beside the document.
+/// where every quote and backslash takes two bytes. The rest of the 6 MB is for the other fields of the answer.
 pub const MAX_QUOTED_VERSION_BYTES: usize = 5 * 1024 * 1024;
 
 /// The largest canonical app version kept in the table, in bytes; a DynamoDB item holds 400 KB. A larger one lives in

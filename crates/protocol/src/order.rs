@@ -230,7 +230,7 @@ pub struct BuildArtifact {
     pub component: ComponentName,
     pub package: Package,
     pub source: Source,
-    /// What the app version says of the build beside its source.
+    /// The app version's settings for the build, in addition to its source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<Recipe>,
     /// The tenant registry's repository name.

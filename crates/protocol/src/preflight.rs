@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 /// Looks for what would stop the jobs that follow, and changes nothing. Its output [`FINDINGS`] is a list of [`Finding`].
-/// What a runner needs whatever it does (its queues, its registry, its region) is not said here.
+/// What every runner needs for any work (its queues, its registry, its region) is not listed here.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CheckInstall {
     /// The Terraform versions that components ask for, an empty text for any; empty without such a component.
@@ -51,7 +51,7 @@ pub const FINDINGS: &str = "findings";
 /// What was found about one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What was looked at.
+    /// What was checked.
     pub check: String,
     pub state: Verdict,
     /// What was seen, for people.
@@ -61,12 +61,12 @@ pub struct Finding {
     pub fix: String,
 }
 
-/// How a thing is.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Pass,
-    /// It may do harm, or could not be looked at; the work goes on.
+    /// It may cause a problem, or could not be checked; the deploy continues.
     Warn,
     /// The work that follows cannot succeed.
     Fail,

@@ -18,7 +18,7 @@ pub const BUILD_TYPE: &str = "urn:freehold:build:v1";
 /// `artifactType` of the referrer that carries a statement, and the media type of its one layer: the envelope as JSON.
 pub const REFERRER_TYPE: &str = "application/vnd.in-toto+json";
 
-/// A signed statement and where it hangs in the tenant registry.
+/// A signed statement and the digest of its referrer in the tenant registry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AppName, ComponentName, Digest, canonical};
 
-/// What a release is, whatever people call it.
+/// The contents of a release, without its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

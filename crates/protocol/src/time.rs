@@ -51,7 +51,7 @@ pub mod rfc3339 {
     /// Writes a time before the year 10000.
     ///
     /// # Errors
-    /// The serializer's, or a later time.
+    /// For a later time, or when the serializer fails.
     pub fn serialize<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
         let text = text(*time).ok_or_else(|| S::Error::custom("the time is after the year 9999"))?;
         serializer.serialize_str(&text)

@@ -385,7 +385,7 @@ impl Parser<'_> {
             self.bump();
         }
         if matches!(base, Base::Literal(_)) && !fields.is_empty() {
-            return self.fail_at(at, "a literal has no fields");
+            return self.fail_at(at, "a literal value has no fields");
         }
         Ok(Operand { base, fields, at: At(at) })
     }

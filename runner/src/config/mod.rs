@@ -53,7 +53,7 @@ pub struct Config {
     /// The `terraform` or `tofu` to run; without it the first of both on `PATH`.
     pub terraform: Option<PathBuf>,
     pub sandbox: SandboxKind,
-    /// How long running jobs may go on after the runner was told to stop, in seconds.
+    /// How long running jobs may go on after the runner was asked to stop, in seconds.
     pub drain_secs: u64,
 }
 
@@ -208,7 +208,7 @@ impl Config {
         })
     }
 
-    /// Returns how long running jobs may go on after the runner was told to stop.
+    /// Returns how long running jobs may go on after the runner was asked to stop.
     pub const fn drain_period(&self) -> Duration {
         Duration::from_secs(self.drain_secs)
     }

@@ -47,7 +47,7 @@ pub async fn examine(config: &Config, program: impl Future<Output = Finding>) ->
     if findings.iter().all(Finding::is_well) { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
-/// Returns a mistake in a config file with its causes, as one message for people.
+/// Returns the message and the causes of a mistake in a config file as one text for people.
 pub fn explain(error: &ConfigError) -> String {
     match error {
         ConfigError::Malformed { .. } => error.to_string(),

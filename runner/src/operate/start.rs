@@ -46,9 +46,9 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(20);
 /// How a runner ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It was told to end, and all of its work has ended.
+    /// It was asked to stop, and all of its work has ended.
     Drained,
-    /// It was told twice, or could not stop its jobs.
+    /// It was asked to stop twice, or could not stop its jobs.
     Stopped,
     /// AWS refused its calls for too long.
     Denied,
@@ -76,7 +76,7 @@ pub enum StartError {
     Signals(#[source] std::io::Error),
 }
 
-/// Runs the runner with `config` and these kinds of jobs, until it is told to stop or `source` returns a changed config.
+/// Runs the runner with `config` and these kinds of jobs, until it is asked to stop or `source` returns a changed config.
 ///
 /// # Errors
 /// A [`StartError`] when it cannot start.
@@ -194,7 +194,7 @@ async fn supervise_loops(
     }
 }
 
-/// Waits until the runner is told to drain, then ends the jobs, the waiting orders and the last reports, in this order.
+/// Waits until the runner is asked to drain, then ends the jobs, the waiting orders and the last reports, in this order.
 async fn shut_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>) -> Exit {
     let drained = async {
         agent.drain.reached(Phase::Draining).await;

@@ -1,6 +1,6 @@
 //! Runs one program of a job isolated from the machine: its own namespaces, a read-only root, a clean environment.
 //!
-//! What holds: the job's workspace is the only place on disk it can write to (beside directories that its kind names);
+//! What holds: the job's workspace is the only place on disk it can write to (except for directories that its kind names);
 //! it sees no other process, no home directory, no runner state; it dies with the runner, however the runner dies.
 //! What does not hold in this first form: the network is the runner's own, so a job can reach whatever the runner's
 //! security group lets out, the instance metadata service included; and there is no memory or CPU limit.

@@ -14,7 +14,7 @@ pub struct Delivery {
     pub receive: u32,
     /// When the queue took the message, on the control plane's clock.
     pub sent_at: Timestamp,
-    /// A time at or before which the lease began.
+    /// The lease began at this time or later.
     pub leased_at: Instant,
 }
 

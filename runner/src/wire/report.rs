@@ -26,7 +26,7 @@ pub enum ReportError {
     /// It cannot be signed.
     #[error("cannot sign a report: {0}")]
     Seal(#[from] EnvelopeError),
-    /// It cannot be kept.
+    /// The report cannot be stored.
     #[error(transparent)]
     Spool(#[from] SpoolError),
 }

@@ -65,7 +65,7 @@ pub enum GrantError {
     /// No answer came in time.
     #[error("no answer to the request for artifact `{artifact}` within {waited_secs} s")]
     TimedOut { artifact: Digest, waited_secs: u64 },
-    /// The attempt was told to stop.
+    /// The attempt was asked to stop.
     #[error("stopped while waiting for artifact `{0}`")]
     Stopped(Digest),
     /// The request could not be put into the spool.

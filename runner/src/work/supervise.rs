@@ -96,7 +96,7 @@ pub async fn run(
     conclude(held.signal.reason(), outcome, limits, &log)
 }
 
-/// Returns when a job that was told to stop is dropped. After a lost lease that is before the lease ends.
+/// Returns when a job that was asked to stop is dropped. After a lost lease that is before the lease ends.
 fn last_moment(held: &HeldOrder, since: Instant) -> Instant {
     let polite = since + STOP_GRACE;
     match held.signal.reason() {
@@ -130,7 +130,7 @@ fn broke_off(error: &JoinError) -> Outcome {
     Outcome::Failed { reason: reason.to_owned(), partial: true }
 }
 
-/// Returns how a job ended that gave `outcome`. `stopped` is the reason for which it was told to stop, if it was.
+/// Returns how a job ended that gave `outcome`. `stopped` is the reason for which it was asked to stop, if it was.
 fn conclude(stopped: Option<StopReason>, outcome: Outcome, limits: Limits, log: &JobLog) -> Ended {
     let outcome = presentable(outcome, log);
     let succeeded = matches!(outcome, Outcome::Succeeded { .. });

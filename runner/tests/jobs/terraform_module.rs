@@ -200,7 +200,7 @@ async fn a_lock_of_somebody_else_is_not_touched() {
     let bench = cloud.bench(work(&artifact, json!({ "name": "n" })), &artifact);
     let stop = bench.stop.clone();
 
-    // Terraform waits for the lock for a minute; it is told to stop as soon as it tries.
+    // Terraform waits for the lock for a minute; it is asked to stop as soon as it tries.
     let (outcome, ()) = tokio::join!(execute(&bench.job), async {
         eventually("terraform plans", || !processes("plan\u{0}-input=false").is_empty()).await;
         stop.send(Some(StopReason::Cancelled)).unwrap();

@@ -76,7 +76,7 @@ impl Graph {
             }
             Err(found) => {
                 Check { dir: dir.to_owned() }.run(context)?;
-                // What only a sync minds.
+                // A mistake that matters to a sync only.
                 note(&found.to_string());
                 Err(has_errors(dir, &found))
             }

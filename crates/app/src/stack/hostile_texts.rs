@@ -1,4 +1,4 @@
-//! A vendor's text in the install stack is that text, whatever its characters are, and changes nothing around it.
+//! Checks that a vendor's text keeps its value in the install stack and changes nothing else, with any characters.
 
 use freehold_protocol::Digest;
 use freehold_protocol::app_version::AppVersion;

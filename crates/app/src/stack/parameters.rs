@@ -33,7 +33,7 @@ pub(crate) fn check_size(version: &AppVersion, bytes: usize) -> Result<(), AppEr
     )))
 }
 
-/// What the stack asks the customer, as the template reads it.
+/// The parameters for the customer's answers, as the template reads them.
 #[derive(Serialize)]
 pub(crate) struct Questions {
     groups: Vec<Group>,
@@ -68,7 +68,7 @@ struct Parameter {
 struct Secret {
     /// The id of its parameter.
     id: String,
-    /// The end of its name, which needs no quotes.
+    /// The last part of its name, which needs no quotes.
     name: String,
     description: Quoted,
     /// Whether the answer may be left empty, which makes no secret.
@@ -222,8 +222,8 @@ fn groups(version: &AppVersion, asked: &[&Input]) -> Vec<Group> {
 fn secret(input: &Input) -> Result<Secret, AppError> {
     if !fits_secret_name(&input.name) {
         return Err(AppError::invalid(format!(
-            "input `{}` is sensitive and the customer's, so that its name is part of a secret's; use ASCII letters, \
-             digits, `-` and `_`",
+            "the name of input `{}` becomes part of the name of a secret, because the customer answers it and it is \
+             sensitive; use ASCII letters, digits, `-` and `_`",
             input.name
         )));
     }

@@ -196,7 +196,7 @@ pub fn check(version: &AppVersion) -> Result<(), AppError> {
     template(&place, &install, &Digest::of(b""), version).map(drop)
 }
 
-/// Returns a tenant and an install that no app knows, with a value for whatever the vendor has to give.
+/// Returns a tenant and an install that no app knows, with a value for each input that the vendor must answer.
 pub(super) fn example(version: &AppVersion) -> Result<(Place, Install), IdError> {
     let tenant: TenantName = "t".repeat(20).parse()?;
     let id: InstallId = "i".repeat(30).parse()?;

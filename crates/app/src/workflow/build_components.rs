@@ -17,7 +17,7 @@ use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::table::{self, Decided, Stored, install_key, load, put, workflow_key};
 use crate::workflow::start_workflow::{NewWorkflow, start, used_before};
 
-/// How many builds fit one commit beside a workflow's own rows: a DynamoDB transaction holds 100 writes.
+/// How many builds fit into one commit together with a workflow's own rows: a DynamoDB transaction holds 100 writes.
 const BUILDS_PER_COMMIT: usize = 90;
 
 /// The ports and settings that starting builds needs.

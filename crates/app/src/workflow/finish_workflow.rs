@@ -21,8 +21,8 @@ pub struct FinishWorkflow {
 }
 
 impl FinishWorkflow {
-    /// Ends the workflow and releases its install; returns the word of its final state. Cancels jobs that are still
-    /// active. A repeated call returns the same word.
+    /// Ends the workflow and releases its install; returns the name of its final state. Cancels jobs that are still
+    /// active. A repeated call returns the same name.
     ///
     /// # Errors
     /// NotFound, or the errors of the store and the queue.

@@ -177,7 +177,8 @@ pub(super) const CLOUDFORMATION_STACK: &[Key] = &[
     may("source", Text).doc("`./path` of a directory with a `template.yaml` or `template.json`"),
     may("stack_name", Template).doc("The stack's name; a template; install and component name by default"),
     may("parameters", Scalars).doc("Stack parameters; values are templates"),
-    may("capabilities", Texts).doc("What CloudFormation wants to be acknowledged, such as `CAPABILITY_NAMED_IAM`"),
+    may("capabilities", Texts)
+        .doc("The capabilities that CloudFormation requires to be acknowledged, such as `CAPABILITY_NAMED_IAM`"),
 ];
 
 const VALUES_FILE: &[Key] = &[

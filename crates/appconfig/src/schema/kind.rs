@@ -27,7 +27,7 @@ pub struct UnknownSchema {
     help: String,
 }
 
-/// Other words for kinds, beside their names and folders: those in first-line comments of configs, and similar ones.
+/// More names for kinds than their own and their folders': those in first-line comments of configs, and similar ones.
 const ALIASES: [(&str, &str); 12] = [
     ("helm", "helm_chart"),
     ("terraform", "terraform_module"),

@@ -58,7 +58,9 @@ impl Finder {
                 continue;
             }
             if !file.starts_with(&self.root) {
-                return Err(format!("`{path}` of the chart is a link out of the source; put the file itself there"));
+                return Err(format!(
+                    "`{path}` of the chart is a symbolic link to a file outside the source; replace the link with the file"
+                ));
             }
             if file.is_dir() {
                 self.look_into(&file, &path, depth + 1)?;

@@ -13,7 +13,7 @@ pub struct Answer {
     pub why: Reason,
 }
 
-/// What is asked for.
+/// The name and the type of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {

@@ -68,7 +68,7 @@ fn compare(from: &Things, to: &Things) -> Items {
     items
 }
 
-/// Puts `thing` under `name`; a second one of the name stands beside it.
+/// Adds `thing` under `name`; a second thing of the same name is kept too.
 fn put(things: &mut Things, name: &str, what: impl Into<String>, value: Value) {
     let mut free = name.to_owned();
     let mut count = 1;
@@ -225,7 +225,7 @@ pub(super) fn policies(from: &AppVersion, to: &AppVersion) -> Items {
     compare(&things(from), &things(to))
 }
 
-/// Compares what is there once: sandbox, runner, stack, and the small lists beside them.
+/// Compares the parts that an app has once: sandbox, runner, stack, and the small lists of the app.
 pub(super) fn settings(from: &AppVersion, to: &AppVersion) -> Items {
     compare(&settings_of(from), &settings_of(to))
 }

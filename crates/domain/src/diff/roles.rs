@@ -16,7 +16,7 @@ pub struct RoleDiff {
     pub presence: Presence,
     pub widened: Vec<Permission>,
     pub narrowed: Vec<Permission>,
-    /// Its texts and flags.
+    /// The changes of the role's texts and flags.
     pub changes: Vec<Change>,
 }
 

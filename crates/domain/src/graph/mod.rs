@@ -29,11 +29,11 @@ pub struct GraphComponent {
     pub kind: String,
     /// From 1: all that it depends on has a lower one. Components of one step are deployed side by side.
     pub step: usize,
-    /// What its templates read beside other components.
+    /// What its templates read, except for other components.
     pub reads: Reads,
 }
 
-/// What templates read beside other components, by name.
+/// What templates read, except for other components, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reads {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -69,7 +69,7 @@ pub enum Why {
 }
 
 impl Why {
-    /// Returns the word that people read.
+    /// Returns the name that people read.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Template => "template",

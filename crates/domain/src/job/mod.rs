@@ -171,7 +171,7 @@ pub enum JobEvent {
     Finished { fence: Fence, runner: KeyId, outcome: Outcome },
     /// Someone asks to cancel the job.
     Cancel,
-    /// The clock passed; ends what outlived its order.
+    /// Time has passed: a job whose orders have all expired ends.
     Expire,
     /// The control plane tries again.
     Retry,

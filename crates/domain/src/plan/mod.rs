@@ -94,7 +94,7 @@ pub fn fingerprint(
 /// What a deploy is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeployScope {
-    /// Only these components and what depends on them; empty: whatever changed.
+    /// Only these components and those that depend on them; when empty, all that changed.
     pub only: BTreeSet<ComponentName>,
     /// Everything, changed or not.
     pub all: bool,
@@ -102,7 +102,7 @@ pub struct DeployScope {
     pub provision: bool,
     /// Whether nothing of the app is there yet, as after a provisioning that failed: this too begins with a preflight.
     pub first: bool,
-    /// The role that whoever started it wants for every node.
+    /// The role for every node that the person who started the workflow chose.
     pub role: Option<String>,
 }
 
@@ -258,7 +258,7 @@ fn action_node(action: &Action, dependencies: BTreeSet<String>, serial: u64) -> 
     }
 }
 
-/// Returns the one node of an action's run, under the role that is asked for or that the app gives it.
+/// Returns the one node of an action's run, under the requested role or the role that the app names.
 ///
 /// # Errors
 /// [`PlanError::UnknownAction`], [`PlanError::UnknownRole`].

@@ -25,7 +25,7 @@ pub struct Workflow {
     pub serial: u64,
     /// What the request asked for, for planning.
     pub request: Request,
-    /// The app version that it brings, once planned.
+    /// The app version that it deploys; absent until it is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ pub struct Workflow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
-    /// Deploys a version: everything, some components, or whatever changed.
+    /// Deploys a version: all components, some of them, or those that changed.
     Deploy {
         version: Option<Digest>,
         only: BTreeSet<ComponentName>,
@@ -88,7 +88,7 @@ impl WorkflowKind {
         }
     }
 
-    /// Returns whether no other such workflow may live beside it on the same install.
+    /// Returns whether an install can have only one such workflow at a time.
     pub const fn is_exclusive(self) -> bool {
         match self {
             Self::ProvisionInstall | Self::DeployComponents => true,

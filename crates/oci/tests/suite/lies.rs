@@ -42,7 +42,7 @@ async fn wrong_bytes_of_a_blob_are_refused_by_name_and_never_whole() {
         (Fault::BlobBit, "gave bytes with digest"),
         (Fault::BlobShort, "instead of"),
         (Fault::BlobLong, "instead of"),
-        (Fault::BlobShortUnannounced, "ended after"),
+        (Fault::BlobShortUnannounced, "closed the connection after"),
         (Fault::BlobLongUnannounced, "gave bytes"),
     ] {
         let (from, to) = pair(fault).await;

@@ -14,7 +14,7 @@ const MOST_SHOWN: usize = 8;
 /// How long one clause of a sentence is, in characters.
 const LONGEST_SHOWN: usize = 300;
 
-/// What one terms say more and less than others. Nothing under `widened` means that whoever agreed to the first agreed to
+/// What the second of two terms allows more and less than the first. Nothing under `widened` means that whoever agreed to the first agreed to
 /// the second too.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TermsDiff {
@@ -75,7 +75,7 @@ pub fn compare_terms(before: &Terms, after: &Terms) -> TermsDiff {
         if before.policy_inputs.get(name) != Some(value) {
             found.widen(
                 &format!("input `{name}`"),
-                format!("stands in policies, and is {value} unless the vendor sets it"),
+                format!("is used in policies; its value is {value} unless the vendor sets another"),
             );
         }
     }

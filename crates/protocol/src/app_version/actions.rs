@@ -43,12 +43,12 @@ pub struct Action {
     pub break_glass_role: String,
     #[serde(default, skip_serializing_if = "is_false")]
     pub enable_kube_config: bool,
-    /// The image that steps run in, as the config says it.
+    /// The image that steps run in, as the config writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Value>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// What a run asks for, as the config says it.
+    /// What a run requests, as the config writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Value>,
     /// The cluster that steps talk to; empty for the sandbox's.
@@ -104,7 +104,7 @@ pub struct Runbook {
     pub readme: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// What a run asks for, as the config says it.
+    /// What a run requests, as the config writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Value>,
     /// In the order of the config.

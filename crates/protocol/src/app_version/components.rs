@@ -51,7 +51,7 @@ impl Component {
     }
 }
 
-/// What a component says of its operation, whatever its kind.
+/// The settings for the operation of a component of any kind.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -210,7 +210,7 @@ pub enum ComponentSpec {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Kustomize {
-    /// What the config says beside the source, such as patches.
+    /// The config's settings in addition to the source, such as patches.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, Value>,
 }
@@ -243,7 +243,7 @@ impl ComponentSpec {
         }
     }
 
-    /// Returns what a build of the component follows beside its source.
+    /// Returns the settings that a build of the component follows in addition to its source.
     pub fn recipe(&self) -> Option<Recipe> {
         match self {
             Self::DockerBuild { dockerfile, env_vars, build_args, target } => {

@@ -56,7 +56,7 @@ impl Input {
             }
             schema
         };
-        // An input that is not required may be an empty text, whatever its type.
+        // An input that is not required may be an empty text, even when its type is not text.
         let scalar = |word: &str| {
             let schema = json!({ "type": word });
             let key_and_value = if self.required {

@@ -21,7 +21,7 @@ impl Input {
     /// Returns the value that `given` stands for. Forms, commands and stack parameters have only texts, so a text is
     /// read as the input's type:
     ///
-    /// | type | texts that are taken |
+    /// | type | texts that are accepted |
     /// |---|---|
     /// | string, yaml, hcl | every one, as it is |
     /// | number | `3`, `-0.5`, `1e3`; whole numbers must fit 64 bits |
@@ -93,7 +93,7 @@ impl Input {
 }
 
 impl InputKind {
-    /// Returns what a value must be, as a sentence says it.
+    /// Returns what a value must be, as a part of a sentence.
     pub const fn expected(self) -> &'static str {
         match self {
             Self::String => "a text",

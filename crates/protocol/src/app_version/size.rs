@@ -6,7 +6,7 @@ use crate::limits::{MAX_APP_VERSION_BYTES, MAX_QUOTED_VERSION_BYTES};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
     #[error(
-        "it has {0} bytes of config, more than the {MAX_APP_VERSION_BYTES} that are taken; move long files into the \
+        "it has {0} bytes of config, more than the maximum of {MAX_APP_VERSION_BYTES}; move long files into the \
          sources of components"
     )]
     Plain(usize),

@@ -23,7 +23,7 @@ impl Verification {
         self.authorities.iter().map(signer).collect()
     }
 
-    /// Returns what a build must check; nothing where no signature is asked for.
+    /// Returns what a build must check; nothing when the config requires no signature.
     pub(super) fn recipe(&self) -> Option<Recipe> {
         self.require_signature.then(|| Recipe::SignedImage { signers: self.signers() })
     }

@@ -25,7 +25,7 @@ pub struct Lineage {
     /// [`FORMAT`].
     pub format: u32,
     pub tenant: TenantName,
-    /// The key that all of it is said to stand on; whoever verifies compares it with the one that he knows.
+    /// The root key that signed all of it, as the control plane claims; a verifier compares it with the key that it knows.
     pub root_key: PublicKey,
     pub artifact: Digest,
     /// The builds that made it: one, or several when different sources gave the same bytes.
@@ -48,7 +48,7 @@ pub struct Made {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub provenance: Option<Box<Provenance>>,
-    /// Why the vendor took it back, if he did.
+    /// Why the vendor revoked it; absent when it is not revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<String>,
     pub proof: Proof,
@@ -66,7 +66,7 @@ pub struct Used {
     pub build: BuildId,
     pub workflow: WorkflowId,
     pub approval: Approval,
-    /// Why the vendor sends the install nothing any more, if so.
+    /// Why the vendor disabled the install; absent when it is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<String>,
     pub proof: Proof,
@@ -82,7 +82,7 @@ pub enum Approval {
 }
 
 impl Approval {
-    /// Returns it as tables say it.
+    /// Returns the approval as tables write it.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::NoneRequired => "none required",
@@ -100,7 +100,7 @@ pub struct Proof {
     pub fence: Fence,
     /// The key of the runner that ended it.
     pub runner: KeyId,
-    /// When the control plane took the report.
+    /// When the control plane accepted the report.
     pub at: Timestamp,
     /// The order, as it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

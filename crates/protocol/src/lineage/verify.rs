@@ -239,7 +239,7 @@ fn source(made: &Made, statement: Option<&Statement>, order: Option<&Believed>) 
     same_source("the source of the statement", &external.source, &made.source)?;
     same("the form in the statement", external.package.describe(), made.package.describe())?;
     let digest = match order.map(|found| &found.order.work) {
-        // What is followed beside the source is in the order alone, and names the build too.
+        // The recipe is in the order only, and the name of the build is derived from it too.
         Some(Work::Build(BuildArtifact { recipe: Some(recipe), .. })) => {
             let recipe = recipe.unpacked().map_err(|_| Broken::Missing("the manifest that the order packs"))?;
             canonical::digest(&(made.source.pinned(), made.package, recipe))

@@ -38,7 +38,7 @@ fn transform(of: &str, node: &Node) -> Finding {
     Finding { line: node.line, of: of.to_owned(), rule: Rule::NoCode, reason }
 }
 
-/// Returns the transforms in and below a value, and the value itself when its name says so.
+/// Returns all transforms inside a value; the value itself is one when its key is `Fn::Transform`.
 fn transforms<'n>(name: &str, value: &'n Node) -> Vec<&'n Node> {
     let mut found: Vec<&Node> = (name == "Fn::Transform").then_some(value).into_iter().collect();
     value.walk(&mut |node| found.extend(node.get("Fn::Transform")));

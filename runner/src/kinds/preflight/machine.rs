@@ -113,7 +113,7 @@ pub(super) async fn sandbox(job: &Job, work: &CheckInstall) -> Vec<Finding> {
         (SandboxKind::None, _) => {
             warn(CHECK, "none: jobs see the whole machine", "set `sandbox = \"bubblewrap\"` in the runner's config")
         }
-        (SandboxKind::Bubblewrap, false) => pass(CHECK, "no program needs it"),
+        (SandboxKind::Bubblewrap, false) => pass(CHECK, "no deployed component needs it"),
         (SandboxKind::Bubblewrap, true) => match checks::bubblewrap().await {
             Ok(path) => pass(CHECK, format!("`{path}` works")),
             Err(problem) => fail(CHECK, problem, "see `freehold-runner doctor` on the runner's machine"),

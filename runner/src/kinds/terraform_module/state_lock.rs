@@ -25,7 +25,7 @@ use crate::work::job::Job;
 
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The mark: the last attempt that worked on a state.
+/// The content of the mark: the last attempt that worked on a state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Mark {
     job: JobId,

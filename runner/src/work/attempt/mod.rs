@@ -123,7 +123,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Ends an attempt that was told to stop before its job started.
+    /// Ends an attempt that was asked to stop before its job started.
     fn stopped_early(&self, reason: StopReason) -> Message {
         match reason {
             StopReason::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),

@@ -147,7 +147,7 @@ impl Outbox for Taken {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Play {
     Succeed,
-    /// Runs until it is told to stop.
+    /// Runs until it is asked to stop.
     Wait,
     /// Asks for an artifact.
     Ask,
@@ -173,7 +173,7 @@ impl Execute for Stage {
             Play::Wait => {
                 let reason = job.stop.stopped().await;
                 self.stopped.lock().unwrap().push(reason);
-                Outcome::Failed { reason: "told to stop".into(), partial: true }
+                Outcome::Failed { reason: "asked to stop".into(), partial: true }
             }
             Play::Ask => match job.grants.request(job, &Digest::of(b"artifact"), Vec::new(), 0).await {
                 Ok(GrantAnswer::Granted { .. }) => Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None },

@@ -21,7 +21,7 @@ pub enum Record {
     Started { job: JobId, fence: Fence },
     /// The attempt ended; the outcome is reported or about to be.
     Finished { job: JobId, fence: Fence, outcome: Outcome },
-    /// The control plane does not want the job any more.
+    /// The control plane cancelled the job.
     Cancelled { job: JobId, dispatch: u32, receive: Option<u32> },
 }
 

@@ -102,7 +102,7 @@ fn too_much(hello: &Hello) -> Option<String> {
     (count > MAX_ANSWERS || bytes > MAX_ANSWERS_BYTES).then(|| {
         format!(
             "{count} answers of the install stack with {bytes} bytes are more than the {MAX_ANSWERS} and the \
-             {MAX_ANSWERS_BYTES} bytes that are taken; the former answers stay"
+             {MAX_ANSWERS_BYTES} bytes that are accepted; the former answers stay"
         )
     })
 }

@@ -47,7 +47,7 @@ impl AcceptReport {
         let envelope = Envelope::parse(body.as_bytes()).map_err(unbelievable)?;
         let claimed: Report = envelope.peek().map_err(unbelievable)?;
         if claimed.tenant != self.tenant {
-            return Err(AppError::invalid(format!("report is for tenant `{}`", claimed.tenant)));
+            return Err(AppError::invalid(format!("the report is for another tenant, `{}`", claimed.tenant)));
         }
         let install = table::install(&*self.store, &claimed.install)
             .await

@@ -56,7 +56,7 @@ impl AcceptReport {
         Ok(Accepted::Refused(reason))
     }
 
-    /// Tells exactly one attempt to stop.
+    /// Asks exactly one attempt to stop.
     pub(super) async fn stop_attempt(&self, job: &JobId, fence: Fence, runner: &KeyId) -> Result<(), AppError> {
         let cancel = DispatchMessage::Cancel {
             job: job.clone(),

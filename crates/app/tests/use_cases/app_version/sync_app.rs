@@ -40,7 +40,7 @@ async fn a_document_that_cannot_be_deployed_is_refused_by_name() {
         (missing, "component `info` depends on `network`, which does not exist"),
         (twice, "two components are called `settings`"),
         (newer, "document has format 2, expected 1"),
-        (large, "bytes of config, more than the 4194304 that are taken"),
+        (large, "bytes of config, more than the maximum of 4194304"),
         (quoted, "bytes of config with its quotes and backslashes counted twice"),
     ];
 

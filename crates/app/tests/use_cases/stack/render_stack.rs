@@ -249,5 +249,5 @@ async fn a_default_that_cannot_be_a_parameters_value_is_refused_by_input() {
         "the default of input `days` does not fit: input `days` must be a number, found a text of 4 characters"
     );
     let secret = json!([asked("a/../b", "string", json!({ "sensitive": true }))]);
-    assert!(refused(secret).await.starts_with("input `a/../b` is sensitive and the customer's"));
+    assert!(refused(secret).await.starts_with("the name of input `a/../b` becomes part"));
 }

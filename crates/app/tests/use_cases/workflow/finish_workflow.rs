@@ -57,7 +57,7 @@ async fn an_error_of_the_machine_cancels_what_runs_and_frees_the_install() {
 
     let view = freehold_app::read::workflow::view(&world.workflow(&workflow).await);
     assert_eq!((view.state.as_str(), view.reason.as_str()), ("failed", "States.Timeout"));
-    assert_eq!(world.job(&job).await.state.as_str(), "cancelled", "the runner was told to stop");
+    assert_eq!(world.job(&job).await.state.as_str(), "cancelled", "the runner was asked to stop");
     assert_eq!(world.node_states(&workflow).await, ["info skipped", "storage cancelled"]);
     let install = table::install(&*world.memory, &globex()).await.unwrap().value;
     assert_eq!(install.live, None);
