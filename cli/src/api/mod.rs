@@ -122,7 +122,7 @@ impl Api {
                         answer.status()
                     )));
                 }
-                Err(error) => Error::transient(format!("the upload was cut: {}", chain(&error))),
+                Err(error) => Error::transient(format!("the upload was interrupted: {}", chain(&error))),
             };
             if last {
                 return Err(error);

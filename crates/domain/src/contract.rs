@@ -142,8 +142,8 @@ fn policy_inputs(version: &AppVersion, policies: &[&RolePolicy]) -> BTreeMap<Str
     vendors.map(|input| (input.name.clone(), input.default.clone().unwrap_or_default())).collect()
 }
 
-/// Returns whether a template may read the input called `name`. In doubt it may: the customer then agrees to one
-/// default more than necessary, never to one less.
+/// Returns whether a template may read the input called `name`. When this is not certain, the answer is yes: the
+/// customer may then agree to a default that does not matter, but never misses one that does.
 fn mentions(text: &str, name: &str) -> bool {
     let reads_all = || ["range", "toJson", "toPrettyJson", "toYaml", "values"].iter().any(|word| text.contains(word));
     text.contains("{{") && (text.contains(name) || reads_all())

@@ -88,8 +88,8 @@ pub fn wrong_value(input: &Input, given: &BTreeMap<String, Value>) -> Option<Inp
     chosen(input, given.get(&input.name)).err()
 }
 
-/// Returns those stored values that `version` still has an input of the vendor for: a version may drop an input that
-/// installs have set, or leave it to the customer, and an older one may bring it back.
+/// Returns the stored values of inputs that `version` has and that the vendor answers. A version may drop an input or
+/// leave it to the customer, and an older version may have it again, so the other values stay stored.
 pub fn known_inputs(version: &AppVersion, stored: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     stored
         .iter()

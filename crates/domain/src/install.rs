@@ -210,7 +210,7 @@ impl Install {
         Ok((next, self.next_serial))
     }
 
-    /// Returns the install without `workflow` holding it; `deployed` is the version that it brought to the end.
+    /// Returns the install after `workflow` released it; `deployed` is the version that the workflow deployed.
     pub fn release(&self, workflow: &WorkflowId, deployed: Option<&Digest>) -> Self {
         let mut next = self.clone();
         if next.live.as_ref() == Some(workflow) {

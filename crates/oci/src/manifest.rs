@@ -135,7 +135,10 @@ impl Manifest {
                 let layers = layers.into_iter().map(|layer| layer.descriptor);
                 Ok(Parts { manifests: Vec::new(), blobs: std::iter::once(config).chain(layers).collect() })
             }
-            (false, _, _) => Err("it has no config, or manifests, and says that it is an image".to_owned()),
+            (false, _, _) => {
+                Err("its media type is that of an image, but it has no config, or it has a list of manifests"
+                    .to_owned())
+            }
         }
     }
 

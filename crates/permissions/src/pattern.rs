@@ -1,7 +1,7 @@
 //! Patterns of IAM policies (`*` any text, `?` any character): does one pattern match everything that another one
 //! matches?
 
-/// A pattern, read.
+/// A parsed pattern.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pattern {
     tokens: Vec<Token>,

@@ -94,7 +94,7 @@ pub(super) fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) 
     expected()
         .map(|wanted| {
             let bytes = found.get(&wanted.digest).cloned().ok_or_else(|| {
-                Failure::new(format!("the grant does not hold manifest `{}`, or other bytes for it", wanted.digest))
+                Failure::new(format!("the grant lacks manifest `{}`, or has other bytes for it", wanted.digest))
             })?;
             Manifest::new(Some(&wanted.media_type), bytes)
                 .map_err(|detail| Failure::new(format!("the granted manifest `{}`: {detail}", wanted.digest)))

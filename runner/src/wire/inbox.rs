@@ -46,7 +46,7 @@ pub trait Outbox: Send + Sync + std::fmt::Debug {
     /// Sends up to 10 messages of up to 1 MiB together and returns what became of each, in order.
     ///
     /// # Errors
-    /// An [`InboxError`] when nothing is known to have been taken.
+    /// An [`InboxError`] when it is not known that the queue took any of them.
     async fn send(&self, bodies: &[String]) -> Result<Vec<Sent>, InboxError>;
 }
 

@@ -105,7 +105,7 @@ impl CreateInstall {
     }
 }
 
-/// Returns the writes that keep names free of prefixes: no install may have a proper prefix of the name, now or later.
+/// Returns the writes that refuse prefixes: no install, now or later, may have a name that is a prefix of this name.
 fn prefix_writes(id: &InstallId) -> Vec<Write> {
     let name = id.as_str();
     let prefixes = (2..name.len()).filter_map(|end| name.get(..end)).filter_map(|text| text.parse::<InstallId>().ok());

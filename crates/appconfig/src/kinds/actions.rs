@@ -76,7 +76,7 @@ const RUNBOOK_STEP: &[Key] = &[
         .doc("For sandbox steps: whether to leave the components as they are; `false` by default"),
     may("command", Template).doc("For `command`, and `action` without a name: a shell command line; a template"),
     may("inline_contents", TemplateFile)
-        .doc("Instead of `command`: a script's text, a template, or `./path` or address of it"),
+        .doc("Instead of `command`: the text of a script, which is a template, or the `./path` or address of a script"),
     may("timeout", Duration(MAX_ACTION_SECS))
         .doc("The longest that the command may take, at most `30m`; `5m` by default"),
     may("env_vars", Scalars).doc("Environment variables of the command; values are templates"),

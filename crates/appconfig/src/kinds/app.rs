@@ -111,14 +111,14 @@ pub(super) const BRANCH: &[Key] = &[
 
 const INSTALL_GROUP: &[Key] = &[
     must("name", Text).doc("The group's name; unique in the branch"),
-    may("order", Whole).doc("Its turn: lower goes first; default `0`"),
+    may("order", Whole).doc("Its place in the order: the lowest number goes first; default `0`"),
     may("install_ids", Texts).doc("Its installs, by id"),
     may("install_names", Texts).doc("Its installs, by name"),
     may("label_selector", Any).doc("Labels that its installs have; not with `install_ids` or `install_names`"),
     may("default", Flag).doc("Whether installs of no other group are in it; default `false`"),
     may("use_for_previews", Flag).doc("Whether previews use it; default `false`"),
     may("auto_approve_on_policies_passing", Flag)
-        .doc("Whether a plan that every policy passes needs no person; default `false`"),
+        .doc("Whether a plan is approved without a person when it passes every policy; default `false`"),
 ];
 
 const PREVIEW: &[Key] = &[

@@ -209,7 +209,8 @@ pub(super) const HELM_CHART: &[Key] = &[
 
 const KUSTOMIZE: &[Key] = &[
     may("path", Text).doc("The directory with the `kustomization.yaml`: in the repository, or else beside this file"),
-    may("directory", Text).doc("`./path` of a directory beside this file that is taken whole, instead of a repository"),
+    may("directory", Text)
+        .doc("`./path` of a directory next to this file, instead of a repository; all of its files are used"),
     PUBLIC_REPO,
     CONNECTED_REPO,
     may("patches", Any).doc("Patches to apply afterwards"),

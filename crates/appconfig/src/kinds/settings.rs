@@ -21,7 +21,7 @@ pub(super) const SANDBOX: &[Key] = &[
     may("max_auto_retries", Whole).doc("How often a failed run is retried automatically; default `0`"),
     may("skip_noops", Flag).doc("Whether a plan without changes is not applied; default `false`"),
     may("auto_approve_on_policies_passing", Flag)
-        .doc("Whether a plan that every policy passes needs no person; default `false`"),
+        .doc("Whether a plan is approved without a person when it passes every policy; default `false`"),
 ];
 
 pub(super) const RUNNER: &[Key] = &[
@@ -44,7 +44,7 @@ pub(super) const STACK: &[Key] = &[
         Tables(&[
             must("name", Text).doc("The nested stack's name; unique in the stack"),
             must("template_url", Template).doc("Where its template is"),
-            may("index", Whole).doc("Its turn: lower goes first, each once; default `0`"),
+            may("index", Whole).doc("Its place in the order: the lowest number goes first, each once; default `0`"),
             may("parameters", Values)
                 .doc("Its parameters; templates over the install's id, name and inputs, which are known by then"),
         ]),

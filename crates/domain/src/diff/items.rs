@@ -43,7 +43,7 @@ pub struct Changed {
     pub changes: Vec<Change>,
 }
 
-/// One thing on its way into a comparison.
+/// A part of an app version that is compared: its description and its contents.
 struct Thing {
     what: String,
     value: Value,

@@ -206,9 +206,9 @@ impl JobEvent {
 pub enum Step {
     /// The job changed: commit it with its audit record, then perform what follows from its new state.
     Changed { job: Box<Job>, audit: Box<AuditRecord> },
-    /// The event was taken before, or asks for what is so already; effects may be performed again.
+    /// The event was handled before, or changes nothing; effects may be performed again.
     Already,
-    /// Still waiting for time to pass.
+    /// Nothing changes before a later time.
     NotYet,
 }
 

@@ -131,7 +131,7 @@ pub enum LinkName {
     /// The tenant's root key says what made the artifact.
     #[serde(rename = "statement")]
     Statement,
-    /// What was asked for is what the build was named by, and was resolved to what the statement says.
+    /// The name of the build is derived from the requested source, and the statement names what the source was resolved to.
     #[serde(rename = "source")]
     Source,
     /// The tenant ordered the build.

@@ -7,7 +7,7 @@ use crate::template::{Resource, Template};
 
 const RULE: Rule = Rule::NoOutsidePrincipal;
 
-/// Finds users, principals of other accounts, and policies about principals that cannot be read.
+/// Finds users, principals of other accounts, and policies whose principals cannot be determined.
 pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
     let users = template.resources().filter(|one| ["AWS::IAM::User", "AWS::IAM::AccessKey"].contains(&one.kind));
     let users =
