@@ -73,7 +73,7 @@ fn role(role: &RoleTerms, out: Output) -> Vec<String> {
     let mut lines = vec![format!("  {}  {switch}", clean(&role.role))];
     let stated = permissions(&role.policies);
     if stated.is_empty() {
-        lines.push("      may do nothing of its own".to_owned());
+        lines.push("      has no permissions of its own".to_owned());
     }
     for one in &stated {
         let why = match one {
@@ -169,7 +169,7 @@ mod tests {
             ! managed policy PowerUserAccess: allows everything but IAM, as far as the boundary does not deny it
               denies s3:* on * when {"Bool":{"aws:SecureTransport":["false"]}}
           break-glass  off until the customer says otherwise
-              may do nothing of its own
+              has no permissions of its own
 
         hosts contacted
           *.amazonaws.com

@@ -33,7 +33,7 @@ impl Create {
         context.out.show(&created, |created| {
             let (install, file) = (&self.install, path.display());
             format!(
-                "install `{install}` is created ({}); {} goes on when its runner says hello\nenrolment secret in `{file}`: give it to the customer, and to nobody else\nnext: freehold install stack {install} -o {install}.yaml",
+                "install `{install}` is created ({}); {} continues when its runner announces itself\nenrolment secret in `{file}`: give it to the customer, and to nobody else\nnext: freehold install stack {install} -o {install}.yaml",
                 created.install.state, created.workflow
             )
         })

@@ -47,10 +47,10 @@ pub enum RegistryError {
     #[error("nothing moved between this machine and `{host}` for {secs} s during {what}")]
     Stalled { host: String, what: String, secs: u64 },
     /// The bytes have another digest.
-    #[error("`{host}` gave bytes with digest `{found}` for `{expected}`; nothing of them is used")]
+    #[error("`{host}` gave bytes with digest `{found}` for `{expected}`; they are not used")]
     WrongDigest { host: String, expected: Digest, found: Digest },
     /// The blob has another size.
-    #[error("`{host}` gave {found} bytes for `{digest}` instead of {expected}; nothing of them is used")]
+    #[error("`{host}` gave {found} bytes for `{digest}` instead of {expected}; they are not used")]
     WrongSize { host: String, digest: Digest, expected: u64, found: u64 },
     /// The bytes ended too early, as they do when a connection breaks.
     #[error("`{host}` closed the connection after {found} of the {expected} bytes of `{digest}`")]

@@ -14,7 +14,7 @@ pub const MAX_ENTRIES: usize = 100_000;
 /// Why an archive cannot be packed or unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    #[error("`{0}` would be written outside its directory; nothing of the archive is used")]
+    #[error("`{0}` would be written outside its directory; the archive is not used")]
     Escapes(String),
     #[error("`{path}` is a {what}; only files, directories and links inside the archive can be packed")]
     NotPlain { path: String, what: &'static str },

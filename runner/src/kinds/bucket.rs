@@ -120,7 +120,7 @@ impl JobBucket {
         if found == *digest {
             return Ok(());
         }
-        Err(Failure::new(format!("object `{key}` has digest `{found}` instead of `{digest}`; nothing of it is used")))
+        Err(Failure::new(format!("object `{key}` has digest `{found}` instead of `{digest}`; it is not used")))
     }
 
     /// Returns a URL that reads `key` for one hour.

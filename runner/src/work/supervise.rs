@@ -73,8 +73,8 @@ pub async fn run(
                 asked_to_stop = Some(Instant::now());
             }
             () = until(dropped_at) => {
-                warn!(job.id = %held.order.job, "Dropped job `{}`: it did not stop when it was told to", held.order.job);
-                let reason = "the job did not stop when it was told to, and was killed".to_owned();
+                warn!(job.id = %held.order.job, "Dropped job `{}`: it did not stop when it was asked to", held.order.job);
+                let reason = "the job did not stop when it was asked to, and was killed".to_owned();
                 break Outcome::Failed { reason, partial: true };
             }
             () = tokio::time::sleep_until(deadline), if asked_to_stop.is_none() => held.stop(StopReason::TimedOut),

@@ -99,7 +99,7 @@ pub(super) async fn fetch(found: &Found, path: &Path) -> Result<Digest, Failure>
     let is = Digest::from_sha256(hash.finalize().as_slice());
     match &found.digest {
         Some(expected) if *expected != is => Err(Failure::new(format!(
-            "`{}` has digest `{is}` instead of `{expected}`, which the index says; nothing of it is used",
+            "`{}` has digest `{is}` instead of `{expected}`, which the index says; it is not used",
             found.url
         ))),
         Some(_) | None => Ok(is),
