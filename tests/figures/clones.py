@@ -30,9 +30,9 @@ def clones(files):
     """Returns the clones of the files (path to text), the longest first."""
     lines = {path: _telling(text) for path, text in files.items()}
     windows = collections.defaultdict(list)
-    for path, told in lines.items():
-        for at in range(len(told) - RUN + 1):
-            windows[tuple(text for _, text in told[at : at + RUN])].append((path, at))
+    for path, numbered in lines.items():
+        for at in range(len(numbered) - RUN + 1):
+            windows[tuple(text for _, text in numbered[at : at + RUN])].append((path, at))
     pairs = {(a, b) for places in windows.values() for i, a in enumerate(places) for b in places[i + 1 :]}
     found = [_grown(lines, a, b) for a, b in pairs if _begins(lines, a, b)]
     return sorted((clone for clone in found if clone), key=lambda clone: (-clone.lines, clone.places))

@@ -14,7 +14,7 @@ use freehold_protocol::{AppName, Digest};
 
 use crate::support::{World, app};
 
-/// A registry that says what was removed; it fails when told so.
+/// A registry that says what was removed; it fails when a test asks for it.
 #[derive(Default)]
 struct Removals {
     removed: Mutex<Vec<Digest>>,

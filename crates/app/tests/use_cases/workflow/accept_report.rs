@@ -140,9 +140,10 @@ async fn a_stale_attempt_is_recorded_and_cancelled() {
     assert_eq!(world.refusals(), [reason]);
     assert_eq!(world.believed(), before);
     let key: PublicKey = runner.key.verifying_key().into();
-    let told = DispatchMessage::Cancel { job: job.clone(), dispatch: 1, receive: Some(1), runner: Some(key.key_id()) };
-    assert_eq!(world.memory.take_dispatched(), std::slice::from_ref(&told));
-    world.dispatch_job().perform(&told).await.unwrap();
+    let cancel =
+        DispatchMessage::Cancel { job: job.clone(), dispatch: 1, receive: Some(1), runner: Some(key.key_id()) };
+    assert_eq!(world.memory.take_dispatched(), std::slice::from_ref(&cancel));
+    world.dispatch_job().perform(&cancel).await.unwrap();
     world.run().await;
     assert!(matches!(world.job(&job).await.state, JobState::Running { fence: SECOND, .. }));
 }
@@ -175,8 +176,9 @@ async fn reports_of_a_replaced_runner_are_refused() {
     assert_eq!(world.believed(), before);
     assert_eq!(world.refusals().len(), 2);
     let key: PublicKey = old.key.verifying_key().into();
-    let told = DispatchMessage::Cancel { job: job.clone(), dispatch: 1, receive: Some(1), runner: Some(key.key_id()) };
-    assert_eq!(world.memory.take_dispatched(), [told]);
+    let cancel =
+        DispatchMessage::Cancel { job: job.clone(), dispatch: 1, receive: Some(1), runner: Some(key.key_id()) };
+    assert_eq!(world.memory.take_dispatched(), [cancel]);
     accept(&world, &new.says(&job, SECOND, 1, finished(success()), world.now())).await.unwrap();
     assert!(matches!(world.job(&job).await.state, JobState::Succeeded { fence: SECOND, .. }));
 }

@@ -23,7 +23,7 @@ async fn unbuilt() -> World {
     world
 }
 
-fn words(started: &BuildStarted) -> Vec<&str> {
+fn states(started: &BuildStarted) -> Vec<&str> {
     started.builds.iter().map(|build| build.state.as_str()).collect()
 }
 
@@ -36,7 +36,7 @@ async fn a_changed_source_alone_is_built_again() {
     let started = world.build("build-2").await;
     world.settle().await;
 
-    assert_eq!(words(&started), ["built", "built", "building"]);
+    assert_eq!(states(&started), ["built", "built", "building"]);
     assert_eq!(world.runners["build"].started, ["build:storage"]);
 }
 
@@ -55,11 +55,11 @@ async fn a_failed_build_says_why_and_is_made_again_on_request() {
     let second = world.build("build-2").await;
     world.settle().await;
 
-    assert_eq!(words(&failed), ["built", "built", "failed"]);
+    assert_eq!(states(&failed), ["built", "built", "failed"]);
     assert_eq!(failed.builds[2].reason, "no such image");
     assert_ne!(second.workflow, Some(first));
     assert_eq!(world.runners["build"].started, ["build:storage"]);
-    assert_eq!(words(&world.build("build-3").await), ["built", "built", "built"]);
+    assert_eq!(states(&world.build("build-3").await), ["built", "built", "built"]);
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn builds_that_an_ended_workflow_left_behind_are_made_by_the_next() {
     // The orders of the first expire; its end must not undo what the second built.
     world.memory.advance_secs(2 * 3600);
     world.sweeper().sweep().await.unwrap();
-    assert_eq!(words(&world.build("build-3").await), ["built", "built", "built"]);
+    assert_eq!(states(&world.build("build-3").await), ["built", "built", "built"]);
     assert!(world.open().is_empty());
 }
 
@@ -163,7 +163,7 @@ async fn more_builds_than_one_commit_takes_are_made_by_one_workflow() {
     assert_eq!(started.builds.len(), 253);
     assert_eq!(world.machines[&started.workflow.unwrap()].at, At::Ended("succeeded"));
     assert_eq!(world.runners["build"].started.len(), 253);
-    assert!(words(&world.build("build-2").await).iter().all(|word| *word == "built"));
+    assert!(states(&world.build("build-2").await).iter().all(|word| *word == "built"));
 }
 
 #[tokio::test]
@@ -202,7 +202,7 @@ async fn what_cannot_be_built_here_yet_is_left_out_and_named() {
 
     let left_out: Vec<_> = started.left_out.iter().map(|one| format!("`{}` {}", one.component, one.why)).collect();
     assert_eq!(left_out, ["`info` is a `job`"]);
-    assert_eq!(words(&started), ["building", "building"]);
+    assert_eq!(states(&started), ["building", "building"]);
     assert_eq!(world.machines[&started.workflow.unwrap()].at, At::Ended("succeeded"));
 }
 

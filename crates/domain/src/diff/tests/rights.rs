@@ -20,7 +20,7 @@ fn of_statements(statements: &Value) -> AppVersion {
     role(&json!([inline(statements)]), None)
 }
 
-fn words(diffs: &[RoleDiff]) -> String {
+fn shown(diffs: &[RoleDiff]) -> String {
     let mut lines = Vec::new();
     for role in diffs {
         lines.push(role.role.clone());
@@ -45,7 +45,7 @@ fn permissions_are_compared_by_what_they_let_through() {
 
     let diff = diff(&from, &to);
 
-    insta::assert_snapshot!(words(&diff.roles), @r#"
+    insta::assert_snapshot!(shown(&diff.roles), @r#"
     mode maintenance
       + allows s3:* on arn:a
       + no longer denies s3:DeleteBucket on *
@@ -71,8 +71,8 @@ fn equivalent_policies_do_not_differ() {
         None,
     );
 
-    assert_eq!(words(&diff(&from, &to).roles), "");
-    assert_eq!(words(&diff(&to, &from).roles), "");
+    assert_eq!(shown(&diff(&from, &to).roles), "");
+    assert_eq!(shown(&diff(&to, &from).roles), "");
 }
 
 #[test]
@@ -86,11 +86,11 @@ fn a_condition_that_goes_widens_and_one_that_changes_counts_as_both() {
     let gone = diff(&with(&one), &with(&none));
     let changed = diff(&with(&one), &with(&two));
 
-    insta::assert_snapshot!(words(&gone.roles), @r"
+    insta::assert_snapshot!(shown(&gone.roles), @r"
     mode maintenance
       + allows s3:* on *
     ");
-    insta::assert_snapshot!(words(&changed.roles), @r#"
+    insta::assert_snapshot!(shown(&changed.roles), @r#"
     mode maintenance
       + allows s3:* on * when {"Bool":{"a":["false"]}}
       - no longer allows s3:* on * when {"Bool":{"a":["true"]}}
@@ -112,7 +112,7 @@ fn boundaries_managed_policies_and_unreadable_texts_are_shown() {
         (role(&admin, None), version(json!({}))),
     ];
 
-    let shown: Vec<String> = cases.iter().map(|(from, to)| words(&diff(from, to).roles)).collect();
+    let shown: Vec<String> = cases.iter().map(|(from, to)| shown(&diff(from, to).roles)).collect();
 
     insta::assert_snapshot!(shown.join("\n--\n"), @r"
     mode maintenance
