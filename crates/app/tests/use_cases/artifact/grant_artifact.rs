@@ -210,7 +210,7 @@ async fn change<R: Record>(world: &World, key: &Key, change: impl FnOnce(&mut R)
 }
 
 /// The name of the refusal in the one answer.
-fn refusal(world: &World) -> &'static str {
+fn answered(world: &World) -> &'static str {
     match &answers(world).last().unwrap().1.answer {
         GrantAnswer::Refused { refusal, .. } => refusal.as_str(),
         GrantAnswer::Granted { .. } => "granted",
@@ -230,29 +230,29 @@ async fn each_refusal_has_its_own_reason() {
 
     change::<Install>(&world, &install_key, |install| install.disabled = Some("unpaid".into())).await;
     ask(&request).await;
-    assert_eq!(refusal(&world), "install_disabled");
+    assert_eq!(answered(&world), "install_disabled");
     change::<Install>(&world, &install_key, |install| install.disabled = None).await;
 
     let mut until = Timestamp::default();
     change::<Job>(&world, &job_key, |job| until = std::mem::replace(&mut job.not_after, Timestamp::from_millis(1)))
         .await;
     ask(&GrantMessage { seq: 3, ..request.clone() }).await;
-    assert_eq!(refusal(&world), "expired");
+    assert_eq!(answered(&world), "expired");
     change::<Job>(&world, &job_key, |job| job.not_after = until).await;
 
     let holds = |row: &Row| row.key.sk.starts_with("build#") && row.body.contains(artifact.digest.as_str());
     let build_key = world.memory.rows().into_iter().find(holds).unwrap().key;
     change::<Build>(&world, &build_key, |build| build.revoked = Some("CVE-2026-1".into())).await;
     ask(&GrantMessage { seq: 4, ..request.clone() }).await;
-    assert_eq!(refusal(&world), "revoked");
+    assert_eq!(answered(&world), "revoked");
     change::<Build>(&world, &build_key, |build| build.revoked = None).await;
 
     ask(&GrantMessage { seq: 5, wants: blobs(&Digest::of(b"foreign")), ..request.clone() }).await;
-    assert_eq!(refusal(&world), "other_blob");
+    assert_eq!(answered(&world), "other_blob");
     ask(&request).await;
-    assert_eq!(refusal(&world), "granted");
+    assert_eq!(answered(&world), "granted");
     ask(&GrantMessage { seq: 6, ..request.clone() }).await;
-    assert_eq!(refusal(&world), "used_before");
+    assert_eq!(answered(&world), "used_before");
 }
 
 #[tokio::test]
@@ -268,7 +268,7 @@ async fn urls_that_expired_are_granted_again_in_turn_and_a_bounded_number_of_tim
     let mut words = Vec::new();
     for round in [2, 0, 1, 2, 3, 4] {
         world.grant_artifact().answer(&again(round)).await.unwrap();
-        words.push(refusal(&world));
+        words.push(answered(&world));
     }
 
     assert_eq!(words, ["too_many", "granted", "granted", "granted", "granted", "too_many"]);
@@ -327,9 +327,9 @@ async fn what_a_build_pushed_is_attested_for_its_attempt_alone() {
     ];
     for (refusal, bad) in bad {
         world.grant_artifact().answer(&bad).await.unwrap();
-        assert_eq!(refusal(&world), refusal);
+        assert_eq!(answered(&world), refusal);
     }
     world.registry.manifests.lock().unwrap().insert(artifact.digest.clone(), b"moved".to_vec());
     world.grant_artifact().answer(&GrantMessage { seq: 9, ..request }).await.unwrap();
-    assert_eq!(refusal(&world), "not_in_registry");
+    assert_eq!(answered(&world), "not_in_registry");
 }
