@@ -145,7 +145,7 @@ mod tests {
         let circle = find(&chart, root.path(), false);
 
         assert_eq!(files.keys().collect::<Vec<_>>(), [".helmignore", "shared/labels.tpl"]);
-        assert!(outside.unwrap_err().contains("out of the source"));
+        assert!(outside.unwrap_err().contains("outside the source"));
         assert!(circle.unwrap_err().contains("circle"));
     }
 }
