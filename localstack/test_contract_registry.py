@@ -160,6 +160,25 @@ class Registry(Contract):
 
         self.assertEqual(400, shared().http("PUT", url, login, b"layer").status)
 
+    def test_immutable_tag_cannot_be_moved(self):
+        self.account.client("ecr").put_image_tag_mutability(
+            repositoryName="app/web", imageTagMutability="IMMUTABLE"
+        )
+
+        first, again = self.push_image(self.builder), self.push_image(self.builder)
+        moved = self.push_image(self.builder, b"other layer")
+
+        self.assertEqual((201, 201, 400), (first.status, again.status, moved.status))
+        self.assertIn(b"TAG_INVALID", moved.body)
+
+    def test_deviation_registry_has_no_referrers_api(self):
+        self.push_image(self.builder)
+        registry, login = self.login(self.builder)
+
+        answer = shared().http("GET", f"{registry}/v2/app/web/referrers/{digest(b'subject')}", login)
+
+        self.assertIn(answer.status, (403, 404))
+
     def test_deviation_another_accounts_registry_id_is_ignored(self):
         other = shared().account()
         self.push_image(self.builder)

@@ -100,28 +100,38 @@ pub(crate) async fn push_by_digest(to: &Repository, manifest: &Manifest) -> Resu
 
 /// Pushes the manifest that names an artifact, under [`digest_tag`], and reads it back by digest.
 ///
-/// A tag keeps lifecycle rules from removing the artifact as untagged. Tags are immutable on ECR and pushing one again is
-/// an error even when it names the same manifest, so a tag that is right already counts as success.
-///
 /// # Errors
 /// [`RegistryError`].
 pub async fn push_top_manifest(to: &Repository, top: &Manifest) -> Result<(), RegistryError> {
-    let tag = digest_tag(&top.digest);
+    push_by_own_tag(to, top).await?;
+    // The bytes, not a header: what is reported as there can be pulled.
+    to.manifest(&Version::Digest(top.digest.clone())).await.map(|_| ())
+}
+
+/// Pushes one manifest under its [`digest_tag`] unless it is there. Returns whether the registry lists it as a referrer of
+/// its subject.
+///
+/// A tag keeps lifecycle rules from removing the manifest as untagged. Tags are immutable on ECR and pushing one again is
+/// an error even when it names the same manifest, so a tag that is right already counts as success.
+pub(crate) async fn push_by_own_tag(to: &Repository, manifest: &Manifest) -> Result<bool, RegistryError> {
+    let tag = digest_tag(&manifest.digest);
     let version = Version::Tag(tag.clone());
     let check = |found: Option<Digest>| match found {
-        Some(found) if found == top.digest => Ok(true),
+        Some(found) if found == manifest.digest => Ok(true),
         Some(found) => {
-            let expected = top.digest.clone();
+            let expected = manifest.digest.clone();
             Err(RegistryError::TagTaken { repository: to.address(), tag: tag.clone(), found, expected })
         }
         None => Ok(false),
     };
-    if !check(to.manifest_digest(&version).await?)?
-        && let Err(error) = to.push_manifest(top, &version).await
-        && !check(to.manifest_digest(&version).await?)?
-    {
-        return Err(error);
+    if check(to.manifest_digest(&version).await?)? {
+        return Ok(false);
     }
-    // The bytes, not a header: what is reported as there can be pulled.
-    to.manifest(&Version::Digest(top.digest.clone())).await.map(|_| ())
+    match to.put_manifest(manifest, &version).await {
+        Ok(listed) => Ok(listed),
+        // Another writer of the same manifest may have been first.
+        Err(error) if matches!(error, RegistryError::WrongDigest { .. }) => Err(error),
+        Err(_) if check(to.manifest_digest(&version).await?)? => Ok(false),
+        Err(error) => Err(error),
+    }
 }

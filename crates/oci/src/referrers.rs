@@ -14,7 +14,7 @@ use serde_json::json;
 use super::auth::Access;
 use super::http::header;
 use super::manifest::{EMPTY, EMPTY_TYPE, MANIFEST_TYPE};
-use super::push::{Moved, move_blobs, push_by_digest};
+use super::push::{Moved, move_blobs, push_by_digest, push_by_own_tag};
 use super::repository::found;
 use super::retry::transient;
 use super::{BlobSource, Manifest, RegistryError, Repository, Version, tree};
@@ -45,8 +45,11 @@ struct List {
     manifests: Vec<Referrer>,
 }
 
-/// Pushes `bytes` as an artifact of `artifact_type` that refers to `subject`, and makes the registry list it. The same
-/// bytes give the same artifact, so a repeated push changes nothing.
+/// Pushes `bytes` as an artifact of `artifact_type` that refers to `subject`, with a tag of its own, and makes the registry
+/// list it. The same bytes give the same artifact, so a repeated push changes nothing.
+///
+/// A registry without the referrers API whose tags are immutable lists only the first referrers of a subject. The artifact
+/// is there all the same: its digest and its tag find it.
 ///
 /// # Errors
 /// [`RegistryError`].
@@ -75,9 +78,8 @@ pub async fn push_referrer(
     }
     let manifest = Manifest::new(Some(MANIFEST_TYPE), Bytes::from(document.to_string()))
         .map_err(|detail| repository.bad("a statement", detail))?;
-    let listed = push_by_digest(repository, &manifest).await?;
-    if !listed {
-        list_referrer(repository, &subject.digest, &referrer(repository, &manifest)?).await?;
+    if !push_by_own_tag(repository, &manifest).await? {
+        list_referrers(repository, &subject.digest, &[referrer(repository, &manifest)?]).await?;
     }
     Ok(manifest.descriptor())
 }
@@ -93,7 +95,7 @@ pub async fn referrers(
 ) -> Result<Vec<Referrer>, RegistryError> {
     let mut all = match from_api(repository, digest).await? {
         Some(all) => all,
-        None => from_tag(repository, digest).await?.map(|(_, all)| all).unwrap_or_default(),
+        None => from_tag(repository, digest).await?.unwrap_or_default(),
     };
     // Registries may filter, and may not.
     all.retain(|one| artifact_type.is_none_or(|wanted| one.artifact_type == wanted));
@@ -133,6 +135,7 @@ pub(crate) async fn copy_referrers(
     }
     let listed: BTreeSet<Digest> =
         referrers(to, &subject.digest, None).await?.into_iter().map(|one| one.manifest.digest).collect();
+    let mut unlisted = Vec::new();
     for one in &all {
         if listed.contains(&one.manifest.digest) {
             continue;
@@ -146,9 +149,11 @@ pub(crate) async fn copy_referrers(
             by_itself = push_by_digest(to, manifest).await?;
         }
         if let (false, Some(top)) = (by_itself, tree.manifests.last()) {
-            list_referrer(to, &subject.digest, &referrer(to, top)?).await?;
+            unlisted.push(referrer(to, top)?);
         }
     }
+    // All at once: where tags are immutable, the list is written once.
+    list_referrers(to, &subject.digest, &unlisted).await?;
     Ok(all.into_iter().map(|one| one.manifest).collect())
 }
 
@@ -173,40 +178,60 @@ fn referrer(repository: &Repository, manifest: &Manifest) -> Result<Referrer, Re
     Ok(Referrer { manifest: manifest.descriptor(), artifact_type, annotations: purpose.annotations })
 }
 
-/// Makes the registry list `new` as a referrer of `subject`: nothing to do where it has the API.
-async fn list_referrer(repository: &Repository, subject: &Digest, new: &Referrer) -> Result<(), RegistryError> {
-    if from_api(repository, subject).await?.is_some() {
+/// Makes the registry list `new` as referrers of `subject`: nothing to do where it has the API. Otherwise the client keeps
+/// the list under the fallback tag, which other clients may write at the same time.
+async fn list_referrers(repository: &Repository, subject: &Digest, new: &[Referrer]) -> Result<(), RegistryError> {
+    if new.is_empty() || from_api(repository, subject).await?.is_some() {
         return Ok(());
     }
-    let is_listed = |all: &[Referrer]| all.iter().any(|one| one.manifest.digest == new.manifest.digest);
+    let mut before = from_tag(repository, subject).await?;
     for _ in 0..TAG_TRIES {
-        let listed = from_tag(repository, subject).await?.map(|(_, all)| all);
-        let is_first = listed.is_none();
-        let mut all = listed.unwrap_or_default();
-        if is_listed(&all) {
-            return Ok(());
+        let Some(list) = with(before.as_ref(), new) else { return Ok(()) };
+        let refused = push_list(repository, subject, &list).await?;
+        let after = from_tag(repository, subject).await?;
+        if let Some(error) = refused
+            && after == before
+        {
+            // The tag cannot be moved. Whoever has the digest of a referrer that it does not list finds it all the same.
+            return if after.is_some() { Ok(()) } else { Err(error) };
         }
-        all.push(new.clone());
-        let document = json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": all });
-        let index = Manifest::new(Some(INDEX_TYPE), Bytes::from(document.to_string()))
-            .map_err(|detail| repository.bad("a list of referrers", detail))?;
-        match repository.push_manifest(&index, &fallback(subject)).await {
-            Ok(_) => {}
-            // A registry without the API whose tags cannot be moved lists the first referrer alone; whoever has the
-            // digest of another one finds it all the same.
-            Err(RegistryError::TagTaken { .. } | RegistryError::Status { status: 400 | 409, .. }) if !is_first => {
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        }
-        // Another writer may have read the same list; the specification has no condition for a tag.
+        // Another client may have read the same list and written its own: it may have been the first.
+        before = after;
     }
-    let all = from_tag(repository, subject).await?.map(|(_, all)| all).unwrap_or_default();
-    if is_listed(&all) {
+    if with(before.as_ref(), new).is_none() {
         return Ok(());
     }
     let what = format!("the list of referrers of `{subject}`");
     Err(repository.bad(&what, format!("other writers change tag `{}` without pause", fallback(subject))))
+}
+
+/// Returns `listed` with those of `new` that it lacks; nothing when it lacks none.
+fn with(listed: Option<&Vec<Referrer>>, new: &[Referrer]) -> Option<Vec<Referrer>> {
+    let mut list = listed.cloned().unwrap_or_default();
+    let before = list.len();
+    for one in new {
+        if !list.iter().any(|listed| listed.manifest.digest == one.manifest.digest) {
+            list.push(one.clone());
+        }
+    }
+    (list.len() > before).then_some(list)
+}
+
+/// Writes the list under the fallback tag. Returns the registry's refusal to move the tag.
+async fn push_list(
+    repository: &Repository,
+    subject: &Digest,
+    list: &[Referrer],
+) -> Result<Option<RegistryError>, RegistryError> {
+    let document = json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": list });
+    let index = Manifest::new(Some(INDEX_TYPE), Bytes::from(document.to_string()))
+        .map_err(|detail| repository.bad("a list of referrers", detail))?;
+    match repository.push_manifest(&index, &fallback(subject)).await {
+        Ok(()) => Ok(None),
+        // ECR answers 400, other registries 409 or 412.
+        Err(error @ RegistryError::Status { status: 400 | 409 | 412, .. }) => Ok(Some(error)),
+        Err(error) => Err(error),
+    }
 }
 
 /// Distribution specification, "Referrers Tag Schema".
@@ -214,14 +239,12 @@ fn fallback(subject: &Digest) -> Version {
     Version::Tag(format!("sha256-{}", subject.hex()))
 }
 
-async fn from_tag(
-    repository: &Repository,
-    subject: &Digest,
-) -> Result<Option<(Manifest, Vec<Referrer>)>, RegistryError> {
+/// Returns the referrers that the fallback tag lists; `None` when there is no such tag.
+async fn from_tag(repository: &Repository, subject: &Digest) -> Result<Option<Vec<Referrer>>, RegistryError> {
     let Some(index) = found(repository.manifest(&fallback(subject)).await)? else { return Ok(None) };
     let what = format!("manifest `{}`", fallback(subject));
     let list: List = serde_json::from_slice(&index.bytes).map_err(|error| repository.bad(&what, error.to_string()))?;
-    Ok(Some((index, list.manifests)))
+    Ok(Some(list.manifests))
 }
 
 /// Returns the referrers that the API lists; `None` when the registry has no such API.

@@ -50,11 +50,14 @@ pub(crate) struct Behaviour {
     pub(crate) fault: Option<Fault>,
     /// Without ranges, upload status, mounts and referrers.
     pub(crate) old: bool,
+    /// Tags cannot be moved, as on ECR.
+    pub(crate) immutable: bool,
+    /// The first so many reads of a list of referrers are answered together.
+    pub(crate) meeting: usize,
     /// The next answers to requests with this method and part of a path: status, and seconds of `Retry-After`.
     pub(crate) refuse: Vec<(&'static str, &'static str, u16, Option<u64>)>,
 }
 
-#[derive(Default)]
 struct State {
     behaviour: Behaviour,
     blobs: BTreeMap<Digest, Bytes>,
@@ -68,6 +71,27 @@ struct State {
     busy: BTreeMap<String, Arc<tokio::sync::Mutex<()>>>,
     log: Vec<String>,
     received: u64,
+    /// The reads of a list of referrers that came, and where they wait for each other.
+    readers: usize,
+    meeting: Arc<tokio::sync::Barrier>,
+}
+
+impl State {
+    fn new(behaviour: Behaviour) -> Self {
+        let meeting = Arc::new(tokio::sync::Barrier::new(behaviour.meeting));
+        Self {
+            behaviour,
+            blobs: BTreeMap::new(),
+            held: BTreeSet::new(),
+            manifests: BTreeMap::new(),
+            uploads: BTreeMap::new(),
+            busy: BTreeMap::new(),
+            log: Vec::new(),
+            received: 0,
+            readers: 0,
+            meeting,
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -109,7 +133,7 @@ impl Faulty {
     pub(crate) async fn start(behaviour: Behaviour) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let state = Arc::new(Mutex::new(State { behaviour, ..State::default() }));
+        let state = Arc::new(Mutex::new(State::new(behaviour)));
         let faulty = Self { address, state };
         let server = faulty.clone();
         tokio::spawn(async move {
@@ -169,10 +193,22 @@ impl Faulty {
                 return;
             }
             let answer = self.answer(&request, &body);
+            if let Some(meeting) = self.meeting(&request) {
+                meeting.wait().await;
+            }
             if !write(&mut stream, &request, answer).await {
                 return;
             }
         }
+    }
+
+    /// Returns where a read of a list of referrers waits for the others.
+    fn meeting(&self, request: &Request) -> Option<Arc<tokio::sync::Barrier>> {
+        let version = request.path.rsplit_once("/manifests/").map(|(_, version)| version)?;
+        let list = request.method == "GET" && version.starts_with("sha256-") && version.len() == 71;
+        let mut state = self.state();
+        state.readers += usize::from(list);
+        (list && state.readers <= state.behaviour.meeting).then(|| Arc::clone(&state.meeting))
     }
 
     async fn receive(
@@ -323,6 +359,12 @@ fn manifest(state: &mut State, request: &Request, name: &str, version: &str, bod
     let key = |version: &str| (name.to_owned(), version.to_owned());
     if request.method == "PUT" {
         let found = Digest::of(body);
+        let taken = state.manifests.get(&key(version)).is_some_and(|(_, bytes)| bytes != body);
+        if state.behaviour.immutable && taken {
+            let mut answer = Answer::of(400);
+            answer.body = Bytes::from(json!({ "errors": [{ "code": "TAG_INVALID" }] }).to_string());
+            return answer;
+        }
         let mut bytes = body.to_vec();
         if state.behaviour.fault == Some(Fault::StoresManifestBit) {
             bytes.push(b' ');

@@ -1,7 +1,9 @@
 //! Signatures and statements beside an image: pushed, listed and copied along, with the API and without.
 
 use bytes::Bytes;
-use freehold_oci::{Copied, CopyOptions, Repository, Version, copy, push_referrer, read_referrer, referrers};
+use freehold_oci::{
+    Copied, CopyOptions, Repository, Version, copy, digest_tag, push_referrer, read_referrer, referrers,
+};
 use freehold_protocol::order::Descriptor;
 
 use crate::faulty::{Behaviour, Faulty};
@@ -104,6 +106,67 @@ async fn what_is_listed_but_refers_to_something_else_is_refused_by_name() {
         "{error:?}"
     );
     assert!(error[1].contains("and refers to nothing"), "{error:?}");
+}
+
+/// Pushes `writers` statements about one artifact at once: each finds no list of referrers yet. Returns them.
+async fn push_at_once(registry: &Faulty, writers: usize) -> (Descriptor, Vec<Descriptor>) {
+    let repository = registry.repository("a");
+    let subject = subject(&repository).await;
+    let pushes = (0..writers).map(|number| {
+        let (repository, subject) = (repository.clone(), subject.clone());
+        tokio::spawn(async move {
+            push_referrer(&repository, &subject, STATEMENT, Bytes::from(format!("{number}"))).await.unwrap()
+        })
+    });
+    let mut pushed = Vec::new();
+    for push in pushes.collect::<Vec<_>>() {
+        pushed.push(push.await.unwrap());
+    }
+    (subject, pushed)
+}
+
+#[tokio::test]
+async fn statements_that_are_pushed_at_once_are_all_kept_where_tags_are_immutable() {
+    for writers in 2..=6 {
+        for old in [false, true] {
+            let meeting = if old { writers } else { 0 };
+            let registry = Faulty::start(Behaviour { old, immutable: true, meeting, ..Behaviour::default() }).await;
+
+            let (subject, pushed) = push_at_once(&registry, writers).await;
+
+            let repository = registry.repository("a");
+            for (number, one) in pushed.iter().enumerate() {
+                let tagged = repository.manifest_digest(&Version::Tag(digest_tag(&one.digest))).await.unwrap();
+                assert_eq!(tagged.as_ref(), Some(&one.digest));
+                assert_eq!(read_referrer(&repository, one).await.unwrap(), format!("{number}"));
+            }
+            // Without the API, the list is that of the first writer.
+            let listed = referrers(&repository, &subject.digest, Some(STATEMENT)).await.unwrap();
+            assert_eq!(listed.len(), if old { 1 } else { writers });
+            assert!(listed.iter().all(|one| pushed.contains(&one.manifest)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_copy_lists_all_referrers_where_tags_are_immutable() {
+    let target = Behaviour { old: true, immutable: true, ..Behaviour::default() };
+    let (from, to) = (Faulty::start(Behaviour::default()).await, Faulty::start(target).await);
+
+    check(&from.repository("a"), &to.repository("b")).await;
+}
+
+#[tokio::test]
+async fn a_list_that_cannot_be_written_at_all_is_an_error() {
+    let refuse = vec![("PUT", "/manifests/sha256-", 201, None), ("PUT", "/manifests/sha256-", 400, None)];
+    let registry = Faulty::start(Behaviour { old: true, ..Behaviour::default() }).await;
+    let repository = registry.repository("a");
+    let subject = subject(&repository).await;
+    registry.behave(Behaviour { old: true, refuse, ..Behaviour::default() });
+
+    let error = push_referrer(&repository, &subject, STATEMENT, Bytes::from_static(b"x")).await.unwrap_err();
+
+    assert!(error.to_string().contains("answered 400 to the push of manifest"), "{error}");
 }
 
 #[tokio::test]
