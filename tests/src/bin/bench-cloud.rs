@@ -12,6 +12,7 @@ use clap::Parser;
 use freehold_tests::bench::{http_event, row};
 use freehold_tests::harness::clients::REGION;
 use freehold_tests::harness::{Proxies, World};
+use freehold_tests::proxy::{Counts, RowWrites};
 use freehold_tests::workspace::functions;
 use tokio::process::Command;
 
@@ -70,7 +71,7 @@ async fn deploy(world: &World, proxies: &Proxies) -> anyhow::Result<()> {
         bail!("{done} of {COMPONENTS} components were deployed: {view}");
     }
     let (functions, runners) = (proxies.functions.counts(), proxies.runners.counts());
-    eprintln!("write units by kind of row: {:?}", functions.write_units_by_row);
+    show_writes(&functions);
     let after = invokes(world).await?;
     let others =
         after.iter().zip(&before).filter(|((name, _), _)| !["api", "accept-report", "sweep"].contains(&name.as_str()));
@@ -97,6 +98,14 @@ async fn deploy(world: &World, proxies: &Proxies) -> anyhow::Result<()> {
         + (beside + reports) as f64 * INVOKE_PRICE;
     row("deploy.cost", each(cost), "USD");
     Ok(())
+}
+
+/// Prints what each kind of row costs: units, writes, writes in transactions, and bytes of one item.
+fn show_writes(counts: &Counts) {
+    eprintln!("{:<20} {:>6} {:>7} {:>11} {:>6}", "row", "units", "writes", "transacted", "bytes");
+    for (row, RowWrites { units, writes, transacted, bytes }) in &counts.writes_by_row {
+        eprintln!("{row:<20} {units:>6} {writes:>7} {transacted:>11} {:>6}", bytes / (*writes).max(1));
+    }
 }
 
 /// Returns how many states the newest execution of the deploy machine entered.
@@ -167,10 +176,11 @@ fn write_app(directory: &Path) -> anyhow::Result<()> {
         = \"Round\"\ndescription = \"Number of the deploy\"\ngroup = \"g\"\ntype = \"number\"\ndefault = 1\n";
     write("inputs.toml".to_owned(), inputs)?;
     let template = include_str!("../../figures/ledger/templates/queue.yaml");
-    write("templates/queue.yaml".to_owned(), template)?;
     for number in 1..=COMPONENTS {
+        // Ten different artifacts, as the components of an app have: equal ones would compress to one.
+        write(format!("templates/c{number}.yaml"), &template.replace("A queue", &format!("Queue {number}")))?;
         let text = format!(
-            "name = \"c{number}\"\ntype = \"cloudformation_stack\"\ntemplate = \"./templates/queue.yaml\"\nstack_name = \
+            "name = \"c{number}\"\ntype = \"cloudformation_stack\"\ntemplate = \"./templates/c{number}.yaml\"\nstack_name = \
              \"{{{{ .nuon.install.id }}}}-c{number}\"\n\n[parameters]\nName = \"{{{{ .nuon.install.id }}}}-c{number}\"\n\
              Round = \"{{{{ .nuon.inputs.inputs.round }}}}\"\n"
         );

@@ -15,12 +15,33 @@ pub struct Units {
     pub read: f64,
 }
 
+/// The writes of one kind of row.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct RowWrites {
+    pub units: f64,
+    pub writes: u64,
+    /// Writes in transactions, which cost twice as much.
+    pub transacted: u64,
+    /// The bytes of the items, as they are billed.
+    pub bytes: u64,
+}
+
+impl RowWrites {
+    /// Adds the writes of `other`.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.units += other.units;
+        self.writes += other.writes;
+        self.transacted += other.transacted;
+        self.bytes += other.bytes;
+    }
+}
+
 /// Sizes of the items written so far: an update or a delete costs by the item as it is, which its request does not say.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
     sizes: HashMap<String, u64>,
-    /// Write units since the last reset, by kind of row: what its keys begin with.
-    pub(crate) by_row: BTreeMap<String, f64>,
+    /// Writes since the last reset, by kind of row: what its keys begin with.
+    pub(crate) by_row: BTreeMap<String, RowWrites>,
 }
 
 impl Items {
@@ -91,9 +112,11 @@ impl Items {
             "ConditionCheck" => {}
             _ => drop(self.sizes.insert(name, after)),
         }
-        let write = blocks(before.max(after), WRITE_BYTES) * factor;
-        *self.by_row.entry(row_kind(&key)).or_default() += write;
-        Units { write, read: 0.0 }
+        let bytes = before.max(after);
+        let units = blocks(bytes, WRITE_BYTES) * factor;
+        let transacted = u64::from(factor > 1.0);
+        self.by_row.entry(row_kind(&key)).or_default().add(RowWrites { units, writes: 1, transacted, bytes });
+        Units { write: units, read: 0.0 }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
 
-use super::capacity::{Items, Units};
+use super::capacity::{Items, RowWrites, Units};
 use super::faults::{Fault, matches};
 use super::operation::Operation;
 use crate::http::Message;
@@ -21,8 +21,8 @@ pub struct Counts {
     pub callers: BTreeMap<String, u64>,
     /// DynamoDB request units.
     pub units: Units,
-    /// Write units by kind of row, such as `job state`.
-    pub write_units_by_row: BTreeMap<String, f64>,
+    /// Writes by kind of row, such as `job state`.
+    pub writes_by_row: BTreeMap<String, RowWrites>,
     /// SQS requests as billed, in blocks of 64 KiB.
     pub sqs_billed: u64,
     /// Messages sent, a batch counting each.
@@ -68,12 +68,13 @@ impl Counts {
                 (name, counts)
             })
             .collect();
+        let write_units: BTreeMap<_, _> = self.writes_by_row.iter().map(|(row, writes)| (row, writes.units)).collect();
         json!({
             "seed": seed,
             "operations": operations,
             "callers": self.callers,
             "write_units": self.units.write,
-            "write_units_by_row": self.write_units_by_row,
+            "write_units_by_row": write_units,
             "read_units": self.units.read,
             "sqs_requests": self.forwarded("sqs.*"),
             "sqs_billed": self.sqs_billed,
@@ -119,8 +120,8 @@ impl Counter {
         match operation.service.as_str() {
             "dynamodb" => {
                 let units = self.items.units(&operation.action, &json(request), status, &json(answer));
-                for (row, units) in std::mem::take(&mut self.items.by_row) {
-                    *self.counts.write_units_by_row.entry(row).or_default() += units;
+                for (row, writes) in std::mem::take(&mut self.items.by_row) {
+                    self.counts.writes_by_row.entry(row).or_default().add(writes);
                 }
                 self.counts.units.write += units.write;
                 self.counts.units.read += units.read;

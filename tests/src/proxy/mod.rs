@@ -19,7 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
-pub use capacity::Units;
+pub use capacity::{RowWrites, Units};
 pub use counts::{Counts, OperationCounts};
 pub use faults::{Fault, Rule, parse_rules};
 pub use operation::{Operation, Protocol};
