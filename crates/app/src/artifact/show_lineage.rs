@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::Install;
+use freehold_domain::job::{Job, JobState};
 use freehold_protocol::api::LineagePage;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::lineage::{Approval, FORMAT, Lineage, Made, Proof, Used};
+use freehold_protocol::report::Fence;
 use freehold_protocol::{Digest, InstallId, TenantName};
 
 use crate::AppError;
@@ -52,13 +54,14 @@ impl ShowLineage {
         let mut installs = BTreeMap::new();
         let full = rows.len() == PAGE_USES as usize;
         for (at, row) in rows.iter().enumerate() {
-            let used = self.used(parse(row)?.value, &mut installs).await?;
-            bytes += [&used.proof.order, &used.proof.report, &used.proof.hello]
-                .into_iter()
-                .flatten()
-                .map(|message| message.payload.len())
-                .sum::<usize>();
-            uses.push(used);
+            if let Some(used) = self.used(parse(row)?.value, &mut installs).await? {
+                bytes += [&used.proof.order, &used.proof.report, &used.proof.hello]
+                    .into_iter()
+                    .flatten()
+                    .map(|message| message.payload.len())
+                    .sum::<usize>();
+                uses.push(used);
+            }
             let last = at + 1 == rows.len();
             if (last && full) || (!last && bytes > PAGE_BYTES) {
                 next = Some(row.key.sk.clone());
@@ -97,7 +100,12 @@ impl ShowLineage {
         }))
     }
 
-    async fn used(&self, used: UsedBy, installs: &mut BTreeMap<InstallId, Install>) -> Result<Used, AppError> {
+    /// Returns a use; none when the report of the attempt was not accepted.
+    async fn used(&self, used: UsedBy, installs: &mut BTreeMap<InstallId, Install>) -> Result<Option<Used>, AppError> {
+        let job: Option<Stored<Job>> = load(&*self.store, &table::job_key(&used.proof.job)).await?;
+        if job.is_some_and(|job| !has_succeeded(&job.value, used.proof.fence)) {
+            return Ok(None);
+        }
         let id = &used.proof.install;
         let install = match installs.get(id) {
             Some(known) => known.clone(),
@@ -111,7 +119,7 @@ impl ShowLineage {
             // INVARIANT: components are only deployed to installs of apps.
             AppError::internal(format!("install `{id}` runs no app"))
         })?;
-        Ok(Used {
+        Ok(Some(Used {
             app,
             component: used.component,
             account: install.account,
@@ -120,7 +128,7 @@ impl ShowLineage {
             approval: Approval::NoneRequired,
             disabled: install.disabled,
             proof: self.proof(used.proof).await?,
-        })
+        }))
     }
 
     async fn proof(&self, record: ProofRecord) -> Result<Proof, AppError> {
@@ -143,4 +151,9 @@ impl ShowLineage {
             enrolment_key,
         })
     }
+}
+
+/// Returns whether the attempt `fence` is the one with which the job succeeded.
+fn has_succeeded(job: &Job, fence: Fence) -> bool {
+    matches!(&job.state, JobState::Succeeded { fence: accepted, .. } if *accepted == fence)
 }

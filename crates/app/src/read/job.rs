@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use freehold_domain::job::{Job, JobState};
 use freehold_protocol::JobId;
 use freehold_protocol::api::{HistoryView, JobView, LogChunk, LogPage};
+use freehold_protocol::report::{AttemptEvent, AttemptReport, Report, ReportBody};
 
 use super::PAGE_ITEMS;
 use crate::AppError;
 use crate::ports::Store;
-use crate::table::{self, LogRecord, job_pk, parse};
+use crate::table::{self, LogRecord, Record as _, evidence, job_pk, parse};
 
 /// Returns a job with its history.
 ///
@@ -61,14 +62,25 @@ pub async fn logs(store: &dyn Store, id: &JobId, after: Option<&str>) -> Result<
     // The job is read first, so that the query below finds everything that was logged before the job ended.
     let job = table::job(store, id).await?.value;
     let rows = store.query(&job_pk(id), "log#", after, PAGE_ITEMS).await?;
-    let cursor = rows.last().map(|row| row.key.sk.clone()).or(after.map(str::to_owned)).unwrap_or_default();
     let full = rows.len() == PAGE_ITEMS as usize;
-    let chunks = rows
-        .iter()
-        .map(|row| {
-            let LogRecord { fence, seq, text, .. } = parse(row)?.value;
-            Ok(LogChunk { fence, seq, text })
-        })
-        .collect::<Result<Vec<_>, AppError>>()?;
+    let mut records = rows.iter().map(|row| Ok(parse(row)?.value)).collect::<Result<Vec<LogRecord>, AppError>>()?;
+    if !full {
+        let last = proven_log(store, &job).await?;
+        records
+            .extend(last.filter(|last| !records.contains(last) && after.is_none_or(|after| after < &*last.key().sk)));
+    }
+    let cursor = records.last().map(|last| last.key().sk).or(after.map(str::to_owned)).unwrap_or_default();
+    let chunks = records.into_iter().map(|LogRecord { fence, seq, text, .. }| LogChunk { fence, seq, text }).collect();
     Ok(LogPage { chunks, cursor, ended: job.state.is_terminal() && !full })
+}
+
+/// Returns the log of the report that proves a deploy: it has no row of its own.
+async fn proven_log(store: &dyn Store, job: &Job) -> Result<Option<LogRecord>, AppError> {
+    let Some(used) = evidence::use_by(store, job).await? else { return Ok(None) };
+    let report: Report = used.proof.report.envelope().peek()?;
+    let ReportBody::Attempt(AttemptReport { fence, seq, event: AttemptEvent::Finished { log, .. }, .. }) = report.body
+    else {
+        return Ok(None);
+    };
+    Ok((!log.is_empty()).then(|| LogRecord { job: job.id.clone(), fence, seq, text: log }))
 }

@@ -5,24 +5,32 @@
 //! | `job#<id>` | `order#<dispatch>` | the order as it was sent |
 //! | `install#<install>` | `hello#<key>` | the first announcement of a runner's key |
 //! | `artifact#<digest>` | `build#<app>#<build>` | a build that made the artifact, with the report of its success |
-//! | `artifact#<digest>` | `use#<install>#<component>#<job>` | a job that deployed the artifact, with the report of its
-//! success |
+//! | `artifact#<digest>` | `use#<install>#<component>#<job>#<fence>` | an attempt that deployed the artifact, with the
+//! report of its success |
+//! | `text#<digest>` | `state` | a text that many orders have in common |
 //!
-//! A report is stored in the index row that it proves and not in a row of its own: both would be written in one
-//! transaction, and DynamoDB bills every row of a transaction twice.
+//! DynamoDB bills by the size of a row, and every row of a transaction twice. So a report is stored in the index row that
+//! it proves, and that row is written before the transaction that ends the job: the row of an attempt whose report was not
+//! accepted proves nothing, and readers compare its fence with the job's. Orders are stored without their work, which is
+//! most of their bytes and comes again with the next deploy, and without the certificate of the key that signed them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use freehold_domain::job::{Job, JobState};
+use freehold_domain::workflow::Target;
 use freehold_protocol::envelope::{EnvelopeSignature, PublicKey};
+use freehold_protocol::order::Work;
 use freehold_protocol::report::Fence;
 use freehold_protocol::{
     AppName, BuildId, ComponentName, Digest, Envelope, InstallId, JobId, KeyId, Timestamp, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 
+use super::graph::find_workflow;
 use super::install::install_pk;
 use super::job::job_pk;
 use super::record::{Record, Stored, load, put};
+use super::text::{SharedText, text};
 use crate::AppError;
 use crate::ports::{Committed, Expect, Key, Store};
 
@@ -75,6 +83,70 @@ impl Signed {
     }
 }
 
+/// The texts that were cut out of a stored order, by their digests.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// The work, as JSON: [`MARK`] stands for it in the payload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    work: Option<Digest>,
+    /// The certificate of the key that signed, as JSON in its stored form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    certificate: Option<Digest>,
+}
+
+impl Cut {
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Stands for a text that was cut out of a payload. JSON cannot contain it: control characters are escaped there.
+const MARK: char = '\u{1}';
+
+impl Signed {
+    /// Cuts out what other orders contain too: the certificate, and work that is done again with other inputs. Returns what
+    /// was cut out.
+    fn cut(&mut self, work: &Work) -> Result<(Cut, Vec<SharedText>), AppError> {
+        let (mut cut, mut texts) = (Cut::default(), Vec::new());
+        if let [Signature { cert: cert @ Some(_), .. }] = self.signatures.as_mut_slice() {
+            let text = SharedText::new(serde_json::to_string(&cert.take())?);
+            cut.certificate = Some(text.digest());
+            texts.push(text);
+        }
+        let is_repeated = match work {
+            Work::ContainerImage(_) | Work::TerraformModule(_) | Work::CloudformationStack(_) | Work::Action(_) => true,
+            Work::Build(_) | Work::Preflight(_) => false,
+        };
+        let work = serde_json::to_string(work)?;
+        if is_repeated
+            && !self.payload.contains(MARK)
+            && let Some((before, after)) = self.payload.split_once(&work)
+        {
+            self.payload = format!("{before}{MARK}{after}");
+            let text = SharedText::new(work);
+            cut.work = Some(text.digest());
+            texts.push(text);
+        }
+        Ok((cut, texts))
+    }
+
+    /// Puts back what was cut out. Returns whether all of it was there.
+    async fn restore(&mut self, store: &dyn Store, cut: Cut) -> Result<bool, AppError> {
+        if let Some(digest) = &cut.certificate {
+            let Some(certificate) = text(store, digest).await? else { return Ok(false) };
+            let certificate: Option<Box<Self>> = serde_json::from_str(&certificate)?;
+            for signature in &mut self.signatures {
+                signature.cert.clone_from(&certificate);
+            }
+        }
+        if let Some(digest) = &cut.work {
+            let Some(work) = text(store, digest).await? else { return Ok(false) };
+            self.payload = self.payload.replacen(MARK, &work, 1);
+        }
+        Ok(true)
+    }
+}
+
 /// A signed message that has a row of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "evidence", rename_all = "snake_case")]
@@ -83,15 +155,13 @@ pub enum Evidence {
         job: JobId,
         dispatch: u32,
         signed: Signed,
+        /// What was cut out of the stored message.
+        #[serde(default, skip_serializing_if = "Cut::is_nothing")]
+        cut: Cut,
     },
     /// A runner's announcement, with the enrolment key that co-signed it; the install may have another enrolment key by
     /// now.
-    Hello {
-        install: InstallId,
-        runner: KeyId,
-        enrolment_key: Box<PublicKey>,
-        signed: Signed,
-    },
+    Hello { install: InstallId, runner: KeyId, enrolment_key: Box<PublicKey>, signed: Signed },
 }
 
 impl Evidence {
@@ -149,6 +219,12 @@ pub fn hello_key(install: &InstallId, runner: &KeyId) -> Key {
     Key { pk: install_pk(install), sk: format!("hello#{runner}") }
 }
 
+/// Returns the row of an attempt that deployed an artifact.
+fn use_key(artifact: &Digest, install: &InstallId, component: &ComponentName, (job, fence): (&JobId, Fence)) -> Key {
+    let Fence { dispatch, receive } = fence;
+    Key { pk: artifact_pk(artifact), sk: format!("use#{install}#{component}#{job}#{dispatch}.{receive}") }
+}
+
 impl Record for Evidence {
     fn key(&self) -> Key {
         match self {
@@ -166,31 +242,72 @@ impl Record for MadeBy {
 
 impl Record for UsedBy {
     fn key(&self) -> Key {
-        let ProofRecord { install, job, .. } = &self.proof;
-        Key { pk: artifact_pk(&self.artifact), sk: format!("use#{install}#{}#{job}", self.component) }
+        let ProofRecord { install, job, fence, .. } = &self.proof;
+        use_key(&self.artifact, install, &self.component, (job, *fence))
     }
 }
 
-/// Stores `evidence` unless its row exists already; returns the stored evidence.
+/// Stores the order of `work` unless its row exists already; returns the stored message.
 ///
 /// # Errors
 /// The store's errors.
-pub async fn keep_first(store: &dyn Store, evidence: Evidence) -> Result<Evidence, AppError> {
-    match store.commit(vec![put(&evidence, Expect::Absent)?]).await? {
-        Committed::Done => Ok(evidence),
+pub async fn keep_order(
+    store: &dyn Store,
+    (job, dispatch): (&JobId, u32),
+    envelope: &Envelope,
+    work: &Work,
+) -> Result<Envelope, AppError> {
+    let mut signed = Signed::of(envelope)?;
+    let (cut, texts) = signed.cut(work)?;
+    // Before the order, so that an order is never there without them.
+    for text in &texts {
+        text.keep(store).await?;
+    }
+    let order = Evidence::Order { job: job.clone(), dispatch, signed, cut };
+    match store.commit(vec![put(&order, Expect::Absent)?]).await? {
+        Committed::Done => Ok(envelope.clone()),
         Committed::Conflict(key) => {
-            let first: Option<Stored<Evidence>> = load(store, &key).await?;
-            Ok(first.map_or(evidence, |first| first.value))
+            let first = kept(store, &key).await?;
+            Ok(first.map_or_else(|| envelope.clone(), |first| first.signed().envelope()))
         }
     }
 }
 
-/// Returns the evidence at `key`, if it was stored.
+/// Returns the proof that `job` deployed an artifact, if it did.
+///
+/// # Errors
+/// The store's errors.
+pub async fn use_by(store: &dyn Store, job: &Job) -> Result<Option<UsedBy>, AppError> {
+    let JobState::Succeeded { fence, .. } = &job.state else { return Ok(None) };
+    let Some(Stored { value: workflow, .. }) = find_workflow(store, &job.workflow).await? else { return Ok(None) };
+    let node = workflow.nodes.iter().find(|node| node.name == job.node);
+    let Some(Target::Component { component, artifact, .. }) = node.map(|node| &node.target) else { return Ok(None) };
+    let found: Option<Stored<UsedBy>> =
+        load(store, &use_key(artifact, &job.install, component, (&job.id, *fence))).await?;
+    Ok(found.map(|stored| stored.value))
+}
+
+/// Stores `evidence` unless its row exists already.
+///
+/// # Errors
+/// The store's errors.
+pub async fn keep_first(store: &dyn Store, evidence: &Evidence) -> Result<(), AppError> {
+    let _ = store.commit(vec![put(evidence, Expect::Absent)?]).await?;
+    Ok(())
+}
+
+/// Returns the evidence at `key` whole, if it was stored.
 ///
 /// # Errors
 /// The store's errors.
 pub async fn kept(store: &dyn Store, key: &Key) -> Result<Option<Evidence>, AppError> {
-    Ok(load::<Evidence>(store, key).await?.map(|stored| stored.value))
+    let Some(Stored { value: mut evidence, .. }) = load::<Evidence>(store, key).await? else { return Ok(None) };
+    if let Evidence::Order { signed, cut, .. } = &mut evidence
+        && !signed.restore(store, std::mem::take(cut)).await?
+    {
+        return Ok(None);
+    }
+    Ok(Some(evidence))
 }
 
 #[cfg(test)]

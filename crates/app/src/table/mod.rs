@@ -9,11 +9,12 @@
 //! | `app#<app>` | `terms#<digest>`, `contract#<version>` | terms that customers accept, and signed contracts |
 //! | `installs` | install | directory of installs |
 //! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>` | the install |
-//! | `workflow#<id>` | `state` | the workflow |
+//! | `workflow#<id>` | `state`, `graph#<digest>` | the workflow, and its nodes as they were planned |
 //! | `open` | workflow | workflows that have not ended, for `sweep` |
 //! | `token#<workflow>` | phase | task tokens: only `accept-report` and `sweep` can read them |
 //! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>` | the job |
 //! | `grant#<id>` | `state` | used grants |
+//! | `text#<digest>` | `state` | a text that many signed orders have in common |
 //!
 //! [`evidence`] describes the rows of signed messages and the index of artifacts.
 
@@ -23,11 +24,13 @@ mod change;
 mod contract;
 pub mod evidence;
 mod grant;
+mod graph;
 mod install;
 mod job;
 mod record;
 mod refusal;
 mod release;
+mod text;
 mod version;
 mod workflow;
 
@@ -38,6 +41,7 @@ pub use contract::{
     ContractInEnvelope, ContractRecord, TermsRecord, contract_key, known_terms, signed_contract, terms_key,
 };
 pub use grant::{BurntGrant, grant_key};
+pub use graph::{find_workflow, graph_write, put_workflow, workflow};
 pub use install::{
     Contact, DeployedRecord, InstallEntry, contact_key, deployed, deployed_key, install, install_entry_key,
     install_key, install_pk,
@@ -47,4 +51,4 @@ pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, p
 pub use refusal::{Refused, TRACE_TTL_SECS, store_refusal};
 pub use release::{ReleaseRecord, release, release_key};
 pub use version::{Document, VersionRecord, version_key};
-pub use workflow::{OpenWorkflow, Phase, TaskToken, WorkflowEntry, open_key, token_key, workflow, workflow_key};
+pub use workflow::{OpenWorkflow, Phase, TaskToken, WorkflowEntry, open_key, token_key};

@@ -1,13 +1,12 @@
-//! The rows of workflows: their state, their entries in lists, and the task tokens of their state machines.
+//! The rows of workflows: their entries in lists, and the task tokens of their state machines. [`super::graph`] has their
+//! state.
 
-use freehold_domain::workflow::Workflow;
 use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
 use super::install::install_pk;
-use super::record::{Record, Stored, key, load};
-use crate::AppError;
-use crate::ports::{Key, Store};
+use super::record::{Record, key};
+use crate::ports::Key;
 
 /// A workflow that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,11 +56,6 @@ impl std::fmt::Debug for TaskToken {
     }
 }
 
-/// Returns the row of a workflow.
-pub fn workflow_key(workflow: &WorkflowId) -> Key {
-    key(format!("workflow#{workflow}"), "state")
-}
-
 /// Returns the row of a workflow that has not ended.
 pub fn open_key(workflow: &WorkflowId) -> Key {
     key("open", workflow.as_str())
@@ -70,12 +64,6 @@ pub fn open_key(workflow: &WorkflowId) -> Key {
 /// Returns the row of a task token.
 pub fn token_key(workflow: &WorkflowId, phase: Phase) -> Key {
     key(format!("token#{workflow}"), phase.as_str())
-}
-
-impl Record for Workflow {
-    fn key(&self) -> Key {
-        workflow_key(&self.id)
-    }
 }
 
 impl Record for OpenWorkflow {
@@ -96,12 +84,4 @@ impl Record for TaskToken {
     fn key(&self) -> Key {
         token_key(&self.workflow, self.phase)
     }
-}
-
-/// Loads a workflow that must exist.
-///
-/// # Errors
-/// NotFound, or the errors of [`load`].
-pub async fn workflow(store: &dyn Store, id: &WorkflowId) -> Result<Stored<Workflow>, AppError> {
-    load(store, &workflow_key(id)).await?.ok_or_else(|| AppError::not_found(format!("workflow `{id}` does not exist")))
 }

@@ -1,5 +1,7 @@
 //! Applies one event to a job and, when the job ends, to its workflow: one commit, then the effects that follow.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::job::{Job, JobEvent, JobState, Rejected, Step};
 use freehold_domain::plan::Deployed;
@@ -38,6 +40,7 @@ pub async fn job_event(
     message: Option<&Envelope>,
     now: Timestamp,
 ) -> Result<Advanced, AppError> {
+    let is_kept = AtomicBool::new(false);
     let advanced = table::change(store, ("job", id), || async {
         let current = table::job(store, id).await?;
         let (job, changed) = match current.value.on(event, now) {
@@ -48,7 +51,7 @@ pub async fn job_event(
             Err(rejected) => return Ok(Decided::Keep(Advanced::Rejected(Box::new(current.value), rejected))),
         };
         let ended = job.state.is_terminal();
-        let workflow = if ended { Some(table::workflow(store, &job.workflow).await?) } else { None };
+        let mut workflow = if ended { Some(table::workflow(store, &job.workflow).await?) } else { None };
         if !changed {
             let workflow = workflow.map(|stored| Box::new(stored.value));
             let started = workflow.iter().flat_map(|workflow| workflow.active_jobs().cloned()).collect();
@@ -56,6 +59,12 @@ pub async fn job_event(
         }
         let stored = Stored { value: job, rev: current.rev };
         let proof = proof(&stored.value, event, message, now)?;
+        if let (Some(proof), Some(before)) = (&proof, &workflow)
+            && keep_use(store, &stored.value, &before.value, proof, &is_kept).await?
+        {
+            // Other jobs of the workflow may have ended meanwhile, and a commit that conflicts is billed too.
+            workflow = Some(table::workflow(store, &before.value.id).await?);
+        }
         let (writes, workflow, started) = writes_for(store, &stored, workflow, proof, now).await?;
         let (job, workflow) = (Box::new(stored.value), workflow.map(Box::new));
         Ok(Decided::Commit(writes, Advanced::Now { job, workflow, started, changed }))
@@ -90,6 +99,30 @@ fn proof(
     }
 }
 
+/// Stores the proof that a job deployed an artifact, once for all tries of a commit. It is stored before the commit, by
+/// itself, because DynamoDB bills a row of a transaction twice; its key has the fence, so that it never takes the place of
+/// the proof of another attempt. Returns whether it was stored now.
+async fn keep_use(
+    store: &dyn Store,
+    job: &Job,
+    workflow: &Workflow,
+    proof: &ProofRecord,
+    is_kept: &AtomicBool,
+) -> Result<bool, AppError> {
+    let node = workflow.nodes.iter().find(|node| node.name == job.node);
+    let Some(Target::Component { component, build, artifact, .. }) = node.map(|node| &node.target) else {
+        return Ok(false);
+    };
+    if is_kept.swap(true, Ordering::Relaxed) {
+        return Ok(false);
+    }
+    let (artifact, component) = (artifact.clone(), component.clone());
+    let (build, workflow) = (build.clone(), workflow.id.clone());
+    let used = UsedBy { artifact, component, build, workflow, proof: proof.clone() };
+    let _ = store.commit(vec![put(&used, Expect::Any)?]).await?;
+    Ok(true)
+}
+
 /// Returns the writes for a changed job and, when the job has ended, the next state of its workflow. `changed` still
 /// has the revision from before the change.
 async fn writes_for(
@@ -104,7 +137,7 @@ async fn writes_for(
     let Some(stored) = workflow else { return Ok((writes, None, Vec::new())) };
     let Advance { workflow, jobs, changed } = stored.value.on_job(job, now)?;
     if changed {
-        writes.push(put(&workflow, Expect::Rev(stored.rev))?);
+        writes.push(table::put_workflow(&workflow, Expect::Rev(stored.rev))?);
     }
     for new in &jobs {
         writes.push(put(new, Expect::Absent)?);
@@ -114,8 +147,7 @@ async fn writes_for(
     Ok((writes, Some(workflow), started))
 }
 
-/// Returns the other writes at the end of a job: a deployed component or a build's artifact, and in the index of the
-/// artifact the job with its proof.
+/// Returns the other writes at the end of a job: a deployed component, or a build's artifact with its proof.
 async fn result_writes(
     store: &dyn Store,
     job: &Job,
@@ -125,7 +157,7 @@ async fn result_writes(
 ) -> Result<Vec<Write>, AppError> {
     let Some(node) = workflow.nodes.iter().find(|node| node.name == job.node) else { return Ok(Vec::new()) };
     match (&node.target, &job.state) {
-        (Target::Component { component, build, artifact, fingerprint }, JobState::Succeeded { outputs, .. }) => {
+        (Target::Component { component, artifact, fingerprint, .. }, JobState::Succeeded { outputs, .. }) => {
             let version = workflow.version.clone().ok_or_else(|| {
                 // INVARIANT: a workflow with component nodes was planned from a version.
                 AppError::internal(format!("workflow `{}` has no version", workflow.id))
@@ -139,14 +171,7 @@ async fn result_writes(
                 at: now,
                 outputs: outputs.clone(),
             };
-            let record = DeployedRecord { install: job.install.clone(), deployed };
-            let mut writes = vec![put(&record, Expect::Any)?];
-            if let Some(proof) = proof {
-                let (artifact, component) = (artifact.clone(), component.clone());
-                let (build, workflow) = (build.clone(), workflow.id.clone());
-                writes.push(put(&UsedBy { artifact, component, build, workflow, proof }, Expect::Any)?);
-            }
-            Ok(writes)
+            Ok(vec![put(&DeployedRecord { install: job.install.clone(), deployed }, Expect::Any)?])
         }
         (Target::Build { build, .. }, _) => {
             let Some(app) = build_app(workflow) else { return Ok(Vec::new()) };

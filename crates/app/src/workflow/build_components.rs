@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::{BUILD_INSTALL, Install, Serves};
-use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
+use freehold_domain::workflow::{Request, WorkflowKind};
 use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView, EnrolBuildRunnerRequest, LeftOut};
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{AccountId, AppName, ComponentName, InstallId, WorkflowId};
@@ -14,7 +14,7 @@ use crate::AppError;
 use crate::app_version::versions::{Version, Versions};
 use crate::artifact::builds::{SourceBuild, source_builds};
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
-use crate::table::{self, Decided, Stored, install_key, load, put, workflow_key};
+use crate::table::{self, Decided, Stored, install_key, load, put};
 use crate::workflow::start_workflow::{NewWorkflow, start, used_before};
 
 /// How many builds fit into one commit together with a workflow's own rows: a DynamoDB transaction holds 100 writes.
@@ -89,7 +89,7 @@ impl BuildComponents {
         let workflow = WorkflowId::derive(app.as_str(), cause);
         let mut sources = source_builds(&*self.store, &version.document).await?;
         self.restore(&mut sources).await?;
-        let before: Option<Stored<Workflow>> = load(&*self.store, &workflow_key(&workflow)).await?;
+        let before = table::find_workflow(&*self.store, &workflow).await?;
         if before.as_ref().is_some_and(|before| before.value.install != id) {
             return Err(used_before());
         }
@@ -179,7 +179,7 @@ impl BuildComponents {
                 Some(BuildState::Building { workflow: by }) => match left_behind.get(by) {
                     Some(known) => *known,
                     None => {
-                        let found: Option<Stored<Workflow>> = load(&*self.store, &workflow_key(by)).await?;
+                        let found = table::find_workflow(&*self.store, by).await?;
                         let left = found.is_none_or(|workflow| workflow.value.state.is_terminal());
                         left_behind.insert(by, left);
                         left

@@ -7,7 +7,7 @@ use freehold_protocol::WorkflowId;
 
 use crate::AppError;
 use crate::ports::{Clock, Expect, Store};
-use crate::table::{self, Decided, put};
+use crate::table::{self, Decided};
 use crate::workflow::cancel_job::CancelJob;
 
 /// The ports that cancelling a workflow needs.
@@ -29,7 +29,7 @@ impl CancelWorkflow {
             if !advance.changed {
                 return Ok(Decided::Keep(advance.workflow));
             }
-            let writes = vec![put(&advance.workflow, Expect::Rev(stored.rev))?];
+            let writes = vec![table::put_workflow(&advance.workflow, Expect::Rev(stored.rev))?];
             Ok(Decided::Commit(writes, advance.workflow))
         });
         let workflow = workflow.await?;

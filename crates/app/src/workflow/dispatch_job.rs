@@ -26,7 +26,7 @@ use crate::contract::terms;
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, OrdersQueue, Signer, Store};
 use crate::stack::nuon_tree;
-use crate::table::evidence::{self, Evidence, Signed};
+use crate::table::evidence;
 use crate::table::{self, Stored, build_key, load};
 use crate::workflow::advance;
 
@@ -117,9 +117,7 @@ impl DispatchJob {
             )));
         }
         // Stored before it is sent, as proof of the order, so that a redelivery sends the same bytes.
-        let signed = Signed::of(&envelope)?;
-        let evidence = Evidence::Order { job: job.id.clone(), dispatch, signed };
-        let envelope = evidence::keep_first(&*self.store, evidence).await?.signed().envelope();
+        let envelope = evidence::keep_order(&*self.store, (&job.id, dispatch), &envelope, &order.work).await?;
         let dedup = format!("{}.{dispatch}", job.id);
         self.orders.send(url, order.group.as_str(), &dedup, &envelope.to_json()?).await?;
         tracing::info!(job.id = %job.id, install.id = %install.id, "Sent order {dispatch} of job `{}`", job.id);

@@ -60,7 +60,7 @@ impl FinishWorkflow {
             _ => None,
         };
         let released = install.value.release(&workflow.id, deployed);
-        let mut writes = vec![put(workflow, Expect::Rev(rev))?];
+        let mut writes = vec![table::put_workflow(workflow, Expect::Rev(rev))?];
         // While a job is active, the entry stays, so that `sweep` finds the workflow and ends the job if nothing else
         // does.
         if workflow.active_jobs().next().is_none() {

@@ -70,7 +70,10 @@ impl PlanWorkflow {
         let mut planned = workflow.clone();
         planned.version = version;
         planned.nodes = nodes;
-        match self.store.commit(vec![put(&planned, Expect::Rev(stored.rev))?]).await? {
+        if let Some(graph) = table::graph_write(&planned)? {
+            let _ = self.store.commit(vec![graph]).await?;
+        }
+        match self.store.commit(vec![table::put_workflow(&planned, Expect::Rev(stored.rev))?]).await? {
             Committed::Done => {}
             Committed::Conflict(_) => return Err(changed(id)),
         }
@@ -109,7 +112,7 @@ impl PlanWorkflow {
         let runner = install.runner.as_ref().ok_or_else(|| InstallError::NoRunner(install.id.clone()))?;
         let started = workflow.start(workflow.nodes.clone(), runner.slots, self.clock.now())?;
         let Advance { workflow, jobs, .. } = started;
-        let mut writes = vec![put(&workflow, Expect::Rev(stored.rev))?];
+        let mut writes = vec![table::put_workflow(&workflow, Expect::Rev(stored.rev))?];
         for job in &jobs {
             writes.push(put(job, Expect::Absent)?);
         }

@@ -7,7 +7,7 @@ use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 
 use crate::AppError;
 use crate::ports::{Committed, Expect, Machines, Store, Write};
-use crate::table::{self, OpenWorkflow, Stored, WorkflowEntry, load, put, workflow_key};
+use crate::table::{self, OpenWorkflow, Stored, WorkflowEntry, put};
 
 /// A workflow to be started.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +30,7 @@ pub(crate) async fn came_before(
     install: &InstallId,
     kind: WorkflowKind,
 ) -> Result<bool, AppError> {
-    let Some(known): Option<Stored<Workflow>> = load(store, &workflow_key(id)).await? else { return Ok(false) };
+    let Some(known) = table::find_workflow(store, id).await? else { return Ok(false) };
     let workflow = known.value;
     if workflow.kind != kind || workflow.install != *install {
         return Err(used_before());
@@ -63,7 +63,7 @@ pub async fn start(
         Committed::Done => {}
         Committed::Conflict(_) => {
             // Another writer was faster: a copy of this request, another workflow, or a hello.
-            let known: Option<Stored<Workflow>> = load(store, &workflow_key(&workflow.id)).await?;
+            let known = table::find_workflow(store, &workflow.id).await?;
             if known
                 .as_ref()
                 .is_some_and(|known| known.value.kind != workflow.kind || known.value.install != workflow.install)
@@ -115,7 +115,7 @@ pub fn workflow_writes(workflow: &Workflow) -> Result<Vec<Write>, AppError> {
         install: workflow.install.clone(),
         created_at: workflow.created_at,
     };
-    Ok(vec![put(workflow, Expect::Absent)?, put(&open, Expect::Any)?, put(&entry, Expect::Any)?])
+    Ok(vec![table::put_workflow(workflow, Expect::Absent)?, put(&open, Expect::Any)?, put(&entry, Expect::Any)?])
 }
 
 /// Returns the error for an idempotency key that belongs to another request.

@@ -36,6 +36,10 @@ mod stack {
     mod render_stack;
 }
 
+mod table {
+    mod graph;
+}
+
 mod workflow {
     mod accept_report;
     mod build_components;

@@ -2,7 +2,7 @@
 
 use freehold_domain::install::Install;
 use freehold_domain::job::{Job, JobEvent, JobState};
-use freehold_domain::workflow::Workflow;
+use freehold_domain::workflow::{Target, Workflow};
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Outcome};
 use freehold_protocol::{Envelope, JobId, KeyId, Timestamp};
 use serde_json::json;
@@ -33,12 +33,20 @@ impl AcceptReport {
             return Err(AppError::invalid(format!("job `{}` does not belong to install `{}`", report.job, install.id)));
         }
         let now = self.clock.now();
-        self.store_log(report, now).await?;
+        // The report of a success is kept whole when it proves a deploy, and its log with it.
+        let may_prove = matches!(&report.event, AttemptEvent::Finished { outcome: Outcome::Succeeded { .. }, .. });
+        if !may_prove {
+            self.store_log(report, now).await?;
+        }
         if is_quiet_progress(&current.value, runner, report, now) {
             return self.after_progress(&current.value, runner, report).await;
         }
         let event = job_event(report, runner);
-        match advance::job_event(&*self.store, &report.job, &event, Some(envelope), now).await? {
+        let advanced = advance::job_event(&*self.store, &report.job, &event, Some(envelope), now).await?;
+        if may_prove && !proves_deploy(&advanced) {
+            self.store_log(report, now).await?;
+        }
+        match advanced {
             Advanced::Now { job, workflow, started, changed } => {
                 if changed {
                     log_change(&job);
@@ -137,6 +145,14 @@ pub async fn resume_run(store: &dyn Store, callbacks: &dyn Callbacks, workflow: 
         callbacks.succeed(&token.value.token, &json!({ "result": "settled" })).await?;
     }
     Ok(())
+}
+
+/// Returns whether a report of success is kept as the proof of a deploy.
+fn proves_deploy(advanced: &Advanced) -> bool {
+    let Advanced::Now { job, workflow: Some(workflow), .. } = advanced else { return false };
+    let node = workflow.nodes.iter().find(|node| node.name == job.node);
+    let deploys = node.is_some_and(|node| matches!(node.target, Target::Component { .. }));
+    deploys && matches!(job.state, JobState::Succeeded { .. })
 }
 
 fn job_event(report: &AttemptReport, runner: &KeyId) -> JobEvent {

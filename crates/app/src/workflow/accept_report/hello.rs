@@ -77,7 +77,7 @@ impl AcceptReport {
             enrolment_key: Box::new(install.enrolment_key.clone()),
             signed: Signed::of(envelope)?,
         };
-        evidence::keep_first(&*self.store, evidence).await?;
+        evidence::keep_first(&*self.store, &evidence).await?;
         Ok(())
     }
 

@@ -1,9 +1,10 @@
 //! Lineage: the stored evidence proves every build and every deploy, in any order of deliveries.
 
 use freehold_app::Kind;
-use freehold_app::ports::{Store as _, Write};
+use freehold_app::ports::{Expect, Key, Store as _, Write};
 use freehold_app::read;
-use freehold_app::table::evidence;
+use freehold_app::table::evidence::{self, UsedBy};
+use freehold_app::table::put;
 use freehold_protocol::api::EnrolBuildRunnerRequest;
 use freehold_protocol::lineage::{Lineage, LinkName, Used};
 use freehold_protocol::report::Outcome;
@@ -144,6 +145,75 @@ async fn evidence_that_is_gone_is_a_gap_that_is_named() {
 
         assert!(found[0].starts_with(name.as_str()) && found[0].ends_with("missing"), "{found:?}");
     }
+}
+
+/// Returns the digests of the texts that orders share.
+fn shared_texts(world: &World) -> Vec<String> {
+    let texts = world.memory.rows().into_iter().filter(|row| row.key.pk.starts_with("text#"));
+    texts.map(|row| row.key.pk).collect()
+}
+
+#[tokio::test]
+async fn orders_share_their_work_and_certificate_and_are_proven_whole() {
+    let mut world = World::with_install().await;
+    let texts = shared_texts(&world);
+    world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.settle().await;
+
+    let lineage = lineage_of(&world, "storage").await;
+
+    assert_eq!(shared_texts(&world), texts, "another order of the same work stores no text");
+    assert_eq!(broken(&world, &lineage), [""; 0]);
+    for used in &lineage.uses {
+        let row = world.memory.get(&evidence::order_key(&used.proof.job, 1)).await.unwrap().unwrap();
+        assert!(!row.body.contains("provenance") && !row.body.contains("cert\""), "{}", row.body);
+        assert!(used.proof.order.as_ref().unwrap().to_json().unwrap().contains("cert\""));
+    }
+}
+
+#[tokio::test]
+async fn an_order_whose_shared_text_is_gone_is_a_gap_that_is_named() {
+    let world = World::with_install().await;
+    for text in shared_texts(&world) {
+        let key = Key { pk: text, sk: "state".into() };
+        let _ = world.memory.commit(vec![Write::Delete { key }]).await.unwrap();
+    }
+
+    let found = broken(&world, &lineage_of(&world, "storage").await);
+
+    assert!(
+        found.iter().any(|link| link.starts_with(LinkName::Order.as_str()) && link.ends_with("missing")),
+        "{found:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_last_log_of_a_deploy_is_read_from_its_proof() {
+    let world = World::with_install().await;
+    let used = lineage_of(&world, "storage").await.uses.remove(0);
+    let job = used.proof.job;
+    let rows = world.memory.query(&format!("job#{job}"), "log#", None, 9).await.unwrap();
+
+    let first = read::job::logs(&*world.memory, &job, None).await.unwrap();
+    let more = read::job::logs(&*world.memory, &job, Some(&first.cursor)).await.unwrap();
+
+    assert_eq!(first.chunks.len(), rows.len() + 1);
+    assert_eq!((more.chunks.len(), &more.cursor, more.ended), (0, &first.cursor, true));
+}
+
+#[tokio::test]
+async fn an_attempt_whose_report_was_not_accepted_is_no_use() {
+    let world = World::with_install().await;
+    let lineage = lineage_of(&world, "storage").await;
+    let artifact = evidence::artifact_pk(&lineage.artifact);
+    let row = world.memory.query(&artifact, "use#", None, 1).await.unwrap().remove(0);
+    let mut stale: UsedBy = serde_json::from_str(&row.body).unwrap();
+    stale.proof.fence.receive += 1;
+
+    let _ = world.memory.commit(vec![put(&stale, Expect::Any).unwrap()]).await.unwrap();
+
+    assert_eq!(world.memory.query(&artifact, "use#", None, 9).await.unwrap().len(), 2);
+    assert_eq!(lineage_of(&world, "storage").await.uses, lineage.uses);
 }
 
 #[tokio::test]

@@ -1,0 +1,154 @@
+//! The two rows of a workflow: its state, which is written with every job that ends, and its graph, which is written once.
+//!
+//! DynamoDB bills a write by the size of the item. The graph holds most of a workflow's bytes, and never changes.
+
+use freehold_domain::workflow::{Node, NodeState, Workflow};
+use freehold_protocol::{Digest, JobId, WorkflowId};
+use serde::{Deserialize, Serialize};
+
+use super::record::{Record, Stored, key, load, put};
+use crate::AppError;
+use crate::ports::{Expect, Key, Store, Write};
+
+/// The state of a workflow, without its nodes.
+#[derive(Debug, Serialize, Deserialize)]
+struct StateRow {
+    /// Rows of earlier versions hold the nodes here.
+    #[serde(flatten)]
+    workflow: Workflow,
+    /// Where the nodes are, once there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    graph: Option<Digest>,
+    /// The state of each node, in the order of the graph.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    progress: Vec<Progress>,
+}
+
+/// The state of a node, without the id of its job, which is derived from the workflow and the node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Progress {
+    Waiting,
+    Active,
+    Succeeded,
+    Failed { outcome: String, reason: String },
+    Skipped { because: String },
+}
+
+/// The nodes of a workflow as they were planned. The row is named by its content, so that two planners at once cannot
+/// give one of them the graph of the other.
+#[derive(Debug, Serialize, Deserialize)]
+struct GraphRow {
+    workflow: WorkflowId,
+    nodes: Vec<Node>,
+}
+
+impl Record for StateRow {
+    fn key(&self) -> Key {
+        state_key(&self.workflow.id)
+    }
+}
+
+/// Returns the write of the graph; none while nothing is planned. Must be committed before the first state that has it.
+///
+/// # Errors
+/// Internal when the nodes cannot be written as JSON.
+pub fn graph_write(workflow: &Workflow) -> Result<Option<Write>, AppError> {
+    let graph = GraphRow { workflow: workflow.id.clone(), nodes: planned(&workflow.nodes) };
+    let Some(digest) = digest_of(&graph.nodes)? else { return Ok(None) };
+    let body = serde_json::to_string(&graph)?;
+    Ok(Some(Write::Put { key: graph_key(&workflow.id, &digest), body, expect: Expect::Any, expires: None }))
+}
+
+/// Returns the write of the state.
+///
+/// # Errors
+/// Internal when the workflow cannot be written as JSON, or has a job that is not its node's.
+pub fn put_workflow(workflow: &Workflow, expect: Expect) -> Result<Write, AppError> {
+    let progress = workflow.nodes.iter().map(|node| progress(&workflow.id, node)).collect::<Result<_, _>>()?;
+    let graph = digest_of(&planned(&workflow.nodes))?;
+    let workflow = Workflow { nodes: Vec::new(), ..workflow.clone() };
+    put(&StateRow { workflow, graph, progress }, expect)
+}
+
+/// Loads a workflow that must exist.
+///
+/// # Errors
+/// NotFound, or the errors of [`find_workflow`].
+pub async fn workflow(store: &dyn Store, id: &WorkflowId) -> Result<Stored<Workflow>, AppError> {
+    let found = find_workflow(store, id).await?;
+    found.ok_or_else(|| AppError::not_found(format!("workflow `{id}` does not exist")))
+}
+
+/// Loads a workflow, if it exists.
+///
+/// # Errors
+/// The errors of [`load`], or Internal when its graph is missing.
+pub async fn find_workflow(store: &dyn Store, id: &WorkflowId) -> Result<Option<Stored<Workflow>>, AppError> {
+    let Some(Stored { value: StateRow { mut workflow, graph, progress }, rev }) = load(store, &state_key(id)).await?
+    else {
+        return Ok(None);
+    };
+    if let Some(digest) = graph {
+        let row: Option<Stored<GraphRow>> = load(store, &graph_key(id, &digest)).await?;
+        let nodes = row.map(|row| row.value.nodes).unwrap_or_default();
+        if nodes.len() != progress.len() {
+            // INVARIANT: the graph is written before the state that names it, and is never removed.
+            return Err(AppError::internal(format!("workflow `{id}` has lost its graph `{digest}`")));
+        }
+        let nodes = nodes.into_iter().zip(progress);
+        workflow.nodes =
+            nodes.map(|(node, progress)| Node { state: state(id, &node.name, progress), ..node }).collect();
+    }
+    Ok(Some(Stored { value: workflow, rev }))
+}
+
+fn state_key(workflow: &WorkflowId) -> Key {
+    key(format!("workflow#{workflow}"), "state")
+}
+
+fn graph_key(workflow: &WorkflowId, graph: &Digest) -> Key {
+    key(format!("workflow#{workflow}"), format!("graph#{}", graph.hex()))
+}
+
+/// Returns the nodes as they were before the first of them started.
+fn planned(nodes: &[Node]) -> Vec<Node> {
+    nodes.iter().map(|node| Node { state: NodeState::Waiting, ..node.clone() }).collect()
+}
+
+/// Returns the digest of planned nodes; none of no nodes.
+fn digest_of(planned: &[Node]) -> Result<Option<Digest>, AppError> {
+    if planned.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Digest::of(&serde_json::to_vec(planned)?)))
+}
+
+fn progress(workflow: &WorkflowId, node: &Node) -> Result<Progress, AppError> {
+    let job = match &node.state {
+        NodeState::Waiting | NodeState::Skipped { .. } => None,
+        NodeState::Active { job } | NodeState::Succeeded { job } | NodeState::Failed { job, .. } => Some(job),
+    };
+    if job.is_some_and(|job| *job != JobId::derive(workflow, &node.name)) {
+        // INVARIANT: a job's id is derived from its workflow and node.
+        return Err(AppError::internal(format!("node `{}` of workflow `{workflow}` has another job", node.name)));
+    }
+    Ok(match node.state.clone() {
+        NodeState::Waiting => Progress::Waiting,
+        NodeState::Active { .. } => Progress::Active,
+        NodeState::Succeeded { .. } => Progress::Succeeded,
+        NodeState::Failed { outcome, reason, .. } => Progress::Failed { outcome, reason },
+        NodeState::Skipped { because } => Progress::Skipped { because },
+    })
+}
+
+fn state(workflow: &WorkflowId, node: &str, progress: Progress) -> NodeState {
+    let job = JobId::derive(workflow, node);
+    match progress {
+        Progress::Waiting => NodeState::Waiting,
+        Progress::Active => NodeState::Active { job },
+        Progress::Succeeded => NodeState::Succeeded { job },
+        Progress::Failed { outcome, reason } => NodeState::Failed { job, outcome, reason },
+        Progress::Skipped { because } => NodeState::Skipped { because },
+    }
+}

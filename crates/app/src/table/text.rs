@@ -1,0 +1,49 @@
+//! Texts that many signed orders have in common, each in a row that its digest names.
+
+use freehold_protocol::Digest;
+use serde::{Deserialize, Serialize};
+
+use super::record::{Record, Stored, key, load, put};
+use crate::AppError;
+use crate::ports::{Expect, Key, Store};
+
+/// A text that is stored once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SharedText {
+    text: String,
+}
+
+impl SharedText {
+    pub(super) const fn new(text: String) -> Self {
+        Self { text }
+    }
+
+    /// Returns the digest that names the text.
+    pub(super) fn digest(&self) -> Digest {
+        Digest::of(self.text.as_bytes())
+    }
+
+    /// Stores the text unless it is there. A read costs a fifth of a write, and the text is nearly always there.
+    pub(super) async fn keep(&self, store: &dyn Store) -> Result<(), AppError> {
+        if load::<Self>(store, &self.key()).await?.is_none() {
+            let _ = store.commit(vec![put(self, Expect::Absent)?]).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Record for SharedText {
+    fn key(&self) -> Key {
+        text_key(&self.digest())
+    }
+}
+
+/// Returns the text that `digest` names, if it was stored.
+pub(super) async fn text(store: &dyn Store, digest: &Digest) -> Result<Option<String>, AppError> {
+    let found: Option<Stored<SharedText>> = load(store, &text_key(digest)).await?;
+    Ok(found.map(|stored| stored.value.text))
+}
+
+fn text_key(digest: &Digest) -> Key {
+    key(format!("text#{digest}"), "state")
+}
