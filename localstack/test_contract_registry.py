@@ -161,9 +161,7 @@ class Registry(Contract):
         self.assertEqual(400, shared().http("PUT", url, login, b"layer").status)
 
     def test_immutable_tag_cannot_be_moved(self):
-        self.account.client("ecr").put_image_tag_mutability(
-            repositoryName="app/web", imageTagMutability="IMMUTABLE"
-        )
+        self.account.client("ecr").put_image_tag_mutability(repositoryName="app/web", imageTagMutability="IMMUTABLE")
 
         first, again = self.push_image(self.builder), self.push_image(self.builder)
         moved = self.push_image(self.builder, b"other layer")
