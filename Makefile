@@ -17,7 +17,7 @@ check: ## check format, lints, dependencies, pages and their links, in seconds
 docs: ## build docs/ and the documentation of the crates as one book, and check its links
 	@tests/docs/run
 
-bench: ## measure time, memory and size, and compare them with their limits
+bench: ## measure time, memory and size; fail when one is over its limit and not known to be
 	@tests/bench/run
 
 figures: ## run the model and the deploys with faults, and write their counts to docs/figures.md

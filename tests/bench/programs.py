@@ -1,0 +1,83 @@
+"""The programs that measure and are measured, and what they printed."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
+WORK = TARGET / "bench"
+
+
+class Results:
+    """Values of rows by name, and the reasons why others have none."""
+
+    def __init__(self):
+        self.values = {}
+        self.skipped = {}
+        self.dev_builds = {}
+
+    def add(self, name, value):
+        """Adds one value of a row; the table shows the median."""
+        self.values.setdefault(name, []).append(value)
+
+    def skip(self, name, reason):
+        """Notes why a row has no value, or every row whose name begins with `name` and a dot."""
+        self.skipped[name] = reason
+
+    def is_dev_build(self, name, program):
+        """Notes that the rows whose names begin with `name` and a dot measured a dev build of `program`."""
+        self.dev_builds[name] = program
+
+    def run_bin(self, name, *arguments):
+        """Runs one of our measuring programs."""
+        self.run(name, [str(tool(name)), *map(str, arguments)])
+
+    def run(self, name, command):
+        """Runs a program whose lines are values of rows, or reasons why a row has no value."""
+        print(f"bench: {' '.join(command)[:160]}", file=sys.stderr, flush=True)
+        done = subprocess.run(
+            command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, "NODE_NO_WARNINGS": "1"}
+        )
+        if done.returncode:
+            sys.exit(f"`{name}` failed with exit code {done.returncode}; the lines above say why")
+        for line in filter(None, done.stdout.splitlines()):
+            row = json.loads(line)
+            if "skipped" in row:
+                self.skip(row["name"], row["skipped"])
+            else:
+                self.add(row["name"], row["value"])
+
+
+def build(release):
+    """Builds every program of this workspace, and the function zips of the local cloud."""
+    cargo("build", "--workspace", "--bins")
+    if release:
+        packages = ("freehold-runner", "freehold-builder", "freehold-functions")
+        cargo("build", "--release", *(word for package in packages for word in ("-p", package)), "--bins")
+        cargo("build", "--release", "-p", "freehold-oci", "--example", "oci-copy")
+    _run(ROOT / "infra/package", "--local")
+
+
+def cargo(*words):
+    """Runs cargo without its progress."""
+    _run("cargo", *words, "--quiet")
+
+
+def program(name):
+    """Returns the release build of a program if there is one, otherwise the dev build."""
+    release = TARGET / "release" / name
+    return release if release.is_file() else TARGET / "debug" / name
+
+
+def tool(name):
+    """Returns a program of the tests."""
+    return TARGET / "debug" / name
+
+
+def _run(*command):
+    if subprocess.run([str(word) for word in command], cwd=ROOT, stdout=sys.stderr).returncode:
+        sys.exit(f"`{' '.join(map(str, command))}` failed")

@@ -1,0 +1,111 @@
+"""Judges the rows by their gates, prints the table, and ends with what is over and whether that is known."""
+
+import math
+import statistics
+from dataclasses import dataclass
+
+from rows import NEVER
+
+# A measured row moves from run to run: it is back under its gate when it is a tenth under.
+BACK = 0.9
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table; `verdict` is `ok`, `over`, `known`, `back`, `dev build`, `skipped` or nothing."""
+
+    what: str
+    gate: str = ""
+    aim: str = ""
+    measured: str = "-"
+    verdict: str = ""
+    detail: str = ""
+
+    def words(self):
+        """Returns the columns."""
+        said = {"over": "OVER", "known": "over, known", "back": "BACK UNDER ITS GATE"}.get(self.verdict, self.verdict)
+        if self.verdict == "skipped":
+            said = f"skipped: {self.detail}"
+        return self.what, self.gate, self.aim, self.measured, said
+
+
+def judge(rows, results, known):
+    """Returns a line for each row. `known` has the reasons of rows that may be over their gate."""
+    medians = {name: statistics.median(values) for name, values in results.values.items()}
+    return [_line(row, medians, results, known) for row in rows] + [
+        Line(what, verdict="skipped", detail=reason) for what, reason in NEVER
+    ]
+
+
+def report(lines, known):
+    """Prints the table and what fails; returns the exit code."""
+    head = Line("what", "gate", "aim", "measured")
+    columns = [line.words() for line in [head, *lines]]
+    widths = [max(len(words[at]) for words in columns) for at in range(4)]
+    print()
+    for first, *others, last in columns:
+        numbers = (word.rjust(width) for word, width in zip(others, widths[1:], strict=True))
+        print("  ".join([first.ljust(widths[0]), *numbers, last]).rstrip())
+    failures = [text for line in lines if (text := _failure(line))]
+    failures += [f"`{what}` in tests/bench/known.py is not a row" for what in known if what not in _names(lines)]
+    print(f"\nbench: {_count(lines, 'over')} over their gate, {_count(lines, 'known')} known to be")
+    for line in lines:
+        if line.verdict in ("known", "dev build"):
+            print(f"  {line.what}: {line.measured}, gate {line.gate}; {line.detail}")
+    for failure in failures:
+        print(f"  FAILED {failure}")
+    return 1 if failures else 0
+
+
+def _line(row, medians, results, known):
+    shown = Line(row.what, row.shown_gate(), row.aim)
+    reason = _why_skipped(row, results)
+    if reason:
+        return Line(row.what, shown.gate, row.aim, verdict="skipped", detail=reason)
+    value = row.value(medians)
+    verdict, detail = _verdict(row, value, results, known)
+    return Line(row.what, shown.gate, row.aim, row.show(value), verdict, detail)
+
+
+def _verdict(row, value, results, known):
+    if row.gate is None:
+        return "", ""
+    reason = known.get(row.what)
+    if math.isnan(value) or value > row.gate:
+        if reason:
+            return "known", reason
+        built = next((program for name, program in results.dev_builds.items() if _is_of(row, name)), None)
+        if built:
+            return "dev build", f"not judged: {built} is a dev build; `tests/bench/run --release` builds what ships"
+        return "over", ""
+    back = row.gate if row.counted else row.gate * BACK
+    return ("back", "") if reason and value <= back else ("ok", "")
+
+
+def _why_skipped(row, results):
+    for name in row.names:
+        if name not in results.values:
+            parts = name.split(".")
+            prefixes = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+            return next((results.skipped[prefix] for prefix in prefixes if prefix in results.skipped), "not asked for")
+    return None
+
+
+def _failure(line):
+    if line.verdict == "over":
+        return f"{line.what}: {line.measured}, gate {line.gate}"
+    if line.verdict == "back":
+        return f"{line.what}: {line.measured} is back under its gate {line.gate}; take it out of tests/bench/known.py"
+    return ""
+
+
+def _is_of(row, name):
+    return any(of.startswith(f"{name}.") for of in row.names)
+
+
+def _count(lines, verdict):
+    return sum(line.verdict == verdict for line in lines)
+
+
+def _names(lines):
+    return {line.what for line in lines}

@@ -1,0 +1,91 @@
+"""The verdicts on rows, and when the bench fails."""
+
+import contextlib
+import io
+import unittest
+
+from known import KNOWN
+from programs import Results
+from rows import Row, plain, rows
+from table import judge, report
+
+
+class Verdicts(unittest.TestCase):
+    def judged(self, value, known=None, dev=False, counted=True, gate=10):
+        """Returns the verdict on one row, the exit code and what was printed."""
+        results, known = Results(), known or {}
+        results.add("a.b", value)
+        if dev:
+            results.is_dev_build("a", "the program")
+        lines = judge([Row("the row", gate, "", ("a.b",), plain(0), counted=counted)], results, known)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            code = report(lines, known)
+        return lines[0].verdict, code, out.getvalue()
+
+    def test_a_row_within_its_gate_is_ok(self):
+        self.assertEqual(("ok", 0), self.judged(10)[:2])
+
+    def test_a_row_over_its_gate_fails_by_name(self):
+        verdict, code, text = self.judged(11)
+
+        self.assertEqual(("over", 1), (verdict, code))
+        self.assertIn("FAILED the row: 11, gate 10", text)
+
+    def test_a_row_without_a_value_fails(self):
+        self.assertEqual(("over", 1), self.judged(float("nan"))[:2])
+
+    def test_a_known_row_over_its_gate_does_not_fail_and_tells_the_reason(self):
+        verdict, code, text = self.judged(11, {"the row": "the reason"})
+
+        self.assertEqual(("known", 0), (verdict, code))
+        self.assertIn("the row: 11, gate 10; the reason", text)
+
+    def test_a_known_row_that_is_back_under_its_gate_fails(self):
+        verdict, code, text = self.judged(10, {"the row": "the reason"})
+
+        self.assertEqual(("back", 1), (verdict, code))
+        self.assertIn("take it out of tests/bench/known.py", text)
+
+    def test_a_known_row_that_is_timed_is_back_when_it_is_a_tenth_under(self):
+        known = {"the row": "the reason"}
+
+        self.assertEqual(("ok", 0), self.judged(9.5, known, counted=False)[:2])
+        self.assertEqual(("back", 1), self.judged(9, known, counted=False)[:2])
+
+    def test_a_dev_build_is_not_judged_when_it_is_over(self):
+        self.assertEqual(("dev build", 0), self.judged(11, dev=True)[:2])
+        self.assertEqual(("ok", 0), self.judged(9, dev=True)[:2])
+
+    def test_a_row_without_a_gate_is_only_shown(self):
+        self.assertEqual(("", 0), self.judged(11, gate=None)[:2])
+
+    def test_a_known_row_that_does_not_exist_fails(self):
+        self.assertEqual(1, self.judged(9, {"another row": "the reason"})[1])
+
+    def test_a_row_is_skipped_with_the_reason_of_the_nearest_name(self):
+        results = Results()
+        results.skip("a", "no program")
+        made = [Row("one", 1, "", ("a.b.c",), plain(0)), Row("two", 1, "", ("b.c",), plain(0))]
+
+        lines = judge(made, results, {})
+
+        self.assertEqual(
+            [("skipped", "no program"), ("skipped", "not asked for")],
+            [(line.verdict, line.detail) for line in lines[:2]],
+        )
+
+
+class Rows(unittest.TestCase):
+    def test_every_known_row_is_a_row_with_a_gate(self):
+        gated = {row.what for row in rows(200) if row.gate is not None}
+
+        self.assertEqual(set(), set(KNOWN) - gated)
+
+    def test_every_row_has_a_name_of_its_own(self):
+        names = [row.what for row in rows(200)]
+
+        self.assertEqual(len(names), len(set(names)))
+
+
+if __name__ == "__main__":
+    unittest.main()
