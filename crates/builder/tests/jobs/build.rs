@@ -1,12 +1,14 @@
 //! Builds: a directory, a commit, a template, an image.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use freehold_builder::build::execute;
-use freehold_oci::Version;
-use freehold_protocol::order::{Artifact, MODULE_LAYER, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER};
+use freehold_oci::{Version, digest_tag, read_referrer};
+use freehold_protocol::Envelope;
+use freehold_protocol::order::{Artifact, MODULE_LAYER, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work};
 use freehold_runner::registry::ecr_repository;
 
 use crate::builds::{build_bench, built};
@@ -43,6 +45,44 @@ async fn the_same_directory_is_built_into_the_same_artifact() {
     assert_eq!(one.blobs.last().unwrap().media_type, MODULE_LAYER);
     let repository = ecr_repository(&cloud.tenant, TENANT_REPOSITORY).await.unwrap();
     assert_eq!(repository.manifest_digest(&Version::Digest(one.digest.clone())).await.unwrap(), Some(one.digest));
+}
+
+#[tokio::test]
+async fn artifacts_of_the_same_bytes_are_built_at_once_with_a_statement_each() {
+    let Some(cloud) = Cloud::here("build::artifacts_of_the_same_bytes_are_built_at_once_with_a_statement_each").await
+    else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("queue.yaml"), "Resources: {}\n").unwrap();
+    let source = cloud.upload(directory.path()).await;
+    let benches: Vec<_> = (0..6)
+        .map(|number| {
+            let mut bench = build_bench(Package::CloudformationTemplate, source.clone());
+            bench.change_order(|order| {
+                let Work::Build(build) = &mut order.work else { panic!("build") };
+                build.component = format!("c{number}").parse().unwrap();
+            });
+            bench
+        })
+        .collect();
+
+    let outcomes = futures_util::future::join_all(benches.iter().map(|bench| execute(&bench.job))).await;
+
+    let artifacts: Vec<_> = outcomes.into_iter().map(built).collect();
+    let repository = ecr_repository(&cloud.tenant, TENANT_REPOSITORY).await.unwrap();
+    let mut statements = BTreeSet::new();
+    for artifact in &artifacts {
+        assert_eq!(artifact.digest, artifacts[0].digest);
+        let provenance = artifact.provenance.as_ref().unwrap();
+        statements.insert(provenance.referrer.clone());
+        let manifest = repository.manifest(&Version::Digest(provenance.referrer.clone())).await.unwrap();
+        let bytes = read_referrer(&repository, &manifest.descriptor()).await.unwrap();
+        assert_eq!(Envelope::parse(&bytes).unwrap(), provenance.statement);
+        let tagged = repository.manifest_digest(&Version::Tag(digest_tag(&manifest.digest))).await.unwrap();
+        assert_eq!(tagged, Some(manifest.digest), "a lifecycle rule would remove it");
+    }
+    assert_eq!(statements.len(), 6);
 }
 
 #[tokio::test]
@@ -109,7 +149,7 @@ async fn a_commit_is_built_from_its_directory() {
     bench.next_attempt();
     let commit_again = prepare(&bench.job.workspace);
     bench.change_order(|order| {
-        let freehold_protocol::order::Work::Build(build) = &mut order.work else { panic!("build") };
+        let Work::Build(build) = &mut order.work else { panic!("build") };
         build.source = source(&commit_again);
     });
     let artifact = built(execute(&bench.job).await);
