@@ -7,6 +7,8 @@ from templates import properties
 
 MODES = ("provision", "maintenance", "deprovision")
 TAKE = ["sts:AssumeRole", "sts:TagSession"]
+# A session of before `RevokeSessionsBefore`.
+OLD_SESSION = {"aws:TokenIssueTime": "2026-09-30T23:59:59Z"}
 
 
 def add_install(account, vendor, queues):
@@ -36,8 +38,9 @@ class Install:
         set_policies(template, [{"PolicyName": "all", "PolicyDocument": policies.EVERYTHING}])
         self.template = account.world.change("install", template)
         self.on = self.evaluator("true")
-        # The same stack with each switch off.
-        self.off = self.evaluator("false", EnableRunner="false")
+        # The same stack with the switch of each mode off, and with the kill switch off.
+        self.off = self.evaluator("false")
+        self.killed = self.evaluator("true", EnableRunner="false")
         self.boundary = self.document(self.on, "Boundary")
         self.base, self.limits = self.document(self.on, "Base"), self.document(self.on, "Limits")
 
@@ -64,24 +67,29 @@ class Install:
 
     def add_runner(self):
         name, identity, boundary = self.role("RunnerRole")
+        killed = [*identity, self.document(self.killed, "Limits")]
+        identity = [*identity, self.limits]
         self.account.add_principal("runner", "runner", name, identity, boundary)
+        self.account.add_principal("killed-runner", "killed-runner", name, killed, boundary)
+        self.account.add_principal("old-runner", "old-session", name, identity, boundary, OLD_SESSION)
         kind = "runner-role-elsewhere" if self.is_elsewhere else "runner-role"
         self.add_role("runner", kind, "RunnerRole")
         if self.is_elsewhere:
-            self.add_role_that_is_off("runner", "RunnerRole")
+            self.add_role_that_is_off("runner", "RunnerRole", self.killed)
 
     def add_mode(self, mode):
-        """Adds a mode's role four times: on, without the vendor's policies, off, and with its session revoked."""
+        """Adds a mode's role: on, without the vendor's policies, off, with the kill switch off, and revoked."""
         logical = f"{mode.title()}Role"
         name, identity, boundary = self.role(logical)
         everywhere, off = [self.base, self.limits], [self.base, self.document(self.off, "Limits")]
-        revoked = {"aws:TokenIssueTime": "2026-09-30T23:59:59Z"}
+        killed = [self.base, self.document(self.killed, "Limits")]
         self.account.add_principal(mode, mode, name, identity + everywhere, boundary)
         self.account.add_principal(f"bare-{mode}", "bare-mode", name, everywhere, boundary)
         self.account.add_principal(f"off-{mode}", "off-mode", name, identity + off, boundary)
-        self.account.add_principal(f"old-{mode}", "old-session", name, identity + everywhere, boundary, revoked)
+        self.account.add_principal(f"killed-{mode}", "off-mode", name, identity + killed, boundary)
+        self.account.add_principal(f"old-{mode}", "old-session", name, identity + everywhere, boundary, OLD_SESSION)
         self.add_role(mode, "mode-role", logical)
-        self.add_role_that_is_off(mode, logical)
+        self.add_role_that_is_off(mode, logical, self.off)
         arn = self.on.attribute(logical, "Arn")
         trust = policies.open_to_account(self.account.number, "sts:*")
         self.account.add_resource(f"{mode}-role-left-open", "open-mode-role", arn, TAKE, trust)
@@ -92,8 +100,8 @@ class Install:
         changes = ["iam:PassRole", "iam:PutRolePolicy", "iam:SimulatePrincipalPolicy"]
         self.account.add_resource(f"{name}-role-to-change", "stack-role", arn, changes)
 
-    def add_role_that_is_off(self, name, logical):
-        arn, trust = self.on.attribute(logical, "Arn"), self.trust(self.off, logical)
+    def add_role_that_is_off(self, name, logical, switched):
+        arn, trust = self.on.attribute(logical, "Arn"), self.trust(switched, logical)
         self.account.add_resource(f"off-{name}-role", "off-mode-role", arn, ["sts:AssumeRole"], trust)
 
     def add_attackers(self):

@@ -187,6 +187,15 @@ CUSTOMER = {
         "key": {"kms:Decrypt"},
         "secret": {"secretsmanager:GetSecretValue"},
     },
+    # While the kill switch is off: the last reports and audit records, its stack, and the release of its machine.
+    "killed-runner": {
+        "reports": {SEND},
+        "open-reports": {SEND},
+        "stack": {"cloudformation:DescribeStacks"},
+        "runner-group": {"autoscaling:CompleteLifecycleAction"},
+        "audit": {PUT_OBJECT},
+        "plans": {PUT_OBJECT},
+    },
     "bare-mode": MODE,
     "base-alone": MODE,
     "off-mode": {},

@@ -11,9 +11,10 @@ MODE_PRINCIPALS = {*MODES, "bare-mode", "base-alone", "off-mode", "old-session"}
 # The kinds of principals whose decisions a statement can change, by the role or policy that has it.
 PRINCIPALS = {
     **{f"{logical}Role": {kind} for kind, logical in ROLES.items()},
-    "RunnerRole": {"runner"},
+    "RunnerRole": {"runner", "killed-runner"},
     "LogDelivery": {f"{name}-machine" for name in templates.DEFINITIONS},
-    **dict.fromkeys(("Base", "Limits", "Boundary"), MODE_PRINCIPALS),
+    **dict.fromkeys(("Base", "Boundary"), MODE_PRINCIPALS),
+    "Limits": {*MODE_PRINCIPALS, "runner", "killed-runner"},
 }
 # The kind of resource whose decisions a statement can change, by the resource whose policy it is.
 RESOURCES = {

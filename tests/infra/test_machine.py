@@ -49,6 +49,7 @@ class Script(unittest.TestCase):
             "AWS::Region": "eu-west-1",
             "RunnerSha256": hashlib.sha256(PROGRAM).hexdigest(),
             "AWS::StackName": "freehold-globex-prod",
+            "RevokeSessionsBefore": "1970-01-01T00:00:00Z",
             **parameters,
         }
         text = re.sub(r"\$\{([A-Za-z0-9:]+)\}", lambda match: values[match[1]], text)
@@ -63,6 +64,9 @@ class Script(unittest.TestCase):
     def calls(self):
         log = self.root / "calls"
         return log.read_text().splitlines() if log.exists() else []
+
+    def test_another_moment_of_revocation_is_another_script_and_so_another_machine(self):
+        self.assertNotEqual(self.script(), self.script(RevokeSessionsBefore="2026-11-30T18:00:00Z"))
 
     def test_the_right_program_is_started_with_its_stack(self):
         ended = self.run_script()

@@ -6,7 +6,7 @@ import unittest
 from botocore.exceptions import ClientError
 
 import templates
-from cloud import ENROLMENT, Cloud, settled, until
+from cloud import ENROLMENT, Cloud, orders_policy, reports_policy, settled, until
 from templates import ACCOUNT, REGION
 
 INSTALL, STACK = "globex", "freehold-globex"
@@ -97,9 +97,9 @@ class Switches(Launched):
         self.launch()
         self.runner = self.cloud.assume(f"fh-{INSTALL}-runner")
 
-    def takes(self, role):
+    def takes(self, role, runner=None):
         try:
-            return self.cloud.assume(f"fh-{INSTALL}-{role}", credentials=self.runner)
+            return self.cloud.assume(f"fh-{INSTALL}-{role}", credentials=runner or self.runner)
         except ClientError as error:
             self.assertIn("AccessDenied", error.response["Error"]["Code"])
             return None
@@ -133,6 +133,56 @@ class Switches(Launched):
                 self.assertIsNone(self.takes(role))
         self.assertEqual(self.ids(), ids, "no role was made again")
 
+    def test_the_kill_switch_holds_for_a_live_runner_and_every_mode_and_is_undone_by_itself(self):
+        on = dict.fromkeys(SWITCHES, "true") | {"BreakGlassUntil": moment(hours=1)}
+        self.update(**on)
+        sessions = [self.takes(role) for role, _ in SWITCHES.values()]
+        orders, reports = self.queues()
+        runner = self.cloud.client("sqs", credentials=self.runner)
+        runner.receive_message(QueueUrl=orders)
+
+        self.assertEqual(self.update(EnableRunner="false"), "UPDATE_COMPLETE")
+
+        self.assertFalse(any(self.works(session) for session in sessions))
+        self.assertEqual([self.takes(role) for role, _ in SWITCHES.values()], [None] * len(SWITCHES))
+        for refused in (
+            lambda: runner.receive_message(QueueUrl=orders),
+            lambda: self.cloud.client("ecr", credentials=self.runner).get_authorization_token(),
+            lambda: self.cloud.client("secretsmanager", credentials=self.runner).get_secret_value(
+                SecretId=f"fh-{INSTALL}/enrolment"
+            ),
+            lambda: self.cloud.assume(f"fh-{INSTALL}-runner"),
+        ):
+            with self.assertRaisesRegex(ClientError, "AccessDenied"):
+                refused()
+        # What it did is still told, and why it stands still is read from the stack.
+        runner.send_message(QueueUrl=reports, MessageBody="x")
+        s3 = self.cloud.client("s3", credentials=self.runner)
+        s3.put_object(Bucket=self.out["BucketName"], Key="audit/x", Body=b"x")
+        formation = self.cloud.client("cloudformation", credentials=self.runner)
+        [stack] = formation.describe_stacks(StackName=STACK)["Stacks"]
+        self.assertIn({"ParameterKey": "EnableRunner", "ParameterValue": "false"}, stack["Parameters"])
+
+        self.update(EnableRunner="true")
+
+        self.assertTrue(all(self.works(session) for session in sessions))
+        runner.receive_message(QueueUrl=orders)
+
+    def queues(self):
+        """Makes the vendor's two queues of this install, open to its runner as `register-install` does."""
+        sqs, name = self.cloud.client("sqs"), f"fh-{INSTALL}-runner"
+        made = []
+        for queue, policy, attributes in (
+            (self.out["OrdersQueueUrl"], lambda arn: orders_policy(arn, name), {"FifoQueue": "true"}),
+            (self.out["ReportsQueueUrl"], reports_policy, {}),
+        ):
+            url = sqs.create_queue(QueueName=queue.rsplit("/", 1)[1], Attributes=attributes)["QueueUrl"]
+            self.addCleanup(sqs.delete_queue, QueueUrl=url)
+            arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+            sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy(arn)})
+            made.append(url)
+        return made
+
     def test_what_is_on_is_what_the_defaults_say(self):
         self.assertEqual({role: bool(self.takes(role)) for role, _ in SWITCHES.values()}, dict(SWITCHES.values()))
 
@@ -142,7 +192,8 @@ class Switches(Launched):
 
         self.update(RevokeSessionsBefore=moment(minutes=10))
         self.assertFalse(self.works(before))
-        self.assertFalse(self.works(self.takes("maintenance")))
+        self.assertIsNone(self.takes("maintenance"), "the runner's session is as old")
+        self.assertIsNone(self.takes("maintenance", self.cloud.assume(f"fh-{INSTALL}-runner")))
 
         self.update(RevokeSessionsBefore=moment(minutes=-10))
         self.assertTrue(self.works(self.takes("provision")))

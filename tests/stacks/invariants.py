@@ -9,8 +9,17 @@ OWN_ACCOUNT = {"AWS": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:
 RUNNER_ONLY = {"aws:PrincipalArn": {"Fn::GetAtt": ["RunnerRole", "Arn"]}}
 BEFORE_THE_END = {"aws:CurrentTime": {"Ref": "BreakGlassUntil"}}
 # What the kill switch changes where the runner is on EC2, and where it is on another machine.
-CAPACITY = ["/Resources/RunnerGroup/Properties/DesiredCapacity"]
-EFFECT = ["/Resources/RunnerRole/Properties/AssumeRolePolicyDocument/Statement/0/Effect"]
+DENIED = "/Resources/Limits/Properties/PolicyDocument/Statement"
+CAPACITY = ["/Resources/RunnerGroup/Properties/DesiredCapacity", DENIED]
+EFFECT = ["/Resources/RunnerRole/Properties/AssumeRolePolicyDocument/Statement/0/Effect", DENIED]
+# What is left to the runner while the kill switch is off: to say how its work ended and why, and to let its machine go.
+LAST_WORDS = (
+    "sqs:SendMessage",
+    "s3:PutObject",
+    "kms:GenerateDataKey",
+    "cloudformation:DescribeStacks",
+    "autoscaling:CompleteLifecycleAction",
+)
 # Parameters that the customer may leave empty.
 OPTIONAL = ("VpcId", "SubnetIds", "RouteTableIds", "PermissionsBoundaryArn", "RunnerPrincipal")
 
@@ -95,11 +104,11 @@ def _role_switches(template, made, parameters):
 
 
 def _limits(template, made, parameters):
-    """The policy Limits is on every mode, and denies everything in exactly the cases that it has to."""
+    """The policy Limits is on the runner and on every mode, and denies everything in the right cases alone."""
     roles = switches(template)
     limits = properties(made, "Limits")
-    if limits["Roles"] != [{"Ref": role} for role in roles.values()]:
-        yield "Limits is not attached to every mode"
+    if limits["Roles"] != [{"Ref": role} for role in ("RunnerRole", *roles.values())]:
+        yield "Limits is not attached to the runner and to every mode"
 
     def arns(names):
         return [{"Fn::GetAtt": [name, "Arn"]} for name in names]
@@ -110,11 +119,13 @@ def _limits(template, made, parameters):
         {"DateLessThan": {"aws:TokenIssueTime": {"Ref": "RevokeSessionsBefore"}}},
         *({"ArnEquals": {"aws:PrincipalArn": arn}} for arn in arns(off)),
     ]
+    if parameters.get("EnableRunner", "true") == "false":
+        expected += [{"ArnEquals": RUNNER_ONLY}, {"ArnNotEquals": RUNNER_ONLY}]
     if break_glass:
         over = {"aws:PrincipalArn": arns(break_glass)}
         expected.append({"ArnEquals": over, "DateGreaterThanEquals": BEFORE_THE_END})
     statements = limits["PolicyDocument"]["Statement"]
-    if any((each["Effect"], each["Action"], each["Resource"]) != ("Deny", "*", "*") for each in statements):
+    if any((each["Effect"], each["Resource"], *_denied(each)) != ("Deny", "*", "*", []) for each in statements):
         yield "Limits has a statement that does not deny everything"
     found = [each["Condition"] for each in statements]
     for condition in expected:
@@ -122,6 +133,13 @@ def _limits(template, made, parameters):
             yield f"Limits does not deny everything when {condition}"
     if len(found) != len(expected):
         yield f"Limits has {len(found)} statements, not {len(expected)}"
+
+
+def _denied(statement):
+    """Returns what a statement of Limits denies, and what it leaves beyond the runner's last words."""
+    if statement["Condition"] != {"ArnEquals": RUNNER_ONLY} or "Action" in statement:
+        return statement.get("Action"), statement.get("NotAction", [])
+    return "*", [action for action in statement["NotAction"] if action not in LAST_WORDS]
 
 
 def _roles_of_the_runner(template, made):
@@ -186,7 +204,7 @@ def _network(made, parameters):
 
 
 def _kill_switch(template, made, parameters):
-    """EnableRunner changes one thing: the group's capacity, or the trust of a runner on another machine."""
+    """EnableRunner changes what `Limits` denies, and the group's capacity or the trust of a runner elsewhere."""
     off = parameters.get("EnableRunner", "true") == "false"
     other = decide(template, {**parameters, "EnableRunner": "true" if off else "false"})
     elsewhere = bool(parameters.get("RunnerPrincipal"))

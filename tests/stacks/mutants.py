@@ -88,6 +88,12 @@ def _faults_of_roles(template):
         (lambda arns: arns.pop(), "one less"),
     ):
         yield f"the runner takes {name} role", _change(template, taken, change)
+    yield (
+        "Limits is not attached to the runner",
+        _change(
+            template, ("Resources", "Limits", "Properties", "Roles"), lambda roles: roles.remove({"Ref": "RunnerRole"})
+        ),
+    )
     for role in invariants.switches(template).values():
         trust = ("Resources", role, "Properties", "AssumeRolePolicyDocument", "Statement", 0)
         yield (
@@ -113,6 +119,8 @@ def _faults_of_limits(template):
         yield f"Limits lacks its statement {at}", _change(template, path, lambda statements, at=at: statements.pop(at))
         place = (*path, at, "Fn::If", 2) if "Fn::If" in statement else (*path, at)
         yield f"statement {at} of Limits denies one action", _put(template, (*place, "Action"), "s3:*")
+        kept = ["sts:AssumeRole", "sqs:SendMessage"]
+        yield f"statement {at} of Limits leaves the runner its roles", _put(template, (*place, "NotAction"), kept)
         yield (
             f"statement {at} of Limits has one more condition",
             _change(
