@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use aws_smithy_types::error::ErrorMetadata;
+
 /// What an error code of AWS means. Services spell the same meaning in many ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
@@ -70,20 +72,42 @@ impl Meaning {
     }
 }
 
-/// Returns the messages of `error` and its causes on one line. A message that the line contains already is left out.
+/// Returns the messages of `error` and its causes on one line. A message that the line contains already is left out, and so
+/// is one of an AWS SDK that only announces its cause.
 #[must_use]
 pub fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
+    let mut messages = vec![error.to_string()];
     let mut cause = error.source();
     while let Some(error) = cause {
-        let message = error.to_string();
-        if !message.is_empty() && !text.contains(&message) {
+        messages.push(error.downcast_ref().map_or_else(|| error.to_string(), answer));
+        cause = error.source();
+    }
+    let last = messages.pop().unwrap_or_default();
+    messages.retain(|message| !announces_its_cause(message));
+    let mut text = String::new();
+    for message in messages.into_iter().chain([last]).filter(|message| !message.is_empty()) {
+        if text.is_empty() {
+            text = message;
+        } else if !text.contains(&message) {
             text.push_str(": ");
             text.push_str(&message);
         }
-        cause = error.source();
     }
     text.replace('\n', " ")
+}
+
+/// Returns what a service answered; an SDK itself writes it as the fields of a structure.
+fn answer(answer: &ErrorMetadata) -> String {
+    match (answer.message(), answer.code()) {
+        (Some(message), Some(code)) if !message.contains(code) => format!("{message} ({code})"),
+        (Some(text), _) | (None, Some(text)) => text.to_owned(),
+        (None, None) => "the service gave no reason".to_owned(),
+    }
+}
+
+/// Returns whether a message of an SDK says nothing that its cause does not say.
+fn announces_its_cause(message: &str) -> bool {
+    message == "service error" || message.starts_with("unhandled error")
 }
 
 #[cfg(test)]
@@ -193,6 +217,34 @@ mod tests {
         fn source(&self) -> Option<&(dyn Error + 'static)> {
             self.1.as_deref().map(|cause| cause as _)
         }
+    }
+
+    #[derive(Debug)]
+    struct Announcement(&'static str, Box<dyn Error>);
+
+    impl fmt::Display for Announcement {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Announcement {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(self.1.as_ref())
+        }
+    }
+
+    #[test]
+    fn an_answer_of_a_service_is_a_sentence_and_not_the_fields_of_a_structure() {
+        let sdk = |answer: ErrorMetadata| {
+            let unhandled = Announcement("unhandled error (AccessDenied)", Box::new(answer));
+            chain(&Announcement("service error", Box::new(unhandled)))
+        };
+        let denied = || ErrorMetadata::builder().code("AccessDenied");
+
+        assert_eq!(sdk(denied().message("not for you").build()), "not for you (AccessDenied)");
+        assert_eq!(sdk(denied().build()), "AccessDenied");
+        assert_eq!(sdk(ErrorMetadata::builder().build()), "the service gave no reason");
     }
 
     #[test]
