@@ -9,6 +9,7 @@ pub mod kinds;
 pub mod operate;
 pub mod record;
 pub mod registry;
+pub mod repeat;
 pub mod sandbox;
 #[cfg(test)]
 mod testing;

@@ -5,6 +5,45 @@ use freehold_protocol::envelope::Delegate;
 use freehold_protocol::order::{Mode, Order, Redelivery, RunAction, Work};
 use freehold_protocol::{Envelope, JobId, Payload, Timestamp, WorkflowId};
 
+use crate::identity::standing::{Account, StackState};
+
+/// An account with one stack and one caller, both of which a test may change.
+#[derive(Debug)]
+pub(crate) struct AccountDouble {
+    stack: std::sync::Mutex<StackState>,
+    caller: Result<String, String>,
+}
+
+impl AccountDouble {
+    pub(crate) fn new(stack: StackState, caller: Result<&str, &str>) -> Self {
+        Self { stack: std::sync::Mutex::new(stack), caller: caller.map(str::to_owned).map_err(str::to_owned) }
+    }
+
+    /// An account whose stack has this one parameter.
+    pub(crate) fn with(parameter: &str, value: &str) -> Self {
+        let account =
+            Self::new(StackState::Gone, Ok("arn:aws:sts::222222222222:assumed-role/fh-globex-prod-runner/i-1"));
+        account.set(parameter, value);
+        account
+    }
+
+    /// Gives the stack this one parameter.
+    pub(crate) fn set(&self, parameter: &str, value: &str) {
+        *self.stack.lock().unwrap() = StackState::Launched([(parameter.to_owned(), value.to_owned())].into());
+    }
+}
+
+#[async_trait::async_trait]
+impl Account for AccountDouble {
+    async fn stack(&self, _: &str) -> StackState {
+        self.stack.lock().unwrap().clone()
+    }
+
+    async fn caller(&self) -> Result<String, String> {
+        self.caller.clone()
+    }
+}
+
 /// The tenant's root key.
 pub(crate) fn root() -> SigningKey {
     SigningKey::from_bytes(&[1; 32])

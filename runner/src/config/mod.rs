@@ -43,6 +43,8 @@ pub struct Config {
     pub repository: String,
     /// The bucket for Terraform state, plans, logs and audit records.
     pub bucket: Option<String>,
+    /// The install stack, whose parameters are the customer's switches; the build runner has none.
+    pub stack: String,
     pub modes: Modes,
     /// The ARNs of the roles that the app names itself.
     pub roles: BTreeMap<RoleKey, String>,
@@ -139,6 +141,8 @@ struct Raw {
     #[serde(default)]
     bucket: String,
     #[serde(default)]
+    stack: String,
+    #[serde(default)]
     modes: Modes,
     #[serde(default)]
     roles: BTreeMap<RoleKey, String>,
@@ -185,10 +189,12 @@ impl Config {
             detail: e.to_string().trim_end().to_owned(),
         })?;
         let reader = Reader { file };
+        let install = reader.install(&raw.install, role)?;
         Ok(Self {
             role,
             tenant: reader.parsed("tenant", &raw.tenant)?,
-            install: reader.install(&raw.install, role)?,
+            stack: if raw.stack.is_empty() { format!("freehold-{install}") } else { raw.stack },
+            install,
             region: reader.filled("region", raw.region, "write the AWS region of the install, such as `eu-west-1`")?,
             orders_queue_url: reader.queue("orders_queue_url", raw.orders_queue_url)?,
             reports_queue_url: reader.queue("reports_queue_url", raw.reports_queue_url)?,
@@ -211,6 +217,14 @@ impl Config {
     /// Returns how long running jobs may go on after the runner was asked to stop.
     pub const fn drain_period(&self) -> Duration {
         Duration::from_secs(self.drain_secs)
+    }
+
+    /// Returns the name of the role that this runner has to have.
+    pub fn needed_role(&self) -> String {
+        match self.role {
+            Role::Install => format!("fh-{}-runner", self.install),
+            Role::Build => format!("fh-{}-build-runner", self.tenant),
+        }
     }
 
     /// Returns the region of the queues, which are the tenant's and may be elsewhere than the install.

@@ -108,6 +108,7 @@ fn config(
         file.insert(key, value(text));
     }
     file.insert("region", value(region));
+    file.insert("stack", value(stack));
     file.insert("state_dir", value(state_dir.display().to_string()));
     let install = outputs.get("InstallName").map(String::as_str).unwrap_or_default();
     let (mut modes, mut roles, mut inputs) = (Table::new(), Table::new(), Table::new());

@@ -6,3 +6,4 @@ pub mod enrol;
 pub mod mode;
 pub mod runner_key;
 pub mod sensitive_inputs;
+pub mod standing;

@@ -1,5 +1,6 @@
 //! The credentials of a job: those of the mode's role for an install, and the runner's own for builds.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -9,12 +10,14 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::future::ProvideCredentials as Provide;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_sdk_sts::error::ProvideErrorMetadata;
+use freehold_protocol::RoleKey;
 use freehold_protocol::order::{Mode, Order};
 use freehold_protocol::report::{Block, Outcome};
 use tokio::sync::Mutex;
 
 use crate::aws;
 use crate::config::{Config, Role};
+use crate::identity::standing::{StackState, Standing};
 
 /// Credentials are replaced this long before they expire.
 const REFRESH_BEFORE: Duration = Duration::from_secs(300);
@@ -27,31 +30,39 @@ pub struct Roles {
     config: Arc<Config>,
     sts: aws_sdk_sts::Client,
     own: Option<SharedCredentialsProvider>,
+    standing: Standing,
 }
 
 /// Why a job has no credentials.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum NoCredentials {
-    /// The customer has the mode switched off.
-    ModeDisabled(String),
-    /// Anything else.
-    Failed(String),
+    /// The customer has switched the runner off: the order waits.
+    RunnerOff(String),
+    /// The attempt ends like this.
+    Refused(Outcome),
 }
 
 impl NoCredentials {
-    /// Returns the outcome of an attempt that could not start for this reason.
-    pub fn outcome(self) -> Outcome {
-        match self {
-            Self::ModeDisabled(reason) => Outcome::Blocked { block: Block::ModeDisabled, reason },
-            Self::Failed(reason) => Outcome::Failed { reason, partial: false },
-        }
+    fn mode_disabled(reason: String) -> Self {
+        Self::Refused(Outcome::Blocked { block: Block::ModeDisabled, reason })
     }
+
+    fn failed(reason: String) -> Self {
+        Self::Refused(Outcome::Failed { reason, partial: false })
+    }
+}
+
+/// What the customer has switched off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Disabled {
+    Mode(String),
+    Runner(String),
 }
 
 impl Roles {
     /// Returns the roles of `config`, assumed with the credentials of `sdk`.
-    pub fn new(config: Arc<Config>, sdk: &SdkConfig) -> Self {
-        Self { config, sts: aws_sdk_sts::Client::new(sdk), own: sdk.credentials_provider() }
+    pub fn new(config: Arc<Config>, sdk: &SdkConfig, standing: Standing) -> Self {
+        Self { config, sts: aws_sdk_sts::Client::new(sdk), own: sdk.credentials_provider(), standing }
     }
 
     /// Returns the credentials for `order`. They work now, and are refreshed while they are used.
@@ -60,22 +71,55 @@ impl Roles {
     /// [`NoCredentials`], with a sentence for people.
     pub async fn credentials(&self, order: &Order) -> Result<SharedCredentialsProvider, NoCredentials> {
         if self.config.role == Role::Build {
-            let none = || NoCredentials::Failed("the build runner has no AWS credentials".to_owned());
+            let none = || NoCredentials::failed("the build runner has no AWS credentials".to_owned());
             return self.own.clone().ok_or_else(none);
         }
         let session = self.session(order)?;
-        session.current().await.map_err(|error| error.explain(&session))?;
-        Ok(SharedCredentialsProvider::new(session))
+        match session.current().await {
+            Ok(_) => Ok(SharedCredentialsProvider::new(session)),
+            Err(AssumeError::Denied(why)) => Err(self.denied(&session, &why).await),
+            Err(AssumeError::Failed(why)) => {
+                Err(NoCredentials::failed(format!("cannot assume role `{}`: {why}", session.role)))
+            }
+        }
     }
 
-    /// Returns why the mode's role can no longer be assumed, if it is switched off.
-    pub async fn disabled(&self, order: &Order) -> Option<String> {
+    /// Returns why the mode's role can no longer be assumed, if it or the runner is switched off.
+    pub async fn disabled(&self, order: &Order) -> Option<Disabled> {
         if self.config.role == Role::Build {
-            return None;
+            return self.standing.switched_off().await.map(Disabled::Runner);
         }
         match self.credentials(order).await {
-            Err(NoCredentials::ModeDisabled(reason)) => Some(reason),
-            Ok(_) | Err(NoCredentials::Failed(_)) => None,
+            Err(NoCredentials::RunnerOff(reason)) => Some(Disabled::Runner(reason)),
+            Err(NoCredentials::Refused(Outcome::Blocked { reason, .. })) => Some(Disabled::Mode(reason)),
+            Ok(_) | Err(NoCredentials::Refused(_)) => None,
+        }
+    }
+
+    /// Tells apart why the role of `session` refuses the runner: STS answers the same in each case, so the stack is asked.
+    async fn denied(&self, session: &RoleSession, why: &str) -> NoCredentials {
+        let (switch, role, stack) = (&session.switch, &session.role, self.standing.stack_name());
+        match self.standing.stack().await {
+            StackState::Launched(parameters) => {
+                if let Some(off) = self.standing.off(&parameters) {
+                    return NoCredentials::RunnerOff(off);
+                }
+                match switch.is_off(&parameters) {
+                    Some(parameter) => NoCredentials::mode_disabled(
+                        switch.off(&format!("parameter `{parameter}` of install stack `{stack}` says so")),
+                    ),
+                    None => NoCredentials::failed(format!(
+                        "role `{role}` refuses this runner although install stack `{stack}` has it switched on ({why}); \
+                         check who may assume it, and that no policy of your organization denies it"
+                    )),
+                }
+            }
+            StackState::Gone => NoCredentials::failed(format!(
+                "role `{role}` cannot be assumed: install stack `{stack}` is gone, and its roles with it; launch it again"
+            )),
+            StackState::Unreadable(_) => {
+                NoCredentials::mode_disabled(switch.off(&format!("role `{role}` refuses this runner ({why})")))
+            }
         }
     }
 
@@ -86,7 +130,7 @@ impl Roles {
             None => self.config.modes.role(order.mode),
         };
         let Some(role) = role else {
-            return Err(NoCredentials::ModeDisabled(switch.off("this install has no role for it")));
+            return Err(NoCredentials::mode_disabled(switch.off("this install has no role for it")));
         };
         let (sts, role, name) = (self.sts.clone(), role.to_owned(), order.job.to_string());
         Ok(RoleSession { sts, switch, role, name, cached: Arc::default() })
@@ -107,15 +151,6 @@ struct RoleSession {
 enum AssumeError {
     Denied(String),
     Failed(String),
-}
-
-impl AssumeError {
-    fn explain(self, session: &RoleSession) -> NoCredentials {
-        match self {
-            Self::Denied(reason) => NoCredentials::ModeDisabled(session.switch.off(&reason)),
-            Self::Failed(reason) => NoCredentials::Failed(format!("cannot assume role `{}`: {reason}", session.role)),
-        }
-    }
 }
 
 impl RoleSession {
@@ -162,7 +197,7 @@ fn is_fresh(credentials: &Credentials) -> bool {
 
 /// What the customer switches on and off.
 #[derive(Debug, Clone)]
-struct Switch {
+pub(crate) struct Switch {
     /// Such as "mode `provision`".
     what: String,
     /// The parameter of the install stack.
@@ -172,13 +207,33 @@ struct Switch {
 
 impl Switch {
     fn of(order: &Order) -> Self {
-        match &order.role {
-            Some(key) => Self { what: format!("role `{key}`"), parameter: key.switch(), ends: key.is_break_glass() },
-            None => Self {
-                what: format!("mode `{}`", order.mode.as_str()),
-                parameter: parameter(order.mode).to_owned(),
-                ends: false,
-            },
+        order.role.as_ref().map_or_else(|| Self::of_mode(order.mode), Self::of_role)
+    }
+
+    /// Returns the switch of a mode.
+    pub(crate) fn of_mode(mode: Mode) -> Self {
+        let (what, parameter) = (format!("mode `{}`", mode.as_str()), parameter(mode).to_owned());
+        Self { what, parameter, ends: false }
+    }
+
+    /// Returns the switch of a role that the app names itself.
+    pub(crate) fn of_role(key: &RoleKey) -> Self {
+        Self { what: format!("role `{key}`"), parameter: key.switch(), ends: key.is_break_glass() }
+    }
+
+    /// Returns what it switches, such as "mode `provision`".
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// Returns the parameter that keeps a role that refuses the runner from being used, if one of these does.
+    pub(crate) fn is_off(&self, parameters: &BTreeMap<String, String>) -> Option<&str> {
+        let value = parameters.get(&self.parameter)?;
+        match (value.as_str(), self.ends) {
+            ("false", _) => Some(&self.parameter),
+            // A role that ends is refused while it is on only because its moment has passed.
+            (_, true) => Some("BreakGlassUntil"),
+            (_, false) => None,
         }
     }
 
@@ -204,29 +259,87 @@ const fn parameter(mode: Mode) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{config, order};
+    use crate::testing::{AccountDouble, config, order};
+
+    fn roles(account: AccountDouble) -> Roles {
+        let sdk = SdkConfig::builder().behavior_version(aws_config::BehaviorVersion::latest()).build();
+        let config = config("/state", Role::Install);
+        let standing = Standing::new(&config, Arc::new(account));
+        Roles::new(Arc::new(config), &sdk, standing)
+    }
+
+    fn blocked(none: NoCredentials) -> String {
+        match none {
+            NoCredentials::Refused(Outcome::Blocked { block: Block::ModeDisabled, reason }) => reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What is said of an order for mode `maintenance` whose role refuses the runner.
+    async fn denied(account: AccountDouble) -> NoCredentials {
+        let roles = roles(account);
+        let role = "arn:aws:iam::222222222222:role/fh-globex-prod-maintenance".to_owned();
+        let switch = Switch::of(&order(1, 7));
+        let session =
+            RoleSession { sts: roles.sts.clone(), switch, role, name: "job".to_owned(), cached: Arc::default() };
+        roles.denied(&session, "not for you").await
+    }
 
     #[tokio::test]
     async fn a_mode_without_a_role_is_blocked_and_the_sentence_names_the_parameter() {
-        let sdk = SdkConfig::builder().behavior_version(aws_config::BehaviorVersion::latest()).build();
-        let roles = Roles::new(Arc::new(config("/state", Role::Install)), &sdk);
+        let roles = roles(AccountDouble::with("EnableMaintenance", "true"));
 
-        let outcome = roles.credentials(&order(1, 7)).await.unwrap_err().outcome();
+        let reason = blocked(roles.credentials(&order(1, 7)).await.unwrap_err());
 
-        let Outcome::Blocked { block: Block::ModeDisabled, reason } = outcome else { panic!("{outcome:?}") };
         assert!(reason.contains("`maintenance`") && reason.contains("`EnableMaintenance`"), "{reason}");
     }
 
     #[tokio::test]
     async fn a_break_glass_role_that_is_not_there_is_blocked_and_the_sentence_names_its_end() {
-        let sdk = SdkConfig::builder().behavior_version(aws_config::BehaviorVersion::latest()).build();
-        let roles = Roles::new(Arc::new(config("/state", Role::Install)), &sdk);
+        let roles = roles(AccountDouble::with("EnableBreakGlass", "true"));
         let order = Order { mode: Mode::BreakGlass, role: Some("break-glass".parse().unwrap()), ..order(1, 7) };
 
-        let outcome = roles.credentials(&order).await.unwrap_err().outcome();
+        let reason = blocked(roles.credentials(&order).await.unwrap_err());
 
-        let Outcome::Blocked { block: Block::ModeDisabled, reason } = outcome else { panic!("{outcome:?}") };
         assert!(reason.starts_with("role `break-glass` is switched off: "), "{reason}");
         assert!(reason.ends_with("`EnableBreakGlass` of the install stack to `true`, and `BreakGlassUntil` to a moment that is still to come"), "{reason}");
+    }
+
+    #[tokio::test]
+    async fn a_mode_that_the_stack_has_off_is_off() {
+        let reason = blocked(denied(AccountDouble::with("EnableMaintenance", "false")).await);
+
+        assert_eq!(
+            reason,
+            "mode `maintenance` is switched off: parameter `EnableMaintenance` of install stack `freehold-globex-prod` says \
+             so; to allow it, set parameter `EnableMaintenance` of the install stack to `true`"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_role_that_went_with_its_stack_is_gone_and_not_off() {
+        let NoCredentials::Refused(Outcome::Failed { reason, .. }) =
+            denied(AccountDouble::new(StackState::Gone, Err("no"))).await
+        else {
+            panic!("not failed")
+        };
+
+        assert!(reason.contains("install stack `freehold-globex-prod` is gone"), "{reason}");
+        assert!(!reason.contains("switched off"), "{reason}");
+    }
+
+    #[tokio::test]
+    async fn a_mode_of_a_runner_that_is_off_waits() {
+        let none = denied(AccountDouble::with("EnableRunner", "false")).await;
+
+        assert!(matches!(none, NoCredentials::RunnerOff(reason) if reason.contains("`EnableRunner`")));
+    }
+
+    #[tokio::test]
+    async fn a_role_that_refuses_while_it_is_on_fails_and_says_so() {
+        let none = denied(AccountDouble::with("EnableMaintenance", "true")).await;
+
+        let NoCredentials::Refused(Outcome::Failed { reason, partial: false }) = none else { panic!("{none:?}") };
+        assert!(reason.contains("although install stack `freehold-globex-prod` has it switched on"), "{reason}");
     }
 }

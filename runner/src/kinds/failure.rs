@@ -75,6 +75,7 @@ fn sentence(reason: StopReason, timeout_secs: u32) -> String {
             format!("stopped because its time limit of {timeout_secs} s for one attempt was reached")
         }
         StopReason::Draining => "stopped because the runner is shutting down".to_owned(),
+        StopReason::SwitchedOff => "stopped because the customer has switched the runner off".to_owned(),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::identity::enrol;
 use crate::identity::mode::Roles;
 use crate::identity::runner_key::{Identity, IdentityError};
 use crate::identity::sensitive_inputs::SensitiveInputs;
+use crate::identity::standing::{AwsAccount, Standing};
 use crate::operate::drain::{Drain, Phase};
 use crate::operate::watchdog::supervise;
 use crate::record::audit::{Audit, AuditError};
@@ -122,6 +123,7 @@ fn assemble(
     kinds: Arc<dyn Execute>,
 ) -> Result<Agent, StartError> {
     let clock = Arc::new(ServerClock::default());
+    let standing = Standing::new(config, Arc::new(AwsAccount::new(sdk)));
     let (tenant, install) = (config.tenant.clone(), config.install.clone());
     let mut audit = Audit::open(&config.state_dir, identity.clone(), tenant.clone(), install.clone())?;
     let bucket = config.bucket.as_ref().filter(|_| config.role == Role::Install);
@@ -139,7 +141,8 @@ fn assemble(
         reporter: Arc::new(Reporter::new(identity.clone(), tenant, install, spool.clone())),
         journal: Mutex::new(Journal::open(&config.state_dir)?),
         audit,
-        roles: Roles::new(config.clone(), sdk),
+        roles: Roles::new(config.clone(), sdk, standing.clone()),
+        standing,
         sensitive_inputs: SensitiveInputs::new(sdk, config.install.clone()),
         grants: Arc::new(PendingGrants::default()),
         in_flight: InFlight::default(),

@@ -124,7 +124,7 @@ async fn stop(child: &mut Child, group: &Group, interrupt: Interrupt, reason: St
 const fn grace(reason: StopReason) -> Duration {
     match reason {
         StopReason::Cancelled | StopReason::TimedOut | StopReason::Draining => Duration::from_secs(15),
-        StopReason::LeaseLost => Duration::from_secs(4),
+        StopReason::LeaseLost | StopReason::SwitchedOff => Duration::from_secs(4),
     }
 }
 

@@ -13,6 +13,7 @@ use aws_sdk_sqs::error::{BoxError, ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName as Attribute, SendMessageBatchRequestEntry};
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
+use freehold_aws_errors::Meaning;
 use freehold_protocol::{Timestamp, limits};
 use tokio::time::Instant;
 use tracing::warn;
@@ -208,7 +209,7 @@ where
         Some("QueueDoesNotExist" | "AWS.SimpleQueueService.NonExistentQueue" | "QueueDeletedRecently") => {
             InboxError::Denied(text)
         }
-        code if aws::is_denied(code) => InboxError::Denied(text),
+        code if matches!(Meaning::of(code), Meaning::Denied | Meaning::Credentials) => InboxError::Denied(text),
         _ => InboxError::Transient(text),
     }
 }

@@ -12,6 +12,7 @@ use crate::aws;
 use crate::config::Config;
 use crate::identity::mode::Roles;
 use crate::identity::sensitive_inputs::SensitiveInputs;
+use crate::identity::standing::Standing;
 use crate::operate::drain::{Drain, Phase};
 use crate::record::audit::{Audit, AuditEvent};
 use crate::record::log_store::LogStore;
@@ -43,6 +44,7 @@ pub struct Agent {
     pub journal: Mutex<Journal>,
     pub audit: Audit,
     pub roles: Roles,
+    pub standing: Standing,
     pub sensitive_inputs: SensitiveInputs,
     pub grants: Arc<PendingGrants>,
     pub in_flight: InFlight,

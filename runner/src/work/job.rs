@@ -88,6 +88,8 @@ pub enum StopReason {
     TimedOut,
     /// The runner shuts down and the drain period is over.
     Draining,
+    /// The customer has switched the runner off. Its role has lost its permissions, and so has the job's.
+    SwitchedOff,
 }
 
 impl Stop {

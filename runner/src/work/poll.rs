@@ -8,14 +8,17 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::backoff::Backoff;
+use crate::identity::standing::Refused;
 use crate::operate::drain::Phase;
 use crate::operate::watchdog::Beat;
+use crate::repeat::Repeat;
 use crate::wire::inbox::{Delivery, InboxError};
 use crate::wire::verify::Message;
 use crate::work::agent::Agent;
 use crate::work::attempt;
 use crate::work::control;
 use crate::work::in_flight::Taken;
+use crate::work::job::StopReason;
 
 /// How long one poll waits, in seconds: an idle runner makes one request in this time.
 const WAIT_SECS: u64 = 20;
@@ -31,6 +34,7 @@ const DENIED_LIMIT: Duration = Duration::from_secs(15 * 60);
 pub async fn run(agent: Arc<Agent>, beat: Beat) {
     let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
     let mut denied_since: Option<Instant> = None;
+    let mut warned = Repeat::default();
     loop {
         beat.alive();
         let draining = agent.drain.phase() >= Phase::Draining;
@@ -44,13 +48,24 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
             Ok(deliveries) => {
                 backoff.succeeded();
                 denied_since = None;
+                if warned.is_over() {
+                    info!("Takes orders again");
+                }
                 for delivery in deliveries {
                     take(&agent, delivery);
                 }
             }
             Err(error) => {
-                warn!("Cannot take orders: {error}");
-                denied_since = still_denied(&agent, &error, denied_since);
+                let (text, off) = explained(&agent, &error).await;
+                if warned.is_due(&text, Instant::now()) {
+                    warn!("Cannot take orders: {text}");
+                }
+                if off {
+                    agent.in_flight.stop_all(StopReason::SwitchedOff);
+                    denied_since = None;
+                } else {
+                    denied_since = still_denied(&agent, &error, &text, denied_since);
+                }
                 tokio::select! {
                     () = tokio::time::sleep(backoff.failed()) => {}
                     () = agent.drain.reached(Phase::Stopping) => {}
@@ -60,15 +75,25 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
     }
 }
 
-fn still_denied(agent: &Agent, error: &InboxError, since: Option<Instant>) -> Option<Instant> {
+/// Returns why no orders come, and whether that is because the customer has switched the runner off.
+async fn explained(agent: &Agent, error: &InboxError) -> (String, bool) {
+    let InboxError::Denied(_) = error else {
+        return (error.to_string(), false);
+    };
+    match agent.standing.refused(&error.to_string()).await {
+        Refused::SwitchedOff(text) => (text, true),
+        Refused::Otherwise(text) => (text, false),
+    }
+}
+
+fn still_denied(agent: &Agent, error: &InboxError, text: &str, since: Option<Instant>) -> Option<Instant> {
     if !matches!(error, InboxError::Denied(_)) {
         return None;
     }
     let since = since.unwrap_or_else(Instant::now);
     if since.elapsed() >= DENIED_LIMIT {
         agent.give_up(format!(
-            "the orders queue has refused this runner for {} minutes; check that the install still exists and that the \
-             runner role has the name that the install stack gives it: {error}",
+            "the orders queue has refused this runner for {} minutes: {text}",
             DENIED_LIMIT.as_secs() / 60
         ));
     }

@@ -121,6 +121,7 @@ const fn sentence(reason: StopReason) -> &'static str {
         StopReason::LeaseLost => "[freehold: stopping, the lease could not be renewed]",
         StopReason::TimedOut => "[freehold: stopping, the job has used up its time]",
         StopReason::Draining => "[freehold: stopping, the runner shuts down]",
+        StopReason::SwitchedOff => "[freehold: stopping, the customer has switched the runner off]",
     }
 }
 
@@ -143,9 +144,13 @@ fn conclude(stopped: Option<StopReason>, outcome: Outcome, limits: Limits, log: 
             let reason = format!("stopped after {} s, which is the time limit of the order", limits.time.as_secs());
             Ended::Finished(Outcome::Failed { reason, partial: true })
         }
-        (Some(StopReason::Draining), Redelivery::Resume) => Ended::LeftToNext,
+        (Some(StopReason::Draining | StopReason::SwitchedOff), Redelivery::Resume) => Ended::LeftToNext,
         (Some(StopReason::Draining), Redelivery::Interrupted) => {
             let reason = "the runner shut down before the job ended".to_owned();
+            Ended::Finished(Outcome::Interrupted { reason })
+        }
+        (Some(StopReason::SwitchedOff), Redelivery::Interrupted) => {
+            let reason = "the customer switched the runner off before the job ended".to_owned();
             Ended::Finished(Outcome::Interrupted { reason })
         }
     }

@@ -165,6 +165,7 @@ fn config(directory: &Path) -> Config {
         roles: Default::default(),
         inputs: Default::default(),
         accepted_contract: None,
+        stack: "freehold-globex-prod".into(),
         terraform: None,
         sandbox: SandboxKind::Bubblewrap,
         drain_secs: 600,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use freehold_protocol::limits;
-use freehold_protocol::order::Order;
+use freehold_protocol::order::{Order, Redelivery};
 use freehold_protocol::report::{AttemptEvent, Outcome, RefusalReason};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info, warn};
@@ -13,6 +13,7 @@ use tracing::{error, info, warn};
 use crate::aws;
 use crate::files;
 use crate::identity::consent;
+use crate::identity::mode::{Disabled, NoCredentials};
 use crate::operate::drain::Phase;
 use crate::record::audit::AuditEvent;
 use crate::record::log::JobLog;
@@ -128,7 +129,7 @@ impl Attempt<'_> {
         match reason {
             StopReason::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
             StopReason::Draining => Message::GiveBack,
-            StopReason::LeaseLost | StopReason::TimedOut => Message::Leave,
+            StopReason::LeaseLost | StopReason::TimedOut | StopReason::SwitchedOff => Message::Leave,
         }
     }
 
@@ -162,7 +163,8 @@ impl Attempt<'_> {
         }
         let credentials = match agent.roles.credentials(order).await {
             Ok(credentials) => credentials,
-            Err(none) => return self.accept_and_finish(&reporter, none.outcome()).await,
+            Err(NoCredentials::RunnerOff(reason)) => return self.leave(&reason),
+            Err(NoCredentials::Refused(outcome)) => return self.accept_and_finish(&reporter, outcome).await,
         };
         if let Err(error) = agent.audit.announce(self.announcement()).await {
             let outcome = Outcome::Failed { reason: aws::explain(&error), partial: false };
@@ -199,16 +201,24 @@ impl Attempt<'_> {
             Err(reason) => Ended::Finished(Outcome::Failed { reason, partial: false }),
         };
         match ended {
-            Ended::Finished(outcome) => {
-                let outcome = self.blame_mode(outcome).await;
-                self.finish(&reporter, &log, outcome).await
-            }
+            Ended::Finished(outcome) => match self.blame_switch(outcome).await {
+                Ok(outcome) => self.finish(&reporter, &log, outcome).await,
+                Err(switched_off) => self.leave(&switched_off),
+            },
             Ended::LeaseLost => {
                 warn!(job.id = %order.job, "Stopped job `{}`: its lease was lost", order.job);
                 Message::Leave
             }
+            Ended::LeftToNext if held.signal.reason() == Some(StopReason::SwitchedOff) => Message::Leave,
             Ended::LeftToNext => Message::GiveBack,
         }
+    }
+
+    /// Leaves the order in the queue while the runner is off.
+    fn leave(&self, switched_off: &str) -> Message {
+        let job = &self.held.order.job;
+        info!(job.id = %job, "The order of job `{job}` stays in the queue: {switched_off}");
+        Message::Leave
     }
 
     /// Accepts an order whose job must not start, and ends it with `outcome`.
@@ -220,19 +230,22 @@ impl Attempt<'_> {
         self.finish(reporter, &JobLog::default(), outcome).await
     }
 
-    /// Returns `outcome`, or `Blocked` when the job failed because its mode is switched off.
-    async fn blame_mode(&self, outcome: Outcome) -> Outcome {
+    /// Returns `outcome`, or `Blocked` when the job failed because its mode is switched off. An order whose job failed because
+    /// the runner itself is off is not ended here, unless its job may run once only.
+    async fn blame_switch(&self, outcome: Outcome) -> Result<Outcome, String> {
         let Outcome::Failed { reason, partial } = outcome else {
-            return outcome;
+            return Ok(outcome);
         };
-        match self.agent.roles.disabled(&self.held.order).await {
-            Some(disabled) => {
-                let so_far = if partial { "some of it may have been done" } else { "nothing was changed" };
+        let so_far = if partial { "some of it may have been done" } else { "nothing was changed" };
+        Ok(match self.agent.roles.disabled(&self.held.order).await {
+            Some(Disabled::Mode(disabled)) => {
                 let reason = format!("{disabled}; it was on when the job started ({so_far}): {reason}");
                 Outcome::Blocked { block: freehold_protocol::report::Block::ModeDisabled, reason }
             }
+            Some(Disabled::Runner(off)) if self.held.order.redelivery == Redelivery::Resume => return Err(off),
+            Some(Disabled::Runner(off)) => Outcome::Interrupted { reason: format!("{off} ({so_far}): {reason}") },
             None => Outcome::Failed { reason, partial },
-        }
+        })
     }
 
     /// Makes the end durable, here and for the control plane, before the message may be deleted.

@@ -19,10 +19,11 @@ use super::*;
 use crate::config::{Config, Role};
 use crate::identity::mode::Roles;
 use crate::identity::runner_key::Identity;
+use crate::identity::standing::Standing;
 use crate::operate::drain::Drain;
 use crate::record::audit::Audit;
 use crate::record::log_store::LogStore;
-use crate::testing::{config, job_id, order, root, sealed};
+use crate::testing::{AccountDouble, config, job_id, order, root, sealed};
 use crate::wire::clock::ServerClock;
 use crate::wire::grants::PendingGrants;
 use crate::wire::inbox::{Delivery, Inbox, InboxError, Outbox, Sent};
@@ -44,6 +45,8 @@ struct Queue {
     added: tokio::sync::Notify,
     /// While set, renewals fail.
     deaf: std::sync::atomic::AtomicBool,
+    /// While set, the runner may not use it.
+    closed: std::sync::atomic::AtomicBool,
 }
 
 #[derive(Debug)]
@@ -92,6 +95,11 @@ impl Queue {
     fn is_empty(&self) -> bool {
         self.messages.lock().unwrap().is_empty()
     }
+
+    fn refused(&self) -> Result<(), InboxError> {
+        let closed = self.closed.load(Ordering::Relaxed);
+        if closed { Err(InboxError::Denied("not for you (AccessDenied)".into())) } else { Ok(()) }
+    }
 }
 
 #[async_trait]
@@ -99,6 +107,7 @@ impl Inbox for Queue {
     async fn receive(&self, wait_secs: u64) -> Result<Vec<Delivery>, InboxError> {
         let until = Instant::now() + Duration::from_secs(wait_secs);
         loop {
+            self.refused()?;
             let taken = self.take();
             if !taken.is_empty() || Instant::now() >= until {
                 return Ok(taken);
@@ -109,6 +118,7 @@ impl Inbox for Queue {
     }
 
     async fn lease(&self, handle: &str, secs: u64) -> Result<(), InboxError> {
+        self.refused()?;
         if self.deaf.load(Ordering::Relaxed) {
             return Err(InboxError::Transient("no answer".into()));
         }
@@ -120,6 +130,7 @@ impl Inbox for Queue {
     }
 
     async fn delete(&self, handle: &str) -> Result<(), InboxError> {
+        self.refused()?;
         self.with(handle, |messages, at| drop(messages.remove(&at)))
     }
 }
@@ -152,6 +163,8 @@ enum Play {
     /// Asks for an artifact.
     Ask,
     Panic,
+    /// Fails at its first call.
+    Fail,
 }
 
 #[derive(Debug)]
@@ -180,6 +193,7 @@ impl Execute for Stage {
                 other => Outcome::Failed { reason: format!("{other:?}"), partial: false },
             },
             Play::Panic => panic!("on purpose"),
+            Play::Fail => Outcome::Failed { reason: "not for you (AccessDenied)".into(), partial: false },
         }
     }
 }
@@ -191,6 +205,7 @@ struct World {
     agent: Arc<Agent>,
     spool: Arc<Spool>,
     taken: Arc<Taken>,
+    account: Arc<AccountDouble>,
     state: tempfile::TempDir,
 }
 
@@ -216,6 +231,8 @@ impl World {
         let tenant: freehold_protocol::TenantName = "acme".parse().unwrap();
         let install: freehold_protocol::InstallId = "globex-prod".parse().unwrap();
         let spool = Arc::new(Spool::open(path).unwrap());
+        let account = Arc::new(AccountDouble::with("EnableRunner", "true"));
+        let standing = Standing::new(&crate::testing::config(path.to_str().unwrap(), Role::Install), account.clone());
         let agent = Agent {
             trust: Trust {
                 role: Role::Install,
@@ -228,7 +245,8 @@ impl World {
             reporter: Arc::new(Reporter::new(identity.clone(), tenant.clone(), install.clone(), spool.clone())),
             journal: Mutex::new(Journal::open(path).unwrap()),
             audit: Audit::open(path, identity, tenant, install).unwrap(),
-            roles: Roles::new(config.clone(), &sdk),
+            roles: Roles::new(config.clone(), &sdk, standing.clone()),
+            standing,
             sensitive_inputs: crate::identity::sensitive_inputs::SensitiveInputs::new(&sdk, config.install.clone()),
             grants: Arc::new(PendingGrants::default()),
             in_flight: InFlight::default(),
@@ -239,7 +257,7 @@ impl World {
             fatal: OnceLock::new(),
             config,
         };
-        Self { queue, stage, agent: Arc::new(agent), spool, taken, state }
+        Self { queue, stage, agent: Arc::new(agent), spool, taken, account, state }
     }
 
     /// Polls until `done`, or an hour of the clock has passed.
@@ -262,6 +280,12 @@ impl World {
 
     async fn until_deleted(&self) {
         self.until("the deletion of every message", |world| world.queue.is_empty()).await;
+    }
+
+    /// Pulls the kill switch, or puts it back.
+    fn switch(&self, on: bool) {
+        self.account.set("EnableRunner", if on { "true" } else { "false" });
+        self.queue.closed.store(!on, Ordering::Relaxed);
     }
 
     fn begun(&self) -> u32 {
@@ -373,6 +397,58 @@ async fn a_runner_that_cannot_renew_stops_its_job_before_the_lease_ends_and_says
     assert_eq!(*world.stage.stopped.lock().unwrap(), [StopReason::LeaseLost]);
     assert_eq!(world.sent(), ["1.1 started"]);
     assert!(!world.queue.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runner_that_is_switched_off_stops_its_job_and_goes_on_with_the_order_when_it_is_on_again() {
+    let world = World::new(Play::Wait);
+    world.queue.send(sealed(&order(1, 7)));
+    world.until("the start", |world| world.begun() == 1).await;
+
+    world.switch(false);
+    world.queue.send(sealed(&order(2, 8)));
+    world.until("the stop", |world| !world.stage.stopped.lock().unwrap().is_empty()).await;
+    let day = Instant::now() + Duration::from_secs(50 * 60);
+    world.until("most of an hour", |_| Instant::now() > day).await;
+    let (begun, waiting) = (world.begun(), world.queue.messages.lock().unwrap().len());
+    *world.stage.play.lock().unwrap() = Play::Succeed;
+    world.switch(true);
+    world.until_deleted().await;
+
+    assert_eq!(*world.stage.stopped.lock().unwrap(), [StopReason::SwitchedOff]);
+    assert_eq!((begun, waiting, world.agent.fatal.get()), (1, 2, None));
+    let said = world.sent();
+    assert_eq!(said[..1], ["1.1 started"]);
+    assert!(said.contains(&"1.2 succeeded".to_owned()) && said.contains(&"1.1 succeeded".to_owned()), "{said:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_fails_because_the_runner_is_off_has_not_failed() {
+    let world = World::new(Play::Fail);
+    world.account.set("EnableRunner", "false");
+    world.queue.send(sealed(&order(1, 7)));
+    world.until("the start", |world| world.begun() == 1).await;
+
+    world.account.set("EnableRunner", "true");
+    *world.stage.play.lock().unwrap() = Play::Succeed;
+    world.until_deleted().await;
+
+    assert_eq!(world.sent(), ["1.1 started", "1.2 started", "1.2 succeeded"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_action_that_the_kill_switch_ends_is_reported_as_interrupted_and_not_done_again() {
+    let world = World::new(Play::Wait);
+    world.queue.send(sealed(&action()));
+    world.until("the start", |world| world.begun() == 1).await;
+
+    world.switch(false);
+    world.until("the end", |world| world.sent().len() == 2).await;
+    world.switch(true);
+    world.until_deleted().await;
+
+    assert_eq!(world.begun(), 1);
+    assert_eq!(world.sent()[..2], ["1.1 started", "1.1 interrupted"]);
 }
 
 #[tokio::test(start_paused = true)]

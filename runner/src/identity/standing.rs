@@ -1,0 +1,228 @@
+//! Explains why AWS refuses this runner: which role it has and which it needs, and what the install stack says of its switches.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use aws_config::SdkConfig;
+use aws_sdk_sts::error::ProvideErrorMetadata as _;
+
+use crate::aws;
+use crate::config::{Config, Role};
+
+/// The stack parameter that is the kill switch.
+pub const KILL_SWITCH: &str = "EnableRunner";
+/// How long one explanation may take.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// What the install stack says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StackState {
+    /// The stack's parameters.
+    Launched(BTreeMap<String, String>),
+    /// There is no such stack.
+    Gone,
+    /// The runner may not read it, or cannot now.
+    Unreadable(String),
+}
+
+/// The account that the runner works in.
+#[async_trait]
+pub trait Account: Send + Sync + std::fmt::Debug {
+    /// Returns the state of the stack called `name`.
+    async fn stack(&self, name: &str) -> StackState;
+
+    /// Returns the ARN of the credentials in use.
+    ///
+    /// # Errors
+    /// With the reason, when AWS does not accept them.
+    async fn caller(&self) -> Result<String, String>;
+}
+
+/// An account of AWS.
+#[derive(Debug)]
+pub struct AwsAccount {
+    sts: aws_sdk_sts::Client,
+    formation: aws_sdk_cloudformation::Client,
+}
+
+impl AwsAccount {
+    /// Returns the account of the credentials of `sdk`.
+    pub fn new(sdk: &SdkConfig) -> Self {
+        Self { sts: aws_sdk_sts::Client::new(sdk), formation: aws_sdk_cloudformation::Client::new(sdk) }
+    }
+}
+
+#[async_trait]
+impl Account for AwsAccount {
+    async fn stack(&self, name: &str) -> StackState {
+        let stacks = match self.formation.describe_stacks().stack_name(name).send().await {
+            Ok(answer) => answer.stacks.unwrap_or_default(),
+            Err(error) if error.message().is_some_and(|text| text.contains("does not exist")) => {
+                return StackState::Gone;
+            }
+            Err(error) => return StackState::Unreadable(aws::explain(&error)),
+        };
+        let Some(stack) = stacks.into_iter().next() else { return StackState::Gone };
+        let parameters = stack.parameters.unwrap_or_default().into_iter();
+        StackState::Launched(parameters.filter_map(|one| Some((one.parameter_key?, one.parameter_value?))).collect())
+    }
+
+    async fn caller(&self) -> Result<String, String> {
+        let answer = self.sts.get_caller_identity().send().await.map_err(|error| aws::explain(&error))?;
+        answer.arn.ok_or_else(|| "the answer names nobody".to_owned())
+    }
+}
+
+/// Why AWS refused a call of the runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// The customer has switched the runner off.
+    SwitchedOff(String),
+    /// Anything else.
+    Otherwise(String),
+}
+
+/// The runner's standing in its account.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    account: Arc<dyn Account>,
+    /// The install stack; the build runner has none.
+    stack: Option<String>,
+    needed: String,
+}
+
+impl Standing {
+    /// Returns the standing of the runner of `config` in `account`.
+    pub fn new(config: &Config, account: Arc<dyn Account>) -> Self {
+        let stack = (config.role == Role::Install).then(|| config.stack.clone());
+        Self { account, stack, needed: config.needed_role() }
+    }
+
+    /// Returns the name of the install stack; empty for the build runner.
+    pub fn stack_name(&self) -> &str {
+        self.stack.as_deref().unwrap_or_default()
+    }
+
+    /// Returns what the install stack says.
+    pub async fn stack(&self) -> StackState {
+        let Some(name) = &self.stack else {
+            return StackState::Unreadable("a build runner has no install stack".to_owned());
+        };
+        let state = tokio::time::timeout(DEADLINE, self.account.stack(name)).await;
+        state.unwrap_or_else(|_| StackState::Unreadable("CloudFormation did not answer in time".to_owned()))
+    }
+
+    /// Returns the sentence about the kill switch, if the customer has switched the runner off.
+    pub async fn switched_off(&self) -> Option<String> {
+        match self.stack().await {
+            StackState::Launched(parameters) => self.off(&parameters),
+            StackState::Gone | StackState::Unreadable(_) => None,
+        }
+    }
+
+    /// Returns the sentence about the kill switch, if `parameters` of the stack say that the runner is off.
+    pub fn off(&self, parameters: &BTreeMap<String, String>) -> Option<String> {
+        let is_off = parameters.get(KILL_SWITCH).is_some_and(|value| value == "false");
+        is_off.then(|| {
+            format!(
+                "the customer has switched this runner off: parameter `{KILL_SWITCH}` of install stack `{}` is `false`; \
+                 orders wait until it is `true`",
+                self.stack_name()
+            )
+        })
+    }
+
+    /// Explains why AWS refused a call, with the answer `why`.
+    pub async fn refused(&self, why: &str) -> Refused {
+        if let Some(off) = self.switched_off().await {
+            return Refused::SwitchedOff(off);
+        }
+        Refused::Otherwise(match self.role().await {
+            Ok(arn) => format!("{why}; role `{arn}` is the right one, so check that the install still exists"),
+            Err(problem) => format!("{problem}; the answer was: {why}"),
+        })
+    }
+
+    /// Returns the ARN of the runner's role.
+    ///
+    /// # Errors
+    /// A sentence that names the role that the runner has and the one that it needs.
+    pub async fn role(&self) -> Result<String, String> {
+        let needed = &self.needed;
+        let caller = tokio::time::timeout(DEADLINE, self.account.caller()).await;
+        let caller = caller.unwrap_or_else(|_| Err("STS did not answer in time".to_owned()));
+        match caller {
+            Ok(arn) if role_name(&arn) == Some(needed) => Ok(arn),
+            Ok(arn) => Err(format!(
+                "this runner has the credentials of `{arn}` and needs those of role `{needed}`: give its machine that role's \
+                 instance profile, or assume the role in its AWS profile"
+            )),
+            Err(reason) => Err(format!(
+                "AWS does not accept the credentials of this runner ({reason}); give it credentials of role `{needed}`: an \
+                 instance profile, or AWS_PROFILE"
+            )),
+        }
+    }
+}
+
+/// Returns the name of the role whose session an ARN is of.
+fn role_name(arn: &str) -> Option<&str> {
+    arn.split_once(":assumed-role/")?.1.split('/').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{AccountDouble, config};
+
+    fn standing(account: AccountDouble) -> Standing {
+        Standing::new(&config("/state", Role::Install), Arc::new(account))
+    }
+
+    fn launched(runner: &str) -> StackState {
+        StackState::Launched([(KILL_SWITCH.to_owned(), runner.to_owned())].into())
+    }
+
+    #[tokio::test]
+    async fn a_runner_that_is_switched_off_is_told_the_parameter_and_the_stack() {
+        let account = AccountDouble::new(launched("false"), Ok("arn:aws:iam::222222222222:root"));
+
+        let Refused::SwitchedOff(text) = standing(account).refused("no").await else { panic!("not off") };
+
+        assert!(text.contains("`EnableRunner` of install stack `freehold-globex-prod` is `false`"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn wrong_credentials_are_named_with_the_role_that_is_needed() {
+        let account = AccountDouble::new(launched("true"), Ok("arn:aws:sts::222222222222:assumed-role/admin/me"));
+
+        let Refused::Otherwise(text) = standing(account).refused("not for you (AccessDenied)").await else {
+            panic!("off")
+        };
+
+        assert!(text.contains("`arn:aws:sts::222222222222:assumed-role/admin/me`"), "{text}");
+        assert!(text.contains("needs those of role `fh-globex-prod-runner`"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn expired_credentials_are_not_the_right_ones() {
+        let account = AccountDouble::new(StackState::Unreadable("expired".into()), Err("ExpiredToken"));
+
+        let problem = standing(account).role().await.unwrap_err();
+
+        assert!(problem.contains("(ExpiredToken)") && problem.contains("`fh-globex-prod-runner`"), "{problem}");
+    }
+
+    #[tokio::test]
+    async fn the_right_role_is_not_blamed() {
+        let arn = "arn:aws:sts::222222222222:assumed-role/fh-globex-prod-runner/i-1";
+        let account = AccountDouble::new(launched("true"), Ok(arn));
+
+        let refused = standing(account).refused("no such queue").await;
+
+        let text = format!("no such queue; role `{arn}` is the right one, so check that the install still exists");
+        assert_eq!(refused, Refused::Otherwise(text));
+    }
+}

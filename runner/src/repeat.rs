@@ -1,0 +1,58 @@
+//! Logs a condition that lasts once, and then at growing intervals.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The pause after the first line; each later pause is twice as long.
+const FIRST: Duration = Duration::from_secs(60);
+/// The longest pause.
+const LONGEST: Duration = Duration::from_secs(60 * 60);
+
+/// A condition that may last.
+#[derive(Debug, Clone, Default)]
+pub struct Repeat(Option<Logged>);
+
+#[derive(Debug, Clone)]
+struct Logged {
+    text: String,
+    next: Instant,
+    pause: Duration,
+}
+
+impl Repeat {
+    /// Returns whether `text` is to be logged at `now`: when it is new, and when its pause is over.
+    pub fn is_due(&mut self, text: &str, now: Instant) -> bool {
+        let pause = match &self.0 {
+            Some(logged) if logged.text == text && now < logged.next => return false,
+            Some(logged) if logged.text == text => (logged.pause * 2).min(LONGEST),
+            Some(_) | None => FIRST,
+        };
+        self.0 = Some(Logged { text: text.to_owned(), next: now + pause, pause });
+        true
+    }
+
+    /// Ends the condition, and returns whether it was logged.
+    pub fn is_over(&mut self) -> bool {
+        self.0.take().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_of_the_same_text_is_some_thirty_lines_and_another_text_is_logged_at_once() {
+        let (start, mut repeat) = (Instant::now(), Repeat::default());
+        let lines = (0..24 * 120).filter(|half_minute| {
+            let now = start + Duration::from_secs(30) * *half_minute;
+            repeat.is_due("denied", now)
+        });
+
+        assert_eq!(lines.count(), 29);
+        assert!(repeat.is_due("no answer", start));
+        assert!(repeat.is_over() && !repeat.is_over());
+        assert!(repeat.is_due("denied", start));
+    }
+}
