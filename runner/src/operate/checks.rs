@@ -38,7 +38,7 @@ where
     let Err(error) = answer else {
         return Ok("reachable and allowed".into());
     };
-    let refused = matches!(Meaning::of(error.code()), Meaning::Denied | Meaning::NotFound);
+    let refused = matches!(Meaning::of(error.code()), Meaning::Denied | Meaning::Credentials | Meaning::NotFound);
     if refused || error.as_service_error().is_none() {
         return Err(format!("{}; {way_out}", aws::explain(&error)));
     }
@@ -53,10 +53,12 @@ pub(crate) async fn registry(sdk: &SdkConfig) -> Result<String, String> {
     endpoint.ok_or_else(|| "the registry did not give its address".to_owned())
 }
 
+/// Lists one audit record, as the runner does at its start: its role may list certain prefixes only.
 pub(crate) async fn bucket(sdk: &SdkConfig, name: &str) -> Result<String, String> {
-    let answer = aws_sdk_s3::Client::new(sdk).head_bucket().bucket(name).send().await;
-    answer.map(|_| name.to_owned()).map_err(|error| {
-        format!("{}; it must exist, and the runner role needs `s3:ListBucket` on it", aws::explain(&error))
+    let call = aws_sdk_s3::Client::new(sdk).list_objects_v2().bucket(name).prefix("audit/").max_keys(1);
+    call.send().await.map(|_| name.to_owned()).map_err(|error| {
+        let way_out = "it must exist, and the runner role needs `s3:ListBucket` on its prefix `audit/`";
+        format!("{}; {way_out}", aws::explain(&error))
     })
 }
 
@@ -85,5 +87,27 @@ pub(crate) async fn bubblewrap() -> Result<String, String> {
         )),
         Ok(Err(error)) => Err(format!("`{}` does not start: {error}", path.display())),
         Err(_) => Err(format!("`bwrap` did nothing for {} s", PROGRAM.as_secs())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_sqs::error::{ErrorMetadata, SdkError};
+    use aws_sdk_sqs::operation::change_message_visibility::ChangeMessageVisibilityError;
+
+    use super::*;
+
+    fn judged(code: &str) -> Result<String, String> {
+        let error =
+            ChangeMessageVisibilityError::generic(ErrorMetadata::builder().code(code).message("said so").build());
+        judge::<(), _, ()>(Err(SdkError::service_error(error, ())), "the way out")
+    }
+
+    #[test]
+    fn credentials_that_have_expired_do_not_count_as_allowed() {
+        for code in ["ExpiredToken", "InvalidClientTokenId", "AccessDenied", "QueueDoesNotExist"] {
+            assert_eq!(judged(code), Err(format!("said so ({code}); the way out")));
+        }
+        assert_eq!(judged("ReceiptHandleIsInvalid"), Ok("reachable and allowed".to_owned()));
     }
 }

@@ -1,14 +1,18 @@
 //! `doctor`: reports what works and what is blocked, with the way out. Takes no order and changes nothing.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use aws_config::SdkConfig;
+use aws_sdk_sts::error::ProvideErrorMetadata as _;
 use freehold_protocol::order::Mode;
 
 use crate::aws;
 use crate::config::{Config, Role, SandboxKind};
 use crate::identity::enrol;
+use crate::identity::mode::Switch;
 use crate::identity::runner_key::Identity;
+use crate::identity::standing::{AwsAccount, StackState, Standing};
 use crate::operate::checks;
 
 /// The result of one check.
@@ -50,10 +54,15 @@ pub async fn examine(config: &Config, program: impl Future<Output = Finding>) ->
     let sdk = aws::sdk_config(&config.region, None).await;
     let queues = aws::sdk_config(config.queue_region(), None).await;
     let mut findings = vec![Finding::new("state directory", state_dir(&config.state_dir))];
-    let caller = caller(&sdk).await;
-    let known = caller.is_ok();
-    findings.push(Finding::new("AWS credentials", caller));
-    if !known {
+    let standing = Standing::new(config, Arc::new(AwsAccount::new(&sdk)));
+    let role = standing.role().await;
+    let is_right = role.is_ok();
+    findings.push(Finding::new("AWS credentials", role));
+    if !is_right {
+        return findings;
+    }
+    if let Some(off) = standing.switched_off().await {
+        findings.push(Finding { what: "kill switch".into(), state: State::Off(off) });
         return findings;
     }
     findings.push(Finding::new("orders queue", checks::orders(&queues, &config.orders_queue_url).await));
@@ -62,10 +71,11 @@ pub async fn examine(config: &Config, program: impl Future<Output = Finding>) ->
     let secret = enrol::read_secret(&config.enrolment, &secrets).await;
     findings.push(Finding::new("enrolment secret", secret.map(|_| "readable".into()).map_err(|e| e.to_string())));
     if config.role == Role::Install {
-        findings.extend(modes(config, &sdk).await);
+        findings.extend(modes(config, &sdk, &standing).await);
     }
     findings.push(Finding::new("container registry", checks::registry(&sdk).await));
-    if let Some(bucket) = &config.bucket {
+    // A build runner reads single objects only, and cannot tell one that is not there from one that it may not read.
+    if let Some(bucket) = config.bucket.as_ref().filter(|_| config.role == Role::Install) {
         findings.push(Finding::new("bucket", checks::bucket(&sdk, bucket).await));
     }
     findings.push(program.await);
@@ -93,31 +103,47 @@ fn state_dir(path: &Path) -> Result<String, String> {
     Ok(format!("{} (runner key {})", path.display(), identity.id()))
 }
 
-async fn caller(sdk: &SdkConfig) -> Result<String, String> {
-    let answer = aws_sdk_sts::Client::new(sdk).get_caller_identity().send().await;
-    let answer = answer.map_err(|error| {
-        format!("{}; give the machine an instance profile, or set AWS_PROFILE", aws::explain(&error))
-    })?;
-    Ok(answer.arn.unwrap_or_default())
-}
-
-async fn modes(config: &Config, sdk: &SdkConfig) -> Vec<Finding> {
+/// Tries each role that the install has. One that refuses because the customer has it off needs no action.
+async fn modes(config: &Config, sdk: &SdkConfig, standing: &Standing) -> Vec<Finding> {
     let sts = aws_sdk_sts::Client::new(sdk);
+    let stack = standing.stack().await;
+    let modes = [Mode::Provision, Mode::Maintenance, Mode::Deprovision].map(|mode| {
+        let role = config.modes.role(mode).map(str::to_owned);
+        (Switch::of_mode(mode), role)
+    });
+    let named = config.roles.iter().map(|(key, role)| (Switch::of_role(key), Some(role.clone())));
     let mut findings = Vec::new();
-    for mode in [Mode::Provision, Mode::Maintenance, Mode::Deprovision, Mode::BreakGlass] {
-        let what = format!("mode {}", mode.as_str());
-        let Some(role) = config.modes.role(mode) else {
-            let detail = "switched off: jobs of this mode end as blocked".to_owned();
+    for (switch, role) in modes.into_iter().chain(named) {
+        let what = switch.what().replace('`', "");
+        let Some(role) = role else {
+            let detail = "this install has no role for it: its jobs end as blocked".to_owned();
             findings.push(Finding { what, state: State::Off(detail) });
             continue;
         };
-        let answer = sts.assume_role().role_arn(role).role_session_name("freehold-doctor").send().await;
-        let result = answer.map(|_| role.to_owned()).map_err(|error| {
-            format!("cannot assume `{role}`: {}; if you switched it off, this is as it should be", aws::explain(&error))
-        });
-        findings.push(Finding::new(what, result));
+        let state = match sts.assume_role().role_arn(&role).role_session_name("freehold-doctor").send().await {
+            Ok(_) => State::Works(role),
+            Err(error) if aws::is_denied(error.code()) => refused(&switch, &role, &stack, &aws::explain(&error)),
+            Err(error) => State::Blocked(format!("cannot assume `{role}`: {}", aws::explain(&error))),
+        };
+        findings.push(Finding { what, state });
     }
     findings
+}
+
+/// Returns the state of a role that refuses the runner.
+fn refused(switch: &Switch, role: &str, stack: &StackState, why: &str) -> State {
+    match stack {
+        StackState::Launched(parameters) => match switch.is_off(parameters) {
+            Some(parameter) => {
+                State::Off(format!("by parameter `{parameter}` of the install stack: its jobs end as blocked"))
+            }
+            None => State::Blocked(format!(
+                "`{role}` refuses this runner although it is switched on: {why}; check who may assume it"
+            )),
+        },
+        StackState::Gone => State::Blocked(format!("`{role}` is gone with its install stack; launch it again")),
+        StackState::Unreadable(_) => State::Blocked(format!("cannot assume `{role}`: {why}; it may be switched off")),
+    }
 }
 
 /// Looks for the Terraform of an install runner.
@@ -153,5 +179,17 @@ mod tests {
                      BLOCKED  sandbox           install it\n";
         assert_eq!(text(&findings), lines);
         assert!(findings[1].is_well() && !findings[2].is_well());
+    }
+
+    #[test]
+    fn a_mode_that_the_customer_has_off_is_off_and_one_that_refuses_without_reason_is_blocked() {
+        let switch = Switch::of_mode(Mode::Deprovision);
+        let stack = |value: &str| StackState::Launched([("EnableDeprovision".to_owned(), value.to_owned())].into());
+
+        let by_the_customer = refused(&switch, "arn", &stack("false"), "no");
+        let without_reason = refused(&switch, "arn", &stack("true"), "no");
+
+        assert!(matches!(by_the_customer, State::Off(text) if text.contains("`EnableDeprovision`")));
+        assert!(matches!(without_reason, State::Blocked(text) if text.contains("although it is switched on")));
     }
 }
