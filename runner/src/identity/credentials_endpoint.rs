@@ -24,10 +24,13 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 use zeroize::Zeroizing;
+
+use crate::record::log::JobLog;
 
 const PATH: &str = "/credentials";
 /// The largest head of a request, in bytes.
@@ -36,6 +39,13 @@ const MAX_HEAD: usize = 16 * 1024;
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// The longest that one request may take.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
+/// The most connections that are open at once; an SDK has one.
+const MOST_CONNECTIONS: usize = 32;
+/// The longest that a connection above [`MOST_CONNECTIONS`] is listened to before it is refused.
+const REFUSAL_TIME: Duration = Duration::from_millis(50);
+/// The answer above [`MOST_CONNECTIONS`]; SDKs ask again after a while.
+const BUSY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 /// The endpoint of one job; it closes when this is dropped.
 #[derive(Debug)]
@@ -46,17 +56,19 @@ pub struct CredentialsEndpoint {
 }
 
 impl CredentialsEndpoint {
-    /// Starts to serve the credentials of `credentials`.
+    /// Starts to serve the credentials of `credentials`. `log` redacts the token and everything that is served.
     ///
     /// # Errors
     /// When there is no free loopback port, or the system gives no random bytes.
-    pub async fn start(credentials: SharedCredentialsProvider) -> io::Result<Self> {
+    pub async fn start(credentials: SharedCredentialsProvider, log: JobLog) -> io::Result<Self> {
         let mut random = [0; 32];
         getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
         let token: Arc<str> = freehold_protocol::digest::hex(&random).into();
+        log.add_secret(&token);
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let server = AbortOnDropHandle::new(tokio::spawn(serve(listener, Arc::clone(&token), credentials)));
+        let served = Served { token: Arc::clone(&token), credentials, log };
+        let server = AbortOnDropHandle::new(tokio::spawn(serve(listener, served)));
         Ok(Self { address, token, _server: server })
     }
 
@@ -68,23 +80,33 @@ impl CredentialsEndpoint {
         ])
     }
 
-    /// Returns the token, for the log to redact.
-    pub fn token(&self) -> &str {
+    /// Returns the token.
+    #[cfg(test)]
+    fn token(&self) -> &str {
         &self.token
     }
 }
 
-async fn serve(listener: TcpListener, token: Arc<str>, credentials: SharedCredentialsProvider) {
+/// What the endpoint serves, and to whom.
+#[derive(Debug, Clone)]
+struct Served {
+    token: Arc<str>,
+    credentials: SharedCredentialsProvider,
+    log: JobLog,
+}
+
+async fn serve(listener: TcpListener, served: Served) {
     // Dropping the set ends the requests.
     let mut requests = JoinSet::new();
     loop {
         while requests.try_join_next().is_some() {}
         match listener.accept().await {
+            Ok((stream, _)) if requests.len() >= MOST_CONNECTIONS => refuse(stream).await,
             Ok((stream, _)) => {
-                let (token, credentials) = (Arc::clone(&token), credentials.clone());
+                let served = served.clone();
                 requests.spawn(async move {
                     // A caller that went away or was slow asks again if it still wants credentials.
-                    let _ = tokio::time::timeout(REQUEST_TIME, converse(stream, &token, &credentials)).await;
+                    let _ = tokio::time::timeout(REQUEST_TIME, converse(stream, &served)).await;
                 });
             }
             // For example, no file descriptor is left.
@@ -93,9 +115,17 @@ async fn serve(listener: TcpListener, token: Arc<str>, credentials: SharedCreden
     }
 }
 
+/// Answers a connection above [`MOST_CONNECTIONS`]. What the caller sent is read first: a connection that is closed with unread
+/// bytes is reset, and the caller may not see the answer.
+async fn refuse(mut stream: TcpStream) {
+    let mut head = [0; 1024];
+    let _ = tokio::time::timeout(REFUSAL_TIME, stream.read(&mut head)).await;
+    let _ = tokio::time::timeout(REFUSAL_TIME, stream.write_all(BUSY)).await;
+}
+
 /// Answers the one request of a connection.
-async fn converse(stream: TcpStream, token: &str, credentials: &SharedCredentialsProvider) -> hyper::Result<()> {
-    let service = service_fn(async |request| Ok::<_, Infallible>(answer(&request, token, credentials).await));
+async fn converse(stream: TcpStream, served: &Served) -> hyper::Result<()> {
+    let service = service_fn(async |request| Ok::<_, Infallible>(answer(&request, served).await));
     http1::Builder::new()
         .keep_alive(false)
         .half_close(true)
@@ -106,25 +136,30 @@ async fn converse(stream: TcpStream, token: &str, credentials: &SharedCredential
         .await
 }
 
-async fn answer<B>(
-    request: &Request<B>,
-    token: &str,
-    credentials: &SharedCredentialsProvider,
-) -> Response<Full<Bytes>> {
+async fn answer<B>(request: &Request<B>, served: &Served) -> Response<Full<Bytes>> {
     if request.method() != Method::GET || *request.uri() != PATH {
         return refusal(StatusCode::NOT_FOUND, "Refused", "only `GET /credentials` is served here");
     }
-    if !is_token(request.headers().get(AUTHORIZATION), token) {
+    if !is_token(request.headers().get(AUTHORIZATION), &served.token) {
         return refusal(StatusCode::UNAUTHORIZED, "Refused", "the token is missing or wrong");
     }
-    match credentials.provide_credentials().await {
-        Ok(credentials) => json(StatusCode::OK, document(&credentials)),
+    match served.credentials.provide_credentials().await {
+        Ok(credentials) => {
+            hide(&credentials, &served.log);
+            json(StatusCode::OK, document(&credentials))
+        }
         Err(error) => {
             tracing::warn!("No credentials for a job: {}", crate::aws::explain(&error));
             let message = "the mode's role gives no credentials now";
             refusal(StatusCode::SERVICE_UNAVAILABLE, "NoCredentials", message)
         }
     }
+}
+
+/// Makes `log` redact what a job gets, before the job has it.
+fn hide(credentials: &Credentials, log: &JobLog) {
+    let own = [credentials.access_key_id(), credentials.secret_access_key()];
+    own.into_iter().chain(credentials.session_token()).for_each(|secret| log.add_secret(secret));
 }
 
 /// Compares digests, so that the time does not depend on how much of the token is right.
@@ -178,8 +213,6 @@ fn document(credentials: &Credentials) -> Zeroizing<String> {
 mod tests {
     use std::time::UNIX_EPOCH;
 
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
     use super::*;
 
     async fn get(endpoint: &CredentialsEndpoint, token: &str) -> (u16, serde_json::Value) {
@@ -196,7 +229,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_holder_of_the_token_gets_the_credentials() {
-        let endpoint = CredentialsEndpoint::start(some()).await.expect("endpoint");
+        let endpoint = CredentialsEndpoint::start(some(), JobLog::default()).await.expect("endpoint");
 
         let (status, document) = get(&endpoint, endpoint.token()).await;
 
@@ -209,8 +242,41 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn neither_the_token_nor_what_is_served_is_shown_by_the_jobs_log() {
+        let log = JobLog::default();
+        let endpoint = CredentialsEndpoint::start(some(), log.clone()).await.expect("endpoint");
+        get(&endpoint, endpoint.token()).await;
+
+        log.line(&format!("AWS_CONTAINER_AUTHORIZATION_TOKEN={}", endpoint.token()));
+        log.line("AKID SECRET SESSION");
+
+        let masked = "AWS_CONTAINER_AUTHORIZATION_TOKEN=[redacted]\n[redacted] [redacted] [redacted]\n";
+        assert_eq!(log.take_chunk(), masked);
+    }
+
+    #[tokio::test]
+    async fn a_connection_too_many_is_refused_and_the_next_after_that_is_served() {
+        let endpoint = CredentialsEndpoint::start(some(), JobLog::default()).await.expect("endpoint");
+        let mut open = Vec::new();
+        for _ in 0..MOST_CONNECTIONS {
+            open.push(TcpStream::connect(endpoint.address).await.expect("connection"));
+        }
+        let request = format!("GET /credentials HTTP/1.1\r\nhost: a\r\nauthorization: {}\r\n\r\n", endpoint.token());
+
+        let refused = raw(&endpoint, request.as_bytes()).await;
+        drop(open);
+        let mut served = raw(&endpoint, request.as_bytes()).await;
+        while served.starts_with("HTTP/1.1 503") {
+            served = raw(&endpoint, request.as_bytes()).await;
+        }
+
+        assert!(refused.starts_with("HTTP/1.1 503") && !refused.contains("SECRET"), "{refused}");
+        assert!(served.starts_with("HTTP/1.1 200"), "{served}");
+    }
+
+    #[tokio::test]
     async fn nobody_else_gets_them() {
-        let endpoint = CredentialsEndpoint::start(some()).await.expect("endpoint");
+        let endpoint = CredentialsEndpoint::start(some(), JobLog::default()).await.expect("endpoint");
 
         let (status, document) = get(&endpoint, "guess").await;
 
@@ -230,7 +296,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_endpoint_listens_on_loopback_alone_and_ends_with_its_owner() {
-        let endpoint = CredentialsEndpoint::start(some()).await.expect("endpoint");
+        let endpoint = CredentialsEndpoint::start(some(), JobLog::default()).await.expect("endpoint");
         let address = endpoint.address;
         assert!(address.ip().is_loopback());
 
@@ -242,7 +308,7 @@ mod tests {
 
     #[tokio::test]
     async fn hostile_requests_get_no_credentials() {
-        let endpoint = CredentialsEndpoint::start(some()).await.expect("endpoint");
+        let endpoint = CredentialsEndpoint::start(some(), JobLog::default()).await.expect("endpoint");
         let token = endpoint.token();
         let half = &token[..32];
         let long = "x".repeat(MAX_HEAD);
@@ -286,7 +352,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_second_request_on_a_connection_is_not_answered() {
-        let endpoint = CredentialsEndpoint::start(some()).await.expect("endpoint");
+        let endpoint = CredentialsEndpoint::start(some(), JobLog::default()).await.expect("endpoint");
         let request = format!("GET /credentials HTTP/1.1\r\nhost: a\r\nauthorization: {}\r\n\r\n", endpoint.token());
 
         let answer = raw(&endpoint, request.repeat(2).as_bytes()).await;
@@ -296,7 +362,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_head_that_never_ends_is_cut_off() {
-        let endpoint = CredentialsEndpoint::start(some()).await.expect("endpoint");
+        let endpoint = CredentialsEndpoint::start(some(), JobLog::default()).await.expect("endpoint");
         let started = tokio::time::Instant::now();
 
         let answer = raw(&endpoint, b"GET /credentials HTTP/1.1\r\nhost: a\r\n").await;

@@ -20,10 +20,9 @@ const OUTPUT_VARIABLES: [&str; 2] = ["FREEHOLD_OUTPUTS", "NUON_ACTIONS_OUTPUT_FI
 
 pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
     let templates = Templates::of(job);
-    let endpoint = CredentialsEndpoint::start(job.credentials.clone())
+    let endpoint = CredentialsEndpoint::start(job.credentials.clone(), job.log.clone())
         .await
         .map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
-    job.log.add_secret(endpoint.token());
     let shared = templates.map("environment variable", &work.env_vars)?;
     let mut outputs = BTreeMap::new();
     for (index, step) in work.steps.iter().enumerate() {

@@ -41,6 +41,10 @@ impl LogStore {
     /// Moves the attempt's log into the bucket; without a bucket the newest logs stay in the directory.
     pub async fn store(&self, job: &JobId, fence: Fence) {
         let path = self.path(job, fence);
+        // A job that was not started has no log.
+        if !path.exists() {
+            return;
+        }
         if let Some((client, bucket)) = &self.bucket {
             let key = format!("logs/{job}/{fence}.log");
             match put(client, bucket, key, &path).await {
@@ -76,5 +80,47 @@ async fn put(client: &aws_sdk_s3::Client, bucket: &str, key: String, path: &std:
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(format!("{}; allow `s3:PutObject` on `logs/*`", aws::explain(&error))),
         Err(_) => Err(format!("bucket `{bucket}` did not answer within {} s", PUT_DEADLINE.as_secs())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use aws_config::{BehaviorVersion, Region, SdkConfig};
+
+    use super::*;
+    use crate::testing::job_id;
+
+    /// Lines that were logged.
+    #[derive(Debug, Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_job_that_was_not_started_has_no_log_and_that_is_no_warning() {
+        let (directory, lines) = (tempfile::tempdir().unwrap(), Lines::default());
+        let region = Region::from_static("eu-west-1");
+        let sdk = SdkConfig::builder().behavior_version(BehaviorVersion::latest()).region(region).build();
+        let bucket = Some((aws_sdk_s3::Client::new(&sdk), "bucket".to_owned()));
+        let store = LogStore::open(directory.path().join("logs"), bucket).unwrap();
+        let written = lines.clone();
+        let _logs =
+            tracing::subscriber::set_default(tracing_subscriber::fmt().with_writer(move || written.clone()).finish());
+
+        store.store(&job_id(1), Fence { dispatch: 1, receive: 1 }).await;
+
+        assert_eq!(String::from_utf8_lossy(&lines.0.lock().unwrap()), "");
     }
 }

@@ -89,20 +89,20 @@ async fn a_template_that_names_nothing_fails_before_anything_runs() {
 }
 
 #[tokio::test]
-async fn a_step_gets_the_modes_credentials_from_the_endpoint_and_its_token_is_not_logged() {
+async fn a_step_gets_the_modes_credentials_from_the_endpoint_and_its_log_shows_none_of_them() {
     if !have(&["bwrap", "curl"]) {
         return;
     }
-    let fetch = "echo token $AWS_CONTAINER_AUTHORIZATION_TOKEN; curl -s --noproxy '*' \
-                 -H \"Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN\" $AWS_CONTAINER_CREDENTIALS_FULL_URI";
+    let fetch = "env; curl -s --noproxy '*' -H \"Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN\" \
+                 $AWS_CONTAINER_CREDENTIALS_FULL_URI | tee $FREEHOLD_OUTPUTS";
     let bench = bench(vec![command("who", fetch)]);
 
     let outcome = execute(&bench.job).await;
 
     let log = bench.log();
-    outputs(outcome);
-    assert!(log.contains("\"AccessKeyId\":\"222222222222\""), "{log}");
-    assert!(log.contains("token [redacted]"), "{log}");
+    assert_eq!(outputs(outcome), json!({ "AccessKeyId": "222222222222", "SecretAccessKey": "secret" }));
+    assert!(log.contains("who | AWS_CONTAINER_AUTHORIZATION_TOKEN=[redacted]\n"), "{log}");
+    assert!(log.contains(r#"{"AccessKeyId":"[redacted]","SecretAccessKey":"[redacted]"}"#), "{log}");
 }
 
 #[tokio::test]

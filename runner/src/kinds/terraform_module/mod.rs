@@ -29,10 +29,9 @@ const LOCK_TIMEOUT: &str = "-lock-timeout=60s";
 pub(super) async fn run(job: &Job, work: &ApplyTerraform) -> Result<Done, Failure> {
     let sdk = sdk_config(job).await;
     let bucket = JobBucket::of(job, &sdk)?;
-    let endpoint = CredentialsEndpoint::start(job.credentials.clone())
+    let endpoint = CredentialsEndpoint::start(job.credentials.clone(), job.log.clone())
         .await
         .map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
-    job.log.add_secret(endpoint.token());
     let terraform = Terraform::find(job, work, &endpoint)?;
     let (variable_files, lock) = until_stopped(job, prepare(job, work, &bucket)).await?;
     let done = deploy(&terraform, &bucket, &lock, variable_files).await;
