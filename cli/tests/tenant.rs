@@ -170,6 +170,7 @@ Outputs:
     let without_secret = cloud.freehold(customer, &launch);
     let wrong = format!("sha256:{}", "0".repeat(64));
     let other_template = cloud.freehold(customer, &[launch.as_slice(), &["--digest", &wrong]].concat());
+    let mistyped = cloud.freehold(customer, &[launch.as_slice(), &["--parameter", "EnableDeprovison=true"]].concat());
     let first = cloud.json(customer, &[launch.as_slice(), &["--secret-file", "globex.enrolment"]].concat());
     let again = cloud.json(customer, &launch);
     let config = cloud.freehold(customer, &["install", "runner-config", "globex", "--slots", "2", "--sandbox", "none"]);
@@ -178,6 +179,7 @@ Outputs:
 
     assert_eq!(without_secret.status.code(), Some(2), "{}", output(&without_secret));
     assert_eq!(other_template.status.code(), Some(2), "{}", output(&other_template));
+    assert!(output(&mistyped).contains("did you mean `EnableDeprovision`?"), "{}", output(&mistyped));
     assert_eq!([&first, &again, &switched].map(|v| v["changed"].as_bool()), [true, false, true].map(Some));
     assert!(config.status.success(), "{}", output(&config));
     assert!(text.contains("install = \"globex\"\n") && text.contains("bucket = \"fh-globex-bucket\"\n"), "{text}");

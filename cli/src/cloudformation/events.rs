@@ -55,8 +55,9 @@ impl Events {
     /// Returns the error that names the first reasons of a failure.
     pub(super) fn failure(&self, what: String, stack: &Stack) -> Error {
         let mut reasons: Vec<&str> = self.failures.iter().map(String::as_str).take(3).collect();
-        if reasons.is_empty() && !stack.reason.is_empty() {
-            reasons.push(&stack.reason);
+        if reasons.is_empty() {
+            let unknown = "CloudFormation gave no reason; the stack's events in its console may have one";
+            reasons.push(if stack.reason.is_empty() { unknown } else { &stack.reason });
         }
         let more = self.failures.len().saturating_sub(reasons.len());
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use aws_config::SdkConfig;
-use freehold_protocol::Digest;
+use freehold_protocol::{Digest, InstallId};
 use serde_json::json;
 
-use super::{Launch, stack_name};
+use super::template::{self, Facts};
+use super::{Launch, leftovers, stack_name};
 use crate::cloudformation::{Change, Outcome, Stacks, Template};
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
@@ -24,17 +25,28 @@ pub(super) const ACCEPTED: &str = "AcceptedContract";
 impl Launch {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let template = self.checked_template()?;
+        let file = self.template.display().to_string();
+        let facts = Facts::of(&template).map_err(|wrong| {
+            Error::invalid(format!("`{file}` is not a template: {wrong}; ask the vendor for it again"))
+        })?;
+        let mut parameters = self.parameters()?;
+        template::check_install(&facts, &file, &self.install)?;
+        template::check_parameters(&facts, &file, parameters.keys())?;
         let name = stack_name(&self.install);
         let config = context.config().await?;
+        let (account, region) = (crate::aws::account(&config).await?, crate::aws::region(&config));
+        template::check_place(&facts, &file, &account, &region)?;
         let stacks = Stacks::new(&config);
-        let mut parameters = self.parameters()?;
         // An update would keep the consent to what was launched before.
         if let Some(offered) = offered(&template) {
             parameters.entry(ACCEPTED.to_owned()).or_insert(offered);
         }
         let accepted = parameters.get(ACCEPTED).cloned();
-        if !parameters.contains_key(SECRET) && stacks.find(&name).await?.is_none() {
-            return Err(Error::invalid("the first launch needs the enrolment secret; pass `--secret-file FILE`"));
+        if stacks.find(&name).await?.is_none() {
+            if !parameters.contains_key(SECRET) {
+                return Err(Error::invalid("the first launch needs the enrolment secret; pass `--secret-file FILE`"));
+            }
+            leftovers::check(&config, &self.install, &account, &region).await?;
         }
         let template = self.handed_over(&config, template).await?;
         let change = Change { stack: name.clone(), template, parameters, tags: BTreeMap::new() };
@@ -52,12 +64,9 @@ impl Launch {
             for (key, value) in &stack.outputs {
                 table.row([key.clone(), value.clone()]);
             }
-            let install = &self.install;
+            let next = next(outcome, &self.install, &stack.parameters);
             let consent = accepted.map(|digest| format!("\nagreed to the contract {digest}")).unwrap_or_default();
-            format!(
-                "{}\n\nstack `{name}` {state}{consent}\nnext: freehold install runner-config {install}",
-                context.out.table(&table)
-            )
+            format!("{}\n\nstack `{name}` {state}{consent}\nnext: {next}", context.out.table(&table))
         })
     }
 
@@ -105,6 +114,23 @@ impl Launch {
     }
 }
 
+/// Returns what to do after the launch. The stack's own machine reads the stack by itself; a runner elsewhere has a config file,
+/// which it reads when it starts.
+fn next(outcome: Outcome, install: &InstallId, parameters: &BTreeMap<String, String>) -> String {
+    let is_elsewhere = parameters.get("RunnerPrincipal").is_some_and(|principal| !principal.is_empty());
+    match (is_elsewhere, outcome) {
+        (false, Outcome::Created) => "nothing; the stack's machine starts the runner within minutes".to_owned(),
+        (false, Outcome::Updated | Outcome::Unchanged) => {
+            "nothing; the runner of the stack's machine reads the stack every ten minutes".to_owned()
+        }
+        (true, Outcome::Created) => format!("freehold install runner-config {install}"),
+        (true, Outcome::Updated | Outcome::Unchanged) => format!(
+            "freehold install runner-config {install}, then start the runner again: it reads its config when it starts (switches \
+             hold without it)"
+        ),
+    }
+}
+
 /// Returns the contract that a template asks consent to: the default of its parameter.
 fn offered(template: &str) -> Option<String> {
     let mut lines = template.lines().skip_while(|line| line.trim_end() != format!("  {ACCEPTED}:")).skip(1);
@@ -118,6 +144,16 @@ fn offered(template: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn after_an_update_the_next_step_names_the_restart_of_a_runner_elsewhere() {
+        let install = "globex".parse().unwrap();
+        let elsewhere = [("RunnerPrincipal".to_owned(), "arn:aws:iam::222222222222:root".to_owned())].into();
+
+        assert_eq!(next(Outcome::Created, &install, &elsewhere), "freehold install runner-config globex");
+        assert!(next(Outcome::Updated, &install, &elsewhere).contains("then start the runner again"));
+        assert!(next(Outcome::Updated, &install, &BTreeMap::new()).starts_with("nothing; "));
+    }
 
     #[test]
     fn the_contract_of_a_template_is_its_parameters_default() {

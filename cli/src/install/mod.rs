@@ -3,10 +3,12 @@
 mod create;
 mod inputs;
 mod launch;
+mod leftovers;
 mod runner_config;
 mod show;
 mod stack;
 mod switch;
+mod template;
 mod verify_template;
 
 use std::path::PathBuf;

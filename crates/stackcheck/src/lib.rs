@@ -1,5 +1,6 @@
 //! Checks the template of an install stack as a customer's security team would: offline, with line and reason. Pure.
 
+mod facts;
 mod finding;
 mod node;
 mod own_arns;
@@ -7,6 +8,7 @@ mod policy;
 mod rules;
 mod template;
 
+pub use facts::{Bound, Facts};
 pub use finding::{Finding, RULES, Rule};
 pub use node::Unreadable;
 pub use rules::check;

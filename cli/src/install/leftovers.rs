@@ -1,0 +1,46 @@
+//! What an earlier launch of an install left in the account: resources that hold data stay when the stack is deleted, and a new
+//! launch cannot make others of the same names.
+
+use aws_config::SdkConfig;
+use freehold_protocol::{AccountId, InstallId};
+
+use crate::error::{Error, Result};
+
+/// Refuses a first launch where such resources are. What AWS does not show is taken as absent.
+pub(super) async fn check(config: &SdkConfig, install: &InstallId, account: &AccountId, region: &str) -> Result<()> {
+    let bucket = format!("fh-{install}-{account}-{region}");
+    let repository = format!("fh-{install}");
+    let s3 = aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(config).force_path_style(true).build());
+    let ecr = aws_sdk_ecr::Client::new(config);
+    let mut left = Vec::new();
+    if s3.head_bucket().bucket(&bucket).send().await.is_ok() {
+        left.push(format!("bucket `{bucket}` (Terraform's state, plans, logs and the audit log)"));
+    }
+    if ecr.describe_repositories().repository_names(&repository).send().await.is_ok() {
+        left.push(format!("registry `{repository}` (images)"));
+    }
+    if left.is_empty() { Ok(()) } else { Err(refused(install, &left)) }
+}
+
+fn refused(install: &InstallId, left: &[String]) -> Error {
+    Error::conflict(format!(
+        "an earlier launch of install `{install}` left {}, which a new stack cannot make again; keep what you need of them, delete \
+         them (an S3 bucket has to be emptied first, all versions), and run the command again",
+        left.join(" and ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_named_with_the_way_out() {
+        let left = ["bucket `b`".to_owned(), "registry `r`".to_owned()];
+
+        let text = refused(&"globex".parse().unwrap(), &left).to_string();
+
+        assert!(text.contains("install `globex` left bucket `b` and registry `r`"), "{text}");
+        assert!(text.contains("delete them"), "{text}");
+    }
+}

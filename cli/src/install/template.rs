@@ -1,0 +1,108 @@
+//! What the command knows of a template before it calls AWS: whom it is made for and which parameters it has.
+
+use freehold_protocol::{AccountId, InstallId};
+pub(super) use freehold_stackcheck::Facts;
+
+use crate::error::{Error, Result};
+
+/// Refuses a name that is not the template's.
+pub(super) fn check_install(facts: &Facts, file: &str, install: &InstallId) -> Result<()> {
+    let Some(bound) = facts.bound_to.first() else {
+        return Ok(());
+    };
+    if facts.bound_to.iter().any(|bound| bound.install == install.as_str()) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "template `{file}` is of install `{}`, not of `{install}`; run `freehold install launch {} --template {file}`, or ask \
+         the vendor for the template of `{install}`",
+        bound.install, bound.install
+    )))
+}
+
+/// Refuses an account and a region that the template is not made for.
+pub(super) fn check_place(facts: &Facts, file: &str, account: &AccountId, region: &str) -> Result<()> {
+    let is_here = |bound: &freehold_stackcheck::Bound| bound.account == account.as_str() && bound.region == region;
+    if facts.bound_to.is_empty() || facts.bound_to.iter().any(is_here) {
+        return Ok(());
+    }
+    let made_for: Vec<String> =
+        facts.bound_to.iter().map(|bound| format!("account {} in {}", bound.account, bound.region)).collect();
+    Err(Error::invalid(format!(
+        "template `{file}` is made for {}, and you are account {account} in {region}; set AWS_PROFILE and AWS_REGION, or ask the \
+         vendor for a template for this account and region",
+        made_for.join(" or ")
+    )))
+}
+
+/// Refuses a parameter that the template does not have.
+pub(super) fn check_parameters<'a>(
+    facts: &Facts,
+    file: &str,
+    names: impl IntoIterator<Item = &'a String>,
+) -> Result<()> {
+    for name in names.into_iter().filter(|name| !facts.has_parameter(name)) {
+        let way_out = freehold_domain::nearest::nearest(name, facts.parameters()).map_or_else(
+            || "the parameters are listed in the template, under `Parameters`".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        return Err(Error::invalid(format!("template `{file}` has no parameter `{name}`; {way_out}")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> Facts {
+        Facts::of(
+            "Parameters:\n  EnableProvision: {Type: String}\nMappings:\n  BoundTo:\n    eu-west-1:\n      \
+             \"222222222222\": \"globex\"\n",
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn a_template_under_a_wrong_name_is_refused_with_the_right_command() {
+        let error = check_install(&facts(), "globex.yaml", &"initech".parse().unwrap()).unwrap_err();
+
+        assert_eq!(
+            error.to_string(),
+            "template `globex.yaml` is of install `globex`, not of `initech`; run `freehold install launch globex --template \
+             globex.yaml`, or ask the vendor for the template of `initech`"
+        );
+        check_install(&facts(), "globex.yaml", &"globex".parse().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_wrong_account_or_region_is_refused_and_both_are_named() {
+        let error = check_place(&facts(), "globex.yaml", &"111111111111".parse().unwrap(), "us-east-1").unwrap_err();
+
+        let text = error.to_string();
+        assert!(
+            text.contains("made for account 222222222222 in eu-west-1, and you are account 111111111111 in us-east-1")
+        );
+        check_place(&facts(), "globex.yaml", &"222222222222".parse().unwrap(), "us-east-1").unwrap_err();
+        check_place(&facts(), "globex.yaml", &"222222222222".parse().unwrap(), "eu-west-1").unwrap();
+    }
+
+    #[test]
+    fn a_mistyped_parameter_is_refused_with_the_name_that_was_meant() {
+        let error = check_parameters(&facts(), "globex.yaml", &["EnableProvison".to_owned()]).unwrap_err();
+
+        assert_eq!(
+            error.to_string(),
+            "template `globex.yaml` has no parameter `EnableProvison`; did you mean `EnableProvision`?"
+        );
+        check_parameters(&facts(), "globex.yaml", &["EnableProvision".to_owned()]).unwrap();
+    }
+
+    #[test]
+    fn a_template_for_everywhere_is_taken_everywhere() {
+        let facts = Facts::of("Resources: {}\n").unwrap();
+
+        check_install(&facts, "x.yaml", &"globex".parse().unwrap()).unwrap();
+        check_place(&facts, "x.yaml", &"111111111111".parse().unwrap(), "eu-west-1").unwrap();
+    }
+}

@@ -1,0 +1,88 @@
+//! What a template says about itself, for those who launch it: what it is made for, its parameters and what it keeps.
+
+use std::collections::BTreeMap;
+
+use crate::node::{self, Node, Unreadable};
+
+/// Facts about a template.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// Where the template may be launched; empty when it may be anywhere.
+    pub bound_to: Vec<Bound>,
+    /// Every parameter, with its default.
+    parameters: BTreeMap<String, Option<String>>,
+}
+
+/// A place that a template is made for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bound {
+    pub region: String,
+    pub account: String,
+    pub install: String,
+}
+
+impl Facts {
+    /// Reads the facts of `template`.
+    ///
+    /// # Errors
+    /// When the text is not a template.
+    pub fn of(template: &str) -> Result<Self, Unreadable> {
+        let root = node::read(template)?;
+        let regions = root.at(&["Mappings", "BoundTo"]).map(Node::entries).unwrap_or_default();
+        let bound_to = regions.iter().flat_map(|(region, accounts)| {
+            accounts.entries().iter().map(|(account, install)| Bound {
+                region: region.clone(),
+                account: account.clone(),
+                install: install.text().unwrap_or_default().to_owned(),
+            })
+        });
+        let parameters = root.get("Parameters").map(Node::entries).unwrap_or_default().iter();
+        let default = |parameter: &Node| parameter.get("Default").and_then(Node::text).map(str::to_owned);
+        Ok(Self {
+            bound_to: bound_to.collect(),
+            parameters: parameters.map(|(name, parameter)| (name.clone(), default(parameter))).collect(),
+        })
+    }
+
+    /// Returns the names of all parameters.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.parameters.keys().map(String::as_str)
+    }
+
+    /// Returns whether there is a parameter of this name.
+    #[must_use]
+    pub fn has_parameter(&self, name: &str) -> bool {
+        self.parameters.contains_key(name)
+    }
+
+    /// Returns the default of a parameter, if it has one.
+    #[must_use]
+    pub fn default(&self, parameter: &str) -> Option<&str> {
+        self.parameters.get(parameter)?.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_says_what_it_is_made_for_and_what_it_asks() {
+        let facts = Facts::of(
+            "Parameters:\n  EnrolmentSecret: {Type: String}\n  EnableRunner: {Type: String, Default: \"true\"}\n\
+             Mappings:\n  BoundTo:\n    eu-west-1:\n      \"222222222222\": \"globex\"\nResources: {}\n",
+        )
+        .unwrap();
+
+        let bound = Bound { region: "eu-west-1".into(), account: "222222222222".into(), install: "globex".into() };
+        assert_eq!(facts.bound_to, [bound]);
+        assert_eq!(facts.parameters().collect::<Vec<_>>(), ["EnableRunner", "EnrolmentSecret"]);
+        assert_eq!((facts.default("EnableRunner"), facts.default("EnrolmentSecret")), (Some("true"), None));
+        assert!(facts.has_parameter("EnrolmentSecret") && !facts.has_parameter("EnableRuner"));
+    }
+
+    #[test]
+    fn what_is_not_yaml_is_no_template() {
+        Facts::of("a: [").unwrap_err();
+    }
+}
