@@ -50,6 +50,16 @@ fn a_stack_that_keeps_every_rule_is_reported_with_its_hash() {
 }
 
 #[test]
+fn the_first_digits_of_a_sha_256_are_not_one() {
+    let short = verify(RENDERED.as_bytes(), &["--sha256", "4b5e57f6eb2f..."]);
+
+    assert_eq!(short.status.code(), Some(2));
+    let expected = "error: `4b5e57f6eb2f...` is not a SHA-256, which has 64 hexadecimal digits; pass the whole value that the \
+                    vendor published\n";
+    assert_eq!(text(&short.stderr), expected);
+}
+
+#[test]
 fn findings_have_lines_and_end_with_1() {
     let worse = RENDERED.replace("BlockPublicPolicy: true", "BlockPublicPolicy: false");
     let line = worse.lines().position(|line| line.contains("BlockPublicPolicy")).unwrap() + 1;
@@ -60,6 +70,7 @@ fn findings_have_lines_and_end_with_1() {
     assert_eq!((shown.status.code(), json.status.code()), (Some(1), Some(1)));
     assert!(text(&shown.stdout).contains("no-public-access"), "{}", text(&shown.stdout));
     assert!(text(&shown.stderr).starts_with(&format!("error: stack.yaml:{line}: ")), "{}", text(&shown.stderr));
+    assert!(!text(&shown.stderr).contains("more)"), "{}", text(&shown.stderr));
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["findings"][0]["line"], line);
     assert_eq!(json["findings"][0]["of"], "Bucket");

@@ -22,6 +22,11 @@ impl VerifyTemplate {
         let shown = self.file.display().to_string();
         let bytes = std::fs::read(&self.file).doing(format!("read `{shown}`"))?;
         let digest = Digest::of(&bytes);
+        if let Some(given) = self.sha256.as_deref().filter(|given| !is_sha256(given)) {
+            return Err(Error::invalid(format!(
+                "`{given}` is not a SHA-256, which has 64 hexadecimal digits; pass the whole value that the vendor published"
+            )));
+        }
         if let Some(expected) = self.sha256.as_deref().filter(|expected| !expected.eq_ignore_ascii_case(digest.hex())) {
             return Err(Error::failed(format!(
                 "`{shown}` has the SHA-256 {}, not {expected}: it is not the template that was published",
@@ -37,10 +42,15 @@ impl VerifyTemplate {
         match findings.as_slice() {
             [] => Ok(()),
             [first, rest @ ..] => {
-                Err(Error::failed(format!("{shown}:{}: {} ({} more)", first.line, first.reason, rest.len())))
+                let more = if rest.is_empty() { String::new() } else { format!(" ({} more)", rest.len()) };
+                Err(Error::failed(format!("{shown}:{}: {}{more}", first.line, first.reason)))
             }
         }
     }
+}
+
+fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn render(verified: &Verified<'_>, out: Output) -> String {
