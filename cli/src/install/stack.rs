@@ -10,7 +10,8 @@ use serde_json::json;
 use similar::TextDiff;
 use url::Url;
 
-use super::Stack;
+use super::template::Facts;
+use super::{NO_RUNNER, Stack};
 use crate::api::{Api, until_ready};
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
@@ -54,6 +55,9 @@ impl Stack {
             }
         }
         note(&format!("SHA-256: {}", stack.digest.hex()));
+        if !names_its_runner(&stack.template) {
+            note(NO_RUNNER);
+        }
         if let Some(link) = link {
             context.out.line(&link);
         }
@@ -109,6 +113,11 @@ fn check(stack: &InstallStack) -> Result<()> {
     Err(Error::internal(format!("the template has the digest {found}, not {}; do not use it", stack.digest)))
 }
 
+/// Returns whether the template says which program the stack's machine starts. A template that cannot be read says nothing.
+fn names_its_runner(template: &str) -> bool {
+    Facts::of(template).is_ok_and(|facts| facts.default("RunnerSha256").is_some_and(|sha256| !sha256.is_empty()))
+}
+
 fn short(digest: &Digest) -> &str {
     digest.hex().get(..12).unwrap_or_default()
 }
@@ -127,6 +136,14 @@ fn quick_create(region: &str, stack: &str, template: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_template_without_the_sha_256_of_the_runner_is_noticed() {
+        let template = |sha256| format!("Parameters:\n  RunnerSha256:\n    Type: String\n    Default: \"{sha256}\"\n");
+
+        assert!(!names_its_runner(&template("")));
+        assert!(names_its_runner(&template(&"0".repeat(64))));
+    }
 
     #[test]
     fn a_quick_create_link_escapes_the_templates_address() {

@@ -11,6 +11,8 @@ use crate::api::stack_name;
 use crate::cloudformation::{Change, Outcome, Stacks, Template};
 use crate::context::Context;
 use crate::error::Result;
+use crate::install::NO_RUNNER;
+use crate::output::note;
 use crate::progress::Progress;
 
 /// An object of the deploy bucket and the stack parameter that names it.
@@ -46,6 +48,9 @@ impl Deploy {
         let mended = table::mend(&config, stack.output("TableName")?).await?;
         code::verify(&config, &tenant, &code).await?;
         drop(progress);
+        if stack.parameters.get("RunnerSha256").is_none_or(String::is_empty) {
+            note(NO_RUNNER);
+        }
         let api = stack.output("ApiUrl")?;
         let changed = made || uploaded > 0 || mended || outcome != Outcome::Unchanged;
         let state = match (outcome, changed) {
