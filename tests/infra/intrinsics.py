@@ -67,6 +67,12 @@ class Evaluator:
         if name == "Fn::FindInMap":
             mapping, first, second = self.resolve(argument)
             return self.template["Mappings"][mapping][first][second]
+        if name == "Fn::Select":
+            at, items = argument
+            return self.resolve(items)[int(at)]
+        if name == "Fn::Split":
+            separator, text = argument
+            return self.resolve(text).split(separator)
         if name == "Fn::Join":
             separator, parts = argument
             parts = self.resolve(parts)

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 
 import linting
 import templates
-from intrinsics import statements
+from intrinsics import Evaluator, statements
 from templates import as_list, of_type, properties, resource_text
 
 TABLE = ["BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"]
@@ -351,6 +351,16 @@ class Tenant(unittest.TestCase):
         self.assertEqual(trust[0]["Principal"], {"Service": "ec2.amazonaws.com"})
         self.assertEqual((condition, nothing), ("HasBuildRunnerPrincipal", {"Ref": "AWS::NoValue"}))
         self.assertEqual(other["Condition"], {"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}})
+
+    def test_the_build_role_trusts_a_principal_of_this_account_whichever_account_the_parameter_names(self):
+        for principal in ("root", "role/ci/builder", "user/me"):
+            parameters = {"TenantName": "acme", "BuildRunnerPrincipal": f"arn:aws:iam::999999999999:{principal}"}
+            stack = Evaluator(self.template, "freehold-acme", templates.TENANT_ACCOUNT, parameters)
+
+            trust = stack.resolve(properties(self.template, "BuildRunnerRole")["AssumeRolePolicyDocument"])
+
+            own = {"AWS": f"arn:aws:iam::{templates.TENANT_ACCOUNT}:{principal}"}
+            self.assertEqual(trust["Statement"][1]["Principal"], own)
 
     def test_every_route_is_signed(self):
         routes = of_type(self.template, "AWS::ApiGatewayV2::Route")

@@ -31,6 +31,9 @@ impl Deploy {
         let progress = Progress::start();
         progress.now("asking AWS who you are");
         let account = crate::aws::account(&config).await?;
+        if let Some(arn) = &self.build_runner_principal {
+            super::principal::check(arn, &tenant, &account)?;
+        }
         let bucket = Bucket::new(&config, bucket_name(&tenant, &account, &crate::aws::region(&config)));
         progress.now(format!("preparing bucket `{}`", bucket.name()));
         let made = bucket.ensure(&tenant).await?;

@@ -7,6 +7,7 @@ mod deploy;
 mod destroy;
 mod leftovers;
 mod names;
+mod principal;
 mod remove;
 mod resources;
 mod status;
