@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use aws_config::SdkConfig;
 use aws_sdk_cloudformation::Client;
+use tokio::time::Instant;
 use toml_edit::{DocumentMut, Table, value};
 use tracing::warn;
 
 use crate::aws;
 use crate::config::{Config, ConfigError, Role};
+use crate::repeat::Repeat;
 
 /// How often the stack is read.
 const LOOK: Duration = Duration::from_secs(10 * 60);
@@ -60,6 +63,12 @@ impl StackSource {
         Self { client: Client::new(&sdk), region, stack: name.to_owned(), state_dir: state_dir.to_owned() }
     }
 
+    /// Returns the stack of the runner of `config`, which came from a file.
+    pub fn of_config(config: &Config, sdk: &SdkConfig) -> Self {
+        let (region, state_dir) = (config.region.clone(), config.state_dir.clone());
+        Self { client: Client::new(sdk), region, stack: config.stack.clone(), state_dir }
+    }
+
     /// Returns the config in the stack's outputs.
     ///
     /// # Errors
@@ -81,6 +90,28 @@ impl StackSource {
         config(&outputs.collect(), &self.region, &self.stack, &self.state_dir)
     }
 
+    /// Compares the stack with `config`, which came from a file, now and then. A runner reads a file only when it starts, so a
+    /// difference is logged with the way out. A stack that cannot be read is passed over.
+    pub async fn compare(&self, config: &Config) {
+        let mut warned = Repeat::default();
+        loop {
+            let other = self.read().await.map(|now| differences(&now, config)).unwrap_or_default();
+            if other.is_empty() {
+                warned.is_over();
+            } else {
+                let (stack, install, other) = (&self.stack, &config.install, other.join(", "));
+                let text = format!(
+                    "Install stack `{stack}` and the config file of this runner differ in: {other}. The file is in force; run \
+                     `freehold install runner-config {install}` and start the runner again"
+                );
+                if warned.is_due(&text, Instant::now()) {
+                    warn!("{text}");
+                }
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// Waits until the stack gives another config than `config`. A stack that cannot be read counts as unchanged.
     pub async fn changed(&self, config: &Config) {
         loop {
@@ -92,6 +123,22 @@ impl StackSource {
             }
         }
     }
+}
+
+/// Returns the keys of a config file whose values are no longer those of the stack.
+fn differences(now: &Config, file: &Config) -> Vec<&'static str> {
+    [
+        ("accepted_contract", now.accepted_contract != file.accepted_contract),
+        ("inputs", now.inputs != file.inputs),
+        ("modes", now.modes != file.modes),
+        ("roles", now.roles != file.roles),
+        ("tenant_key", now.tenant_key != file.tenant_key),
+        ("orders_queue_url", now.orders_queue_url != file.orders_queue_url),
+        ("reports_queue_url", now.reports_queue_url != file.reports_queue_url),
+    ]
+    .into_iter()
+    .filter_map(|(key, is_other)| is_other.then_some(key))
+    .collect()
 }
 
 /// Returns the config that `outputs` describe.
@@ -167,6 +214,20 @@ mod tests {
         assert_eq!(found.modes.role(Mode::Maintenance), None);
         assert_eq!(found.roles.keys().map(ToString::to_string).collect::<Vec<_>>(), ["break-glass"]);
         assert_eq!(found.inputs["InputNote"], "say \"hi\"\n[modes]\nprovision = 'x'");
+    }
+
+    #[test]
+    fn what_a_second_template_changed_is_named_by_its_key() {
+        let read = |outputs: &BTreeMap<String, String>| {
+            config(outputs, "eu-west-1", "freehold-globex", Path::new("/state")).unwrap()
+        };
+        let file = read(&outputs());
+        let mut launched = outputs();
+        launched.insert("AcceptedContract".to_owned(), format!("sha256:{}", "1".repeat(64)));
+        launched.insert("InputNote".to_owned(), "another".to_owned());
+
+        assert_eq!(differences(&read(&launched), &file), ["accepted_contract", "inputs"]);
+        assert_eq!(differences(&file, &Config { slots: 9, ..file.clone() }), Vec::<&str>::new());
     }
 
     #[test]

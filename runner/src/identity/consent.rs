@@ -30,8 +30,8 @@ pub fn refusal(config: &Config, order: &Order) -> Option<Outcome> {
     let install = &config.install;
     let reason = format!(
         "this install's customer agreed to the contract `{accepted}`. {why}. To see all of it: `freehold contract diff \
-         {install}`. To agree: launch the template that `freehold install stack {install}` writes, then give the runner \
-         the config of the launched stack"
+         {install}`. To agree: launch the template that `freehold install stack {install}` writes. A runner that has a config \
+         file then needs `freehold install runner-config {install}` and a restart"
     );
     Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason })
 }
@@ -106,7 +106,8 @@ mod tests {
         let expected = format!(
             "this install's customer agreed to the contract `{}`. the release has the contract `{}`, which allows more: \
              host `b.example` is contacted. To see all of it: `freehold contract diff globex-prod`. To agree: launch the \
-             template that `freehold install stack globex-prod` writes, then give the runner the config of the launched stack",
+             template that `freehold install stack globex-prod` writes. A runner that has a config file then needs \
+             `freehold install runner-config globex-prod` and a restart",
             digest(&narrow),
             digest(&wide)
         );

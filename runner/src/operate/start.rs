@@ -102,6 +102,7 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
     let changed = async {
         match &source {
             Some(source) => source.changed(&config).await,
+            None if config.role == Role::Install => StackSource::of_config(&config, &sdk).compare(&config).await,
             None => std::future::pending().await,
         }
         info!("The install stack has changed; draining, so that the runner can be started again with the new config");
