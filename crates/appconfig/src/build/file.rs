@@ -20,6 +20,16 @@ pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
             return;
         }
     };
+    let kind = match kind {
+        None | Some(Kind::Runner) if is_of_a_runner(app.files.text(file)) => {
+            let place = Place { file, span: 0..0 };
+            let draft =
+                Draft::warning(place, format!("`{path}` is the config of a runner; an app config has no such file"));
+            app.drafts.push(draft.help("move it out of the app's directory"));
+            return;
+        }
+        kind => kind,
+    };
     let Some(kind) = kind else {
         let draft =
             Draft::warning(Place { file, span: 0..0 }, format!("`{path}` is not a known file; it has no effect"));
@@ -37,6 +47,12 @@ pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
             app.drafts.push(Draft::error(Place { file, span: error.span }, format!("not TOML: {}", error.message)));
         }
     }
+}
+
+/// Returns whether `text` is what `freehold install runner-config` or `freehold tenant build-runner` writes.
+fn is_of_a_runner(text: &str) -> bool {
+    let has = |key: &str| text.lines().any(|line| line.split_once('=').is_some_and(|(name, _)| name.trim() == key));
+    ["orders_queue_url", "reports_queue_url", "tenant_key"].into_iter().all(has)
 }
 
 /// Returns the kind of the file at `path`.

@@ -102,8 +102,14 @@ impl Index {
         }
         let what = thing.as_str();
         let draft = Draft::error(place, format!("there is no {what} `{name}`"));
-        Some(match nearest(name, self.names_of(thing)) {
+        let names = self.names_of(thing);
+        Some(match nearest(name, names.iter().copied()) {
             near @ Some(_) => draft.meant(near),
+            // A handful, which no other command shows.
+            None if thing == Thing::InputGroup && !names.is_empty() => draft.help(format!(
+                "the groups are {}; name one of them, or define another one in a `[[group]]`",
+                names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+            )),
             None => draft.help(format!("define the {what}, or remove what refers to it")),
         })
     }

@@ -362,3 +362,21 @@ fn a_secret_of_two_files_names_both() {
       = help: rename one of them, or remove it
     "#);
 }
+
+#[test]
+fn an_unknown_group_lists_the_groups() {
+    let config = good().with(
+        "inputs.toml",
+        &format!("[[group]]\nname = \"network\"\n{GROUP}{}", input("region", "").replace("\"main\"", "\"billing\"")),
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: there is no input group `billing`
+     --> inputs.toml:9:9
+      |
+    9 | group = "billing"
+      |         ^^^^^^^^^
+      |
+      = help: the groups are `main`, `network`; name one of them, or define another one in a `[[group]]`
+    "#);
+}

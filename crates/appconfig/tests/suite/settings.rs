@@ -270,3 +270,28 @@ fn the_keys_of_the_runner_are_checked() {
       = help: did you mean `secret`?
     "#);
 }
+
+#[test]
+fn the_config_of_a_runner_is_no_part_of_an_app() {
+    let runner = "# Start the runner with: freehold-runner run --config FILE\ntenant = \"acme\"\ninstall = \"globex\"\n\
+                  orders_queue_url = \"https://o\"\nreports_queue_url = \"https://r\"\ntenant_key = \"k\"\n";
+    let config = good().with("runner.toml", runner).with("globex-runner.toml", runner);
+
+    insta::assert_snapshot!(config.load().warnings.to_string(), @r"
+    warning: `globex-runner.toml` is the config of a runner; an app config has no such file
+     --> globex-runner.toml:1:1
+      |
+    1 | # Start the runner with: freehold-runner run --config FILE
+      | ^
+      |
+      = help: move it out of the app's directory
+
+    warning: `runner.toml` is the config of a runner; an app config has no such file
+     --> runner.toml:1:1
+      |
+    1 | # Start the runner with: freehold-runner run --config FILE
+      | ^
+      |
+      = help: move it out of the app's directory
+    ");
+}
