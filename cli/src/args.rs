@@ -1,5 +1,7 @@
 //! The arguments of the command, and which command they choose.
 
+use std::ffi::OsString;
+
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -8,14 +10,34 @@ use crate::error::{EXIT_CODES, Result};
 use crate::{action, app, artifact, build, contract, deploy, doctor, install, job, lineage, release, tenant, workflow};
 
 const EXAMPLES: &str = "\
-From nothing to a running install:
-  freehold tenant deploy --name acme --functions target/lambda
+From nothing to a running install. In the vendor's account:
+  make package                                        in a clone of Freehold: the functions, in target/lambda
+  freehold tenant deploy --name acme --functions target/lambda/arm64 \\
+      --build-runner-principal arn:aws:iam::111111111111:role/builders \\
+      --runner-url https://example.com/freehold-runner --runner-sha256 HEX
   export FREEHOLD_TENANT=acme
+  freehold tenant build-runner                        registers the build runner, writes build-runner.toml
+  freehold-builder run --config build-runner.toml     as the role that the line before names; keep it running
+  freehold app init my-app                            an app to start from
   freehold app sync ./my-app
   freehold build my-app
   freehold install create globex --app my-app --account 222222222222 --region eu-west-1
-  freehold install stack globex -o globex.yaml        the customer launches this
-  freehold deploy globex";
+  freehold install stack globex -o globex.yaml        goes to the customer, with the file globex.enrolment
+
+In the customer's account, with the customer's credentials:
+  freehold install verify-template globex.yaml        needs no account
+  freehold install launch globex --template globex.yaml --secret-file globex.enrolment
+The stack starts a machine with the runner, which says hello; the first deploy begins by itself. To run the runner outside
+EC2, launch with `--parameter RunnerPrincipal=ARN` (who takes the runner's role) and then:
+  freehold install runner-config globex               writes globex-runner.toml
+  freehold-runner run --config globex-runner.toml     as the role that the line before names
+
+In the vendor's account again:
+  freehold install show globex
+  freehold deploy globex
+
+Without `--build-runner-principal` only EC2 instances may take the build runner's role. Without `--runner-url` and
+`--runner-sha256` the install stack can start no machine, and the customer runs the runner outside EC2.";
 
 /// Run your product inside your customers' AWS accounts, without a key to any of them.
 #[derive(Debug, Parser)]
@@ -84,6 +106,11 @@ struct Tenant {
     region: Option<String>,
     #[command(subcommand)]
     command: tenant::TenantCommand,
+}
+
+/// Returns whether arguments that cannot be understood ask for JSON.
+pub(crate) fn wants_json(args: impl Iterator<Item = OsString>) -> bool {
+    args.take_while(|arg| arg != "--").any(|arg| arg == "--json")
 }
 
 impl Cli {

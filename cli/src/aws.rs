@@ -1,6 +1,6 @@
 //! AWS clients of the command: the default chain of credentials and settings, deadlines on every call.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -11,10 +11,13 @@ use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::sdk_config::SharedHttpClient;
 use freehold_protocol::AccountId;
+use url::Url;
 
 use crate::error::{Error, Result, ResultExt};
 
 const CONNECT: Duration = Duration::from_secs(10);
+/// The longest wait for a connection to an endpoint that is not AWS itself.
+const ENDPOINT: Duration = Duration::from_secs(3);
 /// The longest that one try may take; function code is uploaded in one call.
 const ATTEMPT: Duration = Duration::from_secs(120);
 
@@ -29,9 +32,44 @@ pub(crate) async fn config(region: Option<&str>) -> Result<SdkConfig> {
     }
     let config = loader.load().await;
     if config.region().is_none() {
-        return Err(Error::invalid("no AWS region; pass `--region`, or set AWS_REGION or a region in your profile"));
+        return Err(Error::invalid(
+            "no AWS region; pass `--aws-region`, or set AWS_REGION or a region in your profile",
+        ));
+    }
+    // The SDK ignores a variable that it cannot read, and would then ask AWS itself.
+    let variable = std::env::var("AWS_ENDPOINT_URL").ok().filter(|url| !url.is_empty());
+    if let Some(endpoint) = variable.as_deref().or(config.endpoint_url()) {
+        reached(endpoint).await?;
     }
     Ok(config)
+}
+
+/// Checks that something listens at an endpoint that the environment or the profile names. Retries of every call would take
+/// seconds and not say which address is wrong.
+async fn reached(endpoint: &str) -> Result<()> {
+    let broken = |why: String| {
+        Error::invalid(format!("AWS_ENDPOINT_URL is `{endpoint}`: {why}; correct it, or unset it to use AWS itself"))
+    };
+    let url: Url = endpoint.parse().map_err(|e| broken(format!("{e}")))?;
+    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
+        return Err(broken("expected an address such as `http://127.0.0.1:4566`".to_owned()));
+    };
+    let lost = |why: &str| {
+        Error::transient(format!(
+            "nothing answers at {endpoint}, which AWS_ENDPOINT_URL names ({why}); start what listens there, or unset \
+             AWS_ENDPOINT_URL to use AWS itself"
+        ))
+    };
+    let connect = async {
+        let addresses = Resolver::lookup(host.trim_matches(['[', ']'])).await?;
+        let addresses: Vec<SocketAddr> = addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
+        tokio::net::TcpStream::connect(addresses.as_slice()).await.map(drop)
+    };
+    match tokio::time::timeout(ENDPOINT, connect).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(lost(&error.to_string())),
+        Err(_) => Err(lost(&format!("no connection within {} s", ENDPOINT.as_secs()))),
+    }
 }
 
 /// Returns the region of `config`.
@@ -39,11 +77,30 @@ pub(crate) fn region(config: &SdkConfig) -> String {
     config.region().map(|region| region.as_ref().to_owned()).unwrap_or_default()
 }
 
+/// Who makes the calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) account: AccountId,
+    pub(crate) arn: String,
+}
+
+/// Returns who the credentials belong to.
+pub(crate) async fn caller(config: &SdkConfig) -> Result<Caller> {
+    let identity = aws_sdk_sts::Client::new(config).get_caller_identity().send().await.doing("ask AWS who you are")?;
+    let account = identity.account().unwrap_or_default().parse();
+    let account =
+        account.map_err(|e| Error::internal(format!("AWS answered with an account id that is not valid: {e}")))?;
+    Ok(Caller { account, arn: identity.arn().unwrap_or_default().to_owned() })
+}
+
 /// Returns the account that the credentials belong to.
 pub(crate) async fn account(config: &SdkConfig) -> Result<AccountId> {
-    let identity = aws_sdk_sts::Client::new(config).get_caller_identity().send().await.doing("ask AWS who you are")?;
-    let account = identity.account().unwrap_or_default();
-    account.parse().map_err(|e| Error::internal(format!("AWS answered with an account id that is not valid: {e}")))
+    caller(config).await.map(|caller| caller.account)
+}
+
+/// Returns where the credentials and settings lead, for messages: `account 111111111111, region eu-west-1`.
+pub(crate) async fn place(config: &SdkConfig) -> Result<String> {
+    Ok(format!("account {}, region {}", account(config).await?, region(config)))
 }
 
 /// Returns the client that all AWS calls of this process share.
@@ -105,5 +162,25 @@ mod tests {
         for name in ["localhost.example.com", "notlocalhost", "amazonaws.com"] {
             assert!(!is_loopback_name(name), "{name}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_endpoint_where_nothing_listens_is_named_at_once() {
+        let free = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap().local_addr().unwrap();
+
+        let dead = reached(&format!("http://{free}")).await.unwrap_err();
+        let broken = reached("127.0.0.1:4566").await.unwrap_err();
+
+        assert_eq!((dead.kind().exit_code(), broken.kind().exit_code()), (5, 2));
+        assert!(dead.to_string().starts_with(&format!("nothing answers at http://{free}, which ")), "{dead}");
+        assert!(broken.to_string().starts_with("AWS_ENDPOINT_URL is `127.0.0.1:4566`: "), "{broken}");
+    }
+
+    #[tokio::test]
+    async fn an_endpoint_that_listens_is_used() {
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+
+        assert_eq!(reached(&format!("http://cloud.localhost:{port}")).await, Ok(()));
     }
 }

@@ -1,5 +1,8 @@
 //! The context of every command: global options, output, and clients made on demand.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use aws_config::SdkConfig;
 use clap::Args;
 use freehold_protocol::TenantName;
@@ -13,11 +16,11 @@ use crate::output::Output;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Address of the tenant API.
-    #[arg(long, env = "FREEHOLD_API", value_name = "URL", global = true)]
+    /// Address of the tenant API [env: FREEHOLD_API].
+    #[arg(long, value_name = "URL", global = true)]
     api: Option<Url>,
-    /// The tenant; its API is found by its stack when `--api` is absent.
-    #[arg(long, env = "FREEHOLD_TENANT", value_name = "NAME", global = true)]
+    /// The tenant; its API is found by its stack when `--api` is absent [env: FREEHOLD_TENANT].
+    #[arg(long, value_name = "NAME", global = true)]
     tenant: Option<TenantName>,
     /// AWS region; otherwise that of the environment or the profile.
     #[arg(long, value_name = "REGION", global = true)]
@@ -25,7 +28,7 @@ pub(crate) struct Global {
     /// Key of a request that is sent again: the same key never starts a second thing.
     #[arg(long, value_name = "KEY", global = true)]
     idempotency_key: Option<String>,
-    /// Print JSON.
+    /// Print JSON; errors too, as one line on stderr.
     #[arg(long, global = true)]
     json: bool,
 }
@@ -33,43 +36,99 @@ pub(crate) struct Global {
 /// The global options, understood.
 #[derive(Debug)]
 pub(crate) struct Context {
-    profile: Profile,
-    region: Option<String>,
+    global: Global,
     pub(crate) out: Output,
 }
 
 impl Context {
     pub(crate) fn new(global: Global) -> Self {
-        let profile = Profile { api: global.api, tenant: global.tenant, idempotency_key: global.idempotency_key };
-        Self { profile, region: global.aws_region, out: Output::of_process(global.json) }
+        let out = Output::of_process(global.json);
+        Self { global, out }
     }
 
     /// Returns this context in `region`, when there is one.
     pub(crate) fn in_region(self, region: Option<String>) -> Self {
-        Self { region: region.or(self.region), ..self }
+        let aws_region = region.or(self.global.aws_region);
+        Self { global: Global { aws_region, ..self.global }, ..self }
     }
 
     /// Returns the settings of AWS clients.
     pub(crate) async fn config(&self) -> Result<SdkConfig> {
-        crate::aws::config(self.region.as_deref()).await
+        crate::aws::config(self.global.aws_region.as_deref()).await
     }
 
     /// Returns the client of the tenant API.
     pub(crate) async fn api(&self) -> Result<Api> {
-        Api::connect(&self.profile, &self.config().await?).await
+        let profile = self.profile()?;
+        if profile.api.is_none() {
+            profile.tenant()?;
+        }
+        Api::connect(&profile, &self.config().await?).await
     }
 
     /// Returns the client of the API of a tenant that is known by name.
     pub(crate) async fn api_of(&self, tenant: &TenantName, config: &SdkConfig) -> Result<Api> {
-        let profile = Profile { tenant: Some(tenant.clone()), ..self.profile.clone() };
+        let profile = Profile { tenant: Some(tenant.clone()), ..self.profile()? };
         Api::connect(&profile, config).await
     }
 
     /// Returns the tenant that `name`, or else `--tenant`, says.
     pub(crate) fn tenant(&self, name: Option<&TenantName>) -> Result<TenantName> {
-        match name.or(self.profile.tenant.as_ref()) {
-            Some(name) => Ok(name.clone()),
-            None => Err(Error::invalid("which tenant? Pass `--name NAME`, or set FREEHOLD_TENANT")),
+        match name.cloned().or(self.profile()?.tenant) {
+            Some(name) => Ok(name),
+            None => Err(Error::invalid("which tenant?").or("pass `--name NAME`, or set FREEHOLD_TENANT")),
         }
+    }
+
+    /// Returns what options and environment say of the tenant. The environment is read here and not by the parser, which
+    /// would name `--tenant` in the usage of every command, and refuse commands that need no tenant.
+    fn profile(&self) -> Result<Profile> {
+        let Global { api, tenant, idempotency_key, .. } = &self.global;
+        Ok(Profile {
+            api: given("FREEHOLD_API", api.as_ref(), |name| std::env::var(name).ok())?,
+            tenant: given("FREEHOLD_TENANT", tenant.as_ref(), |name| std::env::var(name).ok())?,
+            idempotency_key: idempotency_key.clone(),
+        })
+    }
+}
+
+/// Returns the option's value, or else that of the environment's `variable`; an empty variable counts as absent.
+fn given<T: Clone + FromStr<Err: Display>>(
+    variable: &str,
+    option: Option<&T>,
+    environment: impl Fn(&str) -> Option<String>,
+) -> Result<Option<T>> {
+    match (option, environment(variable).filter(|text| !text.is_empty())) {
+        (Some(value), _) => Ok(Some(value.clone())),
+        (None, None) => Ok(None),
+        (None, Some(text)) => match text.parse() {
+            Ok(value) => Ok(Some(value)),
+            Err(wrong) => Err(Error::invalid(format!("{variable} is `{text}`: {wrong}"))),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tenant(option: Option<&str>, variable: &str) -> Result<Option<TenantName>> {
+        let option: Option<TenantName> = option.map(|name| name.parse().unwrap());
+        given("FREEHOLD_TENANT", option.as_ref(), |_| Some(variable.to_owned()))
+    }
+
+    #[test]
+    fn an_option_wins_over_the_environment() {
+        assert_eq!(tenant(Some("acme"), "other").unwrap().unwrap().as_str(), "acme");
+        assert_eq!(tenant(None, "other").unwrap().unwrap().as_str(), "other");
+        assert_eq!(tenant(None, "").unwrap(), None);
+    }
+
+    #[test]
+    fn a_broken_variable_is_named() {
+        let error = tenant(None, "ACME Corp").unwrap_err();
+
+        assert_eq!(error.kind().exit_code(), 2);
+        assert!(error.to_string().starts_with("FREEHOLD_TENANT is `ACME Corp`: "), "{error}");
     }
 }

@@ -25,23 +25,35 @@ mod secret;
 mod tenant;
 mod workflow;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use args::Cli;
 use error::{Error, Result};
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let label = if std::io::stderr().is_terminal() { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
-            output::note(&format!("{label} {error}"));
-            ExitCode::from(error.kind().exit_code())
+    let asked = Cli::command().term_width(output::help_width()).try_get_matches();
+    match asked.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => run(cli).map_or_else(|error| ended(&error), |()| ExitCode::SUCCESS),
+        // Help and the version are not errors.
+        Err(told) if !told.use_stderr() || !args::wants_json(std::env::args_os()) => told.exit(),
+        Err(wrong) => {
+            output::json_to_stderr();
+            ended(&error::usage(&wrong))
         }
     }
+}
+
+/// Prints the error that ended the command.
+fn ended(error: &Error) -> ExitCode {
+    if output::stderr_is_json() {
+        output::write(&error.to_json().to_string());
+    } else {
+        let label = if output::stderr_has_colours() { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
+        output::note(&format!("{label} {error}"));
+    }
+    ExitCode::from(error.kind().exit_code())
 }
 
 fn run(cli: Cli) -> Result<()> {

@@ -7,18 +7,19 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::output::note;
+use crate::output::{note, stderr_is_json};
 
 /// Work shorter than this leaves no plain line of progress.
 const QUIET: Duration = Duration::from_secs(2);
 /// The least time between two plain lines of one counter.
 const BETWEEN: Duration = Duration::from_secs(5);
 
-/// Shows progress.
+/// Shows progress. With `--json` it is silent: stderr then carries JSON only.
 #[derive(Debug)]
 pub(crate) struct Progress {
     lines: MultiProgress,
     terminal: bool,
+    silent: bool,
     started: Instant,
     last_note: Mutex<Option<Instant>>,
     bar: ProgressBar,
@@ -27,10 +28,11 @@ pub(crate) struct Progress {
 impl Progress {
     /// Starts showing; nothing appears before the first [`Progress::now`].
     pub(crate) fn start() -> Self {
-        let terminal = std::io::stderr().is_terminal();
+        let silent = stderr_is_json();
+        let terminal = std::io::stderr().is_terminal() && !silent;
         let lines = MultiProgress::new();
         let bar = if terminal { lines.add(spinner()) } else { ProgressBar::hidden() };
-        Self { lines, terminal, started: Instant::now(), last_note: Mutex::new(None), bar }
+        Self { lines, terminal, silent, started: Instant::now(), last_note: Mutex::new(None), bar }
     }
 
     /// Says what is being done now.
@@ -46,7 +48,9 @@ impl Progress {
 
     /// Says something that stays on the screen.
     pub(crate) fn say(&self, what: &str) {
-        self.lines.suspend(|| note(what));
+        if !self.silent {
+            self.lines.suspend(|| note(what));
+        }
     }
 
     /// Returns a view of named things that change their state.
@@ -56,7 +60,7 @@ impl Progress {
 
     fn may_speak(&self) -> bool {
         let now = Instant::now();
-        if now.duration_since(self.started) < QUIET {
+        if self.silent || now.duration_since(self.started) < QUIET {
             return false;
         }
         let Ok(mut last_note) = self.last_note.lock() else {
@@ -99,7 +103,7 @@ impl Things<'_> {
                 bar
             });
             bar.set_message(text.clone());
-        } else {
+        } else if !self.progress.silent {
             note(&text);
         }
         self.shown.insert(name.to_owned(), text);

@@ -95,7 +95,7 @@ fn a_bundle_without_a_known_key_says_so() {
     let shown: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!(done.status.code(), Some(0));
     assert_eq!((&shown["checked"]["verified"], &shown["checked"]["root_key_compared"]), (&json!(true), &json!(false)));
-    insta::assert_snapshot!(text(&done.stderr), @"the root key itself was not compared: 34750f98bd59fcfc946da45aaabe933b is the bundle's own; pass the one that you know as `--root-key KEY`");
+    insta::assert_snapshot!(text(&done.stderr), @r#"{"note":"the root key itself was not compared: 34750f98bd59fcfc946da45aaabe933b is the bundle's own; pass the one that you know as `--root-key KEY`"}"#);
 }
 
 #[test]

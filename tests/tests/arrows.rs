@@ -24,7 +24,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("model", &["domain", "protocol", "runner"]),
     ("runner", &["aws-errors", "oci", "permissions", "protocol", "template"]),
     ("builder", &["oci", "protocol", "runner"]),
-    ("cli", &["appconfig", "aws-errors", "domain", "permissions", "protocol", "stackcheck"]),
+    ("cli", &["appconfig", "aws-errors", "domain", "permissions", "protocol", "stackcheck", "template"]),
 ];
 
 /// The crates that speak to AWS themselves.

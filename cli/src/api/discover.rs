@@ -4,7 +4,7 @@ use aws_config::SdkConfig;
 use freehold_protocol::TenantName;
 use url::Url;
 
-use crate::cloudformation::Stacks;
+use crate::cloudformation::{Stack, Stacks};
 use crate::error::{Error, Result};
 
 /// What the arguments and the environment say of the tenant API.
@@ -22,22 +22,31 @@ impl Profile {
             return Ok(url.clone());
         }
         let tenant = self.tenant()?;
-        let name = stack_name(tenant);
-        let stack = Stacks::new(config).find(&name).await?.ok_or_else(|| {
-            Error::not_found(format!(
-                "there is no tenant `{tenant}` in this account and region (no stack `{name}`); check `--tenant`, AWS_PROFILE and AWS_REGION, or run `freehold tenant deploy --name {tenant}`"
-            ))
-        })?;
+        let stack = tenant_stack(config, tenant).await?;
         let url = stack.output("ApiUrl")?;
-        url.parse().map_err(|e| Error::internal(format!("output ApiUrl of stack `{name}` is not an address: {e}")))
+        url.parse()
+            .map_err(|e| Error::internal(format!("output ApiUrl of stack `{}` is not an address: {e}", stack.name)))
     }
 
     /// Returns the tenant's name, which commands on its resources need.
     pub(crate) fn tenant(&self) -> Result<&TenantName> {
         self.tenant.as_ref().ok_or_else(|| {
-            Error::invalid("which tenant? Pass `--tenant NAME` or `--api URL`, or set FREEHOLD_TENANT or FREEHOLD_API")
+            Error::invalid("which tenant?")
+                .or("pass `--tenant NAME` or `--api URL`, or set FREEHOLD_TENANT or FREEHOLD_API")
         })
     }
+}
+
+/// Returns the stack of a tenant; the error about an absent one names where it was looked for.
+pub(crate) async fn tenant_stack(config: &SdkConfig, tenant: &TenantName) -> Result<Stack> {
+    let name = stack_name(tenant);
+    if let Some(stack) = Stacks::new(config).find(&name).await? {
+        return Ok(stack);
+    }
+    let place = crate::aws::place(config).await?;
+    Err(Error::not_found(format!("there is no tenant `{tenant}` in {place} (no stack `{name}`)")).or(format!(
+        "check the tenant's name, AWS_PROFILE and AWS_REGION, or run `freehold tenant deploy --name {tenant}`"
+    )))
 }
 
 /// Returns the name of a tenant's stack.

@@ -1,6 +1,7 @@
 //! The client of the tenant API: signed requests, retries of transient errors, errors as sentences.
 
 mod discover;
+mod near;
 mod retry;
 mod sign;
 mod watch;
@@ -14,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-pub(crate) use discover::{Profile, stack_name};
+pub(crate) use discover::{Profile, stack_name, tenant_stack};
 pub(crate) use retry::{Backoff, until_ready};
 pub(crate) use watch::{follow, has_ended, verdict, watch};
 
@@ -62,13 +63,19 @@ impl Api {
 
     /// Reads what is at `path`.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T> {
-        self.request(Method::GET, self.url(path, &[])?, None).await
+        match self.request(Method::GET, self.url(path, &[])?, None).await {
+            Err(error) => Err(self.with_nearest(error, path).await),
+            read => read,
+        }
     }
 
     /// Reads what is at `path` after `cursor`.
     pub(crate) async fn get_after<T: DeserializeOwned>(&self, path: &[&str], cursor: Option<&str>) -> Result<T> {
         let query: Vec<(&str, &str)> = cursor.filter(|c| !c.is_empty()).map(|c| ("after", c)).into_iter().collect();
-        self.request(Method::GET, self.url(path, &query)?, None).await
+        match self.request(Method::GET, self.url(path, &query)?, None).await {
+            Err(error) => Err(self.with_nearest(error, path).await),
+            read => read,
+        }
     }
 
     /// Reads all pages of the list at `path`.
@@ -89,7 +96,10 @@ impl Api {
     /// Posts `body` to `path`; sending it again with the same idempotency key changes nothing.
     pub(crate) async fn post<B: Serialize, T: DeserializeOwned>(&self, path: &[&str], body: &B) -> Result<T> {
         let body = Post { key: self.idempotency_key.clone(), bytes: written(body)? };
-        self.request(Method::POST, self.url(path, &[])?, Some(body)).await
+        match self.request(Method::POST, self.url(path, &[])?, Some(body)).await {
+            Err(error) => Err(self.with_nearest(error, path).await),
+            done => done,
+        }
     }
 
     /// Posts one of several bodies that one invocation sends; `part` tells them apart.

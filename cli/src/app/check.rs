@@ -1,6 +1,5 @@
 //! `freehold app check`: reports all mistakes in a config, offline.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -28,14 +27,11 @@ impl Check {
         let found = freehold_appconfig::check(dir);
         let (errors, warnings) = (found.count(Severity::Error), found.count(Severity::Warning));
         let value = json!({ "dir": dir, "errors": errors, "warnings": warnings, "found": found });
-        context.out.show(&value, |_| {
-            let counts = counted(errors, warnings);
-            let colour = std::io::stdout().is_terminal();
-            if found.is_empty() {
-                format!("`{}`: {counts}", dir.display())
-            } else {
-                format!("{}\n\n{counts}", found.render(colour))
-            }
+        // The lines of excerpts stand below each other. With errors, the command's error counts them.
+        context.out.show_verbatim(&value, |_| match (found.is_empty(), errors) {
+            (true, _) => format!("`{}`: {}", dir.display(), counted(errors, warnings)),
+            (false, 0) => format!("{}\n\n{}", found.render(context.out.colours()), counted(errors, warnings)),
+            (false, _) => found.render(context.out.colours()),
         })?;
         if errors == 0 { Ok(()) } else { Err(has_errors(dir, &found)) }
     }

@@ -92,10 +92,10 @@ impl Bucket {
         match self.client.head_bucket().bucket(&self.name).send().await {
             Ok(_) => Ok(true),
             Err(error) if is_absent(&error) => Ok(false),
-            Err(error) if status(&error) == Some(403) => Err(Error::denied(format!(
-                "bucket `{}` is not yours to use; it may belong to another account",
-                self.name
-            ))),
+            // S3 answers with a status alone: it does not say whose bucket it is.
+            Err(error) if status(&error) == Some(403) => {
+                Err(Error::denied(format!("AWS does not let you use bucket `{}` (403 for s3:ListBucket)", self.name)))
+            }
             Err(error) => Err(error).doing(format!("look up bucket `{}`", self.name)),
         }
     }

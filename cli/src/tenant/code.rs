@@ -13,6 +13,8 @@ use super::Architecture;
 use super::names::{FUNCTIONS, named};
 use crate::error::{Error, Result, ResultExt};
 
+const FUNCTIONS_COUNT: usize = FUNCTIONS.len();
+
 /// One function's zip.
 #[derive(Debug)]
 pub(super) struct Code {
@@ -34,11 +36,15 @@ pub(super) fn find(dir: &Path) -> Result<Vec<Code>> {
     let paths: Vec<(&'static str, Option<PathBuf>)> = FUNCTIONS.map(|name| (name, path_of(dir, name))).into();
     let missing: Vec<&str> = paths.iter().filter(|(_, path)| path.is_none()).map(|(name, _)| *name).collect();
     if !missing.is_empty() {
-        return Err(Error::invalid(format!(
-            "`{}` has no code for {}; expected `<function>.zip` or `<function>/bootstrap.zip` (cargo lambda build --release --arm64 --output-format zip), or pass `--functions DIR`",
-            dir.display(),
-            missing.join(", ")
-        )));
+        let what = match missing.len() {
+            _ if !dir.is_dir() => "is not a folder".to_owned(),
+            FUNCTIONS_COUNT => "has no code of any function".to_owned(),
+            _ => format!("has no code for {}", missing.join(", ")),
+        };
+        return Err(Error::invalid(format!("`{}` {what}", dir.display())).or(
+            "run `make package` in a clone of Freehold, which writes target/lambda/arm64 (`infra/package --local`: \
+             target/lambda/local), and pass that folder as `--functions DIR`",
+        ));
     }
     paths.into_iter().filter_map(|(function, path)| Some(read(function, &path?))).collect()
 }
@@ -182,5 +188,17 @@ mod tests {
             ),
             "{message}"
         );
+        assert!(message.contains("`make package`"), "{message}");
+    }
+
+    #[test]
+    fn a_folder_without_any_code_does_not_list_all_functions() {
+        let folder = tempfile::tempdir().unwrap();
+
+        let empty = find(folder.path()).unwrap_err().to_string();
+        let absent = find(&folder.path().join("no")).unwrap_err().to_string();
+
+        assert!(empty.contains("` has no code of any function; run `make package`"), "{empty}");
+        assert!(absent.contains("no` is not a folder; run `make package`"), "{absent}");
     }
 }

@@ -8,9 +8,10 @@ use serde_json::json;
 use super::names::{DEFINITIONS, TEMPLATE, TENANT_TAG, bucket_name, code_parameter};
 use super::{Architecture, Bucket, Deploy, code, table};
 use crate::api::stack_name;
+use crate::aws::Caller;
 use crate::cloudformation::{Change, Outcome, Stacks, Template};
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::install::NO_RUNNER;
 use crate::output::note;
 use crate::progress::Progress;
@@ -30,15 +31,15 @@ impl Deploy {
         let config = context.config().await?;
         let progress = Progress::start();
         progress.now("asking AWS who you are");
-        let account = crate::aws::account(&config).await?;
+        let Caller { account, arn } = crate::aws::caller(&config).await?;
         if let Some(arn) = &self.build_runner_principal {
             super::principal::check(arn, &tenant, &account)?;
         }
         let bucket = Bucket::new(&config, bucket_name(&tenant, &account, &crate::aws::region(&config)));
         progress.now(format!("preparing bucket `{}`", bucket.name()));
-        let made = bucket.ensure(&tenant).await?;
+        let made = bucket.ensure(&tenant).await.map_err(|error| too_weak(error, &arn))?;
         let objects = objects(&code);
-        let uploaded = upload(&bucket, &objects, &progress).await?;
+        let uploaded = upload(&bucket, &objects, &progress).await.map_err(|error| too_weak(error, &arn))?;
         let template = objects.iter().find(|object| object.parameter.is_none()).map(|object| object.key.as_str());
         let change = Change {
             stack: stack_name(&tenant),
@@ -46,7 +47,8 @@ impl Deploy {
             parameters: self.parameters(&tenant, &bucket, architecture, &objects),
             tags: [(TENANT_TAG.to_owned(), tenant.to_string())].into(),
         };
-        let (outcome, stack) = Stacks::new(&config).apply(&change, &progress).await?;
+        let (outcome, stack) =
+            Stacks::new(&config).apply(&change, &progress).await.map_err(|error| too_weak(error, &arn))?;
         progress.now("checking the table and the functions");
         let mended = table::mend(&config, stack.output("TableName")?).await?;
         code::verify(&config, &tenant, &code).await?;
@@ -61,9 +63,11 @@ impl Deploy {
             (Outcome::Updated, _) | (Outcome::Unchanged, true) => "is updated",
             (Outcome::Unchanged, false) => "is up to date",
         };
-        let value =
-            json!({ "tenant": tenant, "account": account, "api_url": api, "changed": changed, "stack": stack.name });
-        context.out.show(&value, |_| format!("tenant `{tenant}` {state}\n{api}"))
+        let next = next_steps(&tenant);
+        let value = json!({
+            "tenant": tenant, "account": account, "api_url": api, "changed": changed, "stack": stack.name, "next": next,
+        });
+        context.out.show(&value, |_| format!("tenant `{tenant}` {state}\n{api}\n\nnext:\n  {}", next.join("\n  ")))
     }
 
     fn parameters(
@@ -89,6 +93,25 @@ impl Deploy {
         let keys = objects.iter().filter_map(|object| Some((object.parameter.clone()?, object.key.clone())));
         fixed.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).chain(keys).collect()
     }
+}
+
+/// Returns the commands that follow the deploy of a tenant.
+fn next_steps(tenant: &TenantName) -> [String; 3] {
+    [
+        format!("export FREEHOLD_TENANT={tenant}"),
+        "freehold tenant build-runner".to_owned(),
+        "freehold app init my-app && freehold app sync my-app".to_owned(),
+    ]
+}
+
+/// Adds to an error about missing permissions who lacks them, and which role has enough.
+fn too_weak(error: Error, arn: &str) -> Error {
+    if error.kind() != Kind::Denied {
+        return error;
+    }
+    error
+        .within(format!("`{arn}` may not deploy a tenant"))
+        .or("use a role with the policy infra/deploy-policy.json, as docs/tenant-role.md describes")
 }
 
 /// Returns all that the stack is made from.

@@ -9,10 +9,9 @@ use serde::Serialize;
 
 use super::Status;
 use super::names::{FUNCTIONS, QUEUES, named};
-use crate::api::stack_name;
-use crate::cloudformation::Stacks;
+use crate::api::tenant_stack;
 use crate::context::Context;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Result, ResultExt};
 use crate::output::{Output, Table, bytes};
 
 #[derive(Debug, Serialize)]
@@ -50,10 +49,7 @@ impl Status {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let tenant = context.tenant(self.name.as_ref())?;
         let config = context.config().await?;
-        let name = stack_name(&tenant);
-        let stack = Stacks::new(&config).find(&name).await?.ok_or_else(|| {
-            Error::not_found(format!("there is no tenant `{tenant}` in this account and region (no stack `{name}`)"))
-        })?;
+        let stack = tenant_stack(&config, &tenant).await?;
         let status = TenantStatus {
             functions: functions(&config, &tenant).await?,
             queues: queues(&config, &tenant).await?,

@@ -1,12 +1,16 @@
 //! The error of a command: its kind, one sentence, and the exit code that scripts read. The only place with exit codes.
 
+mod aws;
+mod usage;
+
 use std::fmt;
 
-use aws_smithy_runtime_api::client::result::SdkError;
-use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use freehold_aws_errors::Meaning;
 pub(crate) use freehold_aws_errors::chain;
 use freehold_protocol::api::{ErrorBody, ErrorKind};
+use serde_json::{Value, json};
+
+pub(crate) use aws::no_credentials;
+pub(crate) use usage::usage;
 
 /// What `freehold --help` says of exit codes; [`Kind::exit_code`] decides them.
 pub(crate) const EXIT_CODES: &str = "\
@@ -21,7 +25,10 @@ Exit codes:
   5   network trouble or throttling; try again
   6   access denied
   70  a defect of freehold
-  130 stopped by ctrl-c";
+  130 stopped by ctrl-c
+
+With --json an error is one line of JSON on stderr: {\"error\":{\"code\":..., \"message\":..., \"way_out\":...,
+\"exit_code\":...}}; docs/errors.md lists the codes.";
 
 /// Why a command ended without doing what it was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,13 +63,29 @@ impl Kind {
             Self::Interrupted => 130,
         }
     }
+
+    /// Returns the word that programs read.
+    pub(crate) const fn code(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Invalid => "invalid",
+            Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
+            Self::Transient => "transient",
+            Self::Denied => "denied",
+            Self::Internal => "internal",
+            Self::Interrupted => "interrupted",
+        }
+    }
 }
 
-/// The error of every command: a kind and a sentence that names the thing and the way out.
+/// The error of every command: a kind, a sentence that names the thing, and the way out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Error {
     kind: Kind,
     message: String,
+    /// What the user can do, where the message does not say it already.
+    way_out: Option<String>,
     soon: bool,
 }
 
@@ -71,7 +94,7 @@ pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 macro_rules! constructors {
     ($($name:ident => $kind:ident),+) => {
         $(pub(crate) fn $name(message: impl Into<String>) -> Self {
-            Self { kind: Kind::$kind, message: message.into(), soon: false }
+            Self::of(Kind::$kind, &message.into())
         })+
     };
 }
@@ -80,6 +103,42 @@ impl Error {
     constructors! {
         failed => Failed, invalid => Invalid, not_found => NotFound, conflict => Conflict,
         transient => Transient, denied => Denied, internal => Internal, interrupted => Interrupted
+    }
+
+    /// Returns the error of `kind` that `text` describes. By the rule of all messages (`what is wrong; the way out`), the
+    /// way out is what follows the last semicolon.
+    fn of(kind: Kind, text: &str) -> Self {
+        let (message, way_out) = match text.rsplit_once("; ") {
+            Some((message, way_out)) => (message, Some(way_out.to_owned())),
+            None => (text, None),
+        };
+        Self { kind, message: message.to_owned(), way_out, soon: false }
+    }
+
+    /// Returns this error with another message, whose semicolons are its own.
+    pub(crate) fn with_message(self, message: String) -> Self {
+        Self { message, ..self }
+    }
+
+    /// Returns this error with another way out.
+    pub(crate) fn or(self, way_out: impl Into<String>) -> Self {
+        Self { way_out: Some(way_out.into()), ..self }
+    }
+
+    /// Returns the error as programs read it.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut error = json!({
+            "code": self.kind.code(), "exit_code": self.kind.exit_code(), "message": self.message,
+        });
+        if let (Some(way_out), Some(error)) = (&self.way_out, error.as_object_mut()) {
+            error.insert("way_out".to_owned(), json!(way_out));
+        }
+        json!({ "error": error })
+    }
+
+    /// Returns what the user can do, when the error says it.
+    pub(crate) fn way_out(&self) -> Option<&str> {
+        self.way_out.as_deref()
     }
 
     /// Returns the kind, which chooses the exit code.
@@ -95,7 +154,7 @@ impl Error {
     /// Returns the error that an API answer with `status` and `body` stands for.
     pub(crate) fn from_api(status: u16, body: &[u8]) -> Self {
         if let Ok(ErrorBody { error }) = serde_json::from_slice::<ErrorBody>(body) {
-            return Self { kind: kind_of_api(error.kind), message: error.message, soon: error.soon };
+            return Self { soon: error.soon, ..Self::of(kind_of_api(error.kind), &error.message) };
         }
         let detail = gateway_message(body);
         match status {
@@ -139,12 +198,14 @@ fn gateway_message(body: &[u8]) -> String {
 }
 
 fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().take(200).collect()
+    text.lines().next().unwrap_or_default().chars().take(400).collect()
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.message)?;
+        let between = if self.message.ends_with('?') { " " } else { "; " };
+        self.way_out.as_ref().map_or(Ok(()), |way_out| write!(f, "{between}{way_out}"))
     }
 }
 
@@ -156,67 +217,9 @@ pub(crate) trait ResultExt<T> {
     fn doing(self, what: impl fmt::Display) -> Result<T>;
 }
 
-impl<T, E, R> ResultExt<T> for std::result::Result<T, SdkError<E, R>>
-where
-    E: ProvideErrorMetadata + std::error::Error + 'static,
-    R: fmt::Debug + 'static,
-{
-    fn doing(self, what: impl fmt::Display) -> Result<T> {
-        self.map_err(|error| from_sdk(&error).within(format!("cannot {what}")))
-    }
-}
-
 impl<T> ResultExt<T> for std::io::Result<T> {
     fn doing(self, what: impl fmt::Display) -> Result<T> {
         self.map_err(|error| Error::invalid(format!("cannot {what}: {error}")))
-    }
-}
-
-fn from_sdk<E, R>(error: &SdkError<E, R>) -> Error
-where
-    E: ProvideErrorMetadata + std::error::Error + 'static,
-    R: fmt::Debug + 'static,
-{
-    match error {
-        SdkError::ServiceError(service) => {
-            let code = service.err().code().unwrap_or("unknown error");
-            let message = service.err().message().unwrap_or_default();
-            Error { kind: kind_of_code(code), message: format!("{code}: {}", first_line(message)), soon: false }
-        }
-        SdkError::ConstructionFailure(_) => {
-            Error::internal(format!("cannot make the request to AWS: {}", chain(error)))
-        }
-        SdkError::TimeoutError(_) => Error::transient("AWS did not answer in time; try again"),
-        SdkError::DispatchFailure(failure) => {
-            let chain = failure.as_connector_error().map(|error| chain(error)).unwrap_or_default();
-            if chain.contains("credential") || chain.contains("profile") {
-                return no_credentials(&chain);
-            }
-            Error::transient(format!("AWS could not be reached ({chain}); check the network and the region"))
-        }
-        other => Error::transient(format!(
-            "AWS gave an answer that cannot be read ({}); try again",
-            first_line(&chain(other))
-        )),
-    }
-}
-
-/// Returns the error about credentials; the list of all providers that were asked helps nobody.
-pub(crate) fn no_credentials(chain: &str) -> Error {
-    let reason = chain.split(". Attempted").next().unwrap_or_default();
-    let reason = reason.rsplit(": ").next().unwrap_or_default();
-    Error::denied(format!("no usable AWS credentials ({reason}); set AWS_PROFILE or sign in"))
-}
-
-/// Returns the kind of an AWS error code.
-fn kind_of_code(code: &str) -> Kind {
-    match Meaning::of(Some(code)) {
-        Meaning::Denied | Meaning::Credentials => Kind::Denied,
-        Meaning::Transient => Kind::Transient,
-        Meaning::NotFound => Kind::NotFound,
-        Meaning::Conflict => Kind::Conflict,
-        Meaning::Invalid => Kind::Invalid,
-        Meaning::Quota | Meaning::Unknown => Kind::Failed,
     }
 }
 
@@ -261,17 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn aws_codes_map_to_kinds() {
-        for (code, kind) in [
-            ("AccessDeniedException", Kind::Denied),
-            ("ThrottlingException", Kind::Transient),
-            ("AWS.SimpleQueueService.NonExistentQueue", Kind::NotFound),
-            ("NoSuchBucket", Kind::NotFound),
-            ("ValidationError", Kind::Invalid),
-            ("OperationInProgressException", Kind::Conflict),
-            ("LimitExceededException", Kind::Failed),
-        ] {
-            assert_eq!(kind_of_code(code), kind, "{code}");
-        }
+    fn an_error_is_an_object_with_its_code_message_and_way_out() {
+        let error = Error::conflict("`my-app` is not empty; name a new directory").within("app init");
+
+        assert_eq!(
+            error.to_json().to_string(),
+            r#"{"error":{"code":"conflict","exit_code":4,"message":"app init: `my-app` is not empty","way_out":"name a new directory"}}"#
+        );
+        assert_eq!(error.to_string(), "app init: `my-app` is not empty; name a new directory");
+        assert_eq!(Error::internal("a defect").to_json()["error"].get("way_out"), None);
     }
 }

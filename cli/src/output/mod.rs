@@ -1,30 +1,37 @@
 //! Output of commands: tables and sentences for people, JSON for programs. Results go to stdout, all else to stderr.
 
-use std::io::{IsTerminal, Write};
+mod state;
+mod table;
+mod terminal;
 
-use comfy_table::{Table as Grid, presets};
+use std::io::Write;
+
 use serde::Serialize;
 
+pub(crate) use table::Table;
+pub(crate) use terminal::{help_width, note, stderr_has_colours, stderr_is_json, write};
+
 use crate::error::{Error, Result};
+use terminal::Stream;
 
 /// How results are shown; made once from the arguments and the terminal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
-    colours: bool,
+    stdout: Stream,
 }
 
 impl Output {
-    /// Returns the output for this process: colours only on a terminal, and not when `NO_COLOR` is set.
+    /// Returns the output for this process, and decides how it writes to stderr.
     pub(crate) fn of_process(json: bool) -> Self {
-        let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-        Self { json, colours }
+        terminal::decide(json);
+        Self { json, stdout: Stream::stdout() }
     }
 
     /// Returns the output of a test: text without colours.
     #[cfg(test)]
     pub(crate) const fn plain() -> Self {
-        Self { json: false, colours: false }
+        Self { json: false, stdout: Stream { colours: false, width: None } }
     }
 
     /// Returns whether results are JSON.
@@ -34,13 +41,22 @@ impl Output {
 
     /// Returns whether text may have colours.
     pub(crate) const fn colours(self) -> bool {
-        self.colours
+        self.stdout.colours
     }
 
-    /// Prints a result: its JSON, or what `for_people` makes of it.
+    /// Prints a result: its JSON, or what `for_people` makes of it, wrapped to the terminal's width.
     pub(crate) fn show<T: Serialize + ?Sized>(self, value: &T, for_people: impl FnOnce(&T) -> String) -> Result<()> {
+        self.show_verbatim(value, |value| self.stdout.wrapped(for_people(value).trim_end()))
+    }
+
+    /// Prints a result whose lines must not be broken: its JSON, or what `for_people` makes of it.
+    pub(crate) fn show_verbatim<T: Serialize + ?Sized>(
+        self,
+        value: &T,
+        for_people: impl FnOnce(&T) -> String,
+    ) -> Result<()> {
         if !self.json {
-            self.line(for_people(value).trim_end());
+            print(for_people(value).trim_end());
             return Ok(());
         }
         let text =
@@ -52,19 +68,24 @@ impl Output {
     /// Prints a line for people.
     pub(crate) fn line(self, text: &str) {
         if !self.json {
-            print(text);
+            print(&self.stdout.wrapped(text));
         }
     }
 
     /// Returns `table` as text.
     pub(crate) fn table(self, table: &Table) -> String {
-        table.render(self.colours)
+        table.render(self.stdout)
     }
 
     /// Returns a state word in its colour.
     pub(crate) fn state(self, word: &str) -> String {
-        if self.colours { coloured(word) } else { word.to_owned() }
+        if self.stdout.colours { state::coloured(word) } else { word.to_owned() }
     }
+}
+
+/// Makes stderr carry JSON, for errors from before the arguments are understood.
+pub(crate) fn json_to_stderr() {
+    terminal::decide(true);
 }
 
 /// Prints a line to stdout; a reader that went away (`| head`) is not an error.
@@ -77,71 +98,6 @@ pub(crate) fn print(text: &str) {
 pub(crate) fn print_raw(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = write!(out, "{text}").and_then(|()| out.flush());
-}
-
-/// Prints a line to stderr.
-pub(crate) fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
-}
-
-/// Rows under headings, without borders, columns aligned.
-#[derive(Debug)]
-pub(crate) struct Table {
-    headings: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    pub(crate) fn new(headings: &[&'static str]) -> Self {
-        Self { headings: headings.to_vec(), rows: Vec::new() }
-    }
-
-    /// Adds a row; it has one cell for each heading.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.to_vec());
-    }
-
-    fn render(&self, colours: bool) -> String {
-        let mut grid = Grid::new();
-        grid.load_preset(presets::NOTHING).set_header(self.headings.clone()).add_rows(self.rows.clone());
-        for column in grid.column_iter_mut() {
-            column.set_padding((0, 2));
-        }
-        let state = self.headings.iter().position(|heading| *heading == "STATE");
-        let widths = grid.column_max_content_widths();
-        let at = state.map(|column| widths.iter().take(column).map(|width| usize::from(*width) + 2).sum::<usize>());
-        let lines = grid.to_string();
-        let lines = lines.lines().map(|line| match at {
-            Some(at) if colours => colour_word_at(line.trim_end(), at),
-            Some(_) | None => line.trim_end().to_owned(),
-        });
-        lines.collect::<Vec<_>>().join("\n")
-    }
-}
-
-/// Colours the cell that begins at character `at`. Escape codes inside cells would break the widths.
-fn colour_word_at(line: &str, at: usize) -> String {
-    let Some((start, _)) = line.char_indices().nth(at) else {
-        return line.to_owned();
-    };
-    let (head, tail) = line.split_at(start);
-    let end = tail.find("  ").unwrap_or(tail.len());
-    let (word, rest) = tail.split_at(end);
-    format!("{head}{}{rest}", coloured(word))
-}
-
-fn coloured(word: &str) -> String {
-    let code = match word {
-        "succeeded" | "ready" | "built" | "deployed" | "ok" | "pass" => 32,
-        "failed" | "fail" | "broken" | "disabled" | "lost" | "interrupted" | "refused" | "blocked" | "timed_out" => 31,
-        "running" | "active" | "building" | "provisioning" | "deploying" | "pending" | "queued" | "dispatched"
-        | "warn" => 33,
-        "skipped" | "waiting" | "cancelled" | "idle" => 90,
-        word if word.ends_with("FAILED") || word.contains("ROLLBACK") => 31,
-        word if word.ends_with("_COMPLETE") => 32,
-        _ => return word.to_owned(),
-    };
-    format!("\u{1b}[{code}m{word}\u{1b}[0m")
 }
 
 /// Returns a text in which nothing steers a terminal: names come from configs.
@@ -198,33 +154,6 @@ pub(crate) fn duration(millis: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn table() -> Table {
-        let mut table = Table::new(&["NODE", "STATE", "REASON"]);
-        table.row(["running".into(), "failed".into(), "exit code 1".into()]);
-        table.row(["db".into(), "succeeded".into(), String::new()]);
-        table
-    }
-
-    #[test]
-    fn a_table_is_aligned_without_borders_or_trailing_space() {
-        let text = table().render(false);
-
-        insta::assert_snapshot!(text, @r"
-        NODE     STATE      REASON
-        running  failed     exit code 1
-        db       succeeded
-        ");
-    }
-
-    #[test]
-    fn colours_touch_the_state_column_alone() {
-        let text = table().render(true);
-
-        let plain = text.replace("\u{1b}[31m", "").replace("\u{1b}[32m", "").replace("\u{1b}[0m", "");
-        assert_eq!(plain, table().render(false));
-        assert!(text.contains("running  \u{1b}[31mfailed\u{1b}[0m"), "{text}");
-    }
 
     #[test]
     fn sizes_times_and_durations_are_readable() {

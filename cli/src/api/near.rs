@@ -1,0 +1,36 @@
+//! "Did you mean": the name of an install or an app that is nearest to one that does not exist.
+
+use freehold_protocol::api::{AppView, InstallView};
+use freehold_template::nearest;
+
+use super::Api;
+use crate::error::{Error, Kind};
+
+impl Api {
+    /// Adds the nearest name to the error about an install or an app, named by `path`, that does not exist.
+    pub(super) async fn with_nearest(&self, error: Error, path: &[&str]) -> Error {
+        let ["v1", kind @ ("installs" | "apps"), name, ..] = path else {
+            return error;
+        };
+        let noun = kind.trim_end_matches('s');
+        if error.kind() != Kind::NotFound || !error.to_string().starts_with(&format!("{noun} `{name}` does not exist"))
+        {
+            return error;
+        }
+        let names: Vec<String> = match *kind {
+            "installs" => {
+                self.list_of(kind).await.into_iter().map(|one: InstallView| one.install.to_string()).collect()
+            }
+            _ => self.list_of(kind).await.into_iter().map(|one: AppView| one.app.to_string()).collect(),
+        };
+        match nearest(name, names.iter().map(String::as_str)) {
+            Some(near) => error.or(format!("did you mean `{near}`? `freehold {noun} list` shows all")),
+            None => error,
+        }
+    }
+
+    /// Returns the list, or nothing: the error about the name is the one to show.
+    async fn list_of<T: serde::de::DeserializeOwned>(&self, kind: &str) -> Vec<T> {
+        Box::pin(self.list(&["v1", kind])).await.unwrap_or_default()
+    }
+}

@@ -1,0 +1,110 @@
+//! Errors of AWS calls as errors of a command.
+
+use std::fmt;
+
+use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use freehold_aws_errors::Meaning;
+
+use super::{Error, Kind, Result, ResultExt, chain, first_line};
+
+impl<T, E, R> ResultExt<T> for std::result::Result<T, SdkError<E, R>>
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+    R: fmt::Debug + 'static,
+{
+    fn doing(self, what: impl fmt::Display) -> Result<T> {
+        self.map_err(|error| from_sdk(&error).within(format!("cannot {what}")))
+    }
+}
+
+fn from_sdk<E, R>(error: &SdkError<E, R>) -> Error
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+    R: fmt::Debug + 'static,
+{
+    match error {
+        SdkError::ServiceError(service) => {
+            let code = service.err().code().unwrap_or("unknown error");
+            let message = service.err().message().unwrap_or_default();
+            said(code, message)
+        }
+        SdkError::ConstructionFailure(_) => {
+            Error::internal(format!("cannot make the request to AWS: {}", chain(error)))
+        }
+        SdkError::TimeoutError(_) => Error::transient("AWS did not answer in time; try again"),
+        SdkError::DispatchFailure(failure) => {
+            let chain = failure.as_connector_error().map(|error| chain(error)).unwrap_or_default();
+            if chain.contains("credential") || chain.contains("profile") {
+                return no_credentials(&chain);
+            }
+            Error::transient(format!("AWS could not be reached ({chain}); check the network and the region"))
+        }
+        other => Error::transient(format!(
+            "AWS gave an answer that cannot be read ({}); try again",
+            first_line(&chain(other))
+        )),
+    }
+}
+
+/// Returns the error of a service that answered with `code`.
+fn said(code: &str, message: &str) -> Error {
+    let kind = kind_of_code(code);
+    let error = Error { kind, message: format!("{code}: {}", first_line(message)), way_out: None, soon: false };
+    match Meaning::of(Some(code)) {
+        Meaning::Credentials => Error {
+            message: format!("AWS does not accept these credentials ({code}: {})", first_line(message)),
+            ..error.or("sign in again (`aws sso login`), or check AWS_PROFILE and the AWS_... variables")
+        },
+        Meaning::Denied => error.or("allow it, or use credentials that may"),
+        Meaning::Transient => error.or("try again"),
+        Meaning::Quota | Meaning::NotFound | Meaning::Conflict | Meaning::Invalid | Meaning::Unknown => error,
+    }
+}
+
+/// Returns the error about credentials; the list of all providers that were asked helps nobody.
+pub(crate) fn no_credentials(chain: &str) -> Error {
+    let reason = chain.split(". Attempted").next().unwrap_or_default();
+    let reason = reason.rsplit(": ").next().unwrap_or_default();
+    Error::denied(format!("no usable AWS credentials ({reason}); set AWS_PROFILE or sign in"))
+}
+
+/// Returns the kind of an AWS error code.
+fn kind_of_code(code: &str) -> Kind {
+    match Meaning::of(Some(code)) {
+        Meaning::Denied | Meaning::Credentials => Kind::Denied,
+        Meaning::Transient => Kind::Transient,
+        Meaning::NotFound => Kind::NotFound,
+        Meaning::Conflict => Kind::Conflict,
+        Meaning::Invalid => Kind::Invalid,
+        Meaning::Quota | Meaning::Unknown => Kind::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aws_codes_map_to_kinds() {
+        for (code, kind) in [
+            ("AccessDeniedException", Kind::Denied),
+            ("ThrottlingException", Kind::Transient),
+            ("AWS.SimpleQueueService.NonExistentQueue", Kind::NotFound),
+            ("NoSuchBucket", Kind::NotFound),
+            ("ValidationError", Kind::Invalid),
+            ("OperationInProgressException", Kind::Conflict),
+            ("LimitExceededException", Kind::Failed),
+        ] {
+            assert_eq!(kind_of_code(code), kind, "{code}");
+        }
+    }
+
+    #[test]
+    fn credentials_that_aws_refuses_are_renewed_by_signing_in() {
+        let error = said("ExpiredToken", "The security token included in the request is expired");
+
+        assert_eq!(error.kind(), Kind::Denied);
+        insta::assert_snapshot!(error, @"AWS does not accept these credentials (ExpiredToken: The security token included in the request is expired); sign in again (`aws sso login`), or check AWS_PROFILE and the AWS_... variables");
+    }
+}

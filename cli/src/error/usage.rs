@@ -1,0 +1,46 @@
+//! Wrong usage: the parser's error as an error of a command.
+
+use clap::error::ErrorKind;
+
+use super::Error;
+
+/// Returns the error that a program reads about arguments that the parser refused.
+pub(crate) fn usage(error: &clap::Error) -> Error {
+    let text = error.render().to_string();
+    let first = text.split("\n\n").next().unwrap_or_default().trim();
+    let message = match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            "a command is missing".to_owned()
+        }
+        _ => first.strip_prefix("error: ").unwrap_or(first).split_whitespace().collect::<Vec<_>>().join(" "),
+    };
+    let tip = text.lines().find_map(|line| line.trim_start().strip_prefix("tip: "));
+    let usage = text.lines().find_map(|line| line.strip_prefix("Usage: "));
+    let way_out = match (tip, usage) {
+        (Some(tip), _) => tip.to_owned(),
+        (None, Some(usage)) => format!("usage: {}", usage.replace(" --json", "")),
+        (None, None) => "see `freehold --help`".to_owned(),
+    };
+    Error { message, ..Error::invalid("").or(way_out) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::Cli;
+
+    fn said(args: &[&str]) -> String {
+        let error = Cli::try_parse_from([&["freehold"], args].concat()).unwrap_err();
+        super::usage(&error).to_json()["error"].to_string()
+    }
+
+    #[test]
+    fn wrong_usage_is_an_error_like_any_other() {
+        insta::assert_snapshot!(said(&["app", "check"]), @r#"{"code":"invalid","exit_code":2,"message":"the following required arguments were not provided: <DIR>","way_out":"usage: freehold app check <DIR>"}"#);
+        insta::assert_snapshot!(said(&["deplo"]), @r#"{"code":"invalid","exit_code":2,"message":"unrecognized subcommand 'deplo'","way_out":"a similar subcommand exists: 'deploy'"}"#);
+        insta::assert_snapshot!(said(&["install", "show", "Globex"]), @r#"{"code":"invalid","exit_code":2,"message":"invalid value 'Globex' for '<INSTALL>': `Globex` is not an install name; expected 2 to 30 lower-case letters, digits or single dashes, starting with a letter","way_out":"see `freehold --help`"}"#);
+        insta::assert_snapshot!(said(&["install"]), @r#"{"code":"invalid","exit_code":2,"message":"a command is missing","way_out":"usage: freehold install [OPTIONS] <COMMAND>"}"#);
+    }
+}

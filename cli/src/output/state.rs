@@ -1,0 +1,16 @@
+//! The colours of state words.
+
+/// Returns a state word in its colour.
+pub(super) fn coloured(word: &str) -> String {
+    let code = match word {
+        "succeeded" | "ready" | "built" | "deployed" | "ok" | "pass" => 32,
+        "failed" | "fail" | "broken" | "disabled" | "lost" | "interrupted" | "refused" | "blocked" | "timed_out" => 31,
+        "running" | "active" | "building" | "provisioning" | "deploying" | "pending" | "queued" | "dispatched"
+        | "warn" => 33,
+        "skipped" | "waiting" | "cancelled" | "idle" => 90,
+        word if word.ends_with("FAILED") || word.contains("ROLLBACK") => 31,
+        word if word.ends_with("_COMPLETE") => 32,
+        _ => return word.to_owned(),
+    };
+    format!("\u{1b}[{code}m{word}\u{1b}[0m")
+}

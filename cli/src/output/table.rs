@@ -1,0 +1,192 @@
+//! Tables: rows under headings, without borders. One that is too wide is shown with broken sentences, or row by row.
+
+use comfy_table::{ColumnConstraint, ContentArrangement, Table as Grid, Width, presets};
+use textwrap::core::display_width;
+
+use super::state::coloured;
+use super::terminal::Stream;
+
+/// The spaces between two columns.
+const GAP: usize = 2;
+/// A sentence is not squeezed into fewer columns than this.
+const NARROW: usize = 16;
+
+/// Rows under headings, columns aligned.
+#[derive(Debug)]
+pub(crate) struct Table {
+    headings: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new(headings: &[&'static str]) -> Self {
+        Self { headings: headings.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row; it has one cell for each heading.
+    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.to_vec());
+    }
+
+    /// Returns the table as text that fits the stream.
+    pub(super) fn render(&self, stream: Stream) -> String {
+        let widest: Vec<usize> = self.columns(|cell| cell.lines().map(display_width).max().unwrap_or_default());
+        match stream.width {
+            Some(width) if total(&widest) > width => match self.narrowed(&widest, width) {
+                Some(widths) => self.grid(&widths, stream.colours),
+                None => self.blocks(stream, width),
+            },
+            Some(_) | None => self.grid(&widest, stream.colours),
+        }
+    }
+
+    /// Returns the largest measure of each column, the heading included.
+    fn columns(&self, measure: impl Fn(&str) -> usize) -> Vec<usize> {
+        let cells = |at: usize| self.rows.iter().filter_map(move |row| row.get(at)).map(String::as_str);
+        let largest = |(at, heading): (usize, &&'static str)| cells(at).chain([*heading]).map(&measure).max();
+        self.headings.iter().enumerate().map(|column| largest(column).unwrap_or_default()).collect()
+    }
+
+    /// Returns widths that fit into `width`, when only sentences have to be broken for it: the widest column loses most.
+    fn narrowed(&self, widest: &[usize], width: usize) -> Option<Vec<usize>> {
+        let longest = |text: &str| text.split_whitespace().map(display_width).max().unwrap_or_default();
+        let words = self.columns(longest);
+        let least = |(at, wide): (usize, &usize)| match self.headings.get(at) {
+            Some(&"STATE") | None => *wide,
+            Some(_) => words.get(at).map_or(*wide, |word| (*word).max(NARROW).min(*wide)),
+        };
+        let least: Vec<usize> = widest.iter().enumerate().map(least).collect();
+        let mut widths = widest.to_vec();
+        while total(&widths) > width {
+            let pairs = widths.iter_mut().zip(&least).filter(|(now, least)| **now > **least);
+            let (now, _) = pairs.max_by_key(|(now, _)| **now)?;
+            *now -= 1;
+        }
+        Some(widths)
+    }
+
+    fn grid(&self, widths: &[usize], colours: bool) -> String {
+        let mut grid = Grid::new();
+        grid.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        grid.set_header(self.headings.clone()).add_rows(self.rows.clone());
+        for (column, width) in grid.column_iter_mut().zip(widths) {
+            let width = u16::try_from(width + GAP).unwrap_or(u16::MAX);
+            column.set_padding((0, 2)).set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+        }
+        let state = self.headings.iter().position(|heading| *heading == "STATE");
+        let at = state.map(|column| widths.iter().take(column).map(|width| width + GAP).sum::<usize>());
+        let lines = grid.to_string();
+        let lines = lines.lines().map(|line| match at {
+            Some(at) if colours => colour_word_at(line.trim_end(), at),
+            Some(_) | None => line.trim_end().to_owned(),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns one block for each row: a line, or more, for each cell that is not empty.
+    fn blocks(&self, stream: Stream, width: usize) -> String {
+        let label = self.headings.iter().map(|heading| display_width(heading)).max().unwrap_or_default() + GAP;
+        let block = |row: &Vec<String>| {
+            let cells = self.headings.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
+            let lines = cells.map(|(heading, cell)| {
+                let cell = if *heading == "STATE" && stream.colours { coloured(cell) } else { cell.clone() };
+                let room = Stream { width: Some(width.saturating_sub(label).max(NARROW)), ..stream };
+                let text = room.wrapped(&cell).replace('\n', &format!("\n{}", " ".repeat(label)));
+                format!("{heading:<label$}{text}")
+            });
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        if self.rows.is_empty() {
+            return self.headings.join(" ".repeat(GAP).as_str());
+        }
+        self.rows.iter().map(block).collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+/// Returns the width of a table whose columns have these widths.
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+}
+
+/// Colours the cell that begins at character `at`. Escape codes inside cells would break the widths.
+fn colour_word_at(line: &str, at: usize) -> String {
+    let Some((start, _)) = line.char_indices().nth(at) else {
+        return line.to_owned();
+    };
+    let (head, tail) = line.split_at(start);
+    let end = tail.find("  ").unwrap_or(tail.len());
+    let (word, rest) = tail.split_at(end);
+    format!("{head}{}{rest}", coloured(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Stream = Stream { colours: false, width: None };
+
+    fn at(width: usize) -> Stream {
+        Stream { width: Some(width), ..PLAIN }
+    }
+
+    fn table() -> Table {
+        let mut table = Table::new(&["NODE", "STATE", "REASON"]);
+        table.row(["running".into(), "failed".into(), "exit code 1".into()]);
+        table.row(["db".into(), "succeeded".into(), String::new()]);
+        table
+    }
+
+    fn long() -> Table {
+        let mut table = Table::new(&["NODE", "STATE", "REASON"]);
+        table.row(["web".into(), "failed".into(), "the role may not create a queue in this account".into()]);
+        table.row(["db".into(), "succeeded".into(), String::new()]);
+        table
+    }
+
+    #[test]
+    fn a_table_is_aligned_without_borders_or_trailing_space() {
+        let text = table().render(PLAIN);
+
+        insta::assert_snapshot!(text, @r"
+        NODE     STATE      REASON
+        running  failed     exit code 1
+        db       succeeded
+        ");
+        assert_eq!(table().render(at(200)), text);
+    }
+
+    #[test]
+    fn colours_touch_the_state_column_alone() {
+        for stream in [PLAIN, at(40), at(24)] {
+            let text = long().render(Stream { colours: true, ..stream });
+
+            let plain = text.replace("\u{1b}[31m", "").replace("\u{1b}[32m", "").replace("\u{1b}[0m", "");
+            assert_eq!(plain, long().render(stream));
+            assert!(text.contains("\u{1b}[31mfailed\u{1b}[0m"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_breaks_its_sentences() {
+        insta::assert_snapshot!(long().render(at(40)), @r"
+        NODE  STATE      REASON
+        web   failed     the role may not create
+                         a queue in this account
+        db    succeeded
+        ");
+    }
+
+    #[test]
+    fn a_table_whose_words_do_not_fit_is_shown_row_by_row() {
+        insta::assert_snapshot!(long().render(at(24)), @r"
+        NODE    web
+        STATE   failed
+        REASON  the role may not
+                create a queue
+                in this account
+
+        NODE    db
+        STATE   succeeded
+        ");
+    }
+}

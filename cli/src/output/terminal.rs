@@ -1,0 +1,152 @@
+//! What is known of stdout and stderr: their width, whether they take colours, and whether stderr carries JSON.
+
+use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
+
+use console::Term;
+use serde_json::json;
+use textwrap::{Options, WordSeparator, WordSplitter};
+
+/// Text is not wrapped at fewer columns than this: words would stand below each other.
+const NARROWEST: usize = 20;
+
+/// How text is written to one of the two streams.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stream {
+    pub(super) colours: bool,
+    /// In columns; absent where lines may be of any length.
+    pub(super) width: Option<usize>,
+}
+
+impl Stream {
+    /// Returns what holds of stdout: colours on a terminal alone, and not when `NO_COLOR` is set
+    /// (<https://no-color.org>).
+    pub(super) fn stdout() -> Self {
+        Self::of(std::io::stdout().is_terminal(), &Term::stdout())
+    }
+
+    fn stderr() -> Self {
+        Self::of(std::io::stderr().is_terminal(), &Term::stderr())
+    }
+
+    fn of(terminal: bool, term: &Term) -> Self {
+        let colours = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self { colours, width: asked_width().or_else(|| terminal.then(|| term_width(term)).flatten()) }
+    }
+
+    /// Returns `text` with its long lines broken at spaces; a line keeps its indentation.
+    pub(super) fn wrapped(self, text: &str) -> String {
+        let Some(width) = self.width else {
+            return text.to_owned();
+        };
+        let lines: Vec<String> = text.split('\n').map(|line| wrapped_line(line, width)).collect();
+        lines.join("\n")
+    }
+}
+
+/// `COLUMNS` is what a person asks for, also where the output is not a terminal.
+fn asked_width() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok().filter(|width| *width >= NARROWEST)
+}
+
+fn term_width(term: &Term) -> Option<usize> {
+    let (_, columns) = term.size_checked()?;
+    Some(usize::from(columns)).filter(|width| *width >= NARROWEST)
+}
+
+fn wrapped_line(line: &str, width: usize) -> String {
+    if textwrap::core::display_width(line) <= width {
+        return line.to_owned();
+    }
+    let indentation: String = line.chars().take_while(|c| *c == ' ').collect();
+    let rest = line.trim_start_matches(' ');
+    // Ids, digests and addresses stay whole, so that they can be copied.
+    let options = Options::new(width)
+        .initial_indent(&indentation)
+        .subsequent_indent(&indentation)
+        .break_words(false)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation);
+    textwrap::fill(rest, options)
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Stderr {
+    json: bool,
+    stream: Stream,
+}
+
+static STDERR: OnceLock<Stderr> = OnceLock::new();
+
+/// Decides how this process writes to stderr; the first call wins.
+pub(super) fn decide(json: bool) {
+    let _ = STDERR.set(Stderr { json, stream: Stream::stderr() });
+}
+
+fn stderr() -> Stderr {
+    *STDERR.get_or_init(|| Stderr { json: false, stream: Stream::stderr() })
+}
+
+/// Returns whether stderr carries JSON, one object in a line.
+pub(crate) fn stderr_is_json() -> bool {
+    stderr().json
+}
+
+/// Returns whether stderr takes colours.
+pub(crate) fn stderr_has_colours() -> bool {
+    stderr().stream.colours
+}
+
+/// Prints a line to stderr, or with `--json` an object with it.
+pub(crate) fn note(text: &str) {
+    let Stderr { json, stream } = stderr();
+    if json {
+        write(&json!({ "note": text }).to_string());
+    } else {
+        write(&stream.wrapped(text));
+    }
+}
+
+/// Prints a line to stderr as it is.
+pub(crate) fn write(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Returns how wide the help of the command may be; 0 stands for no limit.
+pub(crate) fn help_width() -> usize {
+    Stream::stdout().width.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(width: usize) -> Stream {
+        Stream { colours: false, width: Some(width) }
+    }
+
+    #[test]
+    fn a_long_line_is_broken_at_spaces_and_keeps_its_indentation() {
+        let text = "  deploy of `globex` failed: `web` failed; see `freehold job logs job_1`\nshort";
+
+        insta::assert_snapshot!(at(40).wrapped(text), @r"
+          deploy of `globex` failed: `web`
+          failed; see `freehold job logs job_1`
+        short
+        ");
+    }
+
+    #[test]
+    fn a_long_word_stays_whole() {
+        let digest = "sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f";
+
+        assert_eq!(at(40).wrapped(&format!("artifact {digest}")), format!("artifact\n{digest}"));
+    }
+
+    #[test]
+    fn without_a_width_nothing_is_broken() {
+        let text = "a b ".repeat(100);
+
+        assert_eq!(Stream { colours: false, width: None }.wrapped(&text), text);
+    }
+}
