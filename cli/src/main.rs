@@ -13,6 +13,7 @@ mod contract;
 mod deploy;
 mod doctor;
 mod error;
+mod file;
 mod inputs;
 mod install;
 mod job;

@@ -110,10 +110,9 @@ impl RunnerConfig {
         Ok(text)
     }
 
-    /// Writes the file; it holds no secret.
-    pub(crate) fn write(&self, machine: &Machine, path: &Path) -> Result<()> {
-        let text = self.to_toml(machine)?;
-        std::fs::write(path, text).doing(format!("write `{}`", path.display()))
+    /// Writes the file, which holds no secret; an existing one is replaced only with `force`.
+    pub(crate) fn write(&self, machine: &Machine, path: &Path, force: bool) -> Result<()> {
+        crate::file::create(path, &self.to_toml(machine)?, force)
     }
 }
 

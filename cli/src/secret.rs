@@ -53,15 +53,18 @@ pub(crate) fn read_or_create(path: &Path) -> Result<String> {
     }
 }
 
-/// Writes `secret` to the file `path`, replacing what is there.
-pub(crate) fn replace(path: &Path, secret: &str) -> Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            return Err(error).doing(format!("replace `{}`", path.display()));
-        }
-        _ => {}
+/// Writes `secret` to the file `path`. A file with something else is replaced only with `force`.
+pub(crate) fn create(path: &Path, secret: &str, force: bool) -> Result<()> {
+    let doing = || format!("write the enrolment secret to `{}`", path.display());
+    match write_new(path, secret) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        written => return written.doing(doing()),
     }
-    write_new(path, secret).doing(format!("write the enrolment secret to `{}`", path.display()))
+    if !force {
+        return crate::file::may_create(path, &format!("{secret}\n"), false);
+    }
+    std::fs::remove_file(path).doing(format!("replace `{}`", path.display()))?;
+    write_new(path, secret).doing(doing())
 }
 
 /// The file is made for its owner alone from its first byte on.
@@ -94,6 +97,21 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         }
+    }
+
+    #[test]
+    fn a_file_with_something_else_is_replaced_only_when_that_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("build.enrolment");
+        std::fs::write(&path, "mine\n").unwrap();
+
+        let refused = create(&path, "secret", false).unwrap_err();
+
+        assert_eq!(refused.kind().exit_code(), 4);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine\n");
+        create(&path, "secret", true).unwrap();
+        create(&path, "secret", false).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "secret\n");
     }
 
     #[test]

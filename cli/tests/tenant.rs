@@ -174,7 +174,7 @@ Outputs:
     let first = cloud.json(customer, &[launch.as_slice(), &["--secret-file", "globex.enrolment"]].concat());
     let again = cloud.json(customer, &launch);
     let config = cloud.freehold(customer, &["install", "runner-config", "globex", "--slots", "2", "--sandbox", "none"]);
-    let text = std::fs::read_to_string(cloud.path("runner.toml")).unwrap();
+    let text = std::fs::read_to_string(cloud.path("globex-runner.toml")).unwrap();
     let switched = cloud.json(customer, &[launch.as_slice(), &["--parameter", "EnableDeprovision=true"]].concat());
 
     assert_eq!(without_secret.status.code(), Some(2), "{}", output(&without_secret));

@@ -102,7 +102,7 @@ pub(crate) struct Inputs {
 #[command(after_help = "\
 Examples:
   freehold install stack globex -o globex.yaml
-  freehold install stack globex -o globex.yaml --link    with a link that opens the customer's console
+  freehold install stack globex --link                   a link that opens the customer's console, and nothing else
   freehold install stack globex --diff                   what changes against the version that is deployed
   freehold install stack globex --diff old.yaml          what changes against a template that you have
 
@@ -112,7 +112,8 @@ pub(crate) struct Stack {
     /// Write the template to this file instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Put the template into the tenant's bucket and print a quick-create link to it, valid for 12 hours.
+    /// Put the template into the tenant's bucket and print a quick-create link to it, valid for 12 hours, instead of the
+    /// template.
     #[arg(long)]
     link: bool,
     /// Show only the lines that differ from FILE, or from the template of the deployed version. The exit code stays 0.
@@ -153,15 +154,18 @@ pub(crate) struct Launch {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  freehold install runner-config globex --out runner.toml
-  freehold-runner run --config runner.toml
+  freehold install runner-config globex
+  freehold-runner run --config globex-runner.toml
 
 Reads the outputs of the launched install stack with the AWS credentials of the customer's account.")]
 pub(crate) struct RunnerConfig {
     install: InstallId,
-    /// File to write the config to.
-    #[arg(long, default_value = "runner.toml", value_name = "FILE")]
-    out: PathBuf,
+    /// File to write the config to; `<install>-runner.toml` by default.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Replace the file when it exists.
+    #[arg(long)]
+    force: bool,
     /// The runner reads the enrolment secret from this file instead of from Secrets Manager.
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use freehold_protocol::{Digest, InstallId};
@@ -20,14 +21,16 @@ const MODES: [(&str, &str); 3] =
 
 impl Command {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        let path = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-runner.toml", self.install)));
         let config = context.config().await?;
         let name = stack_name(&self.install);
-        let stack = Stacks::new(&config).find(&name).await?.ok_or_else(|| {
-            Error::not_found(format!(
-                "there is no stack `{name}` in this account and region; run `freehold install launch {}` first",
+        let Some(stack) = Stacks::new(&config).find(&name).await? else {
+            let place = crate::aws::place(&config).await?;
+            return Err(Error::not_found(format!("there is no stack `{name}` in {place}")).or(format!(
+                "check AWS_PROFILE and AWS_REGION, or run `freehold install launch {}` first",
                 self.install
-            ))
-        })?;
+            )));
+        };
         let enrolment = match &self.secret_file {
             Some(path) => Enrolment::File(path.clone()),
             None => Enrolment::Arn(stack.output("EnrolmentSecretArn")?.to_owned()),
@@ -47,10 +50,10 @@ impl Command {
             inputs: answers(&stack),
             accepted_contract: accepted(&stack)?,
         };
-        runner.write(&self.machine, &self.out)?;
+        runner.write(&self.machine, &path, self.force)?;
         let role = stack.output("RunnerRoleArn")?;
-        let out = self.out.display();
-        context.out.show(&json!({ "config": self.out, "role": role }), |_| {
+        let out = path.display();
+        context.out.show(&json!({ "config": path, "role": role }), |_| {
             format!("the runner's config is in `{out}`\nwith the credentials of {role}:\n  freehold-runner run --config {out}")
         })
     }

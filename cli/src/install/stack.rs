@@ -15,7 +15,7 @@ use super::{NO_RUNNER, Stack};
 use crate::api::{Api, until_ready};
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
-use crate::output::{note, print_raw};
+use crate::output::{note, print, print_raw};
 use crate::progress::Progress;
 use crate::tenant::{Bucket, bucket_name};
 
@@ -42,16 +42,17 @@ impl Stack {
             return self.differing(context, &api, &stack, other.as_deref()).await;
         }
         if let Some(path) = &self.output {
-            std::fs::write(path, &stack.template).doing(format!("write `{}`", path.display()))?;
+            crate::file::replace(path, &stack.template)?;
         }
         let link = if self.link { Some(self.published(&api, &stack).await?) } else { None };
         if context.out.is_json() {
             return context.out.show(&Published { stack, link }, |_| String::new());
         }
-        match &self.output {
-            None => print_raw(&stack.template),
-            Some(path) => {
-                context.out.line(&format!("template of stack `{}` is in `{}`", stack.stack_name, path.display()))
+        match (&self.output, &link) {
+            (None, None) => print_raw(&stack.template),
+            (None, Some(_)) => {}
+            (Some(path), _) => {
+                context.out.line(&format!("template of stack `{}` is in `{}`", stack.stack_name, path.display()));
             }
         }
         note(&format!("SHA-256: {}", stack.digest.hex()));
@@ -59,7 +60,11 @@ impl Stack {
             note(NO_RUNNER);
         }
         if let Some(link) = link {
-            context.out.line(&link);
+            note(
+                "The link is for the console of the customer's account. It is valid for 12 hours, or until your session ends. \
+                 The customer also needs the enrolment secret, which `freehold install create` wrote to a file.",
+            );
+            print(&link);
         }
         Ok(())
     }
@@ -89,7 +94,9 @@ impl Stack {
         let lines = TextDiff::from_lines(&before, &stack.template);
         let text = lines.unified_diff().context_radius(2).header(&from, &to).to_string();
         let value = json!({ "from": from, "to": to, "equal": text.is_empty(), "diff": text });
-        context.out.show(&value, |_| if text.is_empty() { "the templates are equal".to_owned() } else { text.clone() })
+        context.out.show_verbatim(&value, |_| {
+            if text.is_empty() { "the templates are equal".to_owned() } else { text.clone() }
+        })
     }
 
     async fn published(&self, api: &Api, stack: &InstallStack) -> Result<String> {

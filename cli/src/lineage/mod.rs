@@ -3,7 +3,6 @@
 mod text;
 mod verify;
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -38,7 +37,7 @@ Exit code 1 when a link does not hold; the link is named."
 )]
 pub(crate) struct LineageArgs {
     /// The artifact.
-    #[arg(value_name = "DIGEST", required_unless_present_all = ["install", "component"])]
+    #[arg(value_name = "DIGEST", required_unless_present_any = ["install", "component"])]
     artifact: Option<Digest>,
     /// Only what happened in this install.
     #[arg(long, value_name = "NAME")]
@@ -98,6 +97,10 @@ impl LineageArgs {
     }
 
     async fn show(&self, context: &Context) -> Result<()> {
+        if let (None, Some(install), None) = (&self.artifact, &self.install, &self.component) {
+            return Err(Error::invalid(format!("which component of install `{install}`?"))
+                .or("pass `--component NAME`, or the digest of an artifact"));
+        }
         let api = context.api().await?;
         let (artifact, job) = self.subject(&api).await?;
         let lineage = load(&api, &artifact).await?.only(|used| self.is_wanted(used));
@@ -164,14 +167,7 @@ async fn load(api: &Api, artifact: &Digest) -> Result<Lineage> {
     Ok(lineage)
 }
 
-/// Writes the bundle to a temporary file and renames it, so that a file of that name is always complete.
 fn write(path: &Path, lineage: &Lineage) -> Result<()> {
-    let doing = || format!("write `{}`", path.display());
     let text = serde_json::to_string_pretty(lineage).map_err(|e| Error::internal(format!("cannot write JSON: {e}")))?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).doing(doing())?;
-    writeln!(file, "{text}").doing(doing())?;
-    file.as_file().sync_all().doing(doing())?;
-    file.persist(path).map_err(|error| error.error).doing(doing())?;
-    Ok(())
+    crate::file::replace(path, &format!("{text}\n"))
 }

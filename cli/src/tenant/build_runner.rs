@@ -1,6 +1,7 @@
 //! `freehold tenant build-runner`: the enrolment secret, the registered key, the config file.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use aws_config::SdkConfig;
 use aws_sdk_secretsmanager::Client;
@@ -13,8 +14,7 @@ use serde_json::{Value, json};
 
 use super::BuildRunner;
 use super::names::{TENANT_TAG, enrolment_secret};
-use crate::api::stack_name;
-use crate::cloudformation::Stacks;
+use crate::api::tenant_stack;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 use crate::runner_config::{Enrolment, RunnerConfig};
@@ -24,10 +24,7 @@ impl BuildRunner {
         let tenant = context.tenant(self.name.as_ref())?;
         let install: InstallId = "build".parse().map_err(|e| Error::internal(format!("{e}")))?;
         let config = context.config().await?;
-        let name = stack_name(&tenant);
-        let stack = Stacks::new(&config).find(&name).await?.ok_or_else(|| {
-            Error::not_found(format!("there is no stack `{name}`; run `freehold tenant deploy --name {tenant}` first"))
-        })?;
+        let stack = tenant_stack(&config, &tenant).await?;
         let api = context.api_of(&tenant, &config).await?;
         let view: TenantView = api.get(&["v1", "tenant"]).await?;
         if view.tenant != tenant {
@@ -39,14 +36,7 @@ impl BuildRunner {
         }
         let (arn, secret) = stored_secret(&config, &tenant).await?;
         let key = enrolment_key(&tenant, &install, &secret).verifying_key().into();
-        let _: Value = api.post(&["v1", "build-runner"], &EnrolBuildRunnerRequest { enrolment_key: key }).await?;
-        let enrolment = match &self.secret_file {
-            None => Enrolment::Arn(arn.clone()),
-            Some(path) => {
-                crate::secret::replace(path, &secret)?;
-                Enrolment::File(path.clone())
-            }
-        };
+        let enrolment = self.secret_file.clone().map_or_else(|| Enrolment::Arn(arn.clone()), Enrolment::File);
         let runner = RunnerConfig {
             tenant: tenant.clone(),
             install,
@@ -62,16 +52,36 @@ impl BuildRunner {
             inputs: BTreeMap::new(),
             accepted_contract: None,
         };
-        runner.write(&self.machine, &self.out)?;
+        let text = runner.to_toml(&self.machine)?;
+        crate::file::may_create(&self.out, &text, self.force)?;
+        let _: Value = api.post(&["v1", "build-runner"], &EnrolBuildRunnerRequest { enrolment_key: key }).await?;
+        if let Some(path) = &self.secret_file {
+            crate::secret::create(path, &secret, self.force)?;
+        }
+        crate::file::create(&self.out, &text, self.force)?;
         let role = stack.output("BuildRoleArn")?;
-        let out = self.out.display();
-        let value = json!({ "config": self.out, "role": role, "secret": arn });
-        context.out.show(&value, |_| {
-            format!(
-                "the build runner of tenant `{tenant}` is registered; its config is in `{out}`\nwith the credentials of {role}:\n  freehold-builder run --config {out}"
-            )
-        })
+        let principal = stack.parameters.get("BuildRunnerPrincipal").filter(|arn| !arn.is_empty());
+        let value = json!({ "config": self.out, "role": role, "principal": principal, "secret": arn });
+        context.out.show(&value, |_| registered(&tenant, &self.out, role, principal))
     }
+}
+
+fn registered(tenant: &TenantName, out: &Path, role: &str, principal: Option<&String>) -> String {
+    let out = out.display();
+    let who = principal.map_or_else(
+        || {
+            format!(
+                "an EC2 instance with the instance profile `{}` has that role; for anything else, say who may take it:\n  \
+                 freehold tenant deploy --name {tenant} --build-runner-principal ARN",
+                role.rsplit('/').next().unwrap_or(role)
+            )
+        },
+        |arn| format!("EC2 instances with that role's instance profile and `{arn}` may take it (sts:AssumeRole)"),
+    );
+    format!(
+        "the build runner of tenant `{tenant}` is registered; its config is in `{out}`\n\
+         run it with the credentials of {role}:\n  freehold-builder run --config {out}\n{who}"
+    )
 }
 
 /// Returns the ARN and the value of the tenant's enrolment secret, which is made when it is not there.
@@ -90,5 +100,30 @@ async fn stored_secret(config: &SdkConfig, tenant: &TenantName) -> Result<(Strin
     match (found.arn(), found.secret_string()) {
         (Some(arn), Some(secret)) => Ok((arn.to_owned(), secret.to_owned())),
         _ => Err(Error::conflict(format!("secret `{name}` holds no text; delete it and run the command again"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_take_the_build_runners_role_is_said() {
+        let (tenant, out) = ("acme".parse().unwrap(), Path::new("build-runner.toml"));
+        let role = "arn:aws:iam::111111111111:role/fh-acme-build-runner";
+
+        insta::assert_snapshot!(registered(&tenant, out, role, None), @r"
+        the build runner of tenant `acme` is registered; its config is in `build-runner.toml`
+        run it with the credentials of arn:aws:iam::111111111111:role/fh-acme-build-runner:
+          freehold-builder run --config build-runner.toml
+        an EC2 instance with the instance profile `fh-acme-build-runner` has that role; for anything else, say who may take it:
+          freehold tenant deploy --name acme --build-runner-principal ARN
+        ");
+        insta::assert_snapshot!(registered(&tenant, out, role, Some(&"arn:aws:iam::111111111111:role/ci".into())), @r"
+        the build runner of tenant `acme` is registered; its config is in `build-runner.toml`
+        run it with the credentials of arn:aws:iam::111111111111:role/fh-acme-build-runner:
+          freehold-builder run --config build-runner.toml
+        EC2 instances with that role's instance profile and `arn:aws:iam::111111111111:role/ci` may take it (sts:AssumeRole)
+        ");
     }
 }

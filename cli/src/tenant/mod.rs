@@ -36,8 +36,8 @@ pub(crate) enum TenantCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  cargo lambda build --release --arm64 --output-format zip
-  freehold tenant deploy --name acme --functions target/lambda
+  make package
+  freehold tenant deploy --name acme --functions target/lambda/arm64
   freehold tenant deploy --name acme --alarm-email ops@acme.example
 
 Running it again with the same code changes nothing. The last line printed is the API's address.
@@ -46,8 +46,8 @@ pub(crate) struct Deploy {
     /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]
     name: Option<TenantName>,
-    /// Folder with `<function>.zip` or `<function>/bootstrap.zip`, as `cargo lambda build --output-format zip` makes it.
-    #[arg(long, default_value = "target/lambda", value_name = "DIR")]
+    /// Folder with `<function>.zip` or `<function>/bootstrap.zip`, as `make package` makes it.
+    #[arg(long, default_value = "target/lambda/arm64", value_name = "DIR")]
     functions: PathBuf,
     /// Processor that the functions are built for; read from the code when absent.
     #[arg(long, value_name = "NAME")]
@@ -100,8 +100,12 @@ impl Architecture {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  freehold tenant build-runner --name acme --out builder.toml
-  freehold-builder run --config builder.toml
+  freehold tenant build-runner --name acme
+  freehold-builder run --config build-runner.toml
+
+The build runner works as the role `fh-<tenant>-build-runner`. EC2 instances with the instance profile of that name have it;
+elsewhere (a laptop, a CI job), run `freehold tenant deploy --build-runner-principal ARN` once with the ARN of the role or
+user that may take it, and then take it, for instance with `role_arn` in a profile of ~/.aws/config.
 
 Secrets Manager keeps the enrolment secret as `fh-<tenant>/build-enrolment`; an existing secret is used again.")]
 pub(crate) struct BuildRunner {
@@ -109,8 +113,11 @@ pub(crate) struct BuildRunner {
     #[arg(long)]
     name: Option<TenantName>,
     /// File to write the config to.
-    #[arg(long, default_value = "runner.toml", value_name = "FILE")]
+    #[arg(long, default_value = "build-runner.toml", value_name = "FILE")]
     out: PathBuf,
+    /// Replace the file when it exists.
+    #[arg(long)]
+    force: bool,
     /// Write the secret to this file, for a runner that reads it there instead of from Secrets Manager.
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,

@@ -250,7 +250,7 @@ impl World {
     pub async fn build_runner(&self) -> anyhow::Result<Runner> {
         let config = self.file("build.toml");
         let (out, state) = (config.display().to_string(), self.file("build-state").display().to_string());
-        self.vendor(&["tenant", "build-runner", "--out", &out, "--state-dir", &state]).await?;
+        self.vendor(&["tenant", "build-runner", "--out", &out, "--force", "--state-dir", &state]).await?;
         let role = format!("fh-{}-build-runner", self.tenant);
         self.start_runner("build", self.tenant_account(), &role, &config).await
     }
@@ -349,7 +349,8 @@ impl World {
 
     async fn configure(&self, install: &Install, state: &str) -> anyhow::Result<()> {
         let config = install.config.display().to_string();
-        let configure = ["install", "runner-config", &install.name, "--out", &config, "--state-dir", state, "--json"];
+        let configure =
+            ["install", "runner-config", &install.name, "--out", &config, "--force", "--state-dir", state, "--json"];
         self.command(&install.account, &configure).await?.json().map(drop)
     }
 

@@ -1,0 +1,103 @@
+//! Files that commands write: whole or not at all, and never over an existing file that nobody asked to replace.
+
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+
+use crate::error::{Error, Result, ResultExt};
+
+/// Refuses to write `text` where another text is, unless `force` allows it. For use before effects that cannot be undone.
+pub(crate) fn may_create(path: &Path, text: &str, force: bool) -> Result<()> {
+    let is_free = path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    if force || is_free || has(path, text) { Ok(()) } else { Err(exists(path)) }
+}
+
+fn has(path: &Path, text: &str) -> bool {
+    std::fs::read(path).is_ok_and(|there| there == text.as_bytes())
+}
+
+/// Writes a new file. An existing file is replaced only with `force`; one with the same text stays as it is.
+pub(crate) fn create(path: &Path, text: &str, force: bool) -> Result<()> {
+    if force {
+        return replace(path, text);
+    }
+    match beside(path, text)?.persist_noclobber(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
+            if has(path, text) {
+                Ok(())
+            } else {
+                Err(exists(path))
+            }
+        }
+        Err(error) => Err(error.error).doing(writing(path)),
+    }
+}
+
+/// Writes a file in place of what has that name.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
+    beside(path, text)?.persist(path).map_err(|error| error.error).doing(writing(path))?;
+    Ok(())
+}
+
+/// Writes the text beside its place, so that whoever opens `path` finds all of it or nothing.
+fn beside(path: &Path, text: &str) -> Result<NamedTempFile> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut options = tempfile::Builder::new();
+    #[cfg(unix)]
+    options.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = options.tempfile_in(folder).doing(writing(path))?;
+    file.write_all(text.as_bytes()).doing(writing(path))?;
+    file.as_file().sync_all().doing(writing(path))?;
+    Ok(file)
+}
+
+fn writing(path: &Path) -> String {
+    format!("write `{}`", path.display())
+}
+
+fn exists(path: &Path) -> Error {
+    let shown = path.display();
+    Error::conflict(format!(
+        "`{shown}` exists and was left as it is; name another file, or pass `--force` to replace it"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_only_when_that_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runner.toml");
+        std::fs::write(&path, "mine\n").unwrap();
+
+        let refused = create(&path, "theirs\n", false).unwrap_err();
+
+        assert_eq!(refused.kind().exit_code(), 4);
+        assert!(refused.to_string().ends_with("name another file, or pass `--force` to replace it"), "{refused}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine\n");
+        assert_eq!(may_create(&path, "theirs\n", false), Err(refused));
+        create(&path, "mine\n", false).unwrap();
+        create(&path, "theirs\n", true).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs\n");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "a temporary file is left");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_file_has_the_rights_of_any_new_file() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let (ours, usual) = (folder.path().join("ours"), folder.path().join("usual"));
+        std::fs::write(&usual, "").unwrap();
+
+        create(&ours, "", false).unwrap();
+
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&ours), mode(&usual));
+    }
+}
