@@ -5,12 +5,15 @@ use freehold_protocol::AppName;
 use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView};
 use serde::Serialize;
 
-use crate::api::{Api, has_ended, until_ready, verdict, watch};
+use crate::api::{Api, brief, has_ended, until_ready, verdict, watch};
 use crate::app::VersionName;
 use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, bytes};
 use crate::progress::Progress;
+
+/// The most characters of a reason beside a component.
+const IN_A_TABLE: usize = 100;
 
 /// Build the components of an app version that have no artifact yet.
 #[derive(Debug, Args)]
@@ -93,7 +96,7 @@ fn render(builds: &[BuildView], out: Output) -> String {
     for one in builds {
         let artifact = one.artifact.as_ref().map(ToString::to_string).unwrap_or_default();
         let size = one.size.map(bytes).unwrap_or_default();
-        table.row([one.component.to_string(), one.state.clone(), artifact, size, one.reason.clone()]);
+        table.row([one.component.to_string(), one.state.clone(), artifact, size, brief(&one.reason, IN_A_TABLE)]);
     }
     out.table(&table)
 }

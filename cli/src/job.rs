@@ -117,7 +117,8 @@ fn show(view: &JobView, out: Output) -> String {
     if !view.history.is_empty() {
         let mut table = Table::new(&["AT", "WHAT", "FROM", "TO", "REASON"]);
         for one in &view.history {
-            table.row([time(one.at), one.what.clone(), one.from.clone(), one.to.clone(), one.reason.clone()]);
+            let reason = if one.reason == view.reason { String::new() } else { one.reason.clone() };
+            table.row([time(one.at), one.what.clone(), one.from.clone(), one.to.clone(), reason]);
         }
         parts.push(format!("\n{}", out.table(&table)));
     }

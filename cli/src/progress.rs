@@ -46,6 +46,23 @@ impl Progress {
         }
     }
 
+    /// Says for whom is waited: on a terminal in the line that says what goes on, otherwise on a line of its own, if one is
+    /// due.
+    pub(crate) fn waiting(&self, what: &str, line_is_due: bool) {
+        if self.terminal {
+            self.now(what);
+        } else if line_is_due {
+            self.say(what);
+        }
+    }
+
+    /// Takes back what [`Progress::waiting`] said.
+    pub(crate) fn no_longer_waiting(&self) {
+        if self.terminal && !self.bar.message().is_empty() {
+            self.bar.set_message("");
+        }
+    }
+
     /// Says something that stays on the screen.
     pub(crate) fn say(&self, what: &str) {
         if !self.silent {

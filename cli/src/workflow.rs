@@ -5,10 +5,14 @@ use freehold_protocol::api::WorkflowView;
 use freehold_protocol::{InstallId, WorkflowId};
 use serde_json::{Value, json};
 
-use crate::api::follow;
+use crate::api::{brief, follow};
 use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, duration, short, time};
+
+/// The most characters of a reason in a list of workflows, and beside a node.
+const IN_A_LIST: usize = 60;
+const IN_A_TABLE: usize = 160;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkflowCommand {
@@ -64,7 +68,7 @@ fn list(all: &[WorkflowView], out: Output) -> String {
             time(view.created_at),
             took(view),
             view.version.as_ref().map(short).unwrap_or_default(),
-            view.reason.clone(),
+            brief(&view.reason, IN_A_LIST),
         ]);
     }
     out.table(&table)
@@ -74,7 +78,8 @@ fn show(view: &WorkflowView, out: Output) -> String {
     let mut table = Table::new(&["NODE", "STATE", "JOB", "AFTER", "REASON"]);
     for node in &view.nodes {
         let job = node.job.as_ref().map(ToString::to_string).unwrap_or_default();
-        table.row([node.name.clone(), node.state.clone(), job, node.dependencies.join(", "), node.reason.clone()]);
+        let reason = brief(&node.reason, IN_A_TABLE);
+        table.row([node.name.clone(), node.state.clone(), job, node.dependencies.join(", "), reason]);
     }
     let mut head = format!("{}  {}  {}  of `{}`", view.workflow, view.kind, out.state(&view.state), view.install);
     head.push_str(&format!("\nstarted {}", time(view.created_at)));
@@ -84,8 +89,12 @@ fn show(view: &WorkflowView, out: Output) -> String {
     if let Some(version) = &view.version {
         head.push_str(&format!(", version {}", short(version)));
     }
-    if !view.reason.is_empty() {
+    // The reason of a workflow repeats those of its nodes, which stand below.
+    if !view.reason.is_empty() && view.nodes.iter().all(|node| node.reason.is_empty()) {
         head.push_str(&format!("\n{}", view.reason));
     }
-    if view.nodes.is_empty() { head } else { format!("{head}\n\n{}", out.table(&table)) }
+    let cut = view.nodes.iter().find(|node| brief(&node.reason, IN_A_TABLE).ends_with(" ..."));
+    let whole = cut.and_then(|node| node.job.as_ref());
+    let whole = whole.map(|job| format!("\n\nthe whole reason: freehold job show {job}")).unwrap_or_default();
+    if view.nodes.is_empty() { head } else { format!("{head}\n\n{}{whole}", out.table(&table)) }
 }

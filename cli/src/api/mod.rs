@@ -1,9 +1,11 @@
 //! The client of the tenant API: signed requests, retries of transient errors, errors as sentences.
 
+mod brief;
 mod discover;
 mod near;
 mod retry;
 mod sign;
+mod waiting;
 mod watch;
 
 use std::time::Duration;
@@ -15,6 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
+pub(crate) use brief::brief;
 pub(crate) use discover::{Profile, stack_name, tenant_stack};
 pub(crate) use retry::{Backoff, until_ready};
 pub(crate) use watch::{follow, has_ended, verdict, watch};

@@ -5,13 +5,17 @@ use std::time::Duration;
 use freehold_protocol::WorkflowId;
 use freehold_protocol::api::{NodeView, WorkflowStarted, WorkflowView};
 
-use super::Api;
+use super::waiting::Waiting;
+use super::{Api, brief};
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::progress::Progress;
 
 /// The pause between two looks at a workflow.
 const LOOK: Duration = Duration::from_millis(700);
+/// The most characters of a reason beside a node, and in the sentence about a workflow that failed.
+const IN_A_LINE: usize = 100;
+const IN_A_SENTENCE: usize = 300;
 
 /// Shows the workflow's nodes until it has ended, and returns how it ended. Ctrl-c stops the watching, not the workflow.
 pub(crate) async fn watch(api: &Api, workflow: &WorkflowId, progress: &Progress) -> Result<WorkflowView> {
@@ -45,6 +49,7 @@ pub(crate) async fn follow(api: &Api, out: Output, workflow: &WorkflowId, subjec
 async fn until_ended(api: &Api, workflow: &WorkflowId, progress: &Progress) -> Result<WorkflowView> {
     let mut things = progress.things();
     let mut shown = String::new();
+    let mut waiting = Waiting::new();
     loop {
         let view: WorkflowView = api.get(&["v1", "workflows", workflow.as_str()]).await?;
         let state = format!("{} {}: {}", view.kind, view.workflow, view.state);
@@ -53,13 +58,17 @@ async fn until_ended(api: &Api, workflow: &WorkflowId, progress: &Progress) -> R
             shown = state;
         }
         let width = view.nodes.iter().map(|node| node.name.len()).max().unwrap_or_default();
-        for node in &view.nodes {
-            things.set(&node.name, &node.state, &node.reason, width);
+        // The sentence at the end has the reason of the first node that failed.
+        let first_bad = view.nodes.iter().position(is_bad);
+        for (at, node) in view.nodes.iter().enumerate() {
+            let reason = if Some(at) == first_bad { String::new() } else { brief(&node.reason, IN_A_LINE) };
+            things.set(&node.name, &node.state, &reason, width);
         }
         if has_ended(&view) {
             things.finish();
             return Ok(view);
         }
+        waiting.look(api, &view, progress).await;
         tokio::time::sleep(LOOK).await;
     }
 }
@@ -74,23 +83,39 @@ pub(crate) fn verdict(view: &WorkflowView, subject: &str) -> Result<String> {
     let took = view.ended_at.map(|end| crate::output::duration(end.since(view.created_at))).unwrap_or_default();
     match view.state.as_str() {
         "succeeded" => Ok(format!("{subject} succeeded in {took} ({})", view.workflow)),
-        state => Err(Error::failed(format!("{subject} {state}{}{} ({})", because(view), way_out(view), view.workflow))),
+        state => {
+            let error =
+                Error::failed("").with_message(format!("{subject} {state} ({}){}", view.workflow, because(view)));
+            Err(match way_out(view) {
+                Some(way_out) => error.or(way_out),
+                None => error,
+            })
+        }
     }
 }
 
+/// Returns the first problem, and how many nodes have one.
 fn because(view: &WorkflowView) -> String {
-    let node = view.nodes.iter().find(|node| is_bad(node));
-    match (view.reason.is_empty(), node) {
-        (false, _) => format!(": {}", view.reason),
-        (true, Some(node)) if node.reason.is_empty() => format!(": `{}` {}", node.name, node.state),
-        (true, Some(node)) => format!(": `{}` {}: {}", node.name, node.state, node.reason),
-        (true, None) => String::new(),
-    }
+    let mut bad = view.nodes.iter().filter(|node| is_bad(node));
+    let Some(first) = bad.next() else {
+        return if view.reason.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", brief(&view.reason, IN_A_SENTENCE))
+        };
+    };
+    let others = match bad.count() {
+        0 => String::new(),
+        others => format!(", and {} more", crate::output::plural(others, "node")),
+    };
+    let reason =
+        if first.reason.is_empty() { String::new() } else { format!(": {}", brief(&first.reason, IN_A_SENTENCE)) };
+    format!(": `{}` {}{others}{reason}", first.name, first.state)
 }
 
-fn way_out(view: &WorkflowView) -> String {
-    let job = view.nodes.iter().filter(|node| is_bad(node)).find_map(|node| node.job.as_ref());
-    job.map(|job| format!("; see `freehold job logs {job}`")).unwrap_or_default()
+fn way_out(view: &WorkflowView) -> Option<String> {
+    let job = view.nodes.iter().filter(|node| is_bad(node)).find_map(|node| node.job.as_ref())?;
+    Some(format!("see `freehold job logs {job}`"))
 }
 
 fn is_bad(node: &NodeView) -> bool {
@@ -118,7 +143,7 @@ mod tests {
         let error = verdict(&view("failed", "failed", "exit code 1"), "deploy of `globex`").unwrap_err();
 
         assert_eq!(error.kind().exit_code(), 1);
-        insta::assert_snapshot!(error, @"deploy of `globex` failed: `web` failed: exit code 1; see `freehold job logs job_00000000000000000001` (wf_00000000000000000001)");
+        insta::assert_snapshot!(error, @"deploy of `globex` failed (wf_00000000000000000001): `web` failed: exit code 1; see `freehold job logs job_00000000000000000001`");
     }
 
     #[test]

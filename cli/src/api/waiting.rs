@@ -1,0 +1,152 @@
+//! For whom a workflow waits: the runner that has not taken an order yet, since when, and the role that it needs.
+
+use std::time::Duration;
+
+use freehold_protocol::api::{InstallView, JobView, RunnerView, TenantView, WorkflowView};
+use freehold_protocol::{InstallId, Timestamp};
+use tokio::time::Instant;
+
+use super::Api;
+use crate::error::Result;
+use crate::output::duration;
+use crate::progress::Progress;
+
+/// A runner takes an order within seconds; after this long something is wrong, and the first line says so.
+const PATIENCE_SECS: u64 = 8;
+/// The pause between two looks at what is waited for.
+const LOOK: Duration = Duration::from_secs(4);
+
+/// Looks for a runner that does not take its orders while a workflow is watched.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    next: Instant,
+    /// How long the wait must be before the next plain line: each line waits twice as long as the one before.
+    due_secs: u64,
+}
+
+impl Waiting {
+    pub(super) fn new() -> Self {
+        Self { next: Instant::now(), due_secs: PATIENCE_SECS }
+    }
+
+    /// Says for whom the workflow waits, when it does. What cannot be looked up is left out: the workflow goes on anyway.
+    pub(super) async fn look(&mut self, api: &Api, view: &WorkflowView, progress: &Progress) {
+        if Instant::now() < self.next {
+            return;
+        }
+        self.next = Instant::now() + LOOK;
+        let Some(now) = now() else { return };
+        match unclaimed(api, view).await {
+            Ok(Some(since)) if now.since(since) >= PATIENCE_SECS * 1000 => {
+                let waited = now.since(since);
+                let plain = waited >= self.due_secs * 1000;
+                if plain {
+                    self.due_secs = waited / 1000 * 2;
+                }
+                if let Ok(text) = sentence(api, &view.install, waited, now).await {
+                    progress.waiting(&text, plain);
+                }
+            }
+            Ok(_) | Err(_) => progress.no_longer_waiting(),
+        }
+    }
+}
+
+fn now() -> Option<Timestamp> {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).ok().map(Timestamp::from_millis)
+}
+
+/// Returns when the order was given that no runner has taken, if there is one.
+async fn unclaimed(api: &Api, view: &WorkflowView) -> Result<Option<Timestamp>> {
+    let active: Vec<_> = view.nodes.iter().filter(|node| node.state == "active").collect();
+    if view.nodes.is_empty() {
+        let install: InstallView = api.get(&["v1", "installs", view.install.as_str()]).await?;
+        return Ok(install.runner.is_none().then_some(view.created_at));
+    }
+    for job in active.into_iter().filter_map(|node| node.job.as_ref()) {
+        let job: JobView = api.get(&["v1", "jobs", job.as_str()]).await?;
+        if job.state != "queued" {
+            return Ok(None);
+        }
+        return Ok(Some(job.created_at));
+    }
+    Ok(None)
+}
+
+async fn sentence(api: &Api, install: &InstallId, waited: u64, now: Timestamp) -> Result<String> {
+    let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
+    let view: Option<InstallView> = api.get(&["v1", "installs", install.as_str()]).await.ok();
+    Ok(text(&tenant, install, view.as_ref(), waited, now))
+}
+
+fn text(tenant: &TenantView, install: &InstallId, view: Option<&InstallView>, waited: u64, now: Timestamp) -> String {
+    let is_build = install.as_str() == "build";
+    let (who, role, account, region) = match view {
+        Some(view) if !is_build => {
+            (format!("the runner of `{install}`"), format!("fh-{install}-runner"), &view.account, &view.region)
+        }
+        _ => (
+            "the build runner".to_owned(),
+            format!("fh-{}-build-runner", tenant.tenant),
+            &tenant.account,
+            &tenant.region,
+        ),
+    };
+    let heard = heard_of(view.and_then(|view| view.runner.as_ref()), now);
+    let role = format!("arn:{}:iam::{account}:role/{role}", partition(region));
+    format!("waiting for {who} for {} ({heard}); it must run as {role}", duration(waited))
+}
+
+fn heard_of(runner: Option<&RunnerView>, now: Timestamp) -> String {
+    match runner {
+        None => "it has not announced itself yet".to_owned(),
+        Some(runner) => {
+            format!("last heard of {} ago", duration(now.since(runner.last_contact.unwrap_or(runner.since))))
+        }
+    }
+}
+
+/// Returns the partition of a region (AWS General Reference, "Amazon Resource Names").
+fn partition(region: &str) -> &'static str {
+    match region {
+        region if region.starts_with("cn-") => "aws-cn",
+        region if region.starts_with("us-gov-") => "aws-us-gov",
+        _ => "aws",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tenant() -> TenantView {
+        serde_json::from_value(json!({
+            "tenant": "acme", "account": "111111111111", "region": "eu-west-1", "reports_queue_url": "",
+            "tenant_key": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
+        }))
+        .unwrap()
+    }
+
+    fn install(name: &str, runner: serde_json::Value) -> InstallView {
+        serde_json::from_value(json!({
+            "install": name, "account": "222222222222", "region": "us-gov-west-1", "state": "ready", "runner": runner,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn waiting_names_the_runner_how_long_it_was_silent_and_its_role() {
+        let runner = json!({
+            "key": "7300c0ae1429cd153252736a781b78f4", "version": "0.1.0", "slots": 4, "host": "i-1", "since": 1000,
+            "last_contact": 60_000,
+        });
+        let globex = install("globex", runner);
+        let name = |name: &str| name.parse::<InstallId>().unwrap();
+        let now = Timestamp::from_millis(100_000);
+
+        insta::assert_snapshot!(text(&tenant(), &name("globex"), Some(&globex), 40_000, now), @"waiting for the runner of `globex` for 40 s (last heard of 40 s ago); it must run as arn:aws-us-gov:iam::222222222222:role/fh-globex-runner");
+        insta::assert_snapshot!(text(&tenant(), &name("build"), None, 9_000, now), @"waiting for the build runner for 9 s (it has not announced itself yet); it must run as arn:aws:iam::111111111111:role/fh-acme-build-runner");
+    }
+}
