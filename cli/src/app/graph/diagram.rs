@@ -28,6 +28,10 @@ pub(super) fn dot(graph: &Graph) -> String {
             let (from, to) = (quoted(from.as_str()), quoted(&format!("action:{}", one.name)));
             lines.push(format!("  {from} -> {to} [style=dashed]"));
         }
+        for need in needs(graph, one) {
+            let (from, to) = (quoted(need.as_str()), quoted(&format!("action:{}", one.name)));
+            lines.push(format!("  {from} -> {to} [style=dotted, label=\"needs\"]"));
+        }
     }
     lines.push("}".into());
     lines.join("\n")
@@ -52,6 +56,7 @@ pub(super) fn mermaid(graph: &Graph) -> String {
     }
     for (at, one) in graph.actions.iter().enumerate() {
         lines.extend(triggers(graph, one).into_iter().map(|from| format!("  {} -.-> a{at}", id(from))));
+        lines.extend(needs(graph, one).into_iter().map(|need| format!("  {} -.->|needs| a{at}", id(need))));
     }
     lines.join("\n")
 }
@@ -79,6 +84,12 @@ fn triggers<'a>(graph: &'a Graph, action: &'a GraphAction) -> BTreeSet<&'a Compo
         }
     }
     found
+}
+
+/// Returns the components whose outputs an action reads, besides those that start it: their arrows are there already.
+fn needs<'a>(graph: &'a Graph, action: &'a GraphAction) -> BTreeSet<&'a ComponentName> {
+    let triggers = triggers(graph, action);
+    action.needs.iter().filter(|need| !triggers.contains(need)).collect()
 }
 
 fn quoted(text: &str) -> String {

@@ -56,7 +56,10 @@ pub(crate) struct Graph {
 impl Graph {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let graph = graph(&self.document(context).await?);
-        context.out.show(&graph, |graph| rendered(graph, self.format))
+        match self.format {
+            Format::Text => context.out.show(&graph, |graph| rendered(graph, self.format)),
+            Format::Dot | Format::Mermaid => context.out.show_verbatim(&graph, |graph| rendered(graph, self.format)),
+        }
     }
 
     async fn document(&self, context: &Context) -> Result<AppVersion> {
@@ -125,6 +128,8 @@ mod tests {
                 { "name": "migrate", "timeout_secs": 60, "steps": [],
                   "triggers": [{ "on": "post_deploy_component", "component": "db" }, { "on": "cron", "schedule": "0 \"1\"" }],
                   "references": [{ "to": "component", "name": "db" }] },
+                { "name": "whoami", "timeout_secs": 60, "steps": [], "triggers": [{ "on": "manual" }],
+                  "references": [{ "to": "component", "name": "web" }] },
             ],
         }))
         .unwrap();
@@ -134,7 +139,7 @@ mod tests {
     #[test]
     fn text_is_in_deploy_order_and_says_why() {
         insta::assert_snapshot!(rendered(&found(), Format::Text), @r#"
-        app demo: 3 components in 2 steps, 2 actions
+        app demo: 3 components in 2 steps, 3 actions
 
           1  db   terraform_module
              web  container_image
@@ -144,6 +149,7 @@ mod tests {
         actions
              check    by hand, after every deploy
              migrate  after component `db`, on schedule `0 "1"`; needs db
+             whoami   by hand; needs web
         "#);
     }
 
@@ -158,10 +164,12 @@ mod tests {
           "api" [label="api\nterraform_module"]
           "action:check" [shape=hexagon, label="check\nby hand\nafter every deploy"]
           "action:migrate" [shape=hexagon, label="migrate\non schedule `0 \"1\"`"]
+          "action:whoami" [shape=hexagon, label="whoami\nby hand"]
           "db" -> "api" [label="template"]
           "web" -> "api" [label="declared"]
           "api" -> "action:check" [style=dashed]
           "db" -> "action:migrate" [style=dashed]
+          "web" -> "action:whoami" [style=dotted, label="needs"]
         }
         "#);
     }
@@ -175,10 +183,12 @@ mod tests {
           c2["api<br/>terraform_module"]
           a0{{"check<br/>by hand<br/>after every deploy"}}
           a1{{"migrate<br/>on schedule '0 #quot;1#quot;'"}}
+          a2{{"whoami<br/>by hand"}}
           c0 -->|template| c2
           c1 -->|declared| c2
           c2 -.-> a0
           c0 -.-> a1
+          c1 -.->|needs| a2
         "#);
     }
 

@@ -79,15 +79,17 @@ fn write(path: &Path, text: &str) -> Result<()> {
 fn next_steps(app: &AppName, dir: &Path) -> String {
     let files: Vec<String> = FILES.iter().map(|(path, _)| format!("  {path}")).collect();
     let dir = dir.display();
-    format!(
-        "wrote app `{app}` to `{dir}`:\n{}\n\nNext:\n  \
-         freehold app check {dir}        every mistake, offline\n  \
-         freehold app graph {dir}        what comes after what\n  \
-         freehold app sync {dir}         a version of it, in your tenant\n  \
-         freehold build {app}            its artifacts\n  \
-         freehold install create NAME --app {app} --account ACCOUNT --region REGION",
-        files.join("\n")
-    )
+    let steps = [
+        (format!("freehold app check {dir}"), "every mistake, offline"),
+        (format!("freehold app graph {dir}"), "what comes after what"),
+        (format!("freehold app sync {dir}"), "a version of it, in your tenant"),
+        (format!("freehold build {app}"), "its artifacts, by your build runner"),
+        (format!("freehold install create NAME --app {app} --account ACCOUNT --region REGION"), ""),
+    ];
+    let explained = steps.iter().filter(|(_, what)| !what.is_empty());
+    let width = explained.map(|(command, _)| command.chars().count()).max().unwrap_or_default();
+    let steps = steps.iter().map(|(command, what)| format!("  {command:<width$}  {what}").trim_end().to_owned());
+    format!("wrote app `{app}` to `{dir}`:\n{}\n\nnext:\n{}", files.join("\n"), steps.collect::<Vec<_>>().join("\n"))
 }
 
 #[cfg(test)]
@@ -117,5 +119,18 @@ mod tests {
         assert_eq!(name_of(Path::new("some/where/web-shop/")).unwrap().as_str(), "web-shop");
         let error = name_of(Path::new("Web Shop")).unwrap_err();
         assert!(error.to_string().starts_with("`Web Shop` is not an app name"), "{error}");
+    }
+
+    #[test]
+    fn the_next_steps_are_aligned() {
+        let steps = next_steps(&"web-shop".parse().unwrap(), Path::new("apps/web-shop"));
+
+        insta::assert_snapshot!(steps.split_once("next:\n").unwrap().1, @r"
+        freehold app check apps/web-shop  every mistake, offline
+        freehold app graph apps/web-shop  what comes after what
+        freehold app sync apps/web-shop   a version of it, in your tenant
+        freehold build web-shop           its artifacts, by your build runner
+        freehold install create NAME --app web-shop --account ACCOUNT --region REGION
+        ");
     }
 }
