@@ -3,8 +3,8 @@
 
 #![cfg(test)]
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
+mod tenant_api;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -175,29 +175,6 @@ fn an_invalid_bundle_is_refused_by_name() {
     ");
 }
 
-/// A tenant API on loopback that gives each path and query its answer; it ends with the test's process.
-fn api(answers: Vec<(&'static str, Value)>) -> String {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut head = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
-            let asked = head.next().unwrap_or_default();
-            while head.next().is_some_and(|line| !line.is_empty()) {}
-            let asked = asked.split(' ').nth(1).unwrap_or_default();
-            let found = answers.iter().find(|(path, _)| *path == asked);
-            let (status, body) = match found {
-                Some((_, body)) => (200, body.to_string()),
-                None => (404, format!(r#"{{"error":{{"kind":"not_found","message":"no answer for `{asked}`"}}}}"#)),
-            };
-            let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
-            let _ = stream.write_all(format!("{head}{body}").as_bytes());
-        }
-    });
-    address
-}
-
 const PAGES: &str = "/v1/artifacts/sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f/lineage";
 const DIGEST: &str = "sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f";
 
@@ -212,20 +189,7 @@ fn install(job: &str) -> Value {
 }
 
 fn ask(api: &str, dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_freehold"))
-        .args(args)
-        .current_dir(dir)
-        .env_clear()
-        .envs([
-            ("FREEHOLD_API", api),
-            ("AWS_REGION", "eu-west-1"),
-            ("AWS_ACCESS_KEY_ID", "AKID"),
-            ("AWS_SECRET_ACCESS_KEY", "local"),
-            ("AWS_EC2_METADATA_DISABLED", "true"),
-        ])
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap()
+    tenant_api::freehold(api, dir, args).output().unwrap()
 }
 
 #[test]
@@ -235,7 +199,7 @@ fn a_bundle_of_what_is_deployed_is_all_that_offline_verification_needs() {
     other["uses"][0]["proof"]["install"] = json!("initech");
     other["uses"][0]["proof"]["job"] = json!("job_00000000000000000000");
     let job = golden()["uses"][0]["proof"]["job"].as_str().unwrap().to_owned();
-    let api = api(vec![
+    let api = tenant_api::of_answers(vec![
         ("/v1/installs/globex", install(&job)),
         (PAGES, json!({ "lineage": other, "next": "use#globex" })),
         (
@@ -263,7 +227,7 @@ fn a_bundle_of_what_is_deployed_is_all_that_offline_verification_needs() {
 #[test]
 fn a_deploy_without_a_record_is_a_gap() {
     let place = tempfile::tempdir().unwrap();
-    let api = api(vec![
+    let api = tenant_api::of_answers(vec![
         ("/v1/installs/globex", install("job_00000000000000000000")),
         (PAGES, json!({ "lineage": golden() })),
     ]);

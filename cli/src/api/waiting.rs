@@ -35,8 +35,9 @@ impl Waiting {
             return;
         }
         self.next = Instant::now() + LOOK;
+        let since = unclaimed(api, view).await;
         let Some(now) = now() else { return };
-        match unclaimed(api, view).await {
+        match since {
             Ok(Some(since)) if now.since(since) >= PATIENCE_SECS * 1000 => {
                 let waited = now.since(since);
                 let plain = waited >= self.due_secs * 1000;

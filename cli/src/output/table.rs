@@ -83,16 +83,24 @@ impl Table {
         lines.collect::<Vec<_>>().join("\n")
     }
 
+    /// Returns the rows of a table of names and values, which is too wide because of a value.
+    fn facts(&self, stream: Stream, width: usize) -> String {
+        let pairs = || self.rows.iter().filter_map(|row| Some((row.first()?, row.get(1)?)));
+        let label = pairs().map(|(name, _)| display_width(name)).max().unwrap_or_default() + GAP;
+        pairs().map(|(name, value)| labelled(name, value, label, stream, width)).collect::<Vec<_>>().join("\n")
+    }
+
     /// Returns one block for each row: a line, or more, for each cell that is not empty.
     fn blocks(&self, stream: Stream, width: usize) -> String {
+        if let [heading, ""] = self.headings.as_slice() {
+            return format!("{heading}\n{}", self.facts(stream, width));
+        }
         let label = self.headings.iter().map(|heading| display_width(heading)).max().unwrap_or_default() + GAP;
         let block = |row: &Vec<String>| {
             let cells = self.headings.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
             let lines = cells.map(|(heading, cell)| {
                 let cell = if *heading == "STATE" && stream.colours { coloured(cell) } else { cell.clone() };
-                let room = Stream { width: Some(width.saturating_sub(label).max(NARROW)), ..stream };
-                let text = room.wrapped(&cell).replace('\n', &format!("\n{}", " ".repeat(label)));
-                format!("{heading:<label$}{text}")
+                labelled(heading, &cell, label, stream, width)
             });
             lines.collect::<Vec<_>>().join("\n")
         };
@@ -101,6 +109,13 @@ impl Table {
         }
         self.rows.iter().map(block).collect::<Vec<_>>().join("\n\n")
     }
+}
+
+/// Returns a label and what it stands for, in lines that begin below each other.
+fn labelled(label: &str, text: &str, width_of_label: usize, stream: Stream, width: usize) -> String {
+    let room = Stream { width: Some(width.saturating_sub(width_of_label).max(NARROW)), ..stream };
+    let text = room.wrapped(text).replace('\n', &format!("\n{}", " ".repeat(width_of_label)));
+    format!("{label:<width_of_label$}{text}")
 }
 
 /// Returns the width of a table whose columns have these widths.

@@ -1,0 +1,162 @@
+//! `freehold` while it waits for a runner, when a workflow fails, and when a name has a typo: against an API with prepared
+//! answers.
+
+#![cfg(test)]
+
+mod tenant_api;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+const DIGEST: &str = "sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f";
+const WORKFLOW: &str = "wf_00000000000000000001";
+const JOB: &str = "job_00000000000000000001";
+
+fn now() -> u64 {
+    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
+}
+
+fn runner(last_contact: u64) -> Value {
+    json!({
+        "key": "7300c0ae1429cd153252736a781b78f4", "version": "0.1.0", "slots": 4, "host": "i-1", "since": 1000,
+        "last_contact": last_contact,
+    })
+}
+
+fn install(name: &str, runner: &Value) -> Value {
+    json!({
+        "install": name, "account": "222222222222", "region": "eu-west-1", "state": "ready", "runner": runner,
+    })
+}
+
+fn workflow(state: &str, nodes: &Value, reason: &str) -> Value {
+    json!({
+        "workflow": WORKFLOW, "install": "globex", "kind": "deploy-components", "state": state, "reason": reason,
+        "created_at": now() - 60_000, "ended_at": if state == "running" { Value::Null } else { json!(now()) }, "nodes": nodes,
+    })
+}
+
+/// Answers as a tenant does in which no runner takes the order of `install` until the workflow was asked for three times.
+fn nobody_takes_the_order(install_name: &'static str, runner: Value) -> String {
+    tenant_api::serve(move |path, before| {
+        let node = |state: &str| json!([{ "name": "web", "state": state, "job": JOB }]);
+        let of = |mut view: Value| {
+            view["install"] = json!(install_name);
+            view
+        };
+        match path {
+            "/v1/tenant" => Some(json!({
+                "tenant": "acme", "account": "111111111111", "region": "eu-west-1", "reports_queue_url": "",
+                "tenant_key": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
+            })),
+            "/v1/workflows/wf_00000000000000000001" if before < 2 => Some(of(workflow("running", &node("active"), ""))),
+            "/v1/workflows/wf_00000000000000000001" => Some(of(workflow("succeeded", &node("succeeded"), ""))),
+            "/v1/jobs/job_00000000000000000001" => Some(json!({
+                "job": JOB, "install": install_name, "workflow": WORKFLOW, "node": "web", "mode": "provision",
+                "state": "queued", "created_at": now() - 40_000,
+            })),
+            "/v1/apps/web/builds" if before == 0 => {
+                Some(json!({ "version": DIGEST, "workflow": WORKFLOW, "builds": [], "left_out": [] }))
+            }
+            "/v1/apps/web/builds" => Some(json!({ "items": [] })),
+            path if path == format!("/v1/installs/{install_name}") => Some(install(install_name, &runner)),
+            _ => None,
+        }
+    })
+}
+
+fn run(api: &str, args: &[&str]) -> (Option<i32>, String, String) {
+    let place = tempfile::tempdir().unwrap();
+    let done = tenant_api::freehold(api, place.path(), args).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (done.status.code(), text(&done.stdout), text(&done.stderr))
+}
+
+#[test]
+fn a_build_says_that_it_waits_for_the_build_runner_and_which_role_that_needs() {
+    let api = nobody_takes_the_order("build", runner(now() - 185_000));
+
+    let (code, out, said) = run(&api, &["build", "web"]);
+
+    assert_eq!(code, Some(0), "{out}{said}");
+    assert!(said.contains("waiting for the build runner for "), "{said}");
+    assert!(said.contains(" s (last heard of 3 min "), "{said}");
+    assert!(said.contains("; it must run as arn:aws:iam::111111111111:role/fh-acme-build-runner"), "{said}");
+}
+
+#[test]
+fn a_watched_workflow_says_that_it_waits_for_the_installs_runner() {
+    let api = nobody_takes_the_order("globex", Value::Null);
+
+    let (code, out, said) = run(&api, &["workflow", "watch", WORKFLOW]);
+
+    assert_eq!(code, Some(0), "{out}{said}");
+    assert!(said.contains(" s (it has not announced itself yet); "), "{said}");
+    assert!(said.contains("it must run as arn:aws:iam::222222222222:role/fh-globex-runner"), "{said}");
+    assert_eq!(said.matches("waiting for the runner of `globex` for ").count(), 1, "{said}");
+}
+
+#[test]
+fn progress_is_silent_with_json() {
+    let api = nobody_takes_the_order("globex", Value::Null);
+
+    let (code, out, said) = run(&api, &["workflow", "watch", WORKFLOW, "--json"]);
+
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["state"], "succeeded");
+}
+
+#[test]
+fn the_reason_of_a_failure_is_said_once_and_fits() {
+    let problem =
+        "`permissions`: role `globex-provision` may not do what jobs need: `sqs:CreateQueue` on `globex-topic`";
+    let reason =
+        format!("3 of 20 checks fail; {problem}; {problem}; fix: allow it in the app's policy{}", "; more".repeat(200));
+    let of_all = format!("`preflight:install` failed: {reason}");
+    let nodes = json!([
+        { "name": "preflight:install", "state": "failed", "job": JOB, "reason": reason },
+        { "name": "web", "state": "skipped", "reason": "a node before it failed" },
+    ]);
+    let api = tenant_api::serve(move |path, _| match path {
+        "/v1/workflows/wf_00000000000000000001" => Some(workflow("failed", &nodes, &of_all)),
+        "/v1/installs/globex/workflows" => Some(json!({ "items": [workflow("failed", &json!([]), &of_all)] })),
+        _ => None,
+    });
+
+    let (watched, _, said) = run(&api, &["workflow", "watch", WORKFLOW]);
+    let (_, shown, _) = run(&api, &["workflow", "show", WORKFLOW]);
+    let (_, list, _) = run(&api, &["workflow", "list", "globex"]);
+
+    assert_eq!(watched, Some(1));
+    insta::assert_snapshot!(said, @r"
+    deploy-components wf_00000000000000000001: failed
+    preflight:install  failed
+    web                skipped  a node before it failed
+    error: workflow failed (wf_00000000000000000001): `preflight:install` failed: 3 of 20 checks fail; `permissions`: role `globex-provision` may not do what jobs need: `sqs:CreateQueue` on `globex-topic`; `permissions`: role `globex-provision` may not do what jobs need: `sqs:CreateQueue` on `globex-topic`; fix: allow it in the app's policy; more; more; more; more; more; more ...; see `freehold job logs job_00000000000000000001`
+    ");
+    for text in [&said, &shown, &list] {
+        assert_eq!(text.matches("3 of 20 checks fail").count(), 1, "{text}");
+    }
+    assert!(shown.ends_with(&format!("the whole reason: freehold job show {JOB}\n")), "{shown}");
+    assert!(list.lines().all(|line| line.chars().count() < 200), "{list}");
+}
+
+#[test]
+fn a_typo_in_the_name_of_an_install_names_the_nearest() {
+    let api = tenant_api::of_answers(vec![(
+        "/v1/installs",
+        json!({ "items": [install("initech", &Value::Null), install("globex", &Value::Null)] }),
+    )]);
+
+    let (code, _, said) = run(&api, &["install", "show", "globx"]);
+    let (posted, _, also) = run(&api, &["deploy", "globx"]);
+    let (_, _, far) = run(&api, &["install", "show", "umbrella"]);
+
+    assert_eq!((code, posted), (Some(3), Some(3)), "{said}{also}");
+    assert_eq!(said, also);
+    insta::assert_snapshot!(said + &far, @r"
+    error: install `globx` does not exist; did you mean `globex`? `freehold install list` shows all
+    error: install `umbrella` does not exist; `freehold install list` shows those that do
+    ");
+}
