@@ -35,7 +35,12 @@ async fn what_a_role_lacks_stops_a_provisioning_before_anything_is_made() -> any
     let ended = world.vendor(&["workflow", "show", provisioning]).await?;
 
     assert!(again.contains("`s3:ListBucket`") && again.contains("role `fh-globex-maintenance`"), "{again}");
-    the_reason_names_permission_and_fix(&stopped);
+    assert!(stopped.contains("`preflight:install` failed: "), "{stopped}");
+    assert!(
+        stopped.contains("`state bucket`: AccessDenied") && stopped.contains("; see `freehold job logs job_"),
+        "{stopped}"
+    );
+    the_reason_names_permission_and_fix(ended["reason"].as_str().context("no reason")?);
     nothing_was_made(&world, &install, &ended).await?;
     open(&world, &install).await?;
     let deployed = world.vendor(&["deploy", "globex"]).await?;

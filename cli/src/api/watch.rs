@@ -15,7 +15,7 @@ use crate::progress::Progress;
 const LOOK: Duration = Duration::from_millis(700);
 /// The most characters of a reason beside a node, and in the sentence about a workflow that failed.
 const IN_A_LINE: usize = 100;
-const IN_A_SENTENCE: usize = 300;
+const IN_A_SENTENCE: usize = 500;
 
 /// Shows the workflow's nodes until it has ended, and returns how it ended. Ctrl-c stops the watching, not the workflow.
 pub(crate) async fn watch(api: &Api, workflow: &WorkflowId, progress: &Progress) -> Result<WorkflowView> {
