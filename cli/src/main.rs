@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     match asked.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => run(cli).map_or_else(|error| ended(&error), |()| ExitCode::SUCCESS),
         // Help and the version are not errors.
-        Err(told) if !told.use_stderr() || !args::wants_json(std::env::args_os()) => told.exit(),
+        Err(other) if !other.use_stderr() || !args::wants_json(std::env::args_os()) => other.exit(),
         Err(wrong) => {
             output::json_to_stderr();
             ended(&error::usage(&wrong))

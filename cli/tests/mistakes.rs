@@ -134,10 +134,10 @@ fn every_mistake_has_its_message_and_exit_code_and_they_are_the_pages() {
     let mut table = "| mistake | command | message | exit code |\n|---|---|---|---|\n".to_owned();
     for mistake in &MISTAKES {
         let done = run(place.path(), mistake, &[]);
-        let said = text(&done.stderr);
-        assert_eq!(done.status.code(), Some(mistake.code), "{:?}: {said}", mistake.args);
-        assert!(said.starts_with("error: "), "{:?}: {said}", mistake.args);
-        assert!(!said.contains("--tenant <NAME>") || said.contains("'--tenant <NAME>'"), "a phantom: {said}");
+        let stderr = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(mistake.code), "{:?}: {stderr}", mistake.args);
+        assert!(stderr.starts_with("error: "), "{:?}: {stderr}", mistake.args);
+        assert!(!stderr.contains("--tenant <NAME>") || stderr.contains("'--tenant <NAME>'"), "a phantom: {stderr}");
         let variables: String = mistake.environment.iter().filter(|(name, _)| !name.contains("_KEY")).fold(
             String::new(),
             |mut all, (name, value)| {
@@ -149,7 +149,7 @@ fn every_mistake_has_its_message_and_exit_code_and_they_are_the_pages() {
         let args =
             mistake.args.iter().map(|arg| if arg.contains(' ') { format!("'{arg}'") } else { (*arg).to_owned() });
         let command = format!("{variables}freehold {}", args.collect::<Vec<_>>().join(" "));
-        let message = sentence(&said).replace('|', "\\|").replace('<', "\\<");
+        let message = sentence(&stderr).replace('|', "\\|").replace('<', "\\<");
         let _ = writeln!(table, "| {} | `{command}` | {message} | {} |", mistake.what, mistake.code);
     }
 
@@ -170,13 +170,13 @@ fn with_json_every_mistake_is_one_object_on_stderr() {
     for mistake in &MISTAKES {
         let done = run(place.path(), mistake, &["--json"]);
 
-        let said = text(&done.stderr);
-        let last = said.lines().last().unwrap_or_default();
-        let object: Value = serde_json::from_str(last).unwrap_or_else(|e| panic!("{:?}: {e}: {said}", mistake.args));
-        assert_eq!(object["error"]["exit_code"], mistake.code, "{said}");
-        assert!(object["error"]["code"].is_string(), "{said}");
-        assert!(object["error"]["message"].as_str().is_some_and(|message| !message.is_empty()), "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let stderr = text(&done.stderr);
+        let last = stderr.lines().last().unwrap_or_default();
+        let object: Value = serde_json::from_str(last).unwrap_or_else(|e| panic!("{:?}: {e}: {stderr}", mistake.args));
+        assert_eq!(object["error"]["exit_code"], mistake.code, "{stderr}");
+        assert!(object["error"]["code"].is_string(), "{stderr}");
+        assert!(object["error"]["message"].as_str().is_some_and(|message| !message.is_empty()), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
         let result = text(&done.stdout);
         assert!(result.is_empty() || serde_json::from_str::<Value>(&result).is_ok(), "{result}");
     }

@@ -77,33 +77,33 @@ fn run(api: &str, args: &[&str]) -> (Option<i32>, String, String) {
 fn a_build_says_that_it_waits_for_the_build_runner_and_which_role_that_needs() {
     let api = nobody_takes_the_order("build", runner(now() - 185_000));
 
-    let (code, out, said) = run(&api, &["build", "web"]);
+    let (code, out, stderr) = run(&api, &["build", "web"]);
 
-    assert_eq!(code, Some(0), "{out}{said}");
-    assert!(said.contains("waiting for the build runner for "), "{said}");
-    assert!(said.contains(" s (last heard of 3 min "), "{said}");
-    assert!(said.contains("; it must run as arn:aws:iam::111111111111:role/fh-acme-build-runner"), "{said}");
+    assert_eq!(code, Some(0), "{out}{stderr}");
+    assert!(stderr.contains("waiting for the build runner for "), "{stderr}");
+    assert!(stderr.contains(" s (last heard of 3 min "), "{stderr}");
+    assert!(stderr.contains("; it must run as arn:aws:iam::111111111111:role/fh-acme-build-runner"), "{stderr}");
 }
 
 #[test]
 fn a_watched_workflow_says_that_it_waits_for_the_installs_runner() {
     let api = nobody_takes_the_order("globex", Value::Null);
 
-    let (code, out, said) = run(&api, &["workflow", "watch", WORKFLOW]);
+    let (code, out, stderr) = run(&api, &["workflow", "watch", WORKFLOW]);
 
-    assert_eq!(code, Some(0), "{out}{said}");
-    assert!(said.contains(" s (it has not announced itself yet); "), "{said}");
-    assert!(said.contains("it must run as arn:aws:iam::222222222222:role/fh-globex-runner"), "{said}");
-    assert_eq!(said.matches("waiting for the runner of `globex` for ").count(), 1, "{said}");
+    assert_eq!(code, Some(0), "{out}{stderr}");
+    assert!(stderr.contains(" s (it has not announced itself yet); "), "{stderr}");
+    assert!(stderr.contains("it must run as arn:aws:iam::222222222222:role/fh-globex-runner"), "{stderr}");
+    assert_eq!(stderr.matches("waiting for the runner of `globex` for ").count(), 1, "{stderr}");
 }
 
 #[test]
 fn progress_is_silent_with_json() {
     let api = nobody_takes_the_order("globex", Value::Null);
 
-    let (code, out, said) = run(&api, &["workflow", "watch", WORKFLOW, "--json"]);
+    let (code, out, stderr) = run(&api, &["workflow", "watch", WORKFLOW, "--json"]);
 
-    assert_eq!((code, said.as_str()), (Some(0), ""));
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["state"], "succeeded");
 }
 
@@ -124,18 +124,18 @@ fn the_reason_of_a_failure_is_said_once_and_fits() {
         _ => None,
     });
 
-    let (watched, _, said) = run(&api, &["workflow", "watch", WORKFLOW]);
+    let (watched, _, stderr) = run(&api, &["workflow", "watch", WORKFLOW]);
     let (_, shown, _) = run(&api, &["workflow", "show", WORKFLOW]);
     let (_, list, _) = run(&api, &["workflow", "list", "globex"]);
 
     assert_eq!(watched, Some(1));
-    insta::assert_snapshot!(said, @r"
+    insta::assert_snapshot!(stderr, @r"
     deploy-components wf_00000000000000000001: failed
     preflight:install  failed
     web                skipped  a node before it failed
-    error: workflow failed (wf_00000000000000000001): `preflight:install` failed: 3 of 20 checks fail; `permissions`: role `globex-provision` may not do what jobs need: `sqs:CreateQueue` on `globex-topic`; `permissions`: role `globex-provision` may not do what jobs need: `sqs:CreateQueue` on `globex-topic`; fix: allow it in the app's policy; more; more; more; more; more; more ...; see `freehold job logs job_00000000000000000001`
+    error: workflow failed (wf_00000000000000000001): `preflight:install` failed: 3 of 20 checks fail; `permissions`: role `globex-provision` may not do what jobs need: `sqs:CreateQueue` on `globex-topic`; `permissions`: role `globex-provision` may not do what jobs need: `sqs:CreateQueue` on `globex-topic`; fix: allow it in the app's policy; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more; more ...; see `freehold job logs job_00000000000000000001`
     ");
-    for text in [&said, &shown, &list] {
+    for text in [&stderr, &shown, &list] {
         assert_eq!(text.matches("3 of 20 checks fail").count(), 1, "{text}");
     }
     assert!(shown.ends_with(&format!("the whole reason: freehold job show {JOB}\n")), "{shown}");
@@ -149,13 +149,13 @@ fn a_typo_in_the_name_of_an_install_names_the_nearest() {
         json!({ "items": [install("initech", &Value::Null), install("globex", &Value::Null)] }),
     )]);
 
-    let (code, _, said) = run(&api, &["install", "show", "globx"]);
+    let (code, _, stderr) = run(&api, &["install", "show", "globx"]);
     let (posted, _, also) = run(&api, &["deploy", "globx"]);
     let (_, _, far) = run(&api, &["install", "show", "umbrella"]);
 
-    assert_eq!((code, posted), (Some(3), Some(3)), "{said}{also}");
-    assert_eq!(said, also);
-    insta::assert_snapshot!(said + &far, @r"
+    assert_eq!((code, posted), (Some(3), Some(3)), "{stderr}{also}");
+    assert_eq!(stderr, also);
+    insta::assert_snapshot!(stderr + &far, @r"
     error: install `globx` does not exist; did you mean `globex`? `freehold install list` shows all
     error: install `umbrella` does not exist; `freehold install list` shows those that do
     ");

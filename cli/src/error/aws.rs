@@ -27,7 +27,7 @@ where
         SdkError::ServiceError(service) => {
             let code = service.err().code().unwrap_or("unknown error");
             let message = service.err().message().unwrap_or_default();
-            said(code, message)
+            service_error(code, message)
         }
         SdkError::ConstructionFailure(_) => {
             Error::internal(format!("cannot make the request to AWS: {}", chain(error)))
@@ -48,7 +48,7 @@ where
 }
 
 /// Returns the error of a service that answered with `code`.
-fn said(code: &str, message: &str) -> Error {
+fn service_error(code: &str, message: &str) -> Error {
     let kind = kind_of_code(code);
     let error = Error { kind, message: format!("{code}: {}", first_line(message)), way_out: None, soon: false };
     match Meaning::of(Some(code)) {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn credentials_that_aws_refuses_are_renewed_by_signing_in() {
-        let error = said("ExpiredToken", "The security token included in the request is expired");
+        let error = service_error("ExpiredToken", "The security token included in the request is expired");
 
         assert_eq!(error.kind(), Kind::Denied);
         insta::assert_snapshot!(error, @"AWS does not accept these credentials (ExpiredToken: The security token included in the request is expired); sign in again (`aws sso login`), or check AWS_PROFILE and the AWS_... variables");
