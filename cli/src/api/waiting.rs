@@ -15,6 +15,8 @@ use crate::progress::Progress;
 const PATIENCE_SECS: u64 = 8;
 /// The pause between two looks at what is waited for.
 const LOOK: Duration = Duration::from_secs(4);
+/// So many jobs are asked for in one look.
+const MOST_JOBS: usize = 4;
 
 /// Looks for a runner that does not take its orders while a workflow is watched.
 #[derive(Debug)]
@@ -64,14 +66,16 @@ async fn unclaimed(api: &Api, view: &WorkflowView) -> Result<Option<Timestamp>> 
         let install: InstallView = api.get(&["v1", "installs", view.install.as_str()]).await?;
         return Ok(install.runner.is_none().then_some(view.created_at));
     }
-    for job in active.into_iter().filter_map(|node| node.job.as_ref()) {
+    // A runner that works on one of them is there and has no free slot for the others.
+    let mut oldest = None;
+    for job in active.into_iter().filter_map(|node| node.job.as_ref()).take(MOST_JOBS) {
         let job: JobView = api.get(&["v1", "jobs", job.as_str()]).await?;
         if job.state != "queued" {
             return Ok(None);
         }
-        return Ok(Some(job.created_at));
+        oldest = Some(oldest.map_or(job.created_at, |before: Timestamp| before.min(job.created_at)));
     }
-    Ok(None)
+    Ok(oldest)
 }
 
 async fn sentence(api: &Api, install: &InstallId, waited: u64, now: Timestamp) -> Result<String> {

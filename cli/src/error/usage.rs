@@ -28,7 +28,6 @@ pub(crate) fn usage(error: &clap::Error) -> Error {
 mod tests {
     use clap::Parser;
 
-    use super::*;
     use crate::args::Cli;
 
     fn object(args: &[&str]) -> String {
