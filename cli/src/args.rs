@@ -11,33 +11,42 @@ use crate::{action, app, artifact, build, contract, deploy, doctor, install, job
 
 const EXAMPLES: &str = "\
 From nothing to a running install. In the vendor's account:
-  make package                                        in a clone of Freehold: the functions, in target/lambda
+  # in a clone of Freehold: the functions, in target/lambda
+  make package
   freehold tenant deploy --name acme --functions target/lambda/arm64 \\
       --build-runner-principal arn:aws:iam::111111111111:role/builders \\
       --runner-url https://example.com/freehold-runner --runner-sha256 HEX
   export FREEHOLD_TENANT=acme
-  freehold tenant build-runner                        registers the build runner, writes build-runner.toml
-  freehold-builder run --config build-runner.toml     as the role that the line before names; keep it running
-  freehold app init my-app                            an app to start from
+  # registers the build runner; names the role that it must have
+  freehold tenant build-runner
+  # with the credentials of that role; keep it running
+  freehold-builder run --config build-runner.toml
+  # an app to start from, a version of it, and its artifacts
+  freehold app init my-app
   freehold app sync ./my-app
   freehold build my-app
-  freehold install create globex --app my-app --account 222222222222 --region eu-west-1
-  freehold install stack globex -o globex.yaml        goes to the customer, with the file globex.enrolment
+  freehold install create globex --app my-app \\
+      --account 222222222222 --region eu-west-1
+  # goes to the customer, together with the file globex.enrolment
+  freehold install stack globex -o globex.yaml
 
 In the customer's account, with the customer's credentials:
-  freehold install verify-template globex.yaml        needs no account
-  freehold install launch globex --template globex.yaml --secret-file globex.enrolment
-The stack starts a machine with the runner, which says hello; the first deploy begins by itself. To run the runner outside
-EC2, launch with `--parameter RunnerPrincipal=ARN` (who takes the runner's role) and then:
-  freehold install runner-config globex               writes globex-runner.toml
-  freehold-runner run --config globex-runner.toml     as the role that the line before names
+  freehold install verify-template globex.yaml
+  freehold install launch globex --template globex.yaml \\
+      --secret-file globex.enrolment
+  # only for a runner outside EC2, launched with
+  # `--parameter RunnerPrincipal=ARN`: who may take the runner's role
+  freehold install runner-config globex
+  freehold-runner run --config globex-runner.toml
 
-In the vendor's account again:
+In the vendor's account again; the first deploy begins by itself when the
+runner says hello:
   freehold install show globex
   freehold deploy globex
 
-Without `--build-runner-principal` only EC2 instances may take the build runner's role. Without `--runner-url` and
-`--runner-sha256` the install stack can start no machine, and the customer runs the runner outside EC2.";
+Without `--build-runner-principal`, only EC2 instances may take the build
+runner's role. Without `--runner-url` and `--runner-sha256`, the install
+stack starts no machine, and the customer runs the runner outside EC2.";
 
 /// Run your product inside your customers' AWS accounts, without a key to any of them.
 #[derive(Debug, Parser)]
@@ -178,6 +187,63 @@ mod tests {
             ["freehold", "app", "list", "--json", "--tenant", "acme"],
         ] {
             assert!(Cli::try_parse_from(args).is_ok(), "{args:?}");
+        }
+    }
+
+    /// Returns the examples in a help text: commands of `freehold`, without what explains them.
+    fn examples(help: &str) -> Vec<String> {
+        let whole = help.replace("\\\n", " ");
+        let commands = whole.lines().filter_map(|line| line.strip_prefix("  freehold "));
+        let bare = |command: &str| {
+            let end = [" | ", " > ", " && ", "   "].iter().filter_map(|mark| command.find(mark)).min();
+            command.split_at(end.unwrap_or(command.len())).0.trim().to_owned()
+        };
+        // Explained ones have their text some spaces further right, continued ones were indented.
+        commands
+            .map(|command| bare(&command.replace("      --", "--")))
+            .filter(|command| !command.contains('"'))
+            .collect()
+    }
+
+    #[test]
+    fn every_example_of_the_help_is_a_command() {
+        fn walk(command: &clap::Command, found: &mut Vec<String>) {
+            found.extend(examples(&command.get_after_help().map(ToString::to_string).unwrap_or_default()));
+            command.get_subcommands().for_each(|sub| walk(sub, found));
+        }
+        let mut found = Vec::new();
+        walk(&Cli::command(), &mut found);
+
+        assert!(found.len() > 60, "{found:?}");
+        for example in found {
+            let words = example.split_whitespace().take_while(|word| !word.starts_with('#'));
+            let parsed = Cli::try_parse_from(std::iter::once("freehold").chain(words));
+            assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn the_way_from_nothing_to_a_running_install_has_every_step() {
+        let steps = [
+            "tenant deploy",
+            "tenant build-runner",
+            "app sync",
+            "build my-app",
+            "install create",
+            "install stack",
+            "install verify-template",
+            "install launch",
+            "install runner-config",
+            "deploy globex",
+        ];
+        let found = examples(EXAMPLES);
+
+        let missing: Vec<_> = steps.iter().filter(|step| !found.iter().any(|one| one.starts_with(**step))).collect();
+
+        assert!(missing.is_empty(), "{missing:?}");
+        assert!(EXAMPLES.lines().all(|line| line.chars().count() < 80), "a line is too long for a terminal");
+        for option in ["--functions", "--build-runner-principal", "--runner-url", "--runner-sha256"] {
+            assert!(EXAMPLES.contains(option), "{option}");
         }
     }
 }

@@ -27,8 +27,8 @@ Exit codes:
   70  a defect of freehold
   130 stopped by ctrl-c
 
-With --json an error is one line of JSON on stderr: {\"error\":{\"code\":..., \"message\":..., \"way_out\":...,
-\"exit_code\":...}}; docs/errors.md lists the codes.";
+With --json an error is one line of JSON on stderr, with the fields code,
+exit_code, message and way_out of its object `error`; see docs/errors.md.";
 
 /// Why a command ended without doing what it was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
