@@ -3,6 +3,7 @@
 mod text;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use freehold_permissions::{TermsDiff, compare_terms};
@@ -17,6 +18,10 @@ use crate::app::VersionName;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::output::note;
+
+/// How often a signature is looked for: it follows the end of a build within a second or so.
+const SIGNING_LOOKS: u32 = 6;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContractCommand {
@@ -176,7 +181,14 @@ impl Show {
             (None, Some(name)) => name.resolve(&api, &self.app).await?,
             (None, None) => latest(&api, &self.app).await?,
         };
-        let view = load(&api, &self.app, &version).await?;
+        let mut view = load(&api, &self.app, &version).await?;
+        for _ in 0..SIGNING_LOOKS {
+            if view.signed.is_some() || self.output.is_none() {
+                break;
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            view = load(&api, &self.app, &version).await?;
+        }
         let verified = match &view.signed {
             Some(envelope) => Some(signature(&api, &view, envelope).await?),
             None => None,

@@ -1,4 +1,4 @@
-//! Starts the builds that an app version still needs; registers the runner that performs them.
+//! Starts the builds that an app version still needs, and the signing of its contract; registers the build runner.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use freehold_domain::install::{BUILD_INSTALL, Install, Serves};
 use freehold_domain::workflow::{Request, WorkflowKind};
 use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView, EnrolBuildRunnerRequest, LeftOut};
 use freehold_protocol::app_version::AppVersion;
-use freehold_protocol::{AccountId, AppName, ComponentName, InstallId, WorkflowId};
+use freehold_protocol::{AccountId, AppName, BuildId, ComponentName, InstallId, WorkflowId};
 
 use crate::AppError;
 use crate::app_version::versions::{Version, Versions};
@@ -72,6 +72,9 @@ impl BuildComponents {
     /// Starts one workflow for all components that are neither built nor being built. The answer lists the components
     /// that cannot be built yet.
     ///
+    /// A version whose artifacts exist already may lack a signed contract, because only its permissions differ from those
+    /// of another version. Its workflow has no builds: it ends at once, and its end has the contract signed.
+    ///
     /// # Errors
     /// NotFound for an unknown app or version, Conflict without a build runner, or the ports' errors.
     pub async fn start(
@@ -98,15 +101,18 @@ impl BuildComponents {
         let mut builds: BTreeMap<ComponentName, Build> =
             sources.iter().filter_map(|one| Some((one.component.clone(), one.known.as_ref()?.value.clone()))).collect();
         if due.is_empty() {
-            let building = builds.values().find_map(|build| match &build.state {
+            let under_way = builds.values().find_map(|build| match &build.state {
                 BuildState::Building { workflow } => Some(workflow.clone()),
                 BuildState::Built { .. } | BuildState::Failed { .. } | BuildState::Removed { .. } => None,
             });
-            if building.as_ref() == Some(&workflow) {
-                // This is a repeated request: make sure that the execution was started.
-                self.machines.start(WorkflowKind::BuildComponents, &workflow, &id).await?;
+            if let Some(before) = &before {
+                return self.repeated(&version, &before.value, under_way, &builds).await;
             }
-            return Ok(answer(&version, building, &builds));
+            if under_way.is_none() && !self.has_contract(&version, &builds).await? {
+                self.begin(&install, building(app, &version, workflow.clone(), Vec::new()), Vec::new()).await?;
+                return Ok(answer(&version, Some(workflow), &builds));
+            }
+            return Ok(answer(&version, under_way, &builds));
         }
         if install.value.runner.is_none() {
             return Err(AppError::not_yet("build runner has not announced itself yet; start it, then build again"));
@@ -118,18 +124,31 @@ impl BuildComponents {
             writes.push(put(&fresh, expect)?);
             builds.insert(fresh.component.clone(), fresh);
         }
-        let new = NewWorkflow {
-            id: workflow.clone(),
-            kind: WorkflowKind::BuildComponents,
-            mode: freehold_protocol::order::Mode::Maintenance,
-            request: Request::Build {
-                app: app.clone(),
-                builds: due.iter().map(|one| (one.component.clone(), one.id.clone())).collect(),
-                version: Some(version.version.clone()),
-            },
-        };
-        self.begin(&install, new, writes).await?;
+        let due = due.iter().map(|one| (one.component.clone(), one.id.clone())).collect();
+        self.begin(&install, building(app, &version, workflow.clone(), due), writes).await?;
         Ok(answer(&version, Some(workflow), &builds))
+    }
+
+    /// Answers a repeated request, and makes sure that its execution was started.
+    async fn repeated(
+        &self,
+        version: &Version,
+        workflow: &Workflow,
+        under_way: Option<WorkflowId>,
+        builds: &BTreeMap<ComponentName, Build>,
+    ) -> Result<BuildStarted, AppError> {
+        if workflow.state.is_terminal() {
+            return Ok(answer(version, under_way, builds));
+        }
+        self.machines.start(WorkflowKind::BuildComponents, &workflow.id, &workflow.install).await?;
+        Ok(answer(version, under_way.or_else(|| Some(workflow.id.clone())), builds))
+    }
+
+    /// Returns whether the contract of a version is signed with the artifacts that its components have now.
+    async fn has_contract(&self, version: &Version, builds: &BTreeMap<ComponentName, Build>) -> Result<bool, AppError> {
+        let contract = freehold_domain::contract::contract(&version.document, &version.version, builds)?;
+        let signed = table::signed_contract(&*self.store, &version.document.app, &version.version).await?;
+        Ok(signed.is_some_and(|signed| signed.contract == contract))
     }
 
     /// Commits the builds and their workflow, and starts the workflow. Builds that do not fit this commit are committed
@@ -209,6 +228,13 @@ impl BuildComponents {
             revoked: source.known.as_ref().and_then(|known| known.value.revoked.clone()),
         })
     }
+}
+
+/// Returns the workflow that makes `builds` and then has the version's contract signed.
+fn building(app: &AppName, version: &Version, id: WorkflowId, builds: Vec<(ComponentName, BuildId)>) -> NewWorkflow {
+    let request = Request::Build { app: app.clone(), builds, version: Some(version.version.clone()) };
+    let (kind, mode) = (WorkflowKind::BuildComponents, freehold_protocol::order::Mode::Maintenance);
+    NewWorkflow { id, kind, mode, request }
 }
 
 fn answer(version: &Version, workflow: Option<WorkflowId>, builds: &BTreeMap<ComponentName, Build>) -> BuildStarted {

@@ -105,6 +105,28 @@ async fn a_version_that_needs_no_build_is_signed_when_it_is_deployed() {
 }
 
 #[tokio::test]
+async fn a_build_without_work_has_the_contract_signed_before_the_customer_agrees_to_it() {
+    let mut world = agreed_then(&app::document()).await;
+    world.sync(&wider()).await;
+    world.runner("build").started.clear();
+    let refused = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap_err();
+
+    let started = world.build("build-3").await;
+    let again = world.build("build-3").await;
+    world.settle().await;
+    let later = world.build("build-4").await;
+
+    assert_eq!(refused.kind, Kind::Conflict, "no deploy may be what has it signed");
+    assert_eq!(started.workflow, again.workflow);
+    assert_eq!(world.machines[&started.workflow.unwrap()].at, At::Ended("succeeded"));
+    assert!(world.runners["build"].started.is_empty());
+    let view = shown(&world, &wider()).await;
+    let signed = SignedContract::open(view.signed.as_ref().unwrap(), &world.keys.public()).unwrap();
+    assert_eq!(signed.contract, view.contract);
+    assert_eq!(later.workflow, None, "what is signed needs no workflow");
+}
+
+#[tokio::test]
 async fn what_a_runner_tells_of_consent_is_kept_with_the_install() {
     let world = agreed_then(&app::document()).await;
 
