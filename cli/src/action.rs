@@ -13,7 +13,7 @@ pub(crate) enum ActionCommand {
     Run(Run),
 }
 
-/// Run an action of an install and wait for its end.
+/// Run an action of an install and wait for its end. Its steps are those of the version that the install has.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  freehold action run globex health-check\n  freehold action run globex repair --role break-glass"
@@ -35,7 +35,8 @@ impl ActionCommand {
         let api = context.api().await?;
         let path = ["v1", "installs", args.install.as_str(), "actions", args.action.as_str(), "runs"];
         let started: WorkflowStarted = api.post(&path, &RunActionRequest { role: args.role }).await?;
-        let subject = format!("action `{}` of `{}`", args.action, args.install);
+        let version = started.number.map(|number| format!(" (version {number})")).unwrap_or_default();
+        let subject = format!("action `{}` of `{}`{version}", args.action, args.install);
         follow(&api, context.out, &started.workflow, &subject, !args.no_wait).await
     }
 }

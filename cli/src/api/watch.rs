@@ -30,7 +30,7 @@ pub(crate) async fn watch(api: &Api, workflow: &WorkflowId, progress: &Progress)
 /// Follows a workflow that was just started and says how it ended; without waiting, says only that it started.
 pub(crate) async fn follow(api: &Api, out: Output, workflow: &WorkflowId, subject: &str, wait: bool) -> Result<()> {
     if !wait {
-        let started = WorkflowStarted { workflow: workflow.clone() };
+        let started = WorkflowStarted { workflow: workflow.clone(), version: None, number: None };
         return out.show(&started, |_| {
             format!("{subject} started ({workflow}); follow it with `freehold workflow watch {workflow}`")
         });

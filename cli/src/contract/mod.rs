@@ -2,6 +2,7 @@
 
 mod text;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use freehold_permissions::{TermsDiff, compare_terms};
 use freehold_protocol::api::{AppView, ContractView, InstallView, ReleaseView, TenantView};
 use freehold_protocol::contract::{SignedContract, Terms};
 use freehold_protocol::envelope::PublicKey;
-use freehold_protocol::{AppName, Digest, Envelope, KeyId, ReleaseName, TenantName, Timestamp};
+use freehold_protocol::{ActionName, AppName, Digest, Envelope, KeyId, ReleaseName, TenantName, Timestamp};
 use serde::Serialize;
 
 use crate::api::Api;
@@ -63,7 +64,8 @@ Examples:
   freehold contract diff globex            the latest version against what the customer of globex agreed to
   freehold contract diff my-app 3 4        version 4 against version 3
 
-`+` marks what only the second may do, `-` what only the first may do. What cannot be compared counts as `+`.
+`+` marks what only the second may do, `-` what only the first may do. What cannot be compared counts as `+`. `~` marks an
+action that runs other steps; for an install, the steps are compared with those of the version that is deployed there.
 
 Exit code 1 when there is a `+`: the customer has to agree again, by launching the template that `freehold install stack`
 writes.")]
@@ -129,6 +131,8 @@ struct Compared {
     to: Side,
     /// Whether the customer has to agree again.
     wider: bool,
+    /// Actions of both whose steps differ. Steps are no part of the terms, so they need no consent.
+    steps: Vec<ActionName>,
     #[serde(flatten)]
     diff: TermsDiff,
 }
@@ -144,6 +148,8 @@ struct Side {
     version: Option<Digest>,
     #[serde(skip)]
     document: Terms,
+    #[serde(skip)]
+    steps: BTreeMap<ActionName, Digest>,
 }
 
 impl ContractCommand {
@@ -280,16 +286,24 @@ impl Diff {
             (None, _) | (_, None) => of_install(&api, &self.subject).await?,
         };
         let diff = compare_terms(&from.document, &to.document);
-        let compared = Compared { app, from, to, wider: !diff.widened.is_empty(), diff };
+        let steps = other_steps(&from.steps, &to.steps);
+        let compared = Compared { app, from, to, wider: !diff.widened.is_empty(), steps, diff };
         context.out.show(&compared, |all| {
             let head = format!("app {}: {} -> {}", all.app, all.from.name, all.to.name);
-            text::diff(&head, &all.diff, all.from.terms == all.to.terms, context.out)
+            text::diff(&head, &all.diff, &all.steps, all.from.terms == all.to.terms, context.out)
         })?;
         if compared.wider { Err(Error::failed("the customer has to agree to what is new")) } else { Ok(()) }
     }
 }
 
-/// Returns what an install's customer agreed to, and what the latest version asks for.
+/// Returns the actions of both sides whose steps differ.
+fn other_steps(from: &BTreeMap<ActionName, Digest>, to: &BTreeMap<ActionName, Digest>) -> Vec<ActionName> {
+    let differs = |(name, steps): &(&ActionName, &Digest)| from.get(*name).is_some_and(|before| before != *steps);
+    to.iter().filter(differs).map(|(name, _)| name.clone()).collect()
+}
+
+/// Returns what an install's customer agreed to, and what the latest version asks for. Steps are compared with those of the
+/// version that is deployed there.
 async fn of_install(api: &Api, name: &str) -> Result<(AppName, Side, Side)> {
     let view: InstallView = api.get(&["v1", "installs", name]).await?;
     let app = view.app.ok_or_else(|| Error::invalid(format!("install `{name}` runs no app")))?;
@@ -300,14 +314,19 @@ async fn of_install(api: &Api, name: &str) -> Result<(AppName, Side, Side)> {
         ))
     })?;
     let document: Terms = api.get(&["v1", "apps", app.as_str(), "terms", accepted.as_str()]).await?;
-    let from = Side { name: format!("what {name} agreed to"), terms: accepted, version: None, document };
+    let steps = match &view.version {
+        Some(version) => load(api, &app, version).await?.contract.steps,
+        None => BTreeMap::new(),
+    };
+    let from = Side { name: format!("what {name} agreed to"), terms: accepted, version: None, document, steps };
     let to = of_version(api, &app, &latest(api, &app).await?).await?;
     Ok((app, from, to))
 }
 
 async fn of_version(api: &Api, app: &AppName, version: &Digest) -> Result<Side> {
     let ContractView { number, terms, contract, .. } = load(api, app, version).await?;
-    Ok(Side { name: format!("version {number}"), terms, version: Some(contract.version), document: contract.terms })
+    let (version, document, steps) = (Some(contract.version), contract.terms, contract.steps);
+    Ok(Side { name: format!("version {number}"), terms, version, document, steps })
 }
 
 async fn latest(api: &Api, app: &AppName) -> Result<Digest> {

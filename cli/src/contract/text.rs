@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_permissions::{Permission, TermsDiff, describe_action, permissions, why_wide};
-use freehold_protocol::Digest;
 use freehold_protocol::app_version::PolicyEngine;
 use freehold_protocol::contract::{Contract, RoleTerms};
+use freehold_protocol::{ActionName, Digest};
 
 use crate::output::{Output, Table, clean, short};
 
@@ -95,17 +95,18 @@ fn role(role: &RoleTerms, out: Output) -> Vec<String> {
     lines
 }
 
-/// Returns a difference as text; `same` says that the terms are the very same.
-pub(super) fn diff(head: &str, diff: &TermsDiff, same: bool, out: Output) -> String {
+/// Returns a difference as text; `steps` are the actions with other steps, `same` says that the terms are the very same.
+pub(super) fn diff(head: &str, diff: &TermsDiff, steps: &[ActionName], same: bool, out: Output) -> String {
     let line = |sign: char, colour: u8, text: String| {
         let text = format!("  {sign} {}", clean(&text));
         if out.colours() { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text }
     };
     let widened = diff.widened.iter().map(|clause| line('+', 32, clause.to_string()));
-    let lines: Vec<String> =
-        widened.chain(diff.narrowed.iter().map(|clause| line('-', 31, clause.to_string()))).collect();
+    let narrowed = diff.narrowed.iter().map(|clause| line('-', 31, clause.to_string()));
+    let steps = steps.iter().map(|action| line('~', 33, format!("action `{action}` runs other steps")));
+    let lines: Vec<String> = widened.chain(narrowed).chain(steps).collect();
     let verdict = match (same, diff.widened.len()) {
-        (true, _) => "the same terms".to_owned(),
+        (true, _) => "the same terms; no new consent is needed".to_owned(),
         (false, 0) => "nothing is allowed beyond; no new consent is needed".to_owned(),
         (false, 1) => "1 thing is allowed beyond; the customer has to agree to it".to_owned(),
         (false, count) => format!("{count} things are allowed beyond; the customer has to agree to them"),
@@ -186,7 +187,10 @@ mod tests {
     #[test]
     fn a_difference_ends_with_what_it_means_for_the_customer() {
         let (narrow, wide) = (terms(&["a.example"]), terms(&["a.example", "b.example"]));
-        let shown = |from: &Terms, to: &Terms| diff("head", &compare_terms(from, to), from == to, Output::plain());
+        let shown = |from: &Terms, to: &Terms| diff("head", &compare_terms(from, to), &[], from == to, Output::plain());
+        let steps = |from: &Terms| {
+            diff("head", &compare_terms(from, from), &["whoami".parse().unwrap()], true, Output::plain())
+        };
 
         insta::assert_snapshot!(shown(&narrow, &wide), @r"
         head
@@ -205,7 +209,14 @@ mod tests {
         insta::assert_snapshot!(shown(&wide, &wide), @r"
         head
 
-        the same terms
+        the same terms; no new consent is needed
+        ");
+        insta::assert_snapshot!(steps(&wide), @r"
+        head
+
+          ~ action `whoami` runs other steps
+
+        the same terms; no new consent is needed
         ");
     }
 }

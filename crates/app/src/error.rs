@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use freehold_domain::plan::PlanError;
 use freehold_protocol::api::ErrorKind;
 
 use crate::ports::PortError;
@@ -70,9 +71,16 @@ impl From<PortError> for AppError {
     }
 }
 
-impl From<freehold_domain::plan::PlanError> for AppError {
-    fn from(error: freehold_domain::plan::PlanError) -> Self {
-        Self::invalid(error.to_string())
+impl From<PlanError> for AppError {
+    fn from(error: PlanError) -> Self {
+        let kind = match &error {
+            PlanError::NotBuilt { .. } => Kind::Conflict,
+            PlanError::UnknownComponent { .. } | PlanError::UnknownAction { .. } | PlanError::UnknownRole(_) => {
+                Kind::NotFound
+            }
+            PlanError::NotDeployable { .. } | PlanError::Unwritable(_) => Kind::Invalid,
+        };
+        Self::new(kind, error.to_string())
     }
 }
 

@@ -91,12 +91,11 @@ impl Api {
             Operation::DeployComponents => {
                 let request: DeployComponentsRequest = call.json()?;
                 let workflow = self.deploys.deploy(&call.id("install")?, &request, &call.cause).await?;
-                to_json(&WorkflowStarted { workflow })
+                to_json(&WorkflowStarted { workflow, version: None, number: None })
             }
             Operation::RunAction => {
                 let (install, request): (InstallId, RunActionRequest) = (call.id("install")?, call.json()?);
-                let workflow = self.actions.run(&install, &call.id("action")?, &request, &call.cause).await?;
-                to_json(&WorkflowStarted { workflow })
+                to_json(&self.actions.run(&install, &call.id("action")?, &request, &call.cause).await?)
             }
             Operation::ListWorkflows => {
                 let install: InstallId = call.id("install")?;

@@ -39,7 +39,8 @@ impl DeployComponents {
         cause: &str,
     ) -> Result<WorkflowId, AppError> {
         let id = WorkflowId::derive(install.as_str(), cause);
-        if came_before(&*self.store, &*self.machines, &id, install, WorkflowKind::DeployComponents).await? {
+        let before = came_before(&*self.store, &*self.machines, &id, install, WorkflowKind::DeployComponents).await?;
+        if before.is_some() {
             return Ok(id);
         }
         let mut stored = table::install(&*self.store, install).await?;

@@ -1,15 +1,17 @@
-//! Starts a run of an action in an install.
+//! Starts a run of an action in an install, with the steps of the version that is deployed there.
 
 use std::sync::Arc;
 
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
-use freehold_domain::workflow::{Request, WorkflowKind};
-use freehold_protocol::api::RunActionRequest;
+use freehold_domain::install::Install;
+use freehold_domain::nearest::nearest;
+use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
+use freehold_protocol::api::{RunActionRequest, WorkflowStarted};
 use freehold_protocol::order::Mode;
-use freehold_protocol::{ActionName, InstallId, WorkflowId};
+use freehold_protocol::{ActionName, AppName, InstallId, WorkflowId};
 
 use crate::AppError;
-use crate::app_version::versions::Versions;
+use crate::app_version::versions::{Version, Versions};
 use crate::contract::terms;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
@@ -25,26 +27,30 @@ pub struct RunAction {
 }
 
 impl RunAction {
-    /// Starts a run of an action.
+    /// Starts a run of an action. Its steps are those of the version that was deployed last to the end; while nothing was,
+    /// those of the latest version, so that an action can look into a first deploy that failed.
     ///
     /// # Errors
-    /// NotFound, Conflict without a runner, or the store's errors.
+    /// NotFound for an action or a role that the version lacks, Conflict without a runner, or the store's errors.
     pub async fn run(
         &self,
         install: &InstallId,
         action: &ActionName,
         request: &RunActionRequest,
         cause: &str,
-    ) -> Result<WorkflowId, AppError> {
+    ) -> Result<WorkflowStarted, AppError> {
         let id = WorkflowId::derive(install.as_str(), cause);
-        if came_before(&*self.store, &*self.machines, &id, install, WorkflowKind::RunAction).await? {
-            return Ok(id);
-        }
+        let before = came_before(&*self.store, &*self.machines, &id, install, WorkflowKind::RunAction).await?;
         let stored = table::install(&*self.store, install).await?;
         let app = stored.value.app().cloned().ok_or_else(|| no_app(install))?;
-        let version = self.versions.load(&app, None).await?;
-        freehold_domain::plan::action_nodes(&version.document, action, request.role.as_deref(), 0)
-            .map_err(|e| AppError::not_found(e.to_string()))?;
+        if let Some(Workflow { request: Request::Action { version, .. }, .. }) = &before {
+            return Ok(started(id, &self.versions.load(&app, version.as_ref()).await?));
+        }
+        let version = self.versions.load(&app, stored.value.version()).await?;
+        if version.document.action(action).is_none() {
+            return Err(self.unknown_action(&app, &stored.value, &version, action).await?);
+        }
+        freehold_domain::plan::action_nodes(&version.document, action, request.role.as_deref(), 0)?;
         let known = known_inputs(&version.document, &stored.value.inputs);
         resolve_inputs(&version.document, &known, &stored.value.answers)?;
         require_runner(&stored.value)?;
@@ -53,9 +59,44 @@ impl RunAction {
             id: id.clone(),
             kind: WorkflowKind::RunAction,
             mode: Mode::Maintenance,
-            request: Request::Action { action: action.clone(), role: request.role.clone() },
+            request: Request::Action {
+                action: action.clone(),
+                version: Some(version.version.clone()),
+                role: request.role.clone(),
+            },
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
-        Ok(id)
+        Ok(started(id, &version))
     }
+
+    /// Returns the error for an action that `version` lacks: the way out is a deploy if the latest version has the action,
+    /// else a name that is spelt like it.
+    async fn unknown_action(
+        &self,
+        app: &AppName,
+        install: &Install,
+        version: &Version,
+        action: &ActionName,
+    ) -> Result<AppError, AppError> {
+        let place = match install.version() {
+            Some(_) => format!("version {} of app `{app}`, which install `{}` has", version.number, install.id),
+            None => format!("version {} of app `{app}`", version.number),
+        };
+        let latest = self.versions.load(app, None).await?;
+        let way_out = if latest.document.action(action).is_some() {
+            format!("version {} has it: `freehold deploy {}`", latest.number, install.id)
+        } else {
+            let known: Vec<&str> = version.document.actions.iter().map(|action| action.name.as_str()).collect();
+            match nearest(action.as_str(), known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if known.is_empty() => "that version has no actions".to_owned(),
+                None => format!("it has `{}`", known.join("`, `")),
+            }
+        };
+        Ok(AppError::not_found(format!("there is no action `{action}` in {place}; {way_out}")))
+    }
+}
+
+fn started(workflow: WorkflowId, version: &Version) -> WorkflowStarted {
+    WorkflowStarted { workflow, version: Some(version.version.clone()), number: Some(version.number) }
 }

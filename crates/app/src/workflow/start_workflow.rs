@@ -19,7 +19,7 @@ pub struct NewWorkflow {
     pub request: Request,
 }
 
-/// Returns whether the request of workflow `id` is a repeated one; if so, makes sure that its execution was started.
+/// Returns the workflow `id` if a former request made it, and makes sure that its execution was started.
 ///
 /// # Errors
 /// Conflict when the idempotency key belongs to another request, or the errors of the store and Step Functions.
@@ -29,8 +29,8 @@ pub(crate) async fn came_before(
     id: &WorkflowId,
     install: &InstallId,
     kind: WorkflowKind,
-) -> Result<bool, AppError> {
-    let Some(known) = table::find_workflow(store, id).await? else { return Ok(false) };
+) -> Result<Option<Workflow>, AppError> {
+    let Some(known) = table::find_workflow(store, id).await? else { return Ok(None) };
     let workflow = known.value;
     if workflow.kind != kind || workflow.install != *install {
         return Err(used_before());
@@ -38,7 +38,7 @@ pub(crate) async fn came_before(
     if !workflow.state.is_terminal() {
         machines.start(kind, id, install).await?;
     }
-    Ok(true)
+    Ok(Some(workflow))
 }
 
 /// Commits a new workflow together with `more`, reserves the install if the workflow is exclusive, and starts its

@@ -334,7 +334,8 @@ impl World {
 
     pub(crate) async fn action(&self, action: &str, cause: &str) -> Result<WorkflowId, AppError> {
         let (install, action) = (globex(), action.parse().unwrap());
-        client(async || self.run_action().run(&install, &action, &RunActionRequest::default(), cause).await).await
+        let run = client(async || self.run_action().run(&install, &action, &RunActionRequest::default(), cause).await);
+        run.await.map(|started| started.workflow)
     }
 
     /// The runner of `install` announces itself.

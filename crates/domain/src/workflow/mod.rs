@@ -53,6 +53,9 @@ pub enum Request {
     /// Runs an action.
     Action {
         action: ActionName,
+        /// The version whose steps run; workflows of before have none, and run those of the latest version.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<Digest>,
         /// The role that the caller wants.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,

@@ -46,6 +46,12 @@ pub struct RunActionRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkflowStarted {
     pub workflow: WorkflowId,
+    /// The app version that the workflow deploys, or whose action it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Digest>,
+    /// The number of that version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
 }
 
 /// `GET /v1/workflows/{workflow}`, and without nodes in `GET /v1/installs/{install}/workflows`.

@@ -150,10 +150,23 @@ async fn the_same_terms_and_narrower_ones_are_deployed_without_a_new_consent() {
 
 #[tokio::test]
 async fn a_deploy_and_an_action_that_the_runner_would_refuse_are_refused_at_once_with_the_difference() {
-    let world = agreed_then(&wider()).await;
+    let mut world = agreed_then(&wider()).await;
 
     let deploy = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap_err();
-    let action = world.action("check", "run-1").await.unwrap_err();
+    let of_deployed = world.action("check", "run-1").await;
+    world.settle().await;
+    // The customer agreed to the wider terms, had the version deployed, and launched the former template again.
+    world.runner("globex").accepted_contract = Some(digest(&wider()));
+    world.hello("globex");
+    world.settle().await;
+    world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
+    world.settle().await;
+    world.runner("globex").accepted_contract = Some(digest(&app::document()));
+    world.hello("globex");
+    world.settle().await;
+    let action = world.action("check", "run-2").await.unwrap_err();
+
+    assert!(of_deployed.is_ok(), "the deployed version is the one that the customer agreed to");
 
     for error in [deploy, action] {
         assert_eq!(error.kind, Kind::Conflict);
