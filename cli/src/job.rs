@@ -13,6 +13,7 @@ use crate::api::Api;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, note, print, print_raw, time};
+use crate::workflow::cancelled;
 
 /// The pause between two requests for more of a log.
 const LOOK: Duration = Duration::from_millis(700);
@@ -24,7 +25,7 @@ pub(crate) enum JobCommand {
         job: JobId,
     },
     Logs(Logs),
-    /// Ask a job to stop.
+    /// Ask a job to stop; exit code 4 when it has ended otherwise.
     Cancel {
         job: JobId,
     },
@@ -57,8 +58,9 @@ impl JobCommand {
                 _ = tokio::signal::ctrl_c() => Err(Error::interrupted("stopped reading; the job keeps running")),
             },
             Self::Cancel { job } => {
-                let answer: Value = api.post(&["v1", "jobs", job.as_str(), "cancel"], &json!({})).await?;
-                context.out.show(&answer, |_| format!("`{job}` was asked to stop; see `freehold job show {job}`"))
+                let view: JobView = api.post(&["v1", "jobs", job.as_str(), "cancel"], &json!({})).await?;
+                let said = cancelled(job.as_str(), &view.state, &[view.node.as_str()], "job show")?;
+                context.out.show(&view, |_| said)
             }
         }
     }

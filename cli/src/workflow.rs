@@ -3,11 +3,11 @@
 use clap::{Args, Subcommand};
 use freehold_protocol::api::WorkflowView;
 use freehold_protocol::{InstallId, WorkflowId};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::api::{brief, follow};
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::{Output, Table, duration, short, time};
 
 /// The most characters of a reason in a list of workflows, and beside a node.
@@ -23,6 +23,11 @@ pub(crate) enum WorkflowCommand {
     /// Follow a workflow until it has ended; exit code 1 when it failed.
     Watch(One),
     /// Ask a workflow to stop; running jobs are stopped, the rest does not start.
+    #[command(after_help = "\
+A running job hears of it with its next report, or else within about a minute. A job that ends before that keeps its result;
+the workflow ends as `cancelled` only if something was stopped.
+
+Exit code 0 when the workflow was asked to stop or is cancelled already, 4 when it has ended in another way.")]
     Cancel(One),
 }
 
@@ -45,12 +50,29 @@ impl WorkflowCommand {
             }
             Self::Watch(One { workflow }) => follow(&api, context.out, &workflow, "workflow", true).await,
             Self::Cancel(One { workflow }) => {
-                let answer: Value = api.post(&["v1", "workflows", workflow.as_str(), "cancel"], &json!({})).await?;
-                context.out.show(&answer, |_| {
-                    format!("`{workflow}` was asked to stop; see `freehold workflow watch {workflow}`")
-                })
+                let view: WorkflowView =
+                    api.post(&["v1", "workflows", workflow.as_str(), "cancel"], &json!({})).await?;
+                let active = view.nodes.iter().filter(|node| node.state == "active").map(|node| &node.name[..]);
+                let said = cancelled(workflow.as_str(), &view.state, &active.collect::<Vec<_>>(), "workflow watch")?;
+                context.out.show(&view, |_| said)
             }
         }
+    }
+}
+
+/// Returns the sentence that answers a cancel of `what`, of which `active` runs; an error when it has ended otherwise.
+pub(crate) fn cancelled(what: &str, state: &str, active: &[&str], see: &str) -> Result<String> {
+    match (state, active) {
+        ("cancelled", _) => Ok(format!("`{what}` has already ended: cancelled")),
+        ("pending" | "running" | "queued", []) => {
+            Ok(format!("`{what}` was asked to stop, and nothing of it runs; it ends within about a minute"))
+        }
+        ("pending" | "running" | "queued", active) => Ok(format!(
+            "`{what}` was asked to stop; running now: `{}`; a running job hears of it with its next report, or else within about \
+             a minute, and keeps its result if it ends before; see `freehold {see} {what}`",
+            active.join("`, `")
+        )),
+        (ended, _) => Err(Error::conflict(format!("`{what}` has already ended: {ended}; nothing was stopped"))),
     }
 }
 
@@ -89,6 +111,9 @@ fn show(view: &WorkflowView, out: Output) -> String {
     if let Some(version) = &view.version {
         head.push_str(&format!(", version {}", short(version)));
     }
+    if let Some(at) = view.cancel_requested {
+        head.push_str(&format!("\nasked to stop at {}", time(at)));
+    }
     // The reason of a workflow repeats those of its nodes, which stand below.
     if !view.reason.is_empty() && view.nodes.iter().all(|node| node.reason.is_empty()) {
         head.push_str(&format!("\n{}", view.reason));
@@ -97,4 +122,32 @@ fn show(view: &WorkflowView, out: Output) -> String {
     let whole = cut.and_then(|node| node.job.as_ref());
     let whole = whole.map(|job| format!("\n\nthe whole reason: freehold job show {job}")).unwrap_or_default();
     if view.nodes.is_empty() { head } else { format!("{head}\n\n{}{whole}", out.table(&table)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancel_says_when_it_takes_effect_and_for_whom() {
+        let said = cancelled("wf_1", "running", &["web", "db"], "workflow watch").unwrap();
+
+        insta::assert_snapshot!(said, @"`wf_1` was asked to stop; running now: `web`, `db`; a running job hears of it with its next report, or else within about a minute, and keeps its result if it ends before; see `freehold workflow watch wf_1`");
+        insta::assert_snapshot!(
+            cancelled("wf_1", "pending", &[], "workflow watch").unwrap(),
+            @"`wf_1` was asked to stop, and nothing of it runs; it ends within about a minute"
+        );
+    }
+
+    #[test]
+    fn a_cancel_of_what_has_ended_is_a_conflict_unless_it_was_cancelled() {
+        let error = cancelled("wf_1", "succeeded", &[], "workflow watch").unwrap_err();
+
+        assert_eq!(error.kind().exit_code(), 4);
+        assert_eq!(error.to_string(), "`wf_1` has already ended: succeeded; nothing was stopped");
+        assert_eq!(
+            cancelled("wf_1", "cancelled", &[], "workflow watch").unwrap(),
+            "`wf_1` has already ended: cancelled"
+        );
+    }
 }

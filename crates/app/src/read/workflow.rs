@@ -46,6 +46,7 @@ pub fn view(workflow: &Workflow) -> WorkflowView {
             Request::Deploy { release, .. } => release.clone(),
             Request::Action { .. } | Request::Build { .. } => None,
         },
+        cancel_requested: workflow.cancel_requested,
         nodes: workflow
             .nodes
             .iter()

@@ -330,19 +330,20 @@ impl Workflow {
         })
     }
 
-    /// Returns the workflow ended: by what became of its nodes, or by `error` of the state machine when there is one.
-    /// Ends calmly as it was when it has ended before.
+    /// Returns the workflow ended: by what became of its nodes, or by `error` of the state machine when there is one. A
+    /// cancel that stopped nothing does not make the workflow cancelled: jobs may end before they hear of it. A workflow
+    /// that has ended stays as it is.
     pub fn finish(&self, error: Option<&str>, now: Timestamp) -> Advance {
         let mut next = self.clone();
         if self.state.is_terminal() {
             return Advance { workflow: next, jobs: Vec::new(), changed: false };
         }
         let ended_at = now;
-        next.state = match (self.failure(), error) {
-            (_, Some(error)) => WorkflowState::Failed { ended_at, reason: error.to_owned() },
-            (_, None) if self.cancel_requested.is_some() => WorkflowState::Cancelled { ended_at },
-            (Some(reason), None) => WorkflowState::Failed { ended_at, reason },
-            (None, None) => WorkflowState::Succeeded { ended_at },
+        next.state = match (error, self.failure(), self.was_stopped()) {
+            (Some(error), _, _) => WorkflowState::Failed { ended_at, reason: error.to_owned() },
+            (None, Some(reason), _) => WorkflowState::Failed { ended_at, reason },
+            (None, None, true) => WorkflowState::Cancelled { ended_at },
+            (None, None, false) => WorkflowState::Succeeded { ended_at },
         };
         for node in &mut next.nodes {
             if node.state == NodeState::Waiting {
@@ -352,12 +353,20 @@ impl Workflow {
         Advance { workflow: next, jobs: Vec::new(), changed: true }
     }
 
-    /// Returns a sentence about the nodes that did not succeed, if there are any.
+    /// Returns whether a cancel stopped something: a job, a node that then never started, or the planning.
+    fn was_stopped(&self) -> bool {
+        let succeeded = |node: &Node| matches!(node.state, NodeState::Succeeded { .. });
+        self.cancel_requested.is_some() && (self.nodes.is_empty() || !self.nodes.iter().all(succeeded))
+    }
+
+    /// Returns a sentence about the nodes that neither succeeded nor were cancelled on request, if there are any.
     fn failure(&self) -> Option<String> {
+        let cancelled = |outcome: &str| self.cancel_requested.is_some() && outcome == "cancelled";
         let failed: Vec<_> = self
             .nodes
             .iter()
             .filter_map(|node| match &node.state {
+                NodeState::Failed { outcome, .. } if cancelled(outcome) => None,
                 NodeState::Failed { outcome, reason, .. } => Some(format!("`{}` {outcome}: {reason}", node.name)),
                 NodeState::Waiting | NodeState::Active { .. } => Some(format!("`{}` did not end", node.name)),
                 NodeState::Succeeded { .. } | NodeState::Skipped { .. } => None,

@@ -111,6 +111,19 @@ fn a_cancelled_workflow_starts_nothing_more_and_ends_cancelled() {
 }
 
 #[test]
+fn a_cancel_that_stopped_nothing_leaves_the_end_as_it_was() {
+    let started = pending().start(vec![node("a", &[])], 9, NOW).unwrap();
+    let finished = |succeeds: bool| {
+        let settled = started.workflow.cancel(NOW).workflow.on_job(&end(&started.jobs[0], succeeds), NOW).unwrap();
+        settled.workflow.finish(None, NOW).workflow.state
+    };
+
+    assert_eq!(finished(true), WorkflowState::Succeeded { ended_at: NOW });
+    assert_eq!(finished(false), WorkflowState::Failed { ended_at: NOW, reason: "`a` failed: exit status 1".into() });
+    assert_eq!(pending().cancel(NOW).workflow.finish(None, NOW).workflow.state.as_str(), "cancelled");
+}
+
+#[test]
 fn an_error_of_the_state_machine_ends_the_workflow_as_failed_whatever_its_nodes_say() {
     let started = pending().start(vec![node("a", &[])], 9, NOW).unwrap();
 

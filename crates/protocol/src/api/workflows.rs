@@ -74,6 +74,9 @@ pub struct WorkflowView {
     /// The release that the request named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<ReleaseName>,
+    /// When a cancel was requested. A job that ends before its runner knows of the cancel keeps its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel_requested: Option<Timestamp>,
     #[serde(default)]
     pub nodes: Vec<NodeView>,
 }

@@ -110,6 +110,29 @@ async fn a_report_of_a_cancelled_job_is_answered_with_the_cancel() {
 }
 
 #[tokio::test]
+async fn a_workflow_whose_jobs_ended_well_before_they_heard_of_the_cancel_succeeded() {
+    let (mut world, workflow) = deploying(Behaviour::Hangs).await;
+    world.runner("globex").behaviours.insert("info".into(), Behaviour::Hangs);
+    let outcome = freehold_protocol::report::Outcome::Succeeded { outputs: Default::default(), artifact: None };
+    let now = world.now();
+
+    for last in [false, true] {
+        let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+        if last {
+            world.cancel_workflow().cancel(&workflow).await.unwrap();
+        }
+        let end = world.runner("globex").finish(&job, outcome.clone(), now);
+        world.accept_report().accept(&end[0]).await.unwrap();
+        world.run().await;
+    }
+
+    assert_eq!(world.node_states(&workflow).await, ["info succeeded", "storage succeeded"]);
+    assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
+    let view = freehold_app::read::workflow::view(&world.workflow(&workflow).await);
+    assert_eq!(view.cancel_requested, Some(now));
+}
+
+#[tokio::test]
 async fn a_workflow_that_has_ended_does_not_change() {
     let mut world = World::with_install().await;
     let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
