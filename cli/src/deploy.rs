@@ -1,7 +1,7 @@
 //! `freehold deploy`: brings an install to a version and its inputs.
 
 use clap::Args;
-use freehold_protocol::api::{DeployComponentsRequest, InstallView, WorkflowStarted};
+use freehold_protocol::api::{AnsweredBy, DeployComponentsRequest, InstallInputs, InstallView, WorkflowStarted};
 use freehold_protocol::{ComponentName, InstallId, ReleaseName};
 
 use crate::api::{Api, follow};
@@ -9,6 +9,7 @@ use crate::app::VersionName;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::inputs::{Input, by_name};
+use crate::output::Output;
 
 /// Deploy an app version, or changed inputs, to an install.
 #[derive(Debug, Args)]
@@ -19,6 +20,9 @@ Examples:
   freehold deploy globex --component api           api and what depends on it
   freehold deploy globex --all --version 7
   freehold deploy globex --release 2026.11
+
+Inputs that are changed here are kept for later deploys, also when a job of this deploy fails; a version or a release does
+not bring former ones back. A deploy that ends before its first job leaves the inputs as they were.
 
 Exit code 1 when the deploy ends failed. Ctrl-c stops watching; the deploy continues.")]
 pub(crate) struct Deploy {
@@ -60,11 +64,63 @@ impl Deploy {
         let path = ["v1", "installs", self.install.as_str(), "deploys"];
         let started: WorkflowStarted = api.post(&path, &body).await?;
         let subject = format!("deploy of `{}`", self.install);
-        follow(&api, context.out, &started.workflow, &subject, !self.no_wait).await
+        let ended = follow(&api, context.out, &started.workflow, &subject, !self.no_wait).await;
+        if !self.no_wait {
+            self.say_inputs(&api, context.out).await?;
+        }
+        ended
+    }
+
+    /// Says which inputs stay as they are set, where the request may let people think otherwise.
+    async fn say_inputs(&self, api: &Api, out: Output) -> Result<()> {
+        if out.is_json() || (self.inputs.is_empty() && self.version.is_none() && self.release.is_none()) {
+            return Ok(());
+        }
+        let shown: InstallInputs = api.get(&["v1", "installs", self.install.as_str(), "inputs"]).await?;
+        if let Some(text) = inputs_that_stay(&shown) {
+            out.line(&text);
+        }
+        Ok(())
     }
 
     async fn app(&self, api: &Api) -> Result<freehold_protocol::AppName> {
         let view: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
         view.app.ok_or_else(|| Error::invalid(format!("`{}` is not the install of an app", self.install)))
+    }
+}
+
+/// Returns the sentence about the inputs that the vendor set, if there are any.
+fn inputs_that_stay(shown: &InstallInputs) -> Option<String> {
+    let vendors = shown.inputs.iter().filter(|input| input.from == AnsweredBy::Vendor);
+    let names: Vec<&str> = vendors.map(|input| input.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        let install = &shown.install;
+        format!(
+            "inputs that stay set for later deploys: `{}`; `freehold install inputs {install}` shows and changes them",
+            names.join("`, `")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_that_the_vendor_set_are_named_and_others_are_not() {
+        let input = |name: &str, from: &str| serde_json::json!({ "name": name, "type": "string", "required": false, "sensitive": false, "from": from });
+        let shown = |inputs: &[serde_json::Value]| -> InstallInputs {
+            let version = format!("sha256:{}", "0".repeat(64));
+            let all = serde_json::json!({ "install": "globex", "app": "shop", "version": version, "inputs": inputs });
+            serde_json::from_value(all).unwrap()
+        };
+
+        let some = shown(&[input("days", "vendor"), input("zone", "customer"), input("size", "default")]);
+
+        assert_eq!(
+            inputs_that_stay(&some).unwrap(),
+            "inputs that stay set for later deploys: `days`; `freehold install inputs globex` shows and changes them"
+        );
+        assert_eq!(inputs_that_stay(&shown(&[input("size", "default")])), None);
     }
 }

@@ -179,7 +179,7 @@ async fn what_is_not_built_is_not_deployed(world: &World) -> anyhow::Result<()> 
 
     let provisioned = world.run(&["workflow", "watch", workflow]).await?.ended_with(1)?;
     let unknown = world.run(&["deploy", "hooli", "--version", &missing]).await?.ended_with(3)?;
-    let deployed = world.run(&["deploy", "hooli"]).await?.ended_with(1)?;
+    let deployed = world.run(&["deploy", "hooli"]).await?.ended_with(4)?;
 
     for said in [provisioned, deployed] {
         assert!(said.contains("has no artifact") && said.contains("`freehold build demo`"), "{said}");

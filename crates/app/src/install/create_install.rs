@@ -58,7 +58,14 @@ impl CreateInstall {
             id: workflow_id.clone(),
             kind: WorkflowKind::ProvisionInstall,
             mode: Mode::Provision,
-            request: Request::Deploy { version: None, only: BTreeSet::new(), all: false, release: None, role: None },
+            request: Request::Deploy {
+                version: None,
+                only: BTreeSet::new(),
+                all: false,
+                release: None,
+                role: None,
+                former_inputs: BTreeMap::new(),
+            },
         };
         let workflow = workflow_of(&install, new, serial, now);
         let entry = InstallEntry { install: id.clone(), account: install.account.clone() };

@@ -1,5 +1,6 @@
 //! Starts a deploy of an install's components.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freehold_domain::inputs::{known_inputs, merged, resolve_inputs};
@@ -8,14 +9,14 @@ use freehold_domain::workflow::{Request, WorkflowKind};
 use freehold_protocol::api::DeployComponentsRequest;
 use freehold_protocol::order::Mode;
 use freehold_protocol::{AppName, InstallId, WorkflowId};
+use serde_json::Value;
 
 use crate::AppError;
-use crate::app_version::create_release;
 use crate::app_version::versions::{Version, Versions};
-use crate::artifact::builds::builds_of;
 use crate::contract::terms;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
+use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
 use crate::workflow::start_workflow::{NewWorkflow, came_before, no_app, require_runner, start};
 
 /// The ports that starting a deploy needs.
@@ -28,10 +29,11 @@ pub struct DeployComponents {
 }
 
 impl DeployComponents {
-    /// Starts a deploy, with changed inputs if the request has some. The same `cause` returns the same workflow again.
+    /// Starts a deploy, with changed inputs if the request has some. The same `cause` returns the same workflow again. What
+    /// cannot be planned is refused before anything is stored, so that no input of it stays behind.
     ///
     /// # Errors
-    /// NotFound, Invalid inputs, Conflict with a live workflow or without a runner, or the store's errors.
+    /// NotFound, Invalid inputs, Conflict with a live workflow, without a runner or before a build, or the store's errors.
     pub async fn deploy(
         &self,
         install: &InstallId,
@@ -47,11 +49,22 @@ impl DeployComponents {
         let app = stored.value.app().cloned().ok_or_else(|| no_app(install))?;
         let version = self.version(&app, request).await?;
         check_deployable(&version.document)?;
-        check_scope(&version.document, request)?;
         let kept = known_inputs(&version.document, &stored.value.inputs);
         resolve_inputs(&version.document, &merged(&kept, &request.inputs), &stored.value.answers)?;
+        let former_inputs = former(&stored.value.inputs, &request.inputs);
         stored.value.inputs = merged(&stored.value.inputs, &request.inputs);
         require_runner(&stored.value)?;
+        stored.value.begin(&id, true)?;
+        let only = request.components.iter().cloned().collect();
+        let of = DeployOf {
+            only: &only,
+            all: request.all,
+            release: request.release.as_ref(),
+            role: request.role.as_deref(),
+            provision: false,
+            serial: 0,
+        };
+        plan_deploy(&*self.store, &stored.value, &version.document, of).await?;
         terms::check_accepted(&*self.store, &stored.value, &version.document).await?;
         let new = NewWorkflow {
             id: id.clone(),
@@ -59,17 +72,18 @@ impl DeployComponents {
             mode: Mode::Maintenance,
             request: Request::Deploy {
                 version: Some(version.version),
-                only: request.components.iter().cloned().collect(),
+                only,
                 all: request.all,
                 release: request.release.clone(),
                 role: request.role.clone(),
+                former_inputs,
             },
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
         Ok(id)
     }
 
-    /// Returns the version that the request names. A release is only accepted while the present builds are its own.
+    /// Returns the version that the request names.
     async fn version(&self, app: &AppName, request: &DeployComponentsRequest) -> Result<Version, AppError> {
         let Some(name) = &request.release else {
             return self.versions.load(app, request.version.as_ref()).await;
@@ -78,24 +92,11 @@ impl DeployComponents {
             return Err(AppError::invalid("a deploy takes a version or a release, not both; leave one out"));
         }
         let release = table::release(&*self.store, app, name).await?;
-        let version = self.versions.load(app, Some(&release.contents.version)).await?;
-        create_release::check_builds(&release, &builds_of(&*self.store, &version.document).await?)?;
-        Ok(version)
+        self.versions.load(app, Some(&release.contents.version)).await
     }
 }
 
-fn check_scope(
-    version: &freehold_protocol::app_version::AppVersion,
-    request: &DeployComponentsRequest,
-) -> Result<(), AppError> {
-    for name in &request.components {
-        if version.component(name).is_none() {
-            let known = version.components.iter().map(|component| component.name.as_str());
-            let hint = freehold_domain::nearest::nearest(name.as_str(), known)
-                .map(|near| format!("; did you mean `{near}`?"))
-                .unwrap_or_default();
-            return Err(AppError::invalid(format!("app `{}` has no component `{name}`{hint}", version.app)));
-        }
-    }
-    Ok(())
+/// Returns the former values of the inputs that `changes` names, null for those that had none.
+fn former(inputs: &BTreeMap<String, Value>, changes: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    changes.keys().map(|name| (name.clone(), inputs.get(name).cloned().unwrap_or_default())).collect()
 }

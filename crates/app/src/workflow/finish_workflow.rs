@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use freehold_domain::inputs::merged;
 use freehold_domain::workflow::{Request, Workflow, WorkflowState};
 use freehold_protocol::WorkflowId;
 
@@ -22,7 +23,8 @@ pub struct FinishWorkflow {
 
 impl FinishWorkflow {
     /// Ends the workflow and releases its install; returns the name of its final state. Cancels jobs that are still
-    /// active. A repeated call returns the same name.
+    /// active, and restores the inputs that a deploy changed when the deploy ended before its first job. A repeated call
+    /// returns the same name.
     ///
     /// # Errors
     /// NotFound, or the errors of the store and the queue.
@@ -59,8 +61,13 @@ impl FinishWorkflow {
             }
             _ => None,
         };
-        let released = install.value.release(&workflow.id, deployed);
-        let mut writes = vec![table::put_workflow(workflow, Expect::Rev(rev))?];
+        let mut released = install.value.release(&workflow.id, deployed);
+        // Nothing else changes the inputs while the workflow holds the install.
+        if let Some(former) = workflow.inputs_to_restore().filter(|_| install.value.live.as_ref() == Some(&workflow.id))
+        {
+            released.inputs = merged(&released.inputs, former);
+        }
+        let mut writes = vec![table::put_workflow(&workflow.without_former_inputs(), Expect::Rev(rev))?];
         // While a job is active, the entry stays, so that `sweep` finds the workflow and ends the job if nothing else
         // does.
         if workflow.active_jobs().next().is_none() {

@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
-use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::{Install, InstallError};
-use freehold_domain::plan::{DeployInput, DeployScope, action_nodes, build_nodes, check_deployable, deploy_nodes};
+use freehold_domain::plan::{action_nodes, build_nodes};
 use freehold_domain::workflow::{Advance, Node, Request, Workflow, WorkflowKind, WorkflowState};
 use freehold_protocol::{Digest, WorkflowId};
 use serde::Serialize;
 
 use crate::AppError;
-use crate::app_version::create_release;
 use crate::app_version::versions::{Version, Versions};
-use crate::artifact::builds::builds_of;
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, Committed, Expect, Outbox, Store};
 use crate::table::{self, Phase, Stored, TaskToken, put};
 use crate::workflow::advance;
+use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
 
 /// The ports that planning needs.
 #[derive(Clone)]
@@ -136,35 +134,18 @@ impl PlanWorkflow {
                 let nodes = action_nodes(&record.document, action, role.as_deref(), workflow.serial)?;
                 Ok((Some(record.version), nodes))
             }
-            Request::Deploy { version, only, all, release, role } => {
+            Request::Deploy { version, only, all, release, role, former_inputs: _ } => {
                 let record = self.version_of(install, version.as_ref()).await?;
-                check_deployable(&record.document)?;
-                let builds = builds_of(&*self.store, &record.document).await?;
-                if let Some(name) = release {
-                    let release = table::release(&*self.store, &record.document.app, name).await?;
-                    create_release::check_builds(&release, &builds)?;
-                }
-                let inputs = resolve_inputs(
-                    &record.document,
-                    &known_inputs(&record.document, &install.inputs),
-                    &install.answers,
-                )?;
-                let deployed = table::deployed(&*self.store, &install.id).await?;
-                let scope = DeployScope {
-                    only: only.clone(),
+                let of = DeployOf {
+                    only,
                     all: *all,
+                    release: release.as_ref(),
+                    role: role.as_deref(),
                     provision: workflow.kind == WorkflowKind::ProvisionInstall,
-                    first: deployed.is_empty(),
-                    role: role.clone(),
-                };
-                let input = DeployInput {
-                    version: &record.document,
-                    builds: &builds,
-                    inputs: &inputs,
-                    deployed: &deployed,
                     serial: workflow.serial,
                 };
-                Ok((Some(record.version), deploy_nodes(input, &scope)?))
+                let nodes = plan_deploy(&*self.store, install, &record.document, of).await?;
+                Ok((Some(record.version), nodes))
             }
         }
     }

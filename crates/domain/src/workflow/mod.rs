@@ -8,6 +8,7 @@ use freehold_protocol::{
     ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, ReleaseName, Timestamp, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::graph::order::{self, Disorder, Named};
 use crate::job::{Job, JobState, NewJob};
@@ -49,6 +50,10 @@ pub enum Request {
         /// The role that the caller wants for all of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
+        /// The former values of the inputs that the request changed, null where there was none: the install gets them
+        /// back when the deploy ends before its first job. Empty once it has ended.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        former_inputs: BTreeMap<String, Value>,
     },
     /// Runs an action.
     Action {
@@ -357,6 +362,33 @@ impl Workflow {
     fn was_stopped(&self) -> bool {
         let succeeded = |node: &Node| matches!(node.state, NodeState::Succeeded { .. });
         self.cancel_requested.is_some() && (self.nodes.is_empty() || !self.nodes.iter().all(succeeded))
+    }
+
+    /// Returns whether the workflow has ended or will end without a single job.
+    pub fn never_started(&self) -> bool {
+        self.nodes.iter().all(|node| matches!(node.state, NodeState::Waiting | NodeState::Skipped { .. }))
+    }
+
+    /// Returns the former values of the inputs that the install gets back, because the workflow ended before its first job.
+    pub fn inputs_to_restore(&self) -> Option<&BTreeMap<String, Value>> {
+        match (&self.request, &self.state) {
+            (Request::Deploy { former_inputs, .. }, WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. })
+                if !former_inputs.is_empty() && self.never_started() =>
+            {
+                Some(former_inputs)
+            }
+            (Request::Deploy { .. } | Request::Action { .. } | Request::Build { .. }, _) => None,
+        }
+    }
+
+    /// Returns the workflow without the former values of inputs, which nothing needs after its end.
+    #[must_use]
+    pub fn without_former_inputs(&self) -> Self {
+        let mut next = self.clone();
+        if let Request::Deploy { former_inputs, .. } = &mut next.request {
+            former_inputs.clear();
+        }
+        next
     }
 
     /// Returns a sentence about the nodes that neither succeeded nor were cancelled on request, if there are any.

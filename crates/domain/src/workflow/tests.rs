@@ -14,7 +14,14 @@ fn pending() -> Workflow {
         mode: Mode::Maintenance,
         created_at: NOW,
         serial: 1,
-        request: Request::Deploy { version: None, only: BTreeSet::new(), all: false, release: None, role: None },
+        request: Request::Deploy {
+            version: None,
+            only: BTreeSet::new(),
+            all: false,
+            release: None,
+            role: None,
+            former_inputs: BTreeMap::new(),
+        },
         version: None,
         cancel_requested: None,
         nodes: Vec::new(),
@@ -121,6 +128,24 @@ fn a_cancel_that_stopped_nothing_leaves_the_end_as_it_was() {
     assert_eq!(finished(true), WorkflowState::Succeeded { ended_at: NOW });
     assert_eq!(finished(false), WorkflowState::Failed { ended_at: NOW, reason: "`a` failed: exit status 1".into() });
     assert_eq!(pending().cancel(NOW).workflow.finish(None, NOW).workflow.state.as_str(), "cancelled");
+}
+
+#[test]
+fn inputs_are_restored_only_while_no_job_was_made() {
+    let former = BTreeMap::from([("days".to_owned(), Value::Null)]);
+    let mut changed = pending();
+    if let Request::Deploy { former_inputs, .. } = &mut changed.request {
+        former_inputs.clone_from(&former);
+    }
+    let started = changed.start(vec![node("a", &[])], 9, NOW).unwrap();
+
+    let ended = |workflow: &Workflow, error| workflow.finish(error, NOW).workflow;
+
+    assert_eq!(ended(&changed, Some("no artifact")).inputs_to_restore(), Some(&former));
+    assert_eq!(ended(&changed.cancel(NOW).workflow, None).inputs_to_restore(), Some(&former));
+    assert_eq!(ended(&changed, None).inputs_to_restore(), None, "nothing had to run, and the deploy succeeded");
+    assert_eq!(ended(&started.workflow, Some("timed out")).inputs_to_restore(), None);
+    assert_eq!(ended(&changed, Some("x")).without_former_inputs().inputs_to_restore(), None);
 }
 
 #[test]

@@ -49,7 +49,20 @@ async fn a_deploy_of_what_does_not_exist_is_refused_by_name() {
         world.deploy(&DeployComponentsRequest { version: Some(version), ..Default::default() }, "2").await.unwrap_err();
 
     assert_eq!(typo.message, "app `demo` has no component `storag`; did you mean `storage`?");
-    assert_eq!((typo.kind, unknown.kind), (Kind::Invalid, Kind::NotFound));
+    assert_eq!((typo.kind, unknown.kind), (Kind::NotFound, Kind::NotFound));
+    assert_eq!(world.memory.rows(), before);
+}
+
+#[tokio::test]
+async fn a_deploy_before_its_build_is_refused_and_leaves_no_input_behind() {
+    let world = World::with_install().await;
+    world.sync(&app::with_source("storage", "example/storage:2")).await;
+    let before = world.memory.rows();
+
+    let error = world.deploy(&with_input("days", 99), "deploy-1").await.unwrap_err();
+
+    assert_eq!(error.kind, Kind::Conflict);
+    assert_eq!(error.message, "component `storage` has no artifact; run `freehold build demo` and deploy again");
     assert_eq!(world.memory.rows(), before);
 }
 

@@ -1,8 +1,10 @@
 //! Planning and running phases: repeatable, with clear errors for graphs that cannot be planned; the newest token wins.
 
 use freehold_app::Kind;
+use freehold_app::artifact::builds::source_builds;
+use freehold_app::ports::{Store as _, Write};
 use freehold_app::read;
-use freehold_app::table;
+use freehold_app::table::{self, build_key};
 use freehold_app::workflow::plan_workflow::Next;
 use freehold_protocol::api::DeployComponentsRequest;
 
@@ -63,16 +65,54 @@ async fn phases_of_a_workflow_that_has_ended_do_nothing() {
 }
 
 #[tokio::test]
-async fn a_component_without_artifact_fails_the_deploy_by_name() {
+async fn an_artifact_that_goes_before_the_plan_fails_the_deploy_by_name_and_restores_its_inputs() {
     let mut world = World::with_install().await;
-    world.sync(&app::with_source("storage", "example/storage:2")).await;
+    world.deploy(&with_input("greeting", "ho"), "deploy-1").await.unwrap();
+    world.settle().await;
+    let mut request = with_input("days", 99);
+    request.inputs.insert("greeting".into(), "hm".into());
+    let workflow = world.deploy(&request, "deploy-2").await.unwrap();
+    let known = source_builds(&*world.memory, &app::document()).await.unwrap();
+    for source in known {
+        let gone = Write::Delete { key: build_key(&app::document().app, &source.id) };
+        let _ = world.memory.commit(vec![gone]).await.unwrap();
+    }
 
-    let workflow = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
     world.settle().await;
 
     let view = read::workflow::view(&world.workflow(&workflow).await);
     assert_eq!(world.machines[&workflow].at, At::Ended("failed"));
-    assert_eq!(view.reason, "component `storage` has no artifact; run `freehold build demo` and deploy again");
+    assert_eq!(view.reason, "component `info` has no artifact; run `freehold build demo` and deploy again");
+    let install = table::install(&*world.memory, &globex()).await.unwrap().value;
+    assert_eq!(install.inputs, [("greeting".to_owned(), "ho".into())].into());
+    let row = world.memory.rows().into_iter().find(|row| row.key.pk == format!("workflow#{workflow}")).unwrap();
+    assert!(!row.body.contains("former_inputs"), "values of inputs are not kept with workflows");
+}
+
+#[tokio::test]
+async fn a_deploy_that_is_cancelled_before_its_plan_restores_its_inputs() {
+    let mut world = World::with_install().await;
+    let workflow = world.deploy(&with_input("days", 99), "deploy-1").await.unwrap();
+    world.cancel_workflow().cancel(&workflow).await.unwrap();
+
+    world.settle().await;
+
+    assert_eq!(world.machines[&workflow].at, At::Ended("cancelled"));
+    let install = table::install(&*world.memory, &globex()).await.unwrap().value;
+    assert!(!install.inputs.contains_key("days"), "{:?}", install.inputs);
+}
+
+#[tokio::test]
+async fn a_deploy_that_fails_after_its_first_job_keeps_its_inputs() {
+    let mut world = World::with_install().await;
+    let no = freehold_protocol::report::Outcome::Failed { reason: "no".into(), partial: false };
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Ends(no));
+    world.deploy(&with_input("days", 9), "deploy-1").await.unwrap();
+
+    world.settle().await;
+
+    let install = table::install(&*world.memory, &globex()).await.unwrap().value;
+    assert_eq!(install.inputs["days"], 9, "what ran had this value");
 }
 
 #[tokio::test]

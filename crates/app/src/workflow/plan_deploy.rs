@@ -1,0 +1,62 @@
+//! Plans the nodes of a deploy from the table: when it is asked for, to refuse what cannot be planned, and when it is run.
+
+use std::collections::BTreeSet;
+
+use freehold_domain::inputs::{known_inputs, resolve_inputs};
+use freehold_domain::install::Install;
+use freehold_domain::plan::{DeployInput, DeployScope, check_deployable, deploy_nodes};
+use freehold_domain::workflow::Node;
+use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::{ComponentName, ReleaseName};
+
+use crate::AppError;
+use crate::app_version::create_release;
+use crate::artifact::builds::builds_of;
+use crate::ports::Store;
+use crate::table;
+
+/// What a deploy was asked to do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DeployOf<'a> {
+    /// Only these components and what depends on them; empty: whatever changed.
+    pub(crate) only: &'a BTreeSet<ComponentName>,
+    /// Everything, changed or not.
+    pub(crate) all: bool,
+    /// The release whose artifacts these must be.
+    pub(crate) release: Option<&'a ReleaseName>,
+    /// The role that the caller wants for all of it.
+    pub(crate) role: Option<&'a str>,
+    /// Whether this is the provisioning of the install.
+    pub(crate) provision: bool,
+    pub(crate) serial: u64,
+}
+
+/// Returns the nodes that bring `install` to `version`.
+///
+/// # Errors
+/// Invalid for inputs that do not fit, NotFound for unknown names, Conflict for a component without an artifact or with
+/// another one than the release names, or the store's errors.
+pub(crate) async fn plan_deploy(
+    store: &dyn Store,
+    install: &Install,
+    version: &AppVersion,
+    of: DeployOf<'_>,
+) -> Result<Vec<Node>, AppError> {
+    check_deployable(version)?;
+    let builds = builds_of(store, version).await?;
+    if let Some(name) = of.release {
+        let release = table::release(store, &version.app, name).await?;
+        create_release::check_builds(&release, &builds)?;
+    }
+    let inputs = resolve_inputs(version, &known_inputs(version, &install.inputs), &install.answers)?;
+    let deployed = table::deployed(store, &install.id).await?;
+    let scope = DeployScope {
+        only: of.only.clone(),
+        all: of.all,
+        provision: of.provision,
+        first: deployed.is_empty(),
+        role: of.role.map(str::to_owned),
+    };
+    let input = DeployInput { version, builds: &builds, inputs: &inputs, deployed: &deployed, serial: of.serial };
+    Ok(deploy_nodes(input, &scope)?)
+}
