@@ -118,6 +118,10 @@ fn show(view: &WorkflowView, out: Output) -> String {
     if !view.reason.is_empty() && view.nodes.iter().all(|node| node.reason.is_empty()) {
         head.push_str(&format!("\n{}", view.reason));
     }
+    if let Some(why) = &view.nothing_ran {
+        head.push_str(&format!("
+{why}"));
+    }
     let cut = view.nodes.iter().find(|node| brief(&node.reason, IN_A_TABLE).ends_with(" ..."));
     let whole = cut.and_then(|node| node.job.as_ref());
     let whole = whole.map(|job| format!("\n\nthe whole reason: freehold job show {job}")).unwrap_or_default();

@@ -81,9 +81,10 @@ pub(crate) fn has_ended(view: &WorkflowView) -> bool {
 /// Returns the sentence about an ended workflow, as a success or as the error that ends the command.
 pub(crate) fn verdict(view: &WorkflowView, subject: &str) -> Result<String> {
     let took = view.ended_at.map(|end| crate::output::duration(end.since(view.created_at))).unwrap_or_default();
-    match view.state.as_str() {
-        "succeeded" => Ok(format!("{subject} succeeded in {took} ({})", view.workflow)),
-        state => {
+    match (view.state.as_str(), &view.nothing_ran) {
+        ("succeeded", Some(why)) => Ok(format!("{subject}: nothing ran: {why} ({})", view.workflow)),
+        ("succeeded", None) => Ok(format!("{subject} succeeded in {took} ({})", view.workflow)),
+        (state, _) => {
             let error =
                 Error::failed("").with_message(format!("{subject} {state} ({}){}", view.workflow, because(view)));
             Err(match way_out(view) {
@@ -151,6 +152,16 @@ mod tests {
         let sentence = verdict(&view("succeeded", "succeeded", ""), "deploy of `globex`").unwrap();
 
         assert_eq!(sentence, "deploy of `globex` succeeded in 12 s (wf_00000000000000000001)");
+    }
+
+    #[test]
+    fn a_workflow_without_jobs_says_that_nothing_ran_and_why() {
+        let mut view = view("succeeded", "succeeded", "");
+        view.nothing_ran = Some("all of it is there already".into());
+
+        let said = verdict(&view, "deploy of `globex`").unwrap();
+
+        assert_eq!(said, "deploy of `globex`: nothing ran: all of it is there already (wf_00000000000000000001)");
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub fn view(workflow: &Workflow) -> WorkflowView {
             Request::Action { .. } | Request::Build { .. } => None,
         },
         cancel_requested: workflow.cancel_requested,
+        nothing_ran: nothing_ran(workflow),
         nodes: workflow
             .nodes
             .iter()
@@ -67,4 +68,18 @@ pub fn view(workflow: &Workflow) -> WorkflowView {
             })
             .collect(),
     }
+}
+
+/// Returns why a workflow succeeded without a job.
+fn nothing_ran(workflow: &Workflow) -> Option<String> {
+    let empty = workflow.nodes.is_empty() && matches!(workflow.state, WorkflowState::Succeeded { .. });
+    empty.then(|| match &workflow.request {
+        Request::Deploy { .. } => {
+            "what is deployed has the artifacts, values and inputs of this version already".to_owned()
+        }
+        Request::Build { .. } => {
+            "every component has its artifact; the contract of the version is being signed".to_owned()
+        }
+        Request::Action { .. } => "the action has no steps".to_owned(),
+    })
 }

@@ -77,6 +77,9 @@ pub struct WorkflowView {
     /// When a cancel was requested. A job that ends before its runner knows of the cancel keeps its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested: Option<Timestamp>,
+    /// Why the workflow succeeded without a single job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nothing_ran: Option<String>,
     #[serde(default)]
     pub nodes: Vec<NodeView>,
 }

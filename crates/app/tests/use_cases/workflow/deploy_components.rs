@@ -1,6 +1,7 @@
 //! Starting deploys: the refused requests and their messages.
 
 use freehold_app::Kind;
+use freehold_app::read;
 use freehold_protocol::api::DeployComponentsRequest;
 
 use crate::support::runner::Behaviour;
@@ -64,6 +65,24 @@ async fn a_deploy_before_its_build_is_refused_and_leaves_no_input_behind() {
     assert_eq!(error.kind, Kind::Conflict);
     assert_eq!(error.message, "component `storage` has no artifact; run `freehold build demo` and deploy again");
     assert_eq!(world.memory.rows(), before);
+}
+
+#[tokio::test]
+async fn a_deploy_that_changes_nothing_says_that_nothing_ran() {
+    let mut world = World::with_install().await;
+
+    let same = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
+    world.settle().await;
+    let changed = world.deploy(&with_input("days", 8), "deploy-2").await.unwrap();
+    world.settle().await;
+
+    let nothing_ran = async |id| read::workflow::view(&world.workflow(id).await).nothing_ran;
+    let reason = nothing_ran(&same).await;
+    assert_eq!(
+        reason.as_deref(),
+        Some("what is deployed has the artifacts, values and inputs of this version already")
+    );
+    assert_eq!(nothing_ran(&changed).await, None);
 }
 
 #[tokio::test]
