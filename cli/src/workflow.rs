@@ -119,8 +119,7 @@ fn show(view: &WorkflowView, out: Output) -> String {
         head.push_str(&format!("\n{}", view.reason));
     }
     if let Some(why) = &view.nothing_ran {
-        head.push_str(&format!("
-{why}"));
+        head.push_str(&format!("\n{why}"));
     }
     let cut = view.nodes.iter().find(|node| brief(&node.reason, IN_A_TABLE).ends_with(" ..."));
     let whole = cut.and_then(|node| node.job.as_ref());

@@ -164,6 +164,8 @@ async fn load(api: &Api, artifact: &Digest) -> Result<Lineage> {
         }
         next = page.next;
     }
+    // Each page is in the order of time by itself.
+    lineage.uses.sort_by_key(|used| used.proof.at);
     Ok(lineage)
 }
 

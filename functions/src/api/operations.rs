@@ -6,7 +6,7 @@ use freehold_app::app_version::show_inputs;
 use freehold_app::app_version::show_version;
 use freehold_app::contract::terms;
 use freehold_app::read;
-use freehold_app::table::{self, AppRecord, ReleaseRecord, VersionRecord, app_pk};
+use freehold_app::table::{self, AppRecord, ReleaseRecord, app_pk};
 use freehold_app::workflow::build_components;
 use freehold_domain::build::Build;
 use freehold_protocol::api::{
@@ -43,9 +43,7 @@ impl Api {
                 to_json(&self.sync.sync(&call.id("app")?, &request.document).await?)
             }
             Operation::ListVersions => {
-                let pk = app_pk(&call.id("app")?);
-                let page: Page<VersionRecord> = read::page(store, &pk, "version#", call.after.as_deref()).await?;
-                to_json(&map(page, |record| read::app::version_view(&record)))
+                to_json(&read::app::versions(store, &call.id("app")?, call.after.as_deref()).await?)
             }
             Operation::ShowVersion => {
                 let (app, version): (AppName, Digest) = (call.id("app")?, call.id("version")?);

@@ -72,7 +72,7 @@ pub const ROUTES: [Route; 37] = [
         "Returns a URL for the upload of a packed source directory",
     ),
     route(Operation::SyncApp, "POST", "/v1/apps/{app}/versions", "Syncs an app version"),
-    route(Operation::ListVersions, "GET", "/v1/apps/{app}/versions", "Versions of an app"),
+    route(Operation::ListVersions, "GET", "/v1/apps/{app}/versions", "Versions of an app, newest first"),
     route(Operation::ShowVersion, "GET", "/v1/apps/{app}/versions/{version}", "A version with its document"),
     route(
         Operation::ShowInputsSchema,

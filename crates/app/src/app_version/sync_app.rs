@@ -49,14 +49,14 @@ impl SyncApp {
                     document: place.clone(),
                 },
             };
-            let latest = known.as_ref().is_some_and(|known| known.value.latest == version);
-            if latest && existing.is_some() {
+            let is_latest = known.as_ref().is_some_and(|known| known.value.latest == version);
+            if is_latest && existing.is_some() {
                 return Ok(Decided::Keep((record, false)));
             }
             let number = known.as_ref().map_or(0, |known| known.value.number).max(record.number);
-            let entry = AppRecord { app: app.clone(), latest: version.clone(), number, updated_at: now };
+            let latest = AppRecord { app: app.clone(), latest: version.clone(), number, updated_at: now };
             let expect = known.map_or(Expect::Absent, |known| Expect::Rev(known.rev));
-            let mut writes = vec![put(&entry, expect)?];
+            let mut writes = vec![put(&latest, expect)?, put(&record.entry(), Expect::Any)?];
             if existing.is_none() {
                 writes.push(put(&record, Expect::Absent)?);
             }
@@ -66,7 +66,7 @@ impl SyncApp {
         if changed {
             tracing::info!("Synced version {} of app `{app}`", record.number);
         }
-        Ok(version_view(&record))
+        Ok(version_view(record.entry()))
     }
 }
 

@@ -32,7 +32,8 @@ pub struct ShowLineage {
 }
 
 impl ShowLineage {
-    /// Returns a page of the lineage of `artifact`. Every page has all builds, and the uses that follow `after`.
+    /// Returns a page of the lineage of `artifact`. Every page has all builds, and the uses that follow `after`, in the order
+    /// of time within the page.
     ///
     /// # Errors
     /// NotFound for an artifact that no build or job of this tenant made or deployed, or the ports' errors.
@@ -68,6 +69,7 @@ impl ShowLineage {
                 break;
             }
         }
+        uses.sort_by_key(|used| used.proof.at);
         let root_key = self.root.public_key().await?;
         let (tenant, artifact) = (self.tenant.clone(), artifact.clone());
         Ok(LineagePage { lineage: Lineage { format: FORMAT, tenant, root_key, artifact, builds, uses }, next })

@@ -1,8 +1,12 @@
 //! What the API shows of apps and their versions.
 
-use freehold_protocol::api::{AppView, VersionView};
+use freehold_protocol::AppName;
+use freehold_protocol::api::{AppView, Page, VersionView};
 
-use crate::table::{AppRecord, VersionRecord};
+use super::page;
+use crate::AppError;
+use crate::ports::Store;
+use crate::table::{AppRecord, VersionEntry, app_pk};
 
 /// Returns the API's view of an app.
 pub fn app_view(record: AppRecord) -> AppView {
@@ -11,12 +15,16 @@ pub fn app_view(record: AppRecord) -> AppView {
 }
 
 /// Returns the API's view of a version.
-pub fn version_view(record: &VersionRecord) -> VersionView {
-    VersionView {
-        app: record.app.clone(),
-        version: record.version.clone(),
-        number: record.number,
-        created_at: record.created_at,
-        components: record.components,
-    }
+pub fn version_view(entry: VersionEntry) -> VersionView {
+    let VersionEntry { app, version, number, created_at, components } = entry;
+    VersionView { app, version, number, created_at, components }
+}
+
+/// Returns one page of an app's versions, newest first.
+///
+/// # Errors
+/// The store's errors.
+pub async fn versions(store: &dyn Store, app: &AppName, after: Option<&str>) -> Result<Page<VersionView>, AppError> {
+    let Page { items, next } = page(store, &app_pk(app), "number#", after).await?;
+    Ok(Page { items: items.into_iter().map(version_view).collect(), next })
 }

@@ -3,7 +3,7 @@
 //! | pk | sk | what |
 //! |---|---|---|
 //! | `apps` | app | the app's latest version |
-//! | `app#<app>` | `version#<digest>`, `number#<n>` | app versions and their order |
+//! | `app#<app>` | `version#<digest>`, `number#<newest first>` | app versions and their order |
 //! | `app#<app>` | `build#<build>` | builds and their artifacts |
 //! | `app#<app>` | `release#<name>` | releases |
 //! | `app#<app>` | `terms#<digest>`, `contract#<version>` | terms that customers accept, and signed contracts |
@@ -50,5 +50,5 @@ pub use job::{LOG_TTL_SECS, LogRecord, job, job_key, job_pk};
 pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, put, put_until};
 pub use refusal::{Refused, TRACE_TTL_SECS, store_refusal};
 pub use release::{ReleaseRecord, release, release_key};
-pub use version::{Document, VersionRecord, version_key};
+pub use version::{Document, VersionEntry, VersionRecord, version_key};
 pub use workflow::{OpenWorkflow, Phase, TaskToken, WorkflowEntry, open_key, token_key};

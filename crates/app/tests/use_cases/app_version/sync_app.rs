@@ -1,6 +1,7 @@
 //! Syncing: one version for one document, and no graph with a cycle or an unknown dependency.
 
 use freehold_app::Kind;
+use freehold_app::read;
 use freehold_protocol::app_version::Component;
 use freehold_protocol::limits::MAX_APP_VERSION_BYTES;
 
@@ -17,6 +18,23 @@ async fn the_same_document_is_the_same_version_and_the_last_synced_is_the_latest
     assert_eq!(numbers, [1, 2, 2, 1]);
     let latest = world.versions().load(&one.app, None).await.unwrap();
     assert_eq!((latest.number, &*latest.document), (1, &one));
+}
+
+#[tokio::test]
+async fn versions_are_listed_newest_first_whatever_their_digests_are() {
+    let world = World::new();
+    for tag in 0..60 {
+        world.sync(&app::with_source("storage", &format!("example/storage:{tag}"))).await;
+    }
+    world.sync(&app::with_source("storage", "example/storage:0")).await;
+    let app = app::document().app;
+
+    let first = read::app::versions(&*world.memory, &app, None).await.unwrap();
+    let second = read::app::versions(&*world.memory, &app, first.next.as_deref()).await.unwrap();
+
+    let numbers: Vec<u64> = first.items.iter().chain(&second.items).map(|view| view.number).collect();
+    assert_eq!(numbers, (1..=60).rev().collect::<Vec<u64>>());
+    assert_eq!(second.next, None);
 }
 
 #[tokio::test]

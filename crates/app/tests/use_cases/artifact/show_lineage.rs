@@ -59,6 +59,21 @@ async fn each_deploy_of_the_same_artifact_is_a_use_of_its_own() {
 }
 
 #[tokio::test]
+async fn uses_are_in_the_order_of_time() {
+    let mut world = World::with_install().await;
+    for days in 8..13 {
+        world.memory.advance_secs(60);
+        world.deploy(&with_input("days", days), &format!("deploy-{days}")).await.unwrap();
+        world.settle().await;
+    }
+
+    let times: Vec<_> = lineage_of(&world, "storage").await.uses.into_iter().map(|used| used.proof.at).collect();
+
+    assert_eq!(times.len(), 6);
+    assert!(times.is_sorted(), "{times:?}");
+}
+
+#[tokio::test]
 async fn a_failed_job_does_not_count_as_a_use() {
     let mut world = World::with_install().await;
     let outcome = Outcome::Failed { reason: "no".into(), partial: true };
