@@ -59,8 +59,13 @@ fn render(view: &InstallView, out: Output) -> String {
     match &view.runner {
         None => fact("runner", "none has announced itself yet".to_owned()),
         Some(runner) => {
-            let text =
-                format!("{} on {}, {} slots, heard of {}", runner.version, runner.host, runner.slots, heard_of(runner));
+            let text = format!(
+                "{} on {}, {} slots, heard of {}; while idle it reports once an hour",
+                runner.version,
+                runner.host,
+                runner.slots,
+                heard_of(runner)
+            );
             fact("runner", text);
         }
     }

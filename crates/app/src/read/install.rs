@@ -6,13 +6,18 @@ use freehold_domain::install::{Install, Serves};
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::InstallId;
 use freehold_protocol::api::{DeployedView, InstallView, Page, RunnerView};
+use futures_util::future::try_join_all;
 
+use super::heard_of::heard_of;
 use super::page;
 use crate::AppError;
 use crate::app_version::show_inputs;
 use crate::app_version::versions::Versions;
 use crate::ports::Store;
-use crate::table::{self, Contact, DeployedRecord, InstallEntry, Stored, contact_key, install_pk, load, load_all};
+use crate::table::{self, DeployedRecord, InstallEntry, install_pk, load_all};
+
+/// How many installs are read at the same time.
+const AT_ONCE: usize = 16;
 
 /// Returns an install with its runner, its inputs and its deployed components.
 ///
@@ -43,15 +48,18 @@ pub async fn show(versions: &Versions, id: &InstallId) -> Result<InstallView, Ap
 pub async fn list(store: &dyn Store, after: Option<&str>) -> Result<Page<InstallView>, AppError> {
     let entries: Page<InstallEntry> = page(store, "installs", "", after).await?;
     let mut items = Vec::new();
-    for entry in entries.items {
-        let install = table::install(store, &entry.install).await?.value;
-        items.push(install_view(store, install).await?);
+    for some in entries.items.chunks(AT_ONCE) {
+        let views = try_join_all(some.iter().map(async |entry| {
+            let install = table::install(store, &entry.install).await?.value;
+            install_view(store, install).await
+        }));
+        items.extend(views.await?);
     }
     Ok(Page { items, next: entries.next })
 }
 
 async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView, AppError> {
-    let contact: Option<Stored<Contact>> = load(store, &contact_key(&install.id)).await?;
+    let last_contact = heard_of(store, &install).await?;
     let live = match &install.live {
         Some(live) => Some(table::workflow(store, live).await?.value),
         None => None,
@@ -83,7 +91,7 @@ async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView
             slots: runner.slots,
             host: runner.host,
             since: runner.since,
-            last_contact: contact.map(|contact| contact.value.at),
+            last_contact,
         }),
         inputs: BTreeMap::new(),
         problems: Vec::new(),

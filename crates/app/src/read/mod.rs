@@ -1,6 +1,7 @@
 //! Read-only queries: what the API shows, a file per noun.
 
 pub mod app;
+mod heard_of;
 pub mod install;
 pub mod job;
 pub mod workflow;

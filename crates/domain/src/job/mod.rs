@@ -292,6 +292,22 @@ impl Job {
         }
     }
 
+    /// Returns when a runner last reported something of the job that was recorded.
+    pub fn last_report(&self) -> Option<Timestamp> {
+        let running = match &self.state {
+            JobState::Running { last_contact, .. } => Some(*last_contact),
+            JobState::Queued { .. }
+            | JobState::Succeeded { .. }
+            | JobState::Failed { .. }
+            | JobState::Blocked { .. }
+            | JobState::Interrupted { .. }
+            | JobState::Lost { .. }
+            | JobState::Cancelled { .. } => None,
+        };
+        let told = self.history.iter().filter(|record| record.runner.is_some()).map(|record| record.at);
+        told.chain(running).max()
+    }
+
     fn while_queued(&self, dispatch: u32, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {
         match event {
             JobEvent::Started { fence, seq, runner } | JobEvent::Progress { fence, seq, runner } => {

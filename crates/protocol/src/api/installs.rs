@@ -76,7 +76,8 @@ pub struct RunnerView {
     pub slots: u32,
     pub host: String,
     pub since: Timestamp,
-    /// When the control plane last received a report of the runner, accurate to ten minutes.
+    /// When the control plane last accepted a report of the runner, accurate to a minute while jobs run. An idle runner
+    /// reports once an hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_contact: Option<Timestamp>,
 }

@@ -29,10 +29,14 @@ impl AcceptReport {
         Ok(())
     }
 
-    pub(super) async fn note_contact(&self, install: &InstallId) -> Result<(), AppError> {
+    /// Records that the runner was heard of. Reports of jobs come often, and the rows of jobs tell their times, so those
+    /// are recorded every ten minutes at most; a hello and a heartbeat are rare and always recorded.
+    pub(super) async fn note_contact(&self, install: &InstallId, rare: bool) -> Result<(), AppError> {
         let now = self.clock.now();
         let known: Option<Stored<Contact>> = load(&*self.store, &table::contact_key(install)).await?;
-        if known.is_some_and(|contact| now.since(contact.value.at) < CONTACT_SECS * 1000) {
+        let fresh = |contact: &Stored<Contact>| now.since(contact.value.at) < CONTACT_SECS * 1000;
+        // The time never moves backwards: a delivery may be late.
+        if known.is_some_and(|contact| contact.value.at >= now || (!rare && fresh(&contact))) {
             return Ok(());
         }
         let contact = Contact { install: install.clone(), at: now };

@@ -83,7 +83,7 @@ impl AcceptReport {
 
     /// Resumes the workflow that waits for the runner, if there is one.
     pub(super) async fn after_hello(&self, install: &Install) -> Result<Accepted, AppError> {
-        self.note_contact(&install.id).await?;
+        self.note_contact(&install.id, true).await?;
         if let Some(live) = &install.live {
             let token: Option<Stored<TaskToken>> = load(&*self.store, &token_key(live, Phase::AwaitRunner)).await?;
             if let Some(token) = token {

@@ -59,7 +59,7 @@ impl AcceptReport {
             return self.refuse_speaker(&install.value, &claimed, body).await;
         };
         let report: Report = envelope.open(key).map_err(unbelievable)?;
-        self.note_contact(&report.install).await?;
+        self.note_contact(&report.install, matches!(report.body, ReportBody::Heartbeat)).await?;
         match report.body {
             ReportBody::Hello(_) | ReportBody::Heartbeat => Ok(Accepted::Taken),
             ReportBody::Attempt(attempt) => {

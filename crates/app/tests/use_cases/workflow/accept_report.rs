@@ -3,6 +3,9 @@
 use freehold_app::AppError;
 use freehold_app::Kind;
 use freehold_app::messages::DispatchMessage;
+use freehold_app::ports::Store as _;
+use freehold_app::read;
+use freehold_app::table::contact_key;
 use freehold_app::workflow::accept_report::Accepted;
 use freehold_domain::JobState;
 use freehold_protocol::envelope::PublicKey;
@@ -15,7 +18,7 @@ use proptest::prelude::*;
 use crate::support::doubles::queue_url;
 use crate::support::runner::{Behaviour, Runner};
 use crate::support::walk::At;
-use crate::support::{World, with_input};
+use crate::support::{World, globex, with_input};
 
 const FIRST: Fence = Fence { dispatch: 1, receive: 1 };
 const SECOND: Fence = Fence { dispatch: 1, receive: 2 };
@@ -104,6 +107,38 @@ async fn a_report_that_cannot_be_believed_is_invalid_and_changes_nothing() {
         assert!(world.memory.take_dispatched().is_empty(), "a report {what}");
     }
     assert_eq!(accept(&world, &good).await.unwrap(), Accepted::Taken);
+}
+
+#[tokio::test]
+async fn an_install_is_heard_of_by_the_reports_of_its_jobs_without_a_write_of_its_own() {
+    let (world, _, job) = deploying(Behaviour::Ignores).await;
+    let heard = async || read::install::show(&world.versions(), &globex()).await.unwrap().runner.unwrap().last_contact;
+    let contact = async || world.memory.get(&contact_key(&globex())).await.unwrap();
+    let before = contact().await;
+
+    for (event, seq) in [(AttemptEvent::Started, 1), (progress("one\n"), 2), (finished(success()), 3)] {
+        world.memory.advance_secs(90);
+        let report = world.runners["globex"].says(&job, FIRST, seq, event, world.now());
+        let _ = accept(&world, &report).await.unwrap();
+
+        assert_eq!(heard().await, Some(world.now()), "report {seq}");
+    }
+    let listed = read::install::list(&*world.memory, None).await.unwrap();
+
+    assert_eq!(contact().await, before);
+    assert_eq!(listed.items[0].runner.as_ref().unwrap().last_contact, Some(world.now()));
+}
+
+#[tokio::test]
+async fn a_heartbeat_is_always_a_sign_of_life() {
+    let world = World::with_install().await;
+    world.memory.advance_secs(120);
+    let heartbeat = world.runners["globex"].sign(&world.runners["globex"].report(ReportBody::Heartbeat, world.now()));
+
+    let _ = accept(&world, &heartbeat).await.unwrap();
+
+    let shown = read::install::show(&world.versions(), &globex()).await.unwrap();
+    assert_eq!(shown.runner.unwrap().last_contact, Some(world.now()));
 }
 
 #[tokio::test]

@@ -1,0 +1,50 @@
+//! When an install's runner was last heard of. Its own row is written every ten minutes at most, because one write per
+//! report would cost too much; the rows of jobs, which reports change anyway, tell the rest.
+
+use freehold_domain::install::Install;
+use freehold_domain::job::Job;
+use freehold_domain::workflow::{NodeState, Workflow};
+use freehold_protocol::{JobId, Timestamp, WorkflowId};
+use futures_util::future::try_join_all;
+
+use crate::AppError;
+use crate::ports::Store;
+use crate::table::{Contact, Stored, WorkflowEntry, contact_key, install_pk, job_key, load, parse, workflow_key};
+
+/// How many of the newest workflows are looked at, beside the one that holds the install.
+const NEWEST_WORKFLOWS: u32 = 2;
+/// How many jobs of a workflow are looked at, those under way first.
+const JOBS: usize = 32;
+
+/// Returns when the last report of the install's runner was accepted: to within a minute while a job runs.
+pub(super) async fn heard_of(store: &dyn Store, install: &Install) -> Result<Option<Timestamp>, AppError> {
+    let contact: Option<Stored<Contact>> = load(store, &contact_key(&install.id)).await?;
+    let mut last = contact.map(|contact| contact.value.at);
+    for id in newest(store, install).await? {
+        let workflow: Option<Stored<Workflow>> = load(store, &workflow_key(&id)).await?;
+        let jobs = workflow.map(|workflow| jobs(&workflow.value)).unwrap_or_default();
+        let found = try_join_all(jobs.iter().map(async |id| load::<Job>(store, &job_key(id)).await)).await?;
+        last = found.into_iter().flatten().filter_map(|job| job.value.last_report()).chain(last).max();
+    }
+    Ok(last)
+}
+
+async fn newest(store: &dyn Store, install: &Install) -> Result<Vec<WorkflowId>, AppError> {
+    let rows = store.query(&install_pk(&install.id), "workflow#", None, NEWEST_WORKFLOWS).await?;
+    let mut ids: Vec<WorkflowId> = install.live.iter().cloned().collect();
+    for row in &rows {
+        let Stored { value: WorkflowEntry { workflow, .. }, .. } = parse(row)?;
+        if !ids.contains(&workflow) {
+            ids.push(workflow);
+        }
+    }
+    Ok(ids)
+}
+
+fn jobs(workflow: &Workflow) -> Vec<JobId> {
+    let ended = workflow.nodes.iter().filter_map(|node| match &node.state {
+        NodeState::Succeeded { job } | NodeState::Failed { job, .. } => Some(job),
+        NodeState::Waiting | NodeState::Active { .. } | NodeState::Skipped { .. } => None,
+    });
+    workflow.active_jobs().chain(ended).take(JOBS).cloned().collect()
+}
