@@ -26,6 +26,7 @@ impl Create {
             app: self.app.clone(),
             account: self.account.clone(),
             region: self.region.clone(),
+            unknown_region: self.unknown_region,
             inputs,
             enrolment_key: enrolment_key(&tenant.tenant, &self.install, &secret).verifying_key().into(),
         };

@@ -70,9 +70,12 @@ pub(crate) struct Create {
     /// The customer's AWS account; an install is bound to it for life.
     #[arg(long, value_name = "ID")]
     account: AccountId,
-    /// AWS region of the install.
+    /// AWS region of the install, which is bound to it for life.
     #[arg(long, value_name = "REGION")]
     region: String,
+    /// Take a region that this version of Freehold does not know.
+    #[arg(long)]
+    unknown_region: bool,
     /// `name=text`, `name:=JSON` or `name=@FILE`.
     #[arg(long = "input", value_name = "NAME=VALUE")]
     inputs: Vec<Input>,

@@ -14,6 +14,7 @@ pub mod nearest;
 pub mod plan;
 pub mod preflight;
 pub mod prune_artifacts;
+pub mod region;
 pub mod runs_as;
 pub mod workflow;
 

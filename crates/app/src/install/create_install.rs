@@ -6,6 +6,7 @@ use std::sync::Arc;
 use freehold_domain::inputs::{check_given, merged};
 use freehold_domain::install::{Install, InstallError, Serves, check_name};
 use freehold_domain::plan::check_deployable;
+use freehold_domain::region::check_region;
 use freehold_domain::workflow::{Request, WorkflowKind};
 use freehold_protocol::api::CreateInstallRequest;
 use freehold_protocol::order::Mode;
@@ -34,7 +35,7 @@ impl CreateInstall {
     /// Invalid inputs, NotFound for an unknown app, Conflict for a name that is taken or collides, or the store's
     /// errors.
     pub async fn create(&self, request: &CreateInstallRequest) -> Result<(Install, WorkflowId), AppError> {
-        check_region(&request.region)?;
+        check_region(&request.region, request.unknown_region).map_err(|e| AppError::invalid(e.to_string()))?;
         let id = &request.install;
         let workflow_id = WorkflowId::derive(id.as_str(), "provision");
         let known: Option<Stored<Install>> = load(&*self.store, &install_key(id)).await?;
@@ -131,17 +132,5 @@ fn conflict(id: &InstallId, key: &Key) -> AppError {
     match existing {
         Some(existing) if existing != *id => InstallError::Prefix { wanted: id.clone(), existing }.into(),
         _ => AppError::conflict(format!("install name `{id}` was taken meanwhile; choose another one")),
-    }
-}
-
-fn check_region(region: &str) -> Result<(), AppError> {
-    let shaped = region.len() <= 20
-        && region.split('-').count() >= 3
-        && region.ends_with(|c: char| c.is_ascii_digit())
-        && region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-    if shaped {
-        Ok(())
-    } else {
-        Err(AppError::invalid(format!("`{region}` is not an AWS region; expected one like `eu-west-1`")))
     }
 }

@@ -313,6 +313,7 @@ impl World {
             app: "demo".parse().unwrap(),
             account: "222222222222".parse().unwrap(),
             region: "eu-west-1".into(),
+            unknown_region: false,
             inputs: [("greeting".to_owned(), json!("hi"))].into(),
             enrolment_key: Runner::enrolment(&self.tenant, name),
         }

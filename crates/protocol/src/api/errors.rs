@@ -23,7 +23,7 @@ pub struct ErrorDetail {
 
 /// Returns whether a flag has its default value.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_false(flag: &bool) -> bool {
+pub(super) const fn is_false(flag: &bool) -> bool {
     !*flag
 }
 

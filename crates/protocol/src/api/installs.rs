@@ -15,7 +15,11 @@ pub struct CreateInstallRequest {
     pub install: InstallId,
     pub app: AppName,
     pub account: AccountId,
+    /// A region of AWS, such as `eu-west-1`.
     pub region: String,
+    /// Accepts a region that this release does not know.
+    #[serde(default, skip_serializing_if = "super::errors::is_false")]
+    pub unknown_region: bool,
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
     pub enrolment_key: PublicKey,

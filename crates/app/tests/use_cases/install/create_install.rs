@@ -119,6 +119,11 @@ async fn a_request_that_makes_no_sense_is_refused_by_name() {
         (wrong_type, Kind::Invalid, "input `days` must be a number, found a text of 4 characters"),
         (CreateInstallRequest { region: "Ireland".into(), ..good.clone() }, Kind::Invalid, "is not an AWS region"),
         (CreateInstallRequest { region: "eu-west".into(), ..good.clone() }, Kind::Invalid, "is not an AWS region"),
+        (
+            CreateInstallRequest { region: "eu-wst-1".into(), ..good.clone() },
+            Kind::Invalid,
+            "this version does not know region `eu-wst-1`; if AWS has it, pass `--unknown-region`; did you mean `eu-west-1`?",
+        ),
         (CreateInstallRequest { region: String::new(), ..good }, Kind::Invalid, "is not an AWS region"),
     ];
     let before = world.memory.rows();
@@ -130,4 +135,15 @@ async fn a_request_that_makes_no_sense_is_refused_by_name() {
         assert!(error.message.contains(words), "{error}");
     }
     assert_eq!(world.memory.rows(), before);
+}
+
+#[tokio::test]
+async fn a_region_that_is_newer_than_this_release_is_taken_when_the_caller_says_so() {
+    let world = World::with_app().await;
+    let new = CreateInstallRequest { region: "eu-west-9".into(), ..world.creation("globex") };
+
+    let error = create(&world, &new).await.unwrap_err();
+    create(&world, &CreateInstallRequest { unknown_region: true, ..new }).await.unwrap();
+
+    assert_eq!(error.kind, Kind::Invalid);
 }
