@@ -21,7 +21,8 @@ pub(crate) enum ActionCommand {
 pub(crate) struct Run {
     install: InstallId,
     action: ActionName,
-    /// The role to run under, instead of the role that the app config chooses: the key of a role, or a mode.
+    /// The role to run under, instead of the role that the app config chooses: a mode such as `provision`, or the key of a
+    /// role as `freehold contract show` lists it, such as `break-glass-admin`.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
     /// Start it and return at once.

@@ -42,7 +42,8 @@ pub(crate) struct Deploy {
     /// A release instead of a version; refused when a deploy would use other artifacts than the release names.
     #[arg(long, value_name = "NAME", conflicts_with = "version")]
     release: Option<ReleaseName>,
-    /// The role to run under, instead of the role that the app config chooses: the key of a role, or a mode.
+    /// The role to run under, instead of the role that the app config chooses: a mode such as `provision`, or the key of a
+    /// role as `freehold contract show` lists it, such as `break-glass-admin`.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
     /// Start it and return at once.

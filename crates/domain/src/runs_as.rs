@@ -18,11 +18,16 @@ pub struct RunsAs {
 
 /// The name of a role that the app does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("app `{app}` has no role `{role}`{}", hint(.nearest))]
+#[error("app `{app}` has no role `{role}`; {}{}", listed(.known), hint(.nearest))]
 pub struct UnknownRole {
     app: String,
     role: String,
     nearest: Option<String>,
+    known: Vec<String>,
+}
+
+fn listed(known: &[String]) -> String {
+    if known.is_empty() { "it has no roles".to_owned() } else { format!("its roles are `{}`", known.join("`, `")) }
 }
 
 /// An operation that a job performs under a role.
@@ -65,11 +70,21 @@ pub fn runs_as(
     mode: Mode,
 ) -> Result<Option<RunsAs>, UnknownRole> {
     let Some(name) = asked.or_else(|| operation.roles(version).next()) else { return Ok(None) };
-    called(version, name, mode).map(Some).ok_or_else(|| UnknownRole {
-        app: version.app.to_string(),
-        role: name.to_owned(),
-        nearest: nearest(name, known(version).iter().map(String::as_str)),
+    called(version, name, mode).map(Some).ok_or_else(|| {
+        let known = known(version);
+        let (app, role, nearest) = (version.app.to_string(), name.to_owned(), meant(name, &known));
+        UnknownRole { app, role, nearest, known }
     })
+}
+
+/// Returns the key that `name` was meant to be: one that is spelt like it, or the key of the role that IAM calls so, such as
+/// `break-glass-admin` for `globex-admin`.
+fn meant(name: &str, known: &[String]) -> Option<String> {
+    let of_iam = |key: &&String| {
+        let own = key.strip_prefix("break-glass-").or_else(|| key.strip_prefix("custom-"));
+        own.is_some_and(|own| name == own || name.strip_suffix(own).is_some_and(|before| before.ends_with('-')))
+    };
+    nearest(name, known.iter().map(String::as_str)).or_else(|| known.iter().find(of_iam).cloned())
 }
 
 /// Returns the role called `name`: the name in the config, the role's key, or the name of a mode.
@@ -147,6 +162,20 @@ mod tests {
     fn a_name_that_no_role_has_is_refused_with_the_nearest() {
         let error = found(json!({}), json!([]), Some("custom-suport")).unwrap_err();
 
-        assert_eq!(error, "app `shop` has no role `custom-suport`; did you mean `custom-support`?");
+        assert_eq!(
+            error,
+            "app `shop` has no role `custom-suport`; its roles are `provision`, `custom-support`, `break-glass-emergency`; \
+             did you mean `custom-support`?"
+        );
+    }
+
+    #[test]
+    fn the_name_that_a_role_has_in_iam_leads_to_its_key() {
+        for name in ["globex-emergency", "emergenci", "emergency-of-globex"] {
+            let error = found(json!({}), json!([]), Some(name)).unwrap_err();
+
+            assert_eq!(error.contains("did you mean `break-glass-emergency`?"), name == "globex-emergency", "{error}");
+            assert!(error.contains("its roles are `provision`, `custom-support`, `break-glass-emergency`"), "{error}");
+        }
     }
 }

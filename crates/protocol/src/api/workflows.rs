@@ -27,7 +27,8 @@ pub struct DeployComponentsRequest {
     /// Deploys every component, whether it changed or not.
     #[serde(default)]
     pub all: bool,
-    /// The role to use instead of the one that the app names: a role of the app, a role key or a mode.
+    /// The role to use instead of the one that the app names: a mode, or a role's key as a contract lists it, such as
+    /// `break-glass-admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
 }
@@ -36,7 +37,8 @@ pub struct DeployComponentsRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunActionRequest {
-    /// The role to use instead of the one that the app names: a role of the app, a role key or a mode.
+    /// The role to use instead of the one that the app names: a mode, or a role's key as a contract lists it, such as
+    /// `break-glass-admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
 }

@@ -82,7 +82,8 @@ async fn a_role_that_the_version_does_not_have_is_refused_by_name() {
 
     let error = world.run_action().run(&globex(), &"check".parse().unwrap(), &request, "run-1").await.unwrap_err();
 
-    assert!(error.message.contains("`nobody`"), "{error}");
+    assert_eq!(error.kind, Kind::NotFound);
+    assert!(error.message.contains("`nobody`; its roles are `provision`"), "{error}");
     assert_eq!(world.memory.rows(), before);
 }
 
