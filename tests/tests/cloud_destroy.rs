@@ -17,11 +17,13 @@ async fn a_destroyed_tenant_leaves_nothing_tagged_behind() -> anyhow::Result<()>
         "the orders queue is not tagged"
     );
 
-    let refused = world.run(&["tenant", "destroy", "--confirm", "globex"]).await?.ended_with(2)?;
-    let unasked = world.run(&["tenant", "destroy"]).await?.ended_with(2)?;
+    let refused = world.run(&["tenant", "destroy", "--confirm", "globex", "--installs", "1"]).await?.ended_with(2)?;
+    let unasked = world.run(&["tenant", "destroy", "--installs", "1"]).await?.ended_with(2)?;
+    let uncounted = world.run(&["tenant", "destroy", "--confirm", "acme"]).await?.ended_with(4)?;
     let before = tagged(&world).await?;
-    world.vendor(&["tenant", "destroy", "--confirm", "acme"]).await?;
+    world.vendor(&["tenant", "destroy", "--confirm", "acme", "--installs", "1"]).await?;
 
+    assert!(uncounted.contains("still has 1 install: `globex`"), "{uncounted}");
     assert!(refused.contains("nothing was deleted"), "{refused}");
     assert!(unasked.contains("pass `--confirm acme`"), "{unasked}");
     assert!(before.len() > 20, "only {before:?} was tagged");

@@ -4,10 +4,11 @@ use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
 use freehold_protocol::TenantName;
+use freehold_protocol::api::InstallView;
 use serde_json::json;
 
 use super::leftovers::Leftovers;
-use super::names::bucket_name;
+use super::names::{bucket_name, named};
 use super::remove::Remover;
 use super::{Bucket, Destroy};
 use crate::api::stack_name;
@@ -27,8 +28,8 @@ impl Destroy {
         let config = context.config().await?;
         let account = crate::aws::account(&config).await?;
         let remover = Remover::new(&config, tenant.clone());
-        let installs = remover.orders_queues().await?.len();
-        self.confirmed(&tenant, account.as_str(), installs)?;
+        let installs = installs(context, &config, &tenant, &remover).await?;
+        self.confirmed(&tenant, account.as_str(), &installs)?;
         let progress = Progress::start();
         let stack = stack_name(&tenant);
         progress.now(format!("deleting stack `{stack}`"));
@@ -58,17 +59,26 @@ impl Destroy {
         )))
     }
 
-    fn confirmed(&self, tenant: &TenantName, account: &str, installs: usize) -> Result<()> {
+    fn confirmed(&self, tenant: &TenantName, account: &str, installs: &[String]) -> Result<()> {
+        if !installs.is_empty() && self.installs != Some(installs.len()) {
+            return Err(Error::conflict(format!(
+                "tenant `{tenant}` still has {}: `{}`; what runs in the customers' accounts keeps running, and nothing \
+                 operates it any more; pass `--installs {}` if that is meant; nothing was deleted",
+                plural(installs.len(), "install"),
+                installs.join("`, `"),
+                installs.len()
+            )));
+        }
         let given = match &self.confirm {
             Some(given) => given.clone(),
             None if std::io::stdin().is_terminal() => {
                 note(&format!(
                     "This deletes tenant `{tenant}` in account {account}: table, artifacts, signing key and all history."
                 ));
-                if installs > 0 {
+                if !installs.is_empty() {
                     note(&format!(
                         "The control plane of {} goes with it; what runs in customers' accounts keeps running.",
-                        plural(installs, "install")
+                        plural(installs.len(), "install")
                     ));
                 }
                 note("Type the tenant's name to continue:");
@@ -85,6 +95,33 @@ impl Destroy {
         }
         Err(Error::invalid(format!("`{given}` is not the tenant's name `{tenant}`; nothing was deleted")))
     }
+}
+
+/// Returns the names of the installs that still exist: as the API lists them or, when it does not answer, by their queues.
+async fn installs(
+    context: &Context,
+    config: &aws_config::SdkConfig,
+    tenant: &TenantName,
+    remover: &Remover,
+) -> Result<Vec<String>> {
+    let queues = remover.orders_queues().await?;
+    if queues.is_empty() {
+        return Ok(Vec::new());
+    }
+    match listed(context, config, tenant).await {
+        Ok(views) => Ok(views.into_iter().filter(|one| one.app.is_some()).map(|one| one.install.to_string()).collect()),
+        Err(_) => Ok(queues.iter().map(|url| install_of(url, tenant)).collect()),
+    }
+}
+
+async fn listed(context: &Context, config: &aws_config::SdkConfig, tenant: &TenantName) -> Result<Vec<InstallView>> {
+    context.api_of(tenant, config).await?.list(&["v1", "installs"]).await
+}
+
+/// Returns the install whose orders queue has this URL.
+fn install_of(url: &str, tenant: &TenantName) -> String {
+    let name = url.rsplit('/').next().unwrap_or(url);
+    name.trim_start_matches(&named(tenant, "")).trim_end_matches(".fifo").to_owned()
 }
 
 async fn settled_leftovers(
@@ -121,4 +158,34 @@ fn render(tenant: &TenantName, removed: &[String], leftovers: &Leftovers) -> Str
         });
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn installs_that_exist_have_to_be_counted_by_whoever_destroys() {
+        let tenant: TenantName = "acme".parse().unwrap();
+        let installs = ["globex".to_owned(), "initech".to_owned()];
+        let confirmed = |installs_told: Option<usize>, existing: &[String]| {
+            let destroy = Destroy { name: None, confirm: Some("acme".into()), installs: installs_told };
+            destroy.confirmed(&tenant, "111111111111", existing)
+        };
+
+        let error = confirmed(None, &installs).unwrap_err();
+
+        assert_eq!(error.kind().exit_code(), 4);
+        insta::assert_snapshot!(error, @"tenant `acme` still has 2 installs: `globex`, `initech`; what runs in the customers' accounts keeps running, and nothing operates it any more; pass `--installs 2` if that is meant; nothing was deleted");
+        assert!(confirmed(Some(1), &installs).is_err());
+        assert_eq!(confirmed(Some(2), &installs), Ok(()));
+        assert_eq!(confirmed(None, &[]), Ok(()));
+    }
+
+    #[test]
+    fn an_orders_queue_names_its_install() {
+        let url = "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme-globex.fifo";
+
+        assert_eq!(install_of(url, &"acme".parse().unwrap()), "globex");
+    }
 }

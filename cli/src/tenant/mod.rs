@@ -139,6 +139,7 @@ pub(crate) struct Status {
 Examples:
   freehold tenant destroy --name acme                   asks for the name
   freehold tenant destroy --name acme --confirm acme    for scripts
+  freehold tenant destroy --name acme --installs 3      although three installs exist
 
 Installs in customers' accounts stay as they are, but nothing operates them any more. KMS deletes the signing key after
 7 days. Resources that could not be removed are listed, and the exit code is then 1.")]
@@ -149,6 +150,9 @@ pub(crate) struct Destroy {
     /// The tenant's name, to confirm without being asked.
     #[arg(long, value_name = "NAME")]
     confirm: Option<String>,
+    /// How many installs still exist; needed while there are any.
+    #[arg(long, value_name = "COUNT")]
+    installs: Option<usize>,
 }
 
 impl TenantCommand {

@@ -12,7 +12,7 @@ use super::names::{FUNCTIONS, QUEUES, named};
 use crate::api::tenant_stack;
 use crate::context::Context;
 use crate::error::{Result, ResultExt};
-use crate::output::{Output, Table, bytes};
+use crate::output::{Output, Table, bytes, plural};
 
 #[derive(Debug, Serialize)]
 struct TenantStatus {
@@ -43,6 +43,45 @@ struct QueueStatus {
     queue: String,
     waiting: u64,
     in_flight: u64,
+    /// What its messages are.
+    holds: &'static str,
+    /// What to do about the messages that wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+}
+
+/// Returns what the messages of a queue are; `queue` is its name without the tenant's prefix.
+fn holds(queue: &str) -> &'static str {
+    match queue {
+        "reports" => "reports of runners",
+        "dispatch" => "orders to be signed",
+        "grants" => "requests for artifacts",
+        "build.fifo" => "orders for the build runner",
+        "dead" => "messages that a function failed on five times",
+        "dead.fifo" => "orders that runners took ten times and never ended",
+        _ => "",
+    }
+}
+
+/// Returns what to do about messages that wait where none should.
+fn advice(queue: &str, name: &str, waiting: u64) -> Option<String> {
+    let count = plural(usize::try_from(waiting).unwrap_or(usize::MAX), "message");
+    match queue {
+        _ if waiting == 0 => None,
+        "dead" => Some(format!(
+            "`{name}` holds {count} that a function failed on five times; the logs of accept-report, dispatch-job and \
+             grant-artifact name the cause. Once it is mended, `aws sqs start-message-move-task` puts the messages back, \
+             and `aws sqs purge-queue` drops them"
+        )),
+        "dead.fifo" => Some(format!(
+            "`{name}` holds {count} for runners that ended too often while they worked; `freehold workflow list INSTALL` \
+             shows the jobs, which end as lost. Orders expire, so `aws sqs purge-queue` drops nothing that is needed"
+        )),
+        "build.fifo" => Some(format!(
+            "`{name}` holds {count} that no build runner takes; see `freehold tenant build-runner --help`"
+        )),
+        _ => None,
+    }
 }
 
 impl Status {
@@ -70,17 +109,19 @@ fn render(status: &TenantStatus, out: Output) -> String {
         let hash = one.code_sha256.chars().take(12).collect();
         functions.row([one.function.clone(), one.state.clone(), one.architecture.clone(), bytes(one.code_size), hash]);
     }
-    let mut queues = Table::new(&["QUEUE", "WAITING", "IN FLIGHT"]);
+    let mut queues = Table::new(&["QUEUE", "WAITING", "IN FLIGHT", "HOLDS"]);
     for one in &status.queues {
-        queues.row([one.queue.clone(), one.waiting.to_string(), one.in_flight.to_string()]);
+        queues.row([one.queue.clone(), one.waiting.to_string(), one.in_flight.to_string(), one.holds.to_owned()]);
     }
+    let advice: Vec<&str> = status.queues.iter().filter_map(|one| one.advice.as_deref()).collect();
+    let advice = if advice.is_empty() { String::new() } else { format!("\n\n{}", advice.join("\n")) };
     let mut outputs = Table::new(&["OUTPUT", "VALUE"]);
     for (key, value) in &status.outputs {
         outputs.row([key.clone(), value.clone()]);
     }
     let reason = if status.reason.is_empty() { String::new() } else { format!(" ({})", status.reason) };
     format!(
-        "stack {}  {}{reason}  since {}\n\n{}\n\n{}\n\n{}",
+        "stack {}  {}{reason}  since {}\n\n{}\n\n{}\n\n{}{advice}",
         status.stack,
         out.state(&status.state),
         status.changed_at,
@@ -142,7 +183,32 @@ async fn queues(config: &SdkConfig, tenant: &TenantName) -> Result<Vec<QueueStat
         let count = |name: &QueueAttributeName| {
             found.attributes().and_then(|all| all.get(name)).and_then(|text| text.parse().ok()).unwrap_or_default()
         };
-        all.push(QueueStatus { queue: name, waiting: count(&waiting), in_flight: count(&in_flight) });
+        let waiting = count(&waiting);
+        let advice = advice(queue, &name, waiting);
+        all.push(QueueStatus { queue: name, waiting, in_flight: count(&in_flight), holds: holds(queue), advice });
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_queue_says_what_it_holds() {
+        for queue in QUEUES {
+            assert!(!holds(queue).is_empty(), "{queue}");
+        }
+    }
+
+    #[test]
+    fn messages_where_none_should_wait_come_with_a_way_out() {
+        let said = advice("dead", "fh-acme-dead", 1).unwrap();
+
+        assert!(said.starts_with("`fh-acme-dead` holds 1 message that a function failed on five times"), "{said}");
+        assert!(said.contains("start-message-move-task") && said.contains("purge-queue"), "{said}");
+        assert!(advice("dead.fifo", "fh-acme-dead.fifo", 2).unwrap().contains("holds 2 messages"));
+        assert_eq!(advice("dead", "fh-acme-dead", 0), None);
+        assert_eq!(advice("reports", "fh-acme-reports", 7), None);
+    }
 }
