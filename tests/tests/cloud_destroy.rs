@@ -10,6 +10,13 @@ const NEEDS: Needs = Needs { cloud: &[Capability::HttpApi, Capability::EmptyAcco
 async fn a_destroyed_tenant_leaves_nothing_tagged_behind() -> anyhow::Result<()> {
     let Some(world) = World::start("cloud_destroy", NEEDS).await? else { return Ok(()) };
     world.vendor(&["app", "sync", &app::small(world.directory())?.display().to_string()]).await?;
+    // A typo in the account: the install is deleted before anything ran, and its name and its queue serve another account.
+    let file = |name: &str| world.directory().join(name).display().to_string();
+    let create =
+        ["install", "create", "globex", "--app", "small", "--account", "999999999999", "--region", "eu-west-1"];
+    world.vendor(&[&create[..], &["--secret-file", &file("mistyped.enrolment")]].concat()).await?;
+    world.run(&["install", "stack", "globex", "-o", &file("mistyped.yaml")]).await?.ended_with(0)?;
+    world.vendor(&["install", "delete", "globex"]).await?;
     world.install("globex", "small").await?;
     let _ = world.build_runner().await?;
     assert!(

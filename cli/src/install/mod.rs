@@ -1,6 +1,7 @@
 //! `freehold install`: the vendor's side (create, list, show, stack) and the customer's (launch, runner-config).
 
 mod create;
+mod delete;
 mod inputs;
 mod launch;
 mod leftovers;
@@ -33,6 +34,7 @@ pub(crate) enum InstallCommand {
     Stack(Stack),
     Launch(Launch),
     RunnerConfig(RunnerConfig),
+    Delete(Delete),
     Disable(Disable),
     Enable(Enable),
     VerifyTemplate(VerifyTemplate),
@@ -176,6 +178,18 @@ pub(crate) struct RunnerConfig {
     machine: crate::runner_config::Machine,
 }
 
+/// Delete an install in which nothing ever ran, so that its name is free again.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  freehold install delete globex
+
+An install is bound to its account and region for life; this is the way out of a typo. Once its runner has announced itself
+the install is kept, because what runs in the customer's account would stay there without an owner.")]
+pub(crate) struct Delete {
+    install: InstallId,
+}
+
 /// Stop serving an install: no workflow starts and no artifact is granted; what runs there keeps running.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  freehold install disable globex --reason \"contract ended\"")]
@@ -203,6 +217,7 @@ impl InstallCommand {
             Self::Stack(args) => args.run(context).await,
             Self::Launch(args) => args.run(context).await,
             Self::RunnerConfig(args) => args.run(context).await,
+            Self::Delete(args) => args.run(context).await,
             Self::Disable(args) => args.run(context).await,
             Self::Enable(args) => args.run(context).await,
             Self::VerifyTemplate(args) => args.run(context),

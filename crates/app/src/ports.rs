@@ -62,6 +62,8 @@ pub enum Write {
     Put { key: Key, body: String, expect: Expect, expires: Option<Timestamp> },
     /// Removes a row; a missing row counts as removed.
     Delete { key: Key },
+    /// Removes a row that has this revision; a missing row counts as removed.
+    DeleteAt { key: Key, rev: u64 },
     /// Writes nothing, but stops the commit when the row exists.
     CheckAbsent { key: Key },
 }
@@ -70,7 +72,9 @@ impl Write {
     /// Returns the key that is written or checked.
     pub const fn key(&self) -> &Key {
         match self {
-            Self::Put { key, .. } | Self::Delete { key } | Self::CheckAbsent { key } => key,
+            Self::Put { key, .. } | Self::Delete { key } | Self::DeleteAt { key, .. } | Self::CheckAbsent { key } => {
+                key
+            }
         }
     }
 }

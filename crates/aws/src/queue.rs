@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
+use aws_sdk_sqs::operation::create_queue::CreateQueueError;
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use freehold_app::messages::{DispatchMessage, GrantMessage};
 use freehold_app::ports::{OrdersQueue, Outbox, PortError, QueueAdmin};
@@ -122,6 +123,23 @@ impl SqsAdmin {
         }
     }
 
+    /// Gives an existing orders queue these attributes. It is the queue of a deleted install that had the name before, perhaps
+    /// for another account.
+    async fn take_over(
+        &self,
+        name: &str,
+        mut attributes: HashMap<QueueAttributeName, String>,
+    ) -> Result<String, PortError> {
+        let found = self.client.get_queue_url().queue_name(name).send().await;
+        let url = found.map_err(|e| port_error("orders queue", e))?.queue_url;
+        let url = url.ok_or_else(|| failed("orders queue", "it exists without a URL"))?;
+        // Only `CreateQueue` takes this one.
+        attributes.remove(&QueueAttributeName::FifoQueue);
+        let set = self.client.set_queue_attributes().queue_url(&url).set_attributes(Some(attributes));
+        set.send().await.map_err(|e| port_error("orders queue", e))?;
+        Ok(url)
+    }
+
     fn arn(&self, name: &str) -> String {
         format!("arn:aws:sqs:{}:{}:{name}", self.region, self.account)
     }
@@ -145,12 +163,18 @@ impl QueueAdmin for SqsAdmin {
             .client
             .create_queue()
             .queue_name(&name)
-            .set_attributes(Some(attributes))
+            .set_attributes(Some(attributes.clone()))
             .tags("freehold:tenant", self.tenant.as_str())
             .tags("freehold:install", install.as_str())
             .send()
-            .await
-            .map_err(|e| port_error("orders queue", e))?;
+            .await;
+        let made = match made {
+            Ok(made) => made,
+            Err(error) if error.as_service_error().is_some_and(CreateQueueError::is_queue_name_exists) => {
+                return self.take_over(&name, attributes).await;
+            }
+            Err(error) => return Err(port_error("orders queue", error)),
+        };
         made.queue_url.ok_or_else(|| failed("orders queue", "it was made without a URL"))
     }
 

@@ -56,6 +56,8 @@ impl DynamoStore {
                     .map_err(|e| port_error("table", e))?;
                 return Ok(Committed::Done);
             }
+            // One form for a condition on a removal: as a transaction of its own.
+            Write::DeleteAt { .. } => return self.write_all(std::slice::from_ref(write)).await,
             Write::CheckAbsent { key } => {
                 let found = self.get(key).await?;
                 return Ok(found.map_or(Committed::Done, |row| Committed::Conflict(row.key)));
@@ -152,6 +154,17 @@ impl DynamoStore {
             }
             Write::Delete { .. } => {
                 let delete = Delete::builder().table_name(&self.table).set_key(Some(key)).build().map_err(broken)?;
+                item.delete(delete).build()
+            }
+            Write::DeleteAt { rev, .. } => {
+                let delete = Delete::builder()
+                    .table_name(&self.table)
+                    .set_key(Some(key))
+                    .condition_expression("attribute_not_exists(pk) OR rev = :old")
+                    .expression_attribute_values(":old", AttributeValue::N(rev.to_string()))
+                    .return_values_on_condition_check_failure(old)
+                    .build()
+                    .map_err(broken)?;
                 item.delete(delete).build()
             }
             Write::CheckAbsent { .. } => {

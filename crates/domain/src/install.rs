@@ -90,6 +90,11 @@ pub enum InstallError {
     Retired { install: InstallId, key: KeyId },
     #[error("install `{0}` has no runner yet; launch its install stack and start the runner")]
     NoRunner(InstallId),
+    #[error(
+        "install `{install}` cannot be deleted: {what}; what runs in the customer's account would stay there without an \
+         owner; `freehold install disable {install} --reason TEXT` stops serving it"
+    )]
+    Ran { install: InstallId, what: String },
     #[error("install name `{0}` is reserved; choose another one")]
     Reserved(InstallId),
     #[error(
@@ -152,6 +157,20 @@ impl Install {
             Serves::App { app, .. } => Some(app),
             Serves::Builds => None,
         }
+    }
+
+    /// Checks that nothing ran in the install: no runner ever announced itself, so that no order was ever sent.
+    ///
+    /// # Errors
+    /// [`InstallError::Ran`].
+    pub fn check_never_ran(&self) -> Result<(), InstallError> {
+        let what = match (&self.runner, self.version()) {
+            (_, Some(version)) => format!("version `{version}` was deployed there"),
+            (Some(runner), None) => format!("its runner on `{}` has announced itself", runner.host),
+            (None, None) if !self.retired.is_empty() => "a runner has announced itself".to_owned(),
+            (None, None) => return Ok(()),
+        };
+        Err(InstallError::Ran { install: self.id.clone(), what })
     }
 
     /// Returns what a runner's announcement makes of the install; the key of a replaced runner is retired for good.

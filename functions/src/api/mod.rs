@@ -18,6 +18,7 @@ use freehold_app::artifact::prune_artifacts::UnusedArtifacts;
 use freehold_app::artifact::revoke_artifact::RevokeArtifact;
 use freehold_app::artifact::show_lineage::ShowLineage;
 use freehold_app::install::create_install::CreateInstall;
+use freehold_app::install::delete_install::DeleteInstall;
 use freehold_app::install::disable_install::DisableInstall;
 use freehold_app::install::set_inputs::SetInputs;
 use freehold_app::ports::{RootKey, Store};
@@ -61,6 +62,7 @@ pub struct Api {
     cancel_job: CancelJob,
     lineage: ShowLineage,
     releases: CreateRelease,
+    delete_install: DeleteInstall,
     disable_install: DisableInstall,
     revoke_artifact: RevokeArtifact,
     unused: UnusedArtifacts,
@@ -163,6 +165,7 @@ impl Api {
                 versions: versions.clone(),
                 clock: Arc::clone(&clock),
             },
+            delete_install: DeleteInstall { store: Arc::clone(&store), clock: Arc::clone(&clock) },
             disable_install: DisableInstall { store: Arc::clone(&store) },
             revoke_artifact: RevokeArtifact { store: Arc::clone(&store) },
             unused: UnusedArtifacts {

@@ -3,8 +3,8 @@
 use freehold_protocol::api::{
     AppView, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, ContractView, CreateInstallRequest,
     CreateReleaseRequest, DeployComponentsRequest, EnrolBuildRunnerRequest, ErrorBody, IDEMPOTENCY_KEY, InputsSchema,
-    InstallCreated, InstallInputs, InstallStack, InstallView, JobView, LineagePage, LogPage, Page, ReasonRequest,
-    ReleaseView, Revoked, RunActionRequest, SetInputsRequest, SourceUpload, SyncAppRequest, TenantView,
+    InstallCreated, InstallDeleted, InstallInputs, InstallStack, InstallView, JobView, LineagePage, LogPage, Page,
+    ReasonRequest, ReleaseView, Revoked, RunActionRequest, SetInputsRequest, SourceUpload, SyncAppRequest, TenantView,
     UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
@@ -133,6 +133,7 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::CreateRelease => (Some(schema::<CreateReleaseRequest>(g)), schema::<ReleaseView>(g)),
         Operation::ListReleases => (None, schema::<Page<ReleaseView>>(g)),
         Operation::ShowRelease => (None, schema::<ReleaseView>(g)),
+        Operation::DeleteInstall => (None, schema::<InstallDeleted>(g)),
         Operation::DisableInstall => (Some(schema::<ReasonRequest>(g)), schema::<InstallView>(g)),
         Operation::EnableInstall => (None, schema::<InstallView>(g)),
         Operation::ListArtifacts | Operation::PruneArtifacts => (None, schema::<ArtifactsView>(g)),

@@ -127,6 +127,7 @@ impl Api {
                 let release = table::release(store, &call.id("app")?, &call.id("release")?).await?;
                 to_json(&create_release::view(release))
             }
+            Operation::DeleteInstall => to_json(&self.delete_install.delete(&call.id("install")?).await?),
             Operation::DisableInstall => {
                 let install: InstallId = call.id("install")?;
                 self.disable_install.disable(&install, &call.json::<ReasonRequest>()?).await?;

@@ -40,6 +40,7 @@ pub enum Operation {
     CreateRelease,
     ListReleases,
     ShowRelease,
+    DeleteInstall,
     DisableInstall,
     EnableInstall,
     ListArtifacts,
@@ -60,7 +61,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// Every route.
-pub const ROUTES: [Route; 37] = [
+pub const ROUTES: [Route; 38] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -124,6 +125,7 @@ pub const ROUTES: [Route; 37] = [
     route(Operation::CreateRelease, "POST", "/v1/apps/{app}/releases", "Creates a release of an app"),
     route(Operation::ListReleases, "GET", "/v1/apps/{app}/releases", "Releases of an app"),
     route(Operation::ShowRelease, "GET", "/v1/apps/{app}/releases/{release}", "A release and its artifacts"),
+    route(Operation::DeleteInstall, "POST", "/v1/installs/{install}/delete", "Deletes an install that never ran"),
     route(Operation::DisableInstall, "POST", "/v1/installs/{install}/disable", "Disables an install"),
     route(Operation::EnableInstall, "POST", "/v1/installs/{install}/enable", "Enables a disabled install again"),
     route(Operation::ListArtifacts, "GET", "/v1/apps/{app}/artifacts", "Artifacts of an app, and what keeps them"),

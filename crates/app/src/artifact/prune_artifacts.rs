@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
+use freehold_domain::install::Install;
 use freehold_domain::prune_artifacts::{self, Kept, Step, Uses, WAIT_SECS};
 use freehold_domain::workflow::{Request, Target};
 use freehold_protocol::api::{ArtifactView, ArtifactsView};
@@ -17,7 +18,8 @@ use crate::artifact::builds::source_builds;
 use crate::ports::{ArtifactRemover, Clock, Committed, Expect, Store};
 use crate::table::ReleaseRecord;
 use crate::table::{
-    self, AppRecord, DeployedRecord, InstallEntry, OpenWorkflow, Stored, app_pk, install_pk, load_all, put,
+    self, AppRecord, DeployedRecord, InstallEntry, OpenWorkflow, Stored, app_pk, install_key, install_pk, load,
+    load_all, put,
 };
 
 /// The ports that finding unused artifacts needs; it reads and writes the table alone.
@@ -135,9 +137,10 @@ impl UnusedArtifacts {
                 Target::Action { .. } | Target::Preflight => {}
             }
         }
-        let install = table::install(&*self.store, &workflow.install).await?.value;
+        let install: Option<Stored<Install>> = load(&*self.store, &install_key(&workflow.install)).await?;
         if let Request::Deploy { version, .. } = &workflow.request
-            && install.app() == Some(app)
+            // An install that never ran may have been deleted since.
+            && install.is_some_and(|install| install.value.app() == Some(app))
         {
             let version = workflow.version.as_ref().or(version.as_ref());
             self.version(app, version, &kept, uses).await?;

@@ -15,7 +15,9 @@ use freehold_protocol::{InstallId, WorkflowId};
 use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::ports::{Clock, Committed, Expect, Key, Machines, Store, Write};
-use crate::table::{self, InstallEntry, Stored, install_key, load, put};
+use crate::table::{
+    self, FormerInstalls, InstallEntry, Stored, former_installs_key, install_key, load, name_prefixes, prefix_key, put,
+};
 use crate::workflow::start_workflow::{NewWorkflow, workflow_of, workflow_writes};
 
 /// The ports that creating an install needs.
@@ -37,7 +39,7 @@ impl CreateInstall {
     pub async fn create(&self, request: &CreateInstallRequest) -> Result<(Install, WorkflowId), AppError> {
         check_region(&request.region, request.unknown_region).map_err(|e| AppError::invalid(e.to_string()))?;
         let id = &request.install;
-        let workflow_id = WorkflowId::derive(id.as_str(), "provision");
+        let workflow_id = self.provisioning(id).await?;
         let known: Option<Stored<Install>> = load(&*self.store, &install_key(id)).await?;
         if let Some(known) = known {
             return self.existing(known.value, request, workflow_id).await;
@@ -105,6 +107,16 @@ impl CreateInstall {
         Ok((install, workflow))
     }
 
+    /// Returns the id of the workflow that provisions the install. A name that is given again has another one: the machine's
+    /// execution is named after it, and Step Functions keeps the names of executions for 90 days.
+    async fn provisioning(&self, id: &InstallId) -> Result<WorkflowId, AppError> {
+        let former: Option<Stored<FormerInstalls>> = load(&*self.store, &former_installs_key(id)).await?;
+        Ok(match former {
+            None => WorkflowId::derive(id.as_str(), "provision"),
+            Some(former) => WorkflowId::derive(id.as_str(), &format!("provision.{}", former.value.count)),
+        })
+    }
+
     /// Checks the names before the commit to give a clear error; in a race, the conditions of the commit decide.
     async fn check_names(&self, id: &InstallId) -> Result<(), AppError> {
         let first = id.as_str().get(..1).unwrap_or_default();
@@ -115,14 +127,11 @@ impl CreateInstall {
 
 /// Returns the writes that refuse prefixes: no install, now or later, may have a name that is a prefix of this name.
 fn prefix_writes(id: &InstallId) -> Vec<Write> {
-    let name = id.as_str();
-    let prefixes = (2..name.len()).filter_map(|end| name.get(..end)).filter_map(|text| text.parse::<InstallId>().ok());
-    let marker = |name: &str| Key { pk: format!("name#{name}"), sk: "prefix".into() };
-    let mut writes = vec![Write::CheckAbsent { key: marker(name) }];
-    for prefix in prefixes {
+    let mut writes = vec![Write::CheckAbsent { key: prefix_key(id.as_str()) }];
+    for prefix in name_prefixes(id) {
         writes.push(Write::CheckAbsent { key: install_key(&prefix) });
         let body = "{}".to_owned();
-        writes.push(Write::Put { key: marker(prefix.as_str()), body, expect: Expect::Any, expires: None });
+        writes.push(Write::Put { key: prefix_key(prefix.as_str()), body, expect: Expect::Any, expires: None });
     }
     writes
 }

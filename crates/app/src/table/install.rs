@@ -19,6 +19,13 @@ pub struct InstallEntry {
     pub account: AccountId,
 }
 
+/// How many installs had a name before and were deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormerInstalls {
+    pub install: InstallId,
+    pub count: u32,
+}
+
 /// The time of the last contact of an install's runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contact {
@@ -49,6 +56,22 @@ pub fn install_entry_key(install: &InstallId) -> Key {
     key("installs", install.as_str())
 }
 
+/// Returns the row that counts the former installs of a name.
+pub fn former_installs_key(install: &InstallId) -> Key {
+    key(install_pk(install), "former")
+}
+
+/// Returns the row that keeps a name free because a longer one begins with it.
+pub fn prefix_key(name: &str) -> Key {
+    key(format!("name#{name}"), "prefix")
+}
+
+/// Returns the proper prefixes of a name that could be names of installs.
+pub fn name_prefixes(id: &InstallId) -> Vec<InstallId> {
+    let name = id.as_str();
+    (2..name.len()).filter_map(|end| name.get(..end)).filter_map(|text| text.parse().ok()).collect()
+}
+
 /// Returns the row of an install's last contact.
 pub fn contact_key(install: &InstallId) -> Key {
     key(install_pk(install), "contact")
@@ -68,6 +91,12 @@ impl Record for Install {
 impl Record for InstallEntry {
     fn key(&self) -> Key {
         install_entry_key(&self.install)
+    }
+}
+
+impl Record for FormerInstalls {
+    fn key(&self) -> Key {
+        former_installs_key(&self.install)
     }
 }
 

@@ -8,7 +8,8 @@
 //! | `app#<app>` | `release#<name>` | releases |
 //! | `app#<app>` | `terms#<digest>`, `contract#<version>` | terms that customers accept, and signed contracts |
 //! | `installs` | install | directory of installs |
-//! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>` | the install |
+//! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>`, `former` | the install |
+//! | `name#<name>` | `prefix` | names that longer ones begin with |
 //! | `workflow#<id>` | `state`, `graph#<digest>` | the workflow, and its nodes as they were planned |
 //! | `open` | workflow | workflows that have not ended, for `sweep` |
 //! | `token#<workflow>` | phase | task tokens: only `accept-report` and `sweep` can read them |
@@ -43,8 +44,8 @@ pub use contract::{
 pub use grant::{BurntGrant, grant_key};
 pub use graph::{find_workflow, graph_write, put_workflow, workflow};
 pub use install::{
-    Contact, DeployedRecord, InstallEntry, contact_key, deployed, deployed_key, install, install_entry_key,
-    install_key, install_pk,
+    Contact, DeployedRecord, FormerInstalls, InstallEntry, contact_key, deployed, deployed_key, former_installs_key,
+    install, install_entry_key, install_key, install_pk, name_prefixes, prefix_key,
 };
 pub use job::{LOG_TTL_SECS, LogRecord, job, job_key, job_pk};
 pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, put, put_until};

@@ -18,6 +18,7 @@ fn first_conflict(rows: &BTreeMap<Key, Row>, writes: &[Write]) -> Option<Key> {
         let fits = match write {
             Write::Put { expect: Expect::Absent, .. } | Write::CheckAbsent { .. } => current.is_none(),
             Write::Put { expect: Expect::Rev(rev), .. } => current.is_some_and(|row| row.rev == *rev),
+            Write::DeleteAt { rev, .. } => current.is_none_or(|row| row.rev == *rev),
             Write::Put { expect: Expect::Any, .. } | Write::Delete { .. } => true,
         };
         (!fits).then(|| write.key().clone())
@@ -34,7 +35,7 @@ fn is_done_already(rows: &BTreeMap<Key, Row>, writes: &[Write]) -> bool {
             };
             rev && row.body == *body
         }),
-        Write::Delete { key } => !rows.contains_key(key),
+        Write::Delete { key } | Write::DeleteAt { key, .. } => !rows.contains_key(key),
         Write::CheckAbsent { .. } => true,
     })
 }
@@ -73,7 +74,7 @@ impl Store for Memory {
                         let rev = rows.get(&key).map_or(1, |row| row.rev + 1);
                         rows.insert(key.clone(), Row { key, rev, body });
                     }
-                    Write::Delete { key } => {
+                    Write::Delete { key } | Write::DeleteAt { key, .. } => {
                         rows.remove(&key);
                     }
                     Write::CheckAbsent { .. } => {}

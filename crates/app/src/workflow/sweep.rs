@@ -85,6 +85,11 @@ impl Sweep {
             waits |= self.active_job(id, &job, self.clock.now(), swept).await?;
         }
         if !waits {
+            // An install that was deleted left its provisioning waiting for a runner; other ended workflows wait no more.
+            let token = load::<TaskToken>(&*self.store, &token_key(&workflow.id, Phase::AwaitRunner)).await?;
+            if let Some(token) = token {
+                self.callbacks.succeed(&token.value.token, &json!({ "result": "deleted" })).await?;
+            }
             let _ = self.store.commit(vec![Write::Delete { key: open_key(&workflow.id) }]).await?;
         }
         Ok(())

@@ -20,6 +20,7 @@ use freehold_app::artifact::grant_artifact::GrantArtifact;
 use freehold_app::artifact::revoke_artifact::RevokeArtifact;
 use freehold_app::artifact::show_lineage::ShowLineage;
 use freehold_app::install::create_install::CreateInstall;
+use freehold_app::install::delete_install::DeleteInstall;
 use freehold_app::install::disable_install::DisableInstall;
 use freehold_app::install::register_install::RegisterInstall;
 use freehold_app::ports::Clock;
@@ -256,6 +257,10 @@ impl World {
 
     pub(crate) fn create_release(&self) -> CreateRelease {
         CreateRelease { store: self.memory.clone(), versions: self.versions(), clock: self.memory.clone() }
+    }
+
+    pub(crate) fn delete_install(&self) -> DeleteInstall {
+        DeleteInstall { store: self.memory.clone(), clock: self.memory.clone() }
     }
 
     pub(crate) fn disable_install(&self) -> DisableInstall {

@@ -26,6 +26,7 @@ mod contract {
 
 mod install {
     mod create_install;
+    mod delete_install;
     mod disable_install;
     mod register_install;
     mod set_inputs;

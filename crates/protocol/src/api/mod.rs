@@ -25,7 +25,9 @@ pub use builds::{BuildComponentsRequest, BuildStarted, BuildView, EnrolBuildRunn
 pub use contracts::ContractView;
 pub use errors::{ErrorBody, ErrorDetail, ErrorKind};
 pub use inputs::{AnsweredBy, InputView, InputsSchema, InstallInputs, SetInputsRequest};
-pub use installs::{CreateInstallRequest, DeployedView, InstallCreated, InstallStack, InstallView, RunnerView};
+pub use installs::{
+    CreateInstallRequest, DeployedView, InstallCreated, InstallDeleted, InstallStack, InstallView, RunnerView,
+};
 pub use workflows::{
     DeployComponentsRequest, HistoryView, JobView, LogChunk, LogPage, NodeView, RunActionRequest, WorkflowStarted,
     WorkflowView,

@@ -1,0 +1,42 @@
+//! `freehold install delete`.
+
+use freehold_protocol::api::InstallDeleted;
+use serde_json::json;
+
+use super::{Delete, stack_name};
+use crate::context::Context;
+use crate::error::Result;
+
+impl Delete {
+    pub(super) async fn run(&self, context: &Context) -> Result<()> {
+        let path = ["v1", "installs", self.install.as_str(), "delete"];
+        let deleted: InstallDeleted = context.api().await?.post(&path, &json!({})).await?;
+        context.out.show(&deleted, render)
+    }
+}
+
+fn render(deleted: &InstallDeleted) -> String {
+    let InstallDeleted { install, account, region } = deleted;
+    format!(
+        "install `{install}` is deleted; its name is free again\nif the customer has launched its stack already, they delete \
+         stack `{}` in account {account}, region {region}",
+        stack_name(install)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stack_that_the_customer_may_have_launched_is_named_with_its_place() {
+        let (install, account) = ("globex".parse().unwrap(), "222222222222".parse().unwrap());
+
+        let said = render(&InstallDeleted { install, account, region: "eu-west-1".into() });
+
+        insta::assert_snapshot!(said, @r"
+        install `globex` is deleted; its name is free again
+        if the customer has launched its stack already, they delete stack `freehold-globex` in account 222222222222, region eu-west-1
+        ");
+    }
+}

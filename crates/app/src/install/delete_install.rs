@@ -1,0 +1,90 @@
+//! Deletes an install in which nothing ever ran, such as one with a typo in its region: its name is free again.
+
+use std::sync::Arc;
+
+use freehold_domain::install::Install;
+use freehold_domain::workflow::Workflow;
+use freehold_protocol::InstallId;
+use freehold_protocol::api::InstallDeleted;
+
+use crate::AppError;
+use crate::ports::{Clock, Expect, Store, Write};
+use crate::table::{
+    self, Decided, FormerInstalls, InstallEntry, Stored, former_installs_key, install_entry_key, install_key, load,
+    load_all, name_prefixes, prefix_key, put, workflow_key,
+};
+
+/// The ports that deleting an install needs.
+#[derive(Clone)]
+pub struct DeleteInstall {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl DeleteInstall {
+    /// Deletes an install and ends its provisioning, which waits for a runner; `sweep` then ends the machine's execution.
+    /// The install's orders queue stays, empty, until another install gets the name or the tenant is destroyed: only
+    /// `register-install` may change queues.
+    ///
+    /// # Errors
+    /// NotFound, Conflict once a runner has announced itself, or the store's errors.
+    pub async fn delete(&self, id: &InstallId) -> Result<InstallDeleted, AppError> {
+        let deleted = table::change(&*self.store, ("install", id), || async {
+            let stored = table::install(&*self.store, id).await?;
+            if stored.value.app().is_none() {
+                return Err(AppError::invalid(format!("install `{id}` runs no app and cannot be deleted")));
+            }
+            stored.value.check_never_ran()?;
+            let writes = self.writes(&stored).await?;
+            Ok(Decided::Commit(writes, stored.value))
+        });
+        let Install { id: install, account, region, .. } = deleted.await?;
+        tracing::warn!(install.id = %install, "Deleted install `{install}`, in which nothing ran");
+        Ok(InstallDeleted { install, account, region })
+    }
+
+    async fn writes(&self, stored: &Stored<Install>) -> Result<Vec<Write>, AppError> {
+        let (store, id) = (&*self.store, &stored.value.id);
+        let former: Option<Stored<FormerInstalls>> = load(store, &former_installs_key(id)).await?;
+        let (count, expect) =
+            former.map_or((0, Expect::Absent), |former| (former.value.count, Expect::Rev(former.rev)));
+        let mut writes = vec![
+            Write::DeleteAt { key: install_key(id), rev: stored.rev },
+            Write::Delete { key: install_entry_key(id) },
+            put(&FormerInstalls { install: id.clone(), count: count + 1 }, expect)?,
+        ];
+        writes.extend(self.end_of_provisioning(&stored.value).await?);
+        writes.extend(self.freed_prefixes(id).await?);
+        Ok(writes)
+    }
+
+    /// Returns the write that ends the workflow that holds the install. Its entry among the open ones stays for `sweep`.
+    async fn end_of_provisioning(&self, install: &Install) -> Result<Option<Write>, AppError> {
+        let Some(live) = &install.live else { return Ok(None) };
+        let found: Option<Stored<Workflow>> = load(&*self.store, &workflow_key(live)).await?;
+        let Some(found) = found else { return Ok(None) };
+        let now = self.clock.now();
+        let ended = found.value.cancel(now).workflow.finish(None, now);
+        ended.changed.then(|| put(&ended.workflow, Expect::Rev(found.rev))).transpose()
+    }
+
+    /// Returns the writes that free the prefixes of the name with which no other install's name begins. An install that is
+    /// created meanwhile raises the revision of its prefixes, and the commit is decided again.
+    async fn freed_prefixes(&self, id: &InstallId) -> Result<Vec<Write>, AppError> {
+        let first = id.as_str().get(..1).unwrap_or_default();
+        let entries: Vec<InstallEntry> = load_all(&*self.store, "installs", first).await?;
+        let mut writes = Vec::new();
+        for prefix in name_prefixes(id) {
+            let needed =
+                entries.iter().any(|entry| entry.install != *id && entry.install.as_str().starts_with(prefix.as_str()));
+            if needed {
+                continue;
+            }
+            let key = prefix_key(prefix.as_str());
+            if let Some(row) = self.store.get(&key).await? {
+                writes.push(Write::DeleteAt { key, rev: row.rev });
+            }
+        }
+        Ok(writes)
+    }
+}

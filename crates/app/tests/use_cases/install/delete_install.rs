@@ -1,0 +1,109 @@
+//! Deleting: only an install in which nothing ran goes, and its name, its prefixes and its machine are free again.
+
+use std::sync::{Arc, Mutex};
+
+use freehold_app::Kind;
+use freehold_app::install::delete_install::DeleteInstall;
+use freehold_app::ports::Store as _;
+use freehold_app::read;
+use freehold_app::table::prefix_key;
+use freehold_protocol::api::CreateInstallRequest;
+
+use crate::support::doubles::{Meanwhile, Racing};
+use crate::support::walk::At;
+use crate::support::{World, globex};
+
+async fn names(world: &World) -> Vec<String> {
+    let page = read::install::list(&*world.memory, None).await.unwrap();
+    page.items.into_iter().map(|view| view.install.to_string()).collect()
+}
+
+#[tokio::test]
+async fn an_install_that_never_ran_is_deleted_and_its_name_is_given_again() {
+    let mut world = World::with_app().await;
+    let first = world.create().await;
+    world.run().await;
+
+    let deleted = world.delete_install().delete(&globex()).await.unwrap();
+    let gone = read::install::show(&world.versions(), &globex()).await.unwrap_err();
+    world.settle().await;
+    let request = CreateInstallRequest { region: "us-east-1".into(), ..world.creation("globex") };
+    let (install, second) = world.create_install().create(&request).await.unwrap();
+    world.run().await;
+    world.hello("globex");
+    world.settle().await;
+
+    assert_eq!((deleted.install, &deleted.region[..]), (globex(), "eu-west-1"));
+    assert_eq!(gone.kind, Kind::NotFound);
+    assert_eq!(world.machines[&first].at, At::Ended("cancelled"), "nothing waits for the runner any more");
+    assert_ne!(first, second, "Step Functions takes no name twice");
+    assert_eq!(install.region, "us-east-1");
+    assert_eq!(world.machines[&second].at, At::Ended("succeeded"));
+    assert!(world.open().is_empty());
+}
+
+#[tokio::test]
+async fn an_install_whose_runner_announced_itself_is_kept() {
+    let world = World::with_install().await;
+    let before = world.memory.rows();
+
+    let ran = world.delete_install().delete(&globex()).await.unwrap_err();
+    let unknown = world.delete_install().delete(&"initech".parse().unwrap()).await.unwrap_err();
+    let builds = world.delete_install().delete(&"build".parse().unwrap()).await.unwrap_err();
+
+    assert_eq!([ran.kind, unknown.kind, builds.kind], [Kind::Conflict, Kind::NotFound, Kind::Invalid]);
+    assert!(ran.message.starts_with("install `globex` cannot be deleted: version `sha256:"), "{ran}");
+    assert!(ran.message.ends_with("`freehold install disable globex --reason TEXT` stops serving it"), "{ran}");
+    assert_eq!(world.memory.rows(), before);
+}
+
+#[tokio::test]
+async fn a_hello_after_the_deletion_is_not_believed() {
+    let mut world = World::with_app().await;
+    world.create().await;
+    world.run().await;
+    world.delete_install().delete(&globex()).await.unwrap();
+
+    let hello = world.runners["globex"].hello(world.now());
+    let error = world.accept_report().accept(&hello).await.unwrap_err();
+
+    assert_eq!(error.kind, Kind::Invalid);
+}
+
+#[tokio::test]
+async fn names_that_only_the_deleted_one_stood_in_the_way_of_are_free() {
+    let world = World::with_app().await;
+    for name in ["prod-east", "stage-east", "stage-west"] {
+        world.create_install().create(&world.creation(name)).await.unwrap();
+    }
+    for name in ["prod-east", "stage-east"] {
+        world.delete_install().delete(&name.parse().unwrap()).await.unwrap();
+    }
+
+    let free = world.create_install().create(&world.creation("prod")).await;
+    let taken = world.create_install().create(&world.creation("stage")).await.unwrap_err();
+
+    assert!(free.is_ok());
+    assert!(taken.message.contains("begin alike"), "{taken}");
+    assert_eq!(names(&world).await, ["prod", "stage-west"]);
+}
+
+#[tokio::test]
+async fn an_install_that_is_created_meanwhile_keeps_its_prefixes() {
+    let world = World::with_app().await;
+    world.create_install().create(&world.creation("stage-east")).await.unwrap();
+    let (installs, request) = (world.create_install(), world.creation("stage-west"));
+    let meanwhile: Meanwhile = Box::pin(async move {
+        installs.create(&request).await.unwrap();
+    });
+    let store = Racing { memory: Arc::clone(&world.memory), meanwhile: Mutex::new(Some(meanwhile)) };
+
+    DeleteInstall { store: Arc::new(store), ..world.delete_install() }
+        .delete(&"stage-east".parse().unwrap())
+        .await
+        .unwrap();
+
+    assert_eq!(names(&world).await, ["stage-west"]);
+    assert!(world.memory.get(&prefix_key("stage")).await.unwrap().is_some());
+    assert!(world.memory.get(&prefix_key("stage-eas")).await.unwrap().is_none());
+}
