@@ -19,9 +19,9 @@ Exit codes:
   1   the request failed (a workflow that ended failed, leftovers after `tenant destroy`, differences with
       `app diff --exit-code`, wider terms with `contract diff`, a lineage with a broken link, a contract with a
       broken signature)
-  2   wrong usage, input or config
-  3   not found
-  4   conflict: the current state does not allow it
+  2   wrong usage, input or config: a value that is never right
+  3   not found: an install, app, version, release, component, action, role, workflow or job that does not exist
+  4   conflict: the current state does not allow it, such as a deploy before the build, or a cancel of what has ended
   5   network trouble or throttling; try again
   6   access denied
   70  a defect of freehold
@@ -244,6 +244,15 @@ mod tests {
             let line = format!("  {:<3} ", kind.exit_code());
             assert!(EXIT_CODES.contains(&line), "{kind:?}");
         }
+    }
+
+    #[test]
+    fn the_page_about_exit_codes_says_what_the_help_says() {
+        let page = include_str!("../../docs/exit-codes.md");
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let block = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap_or_default();
+
+        assert_eq!(words(block), words(EXIT_CODES));
     }
 
     #[test]
