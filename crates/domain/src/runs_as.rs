@@ -30,6 +30,13 @@ fn listed(known: &[String]) -> String {
     if known.is_empty() { "it has no roles".to_owned() } else { format!("its roles are `{}`", known.join("`, `")) }
 }
 
+impl UnknownRole {
+    /// Returns the name that the config gives.
+    pub fn role(&self) -> &str {
+        &self.role
+    }
+}
+
 /// An operation that a job performs under a role.
 #[derive(Debug, Clone, Copy)]
 pub enum Operation<'a> {

@@ -1,5 +1,5 @@
 //! Patterns of IAM policies (`*` any text, `?` any character): does one pattern match everything that another one
-//! matches?
+//! matches, and is there a text that both match?
 
 /// A parsed pattern.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +63,112 @@ impl Pattern {
         }
         reach.last().copied().unwrap_or(false)
     }
+}
+
+/// How many steps [`Pattern::may_meet`] takes at most; patterns of a policy need some thousands.
+const MAX_STEPS: usize = 200_000;
+
+impl Pattern {
+    /// Whether some text may be matched by this pattern of a policy and by `name`, a pattern in which `*` and a template
+    /// stand for a text without `/` and `:`. The same template is the same text on both sides. A "no" is certain, a "yes" may be
+    /// wrong: other templates may be any text.
+    pub(crate) fn may_meet(&self, name: &Self) -> bool {
+        let (width, height) = (name.tokens.len() + 1, self.tokens.len() + 1);
+        let steps = width.saturating_mul(height).saturating_mul(4);
+        if steps > MAX_STEPS {
+            return true;
+        }
+        let mut seen = vec![false; steps];
+        let mut open = vec![At { policy: 0, name: 0, inside: [false; 2] }];
+        while let Some(at) = open.pop() {
+            let index = (at.policy * width + at.name) * 4 + usize::from(at.inside[0]) * 2 + usize::from(at.inside[1]);
+            match seen.get_mut(index) {
+                Some(slot) if !*slot => *slot = true,
+                Some(_) | None => continue,
+            }
+            match (self.tokens.get(at.policy), name.tokens.get(at.name)) {
+                (None, None) => return true,
+                (mine, theirs) => at.next(mine, theirs, name, &mut open),
+            }
+        }
+        false
+    }
+
+    fn has(&self, token: &Token) -> bool {
+        self.tokens.contains(token)
+    }
+}
+
+/// How far both patterns have come, and whether each is inside of a token that takes more than one character.
+#[derive(Debug, Clone, Copy)]
+struct At {
+    policy: usize,
+    name: usize,
+    inside: [bool; 2],
+}
+
+impl At {
+    const fn policy_on(self) -> Self {
+        Self { policy: self.policy + 1, inside: [false, self.inside[1]], ..self }
+    }
+
+    const fn name_on(self) -> Self {
+        Self { name: self.name + 1, inside: [self.inside[0], false], ..self }
+    }
+
+    /// Adds where both can be after this.
+    fn next(self, policy: Option<&Token>, name: Option<&Token>, whole: &Pattern, open: &mut Vec<Self>) {
+        if let (Some(mine @ Token::Text(_)), Some(theirs)) = (policy, name)
+            && mine == theirs
+            && self.inside == [false; 2]
+        {
+            open.push(self.policy_on().name_on());
+            return;
+        }
+        if let Some(mine) = policy {
+            match mine {
+                Token::Any => open.push(self.policy_on()),
+                Token::Text(text) => {
+                    let plain = is_install(text) || whole.has(mine);
+                    open.push(self.policy_on());
+                    if name.is_some_and(|theirs| !plain || may_be_plain(theirs)) {
+                        open.push(Self { inside: [true, self.inside[1]], ..self.name_on() });
+                    }
+                }
+                Token::Char(_) | Token::One => {}
+            }
+            if *mine == Token::Any && name.is_some() {
+                open.push(Self { inside: [true, self.inside[1]], ..self.name_on() });
+            }
+        }
+        if let Some(Token::Any | Token::Text(_)) = name {
+            open.push(self.name_on());
+            if policy.is_some_and(may_be_plain) {
+                open.push(Self { inside: [self.inside[0], true], ..self.policy_on() });
+            }
+        }
+        if let (Some(Token::Char(_) | Token::One), Some(Token::Char(_) | Token::One)) = (policy, name) {
+            let same = match (policy, name) {
+                (Some(Token::Char(mine)), Some(Token::Char(theirs))) => mine == theirs,
+                _ => true,
+            };
+            if same {
+                open.push(self.policy_on().name_on());
+            }
+        }
+    }
+}
+
+/// Whether a token can match a text without `/` and `:`.
+const fn may_be_plain(token: &Token) -> bool {
+    !matches!(token, Token::Char('/' | ':'))
+}
+
+/// Whether a template is the id or the name of the install, which have neither `/` nor `:`.
+fn is_install(text: &str) -> bool {
+    let path = text.trim_start_matches("{{").trim_end_matches("}}").trim_start_matches('.');
+    let rest = path.strip_prefix("nuon.").or_else(|| path.strip_prefix("freehold."));
+    matches!(rest, Some("install.id" | "install.name"))
 }
 
 fn token(rest: &str, c: char) -> (Token, usize) {
@@ -143,6 +249,43 @@ mod tests {
         assert!(Pattern::of_action("S3:get*").covers(&Pattern::of_action("s3:GetObject")));
     }
 
+    #[test]
+    fn two_patterns_meet_where_a_text_can_match_both() {
+        let meets = |policy: &str, name: &str| Pattern::new(policy).may_meet(&Pattern::new(name));
+        let stack = |name: &str| format!("arn:*:cloudformation:*:*:stack/{name}/*");
+        for (policy, name) in [
+            ("*", "{{ .nuon.install.id }}-topic"),
+            ("arn:aws:cloudformation:*:*:stack/{{.nuon.install.id}}-*", "{{ .nuon.install.id }}-topic"),
+            (
+                "arn:aws:cloudformation:eu-west-1:111122223333:stack/{{ .nuon.install.id }}-topic/*",
+                "{{ .nuon.install.id }}-topic",
+            ),
+            (
+                "arn:aws:cloudformation:{{ .nuon.cloud_account.aws.region }}:*:stack/acme-t*",
+                "{{ .nuon.install.id }}-topic",
+            ),
+            ("{{ .nuon.components.a.outputs.arn }}", "{{ .nuon.install.id }}-topic"),
+            ("arn:aws:cloudformation:*:*:stack/{{ .freehold.install.id }}-topic/*", "{{ .nuon.install.id }}-topic"),
+            (
+                "arn:aws:cloudformation:*:*:stack/{{ .nuon.install.id }}-a-*/*",
+                "{{ .nuon.install.id }}-{{ .nuon.inputs.inputs.a }}",
+            ),
+        ] {
+            assert!(meets(policy, &stack(name)), "{policy} {name}");
+        }
+        for (policy, name) in [
+            ("arn:aws:cloudformation:*:*:stack/{{ .nuon.install.id }}-queue/*", "{{ .nuon.install.id }}-topic"),
+            ("arn:aws:cloudformation:*:*:stack/{{ .nuon.install.id }}/*", "{{ .nuon.install.id }}-topic"),
+            ("arn:aws:cloudformation:*:*:stack/{{ .nuon.install.id }}-t?pi/*", "{{ .nuon.install.id }}-topic"),
+            ("arn:aws:cloudformation:*:*:stack/acme-queue/*", "{{ .nuon.install.id }}-topic"),
+            ("arn:aws:s3:::{{ .nuon.install.id }}-topic", "{{ .nuon.install.id }}-topic"),
+            ("arn:aws:cloudformation:*:*:changeSet/*", "x"),
+            ("arn:aws:cloudformation:*:*:stack/{{ .freehold.install.id }}-queue/*", "{{ .nuon.install.id }}-topic"),
+        ] {
+            assert!(!meets(policy, &stack(name)), "{policy} {name}");
+        }
+    }
+
     fn matches(pattern: &[char], text: &[char]) -> bool {
         match (pattern, text) {
             ([], []) => true,
@@ -156,6 +299,29 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn patterns_that_match_one_text_meet(
+            policy in "[ab*?]{0,5}", name in "[ab*?]{0,5}", text in "[ab]{0,6}",
+        ) {
+            let chars = |text: &str| text.chars().collect::<Vec<char>>();
+
+            if matches(&chars(&policy), &chars(&text)) && matches(&chars(&name), &chars(&text)) {
+                prop_assert!(Pattern::new(&policy).may_meet(&Pattern::new(&name)), "{} {} {}", policy, name, text);
+            }
+        }
+
+        #[test]
+        fn patterns_that_match_one_text_for_some_values_meet(
+            policy in "[ab*]{0,3}(T[ab*]{0,3})?", name in "[ab*]{0,3}(T[ab*]{0,3})?", value in "[ab]{0,2}", text in "[ab]{0,6}",
+        ) {
+            let chars = |text: &str| text.replace('T', &value).chars().collect::<Vec<char>>();
+            let pattern = |text: &str| Pattern::new(&text.replace('T', "{{ .nuon.install.id }}"));
+
+            if matches(&chars(&policy), &chars(&text)) && matches(&chars(&name), &chars(&text)) {
+                prop_assert!(pattern(&policy).may_meet(&pattern(&name)), "{} {} {} {}", policy, name, value, text);
+            }
+        }
+
         #[test]
         fn a_pattern_that_covers_another_matches_all_that_it_matches(
             wide in "[ab*?]{0,5}", narrow in "[ab*?]{0,5}", text in "[ab]{0,6}",

@@ -51,6 +51,10 @@ impl Patterns {
     fn cover(&self, other: &Pattern) -> bool {
         self.exact.contains(other) || self.texts.values().any(|pattern| pattern.covers(other))
     }
+
+    fn may_meet(&self, other: &Pattern) -> bool {
+        self.texts.values().any(|pattern| pattern.may_meet(other))
+    }
 }
 
 /// Actions that share an effect, resources and a condition.
@@ -86,6 +90,24 @@ impl Statements {
             }
         }
         Some(())
+    }
+
+    /// Whether a statement without a condition denies the action on all that `resource` matches; `None` is anything.
+    pub(crate) fn deny(&self, action: &Pattern, resource: Option<&Pattern>) -> bool {
+        let anything = Pattern::new("*");
+        let resource = resource.unwrap_or(&anything);
+        let mut denials = self.plain.iter().filter(|one| one.effect == Effect::Deny && one.condition.is_empty());
+        denials.any(|one| one.actions.cover(action) && one.resources.cover(resource))
+    }
+
+    /// Whether a statement may allow the action on something that `resource` matches: under its condition, for values of
+    /// templates, or in a text that is not read. `None` is any resource.
+    pub(crate) fn may_allow(&self, action: &Pattern, resource: Option<&Pattern>) -> bool {
+        let on = |one: &Statement| resource.is_none_or(|resource| one.resources.may_meet(resource));
+        let mut allowances = self.plain.iter().filter(|one| one.effect == Effect::Allow);
+        !self.unread.is_empty()
+            || self.other.iter().any(|(effect, _)| *effect == Effect::Allow)
+            || allowances.any(|one| one.actions.may_meet(action) && on(one))
     }
 
     /// Returns what these statements say that `other` does not, for one effect.

@@ -31,6 +31,12 @@ pub struct CheckInstall {
     pub permissions_left_out: u32,
 }
 
+/// What a job that deploys a stack calls and a preflight tries: these calls change nothing.
+pub const STACK_READS: [&str; 2] = ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet"];
+/// What a job that deploys a stack calls and a preflight has simulated.
+pub const STACK_CHANGES: [&str; 3] =
+    ["cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"];
+
 /// Actions on resources, as a policy's statement allows them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Permission {

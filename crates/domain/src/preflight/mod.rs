@@ -1,5 +1,8 @@
 //! The preflight: the first node of a first deploy, and what its runner has to check.
 
+mod creation;
+pub mod shortfall;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::ComponentName;
@@ -55,7 +58,8 @@ pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMa
             Target::Component { component, .. } => {
                 owners.push(format!("component `{component}`"));
                 let bytes = artifact_bytes.get(component).copied().unwrap_or(0);
-                add_component(&mut needs, version, component, bytes);
+                let own_role = node.runs_as.as_ref().is_some_and(|own| own.role.is_some() || own.mode != workflow.mode);
+                add_component(&mut needs, version, component, bytes, own_role);
             }
             Target::Action { action } => {
                 owners.push(format!("action `{action}`"));
@@ -69,7 +73,9 @@ pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMa
     needs
 }
 
-fn add_component(needs: &mut CheckInstall, version: &AppVersion, name: &ComponentName, bytes: u64) {
+/// Adds what a component needs. The preflight runs under the mode's role, which says nothing about the stack of a component
+/// that is deployed under a role of its own.
+fn add_component(needs: &mut CheckInstall, version: &AppVersion, name: &ComponentName, bytes: u64, own_role: bool) {
     let Some(component) = version.component(name) else { return };
     match &component.spec {
         ComponentSpec::TerraformModule { terraform_version, .. } => {
@@ -78,7 +84,7 @@ fn add_component(needs: &mut CheckInstall, version: &AppVersion, name: &Componen
             needs.disk_bytes = needs.disk_bytes.saturating_add(bytes.saturating_mul(UNPACKS_TO));
         }
         ComponentSpec::CloudformationStack { stack_name, .. } => {
-            if needs.stacks.len() < MAX_STACKS {
+            if !own_role && needs.stacks.len() < MAX_STACKS {
                 needs.stacks.insert(stack_name.clone());
             }
             needs.disk_bytes = needs.disk_bytes.saturating_add(bytes);

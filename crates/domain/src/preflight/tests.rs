@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::job::{JobEvent, Step};
+use crate::runs_as::RunsAs;
 use crate::workflow::{Request, WorkflowKind, WorkflowState};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
@@ -118,6 +119,20 @@ fn an_image_alone_needs_no_program_no_stack_and_no_host() {
     let found = needs(&version(), &deploy, &BTreeMap::new());
 
     assert_eq!(found, CheckInstall::default());
+}
+
+#[test]
+fn the_stack_of_a_component_with_a_role_of_its_own_is_not_asked_of_the_modes_role() {
+    let mut deploy = workflow(vec![node("storage", &[])]);
+    deploy.nodes[0].runs_as =
+        Some(RunsAs { mode: Mode::Provision, role: Some(freehold_protocol::RoleKey::derive(false, "deployer")) });
+    let mut same = workflow(vec![node("storage", &[])]);
+    same.nodes[0].runs_as = Some(RunsAs { mode: Mode::Provision, role: None });
+
+    let (own, modes) = (needs(&version(), &deploy, &BTreeMap::new()), needs(&version(), &same, &BTreeMap::new()));
+
+    assert!(own.stacks.is_empty(), "{own:?}");
+    assert_eq!(modes.stacks.len(), 1);
 }
 
 #[test]

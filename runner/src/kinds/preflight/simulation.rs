@@ -7,7 +7,7 @@ use aws_sdk_iam::error::SdkError;
 use aws_sdk_iam::operation::simulate_principal_policy::SimulatePrincipalPolicyError;
 use aws_sdk_iam::types::{EvaluationResult, PolicyEvaluationDecisionType};
 use aws_types::SdkConfig;
-use freehold_protocol::preflight::{CheckInstall, Finding, Permission};
+use freehold_protocol::preflight::{CheckInstall, Finding, Permission, STACK_CHANGES};
 
 use super::finding::{Answer, fail, pass, unchecked, warn, way_to};
 use super::permissions::role;
@@ -132,14 +132,11 @@ fn own_needs(arn: &Arn<'_>, job: &Job, work: &CheckInstall, stacks: &BTreeSet<St
         needs.push(permission(&["s3:GetObject", "s3:PutObject"], [object("plans")]));
     }
     if !stacks.is_empty() {
-        let actions = ["CreateChangeSet", "DescribeStackEvents", "ExecuteChangeSet"];
-        let actions = actions.map(|action| format!("cloudformation:{action}"));
         let stack = |name: &String| {
             let id = "00000000-0000-0000-0000-000000000000";
             format!("arn:{partition}:cloudformation:{region}:{account}:stack/{name}/{id}")
         };
-        let actions: Vec<&str> = actions.iter().map(String::as_str).collect();
-        needs.push(permission(&actions, stacks.iter().map(stack)));
+        needs.push(permission(&STACK_CHANGES, stacks.iter().map(stack)));
     }
     needs
 }

@@ -1,0 +1,243 @@
+//! Tells from an app version alone what a preflight would find missing in the app's own roles.
+
+use std::collections::BTreeMap;
+
+use freehold_permissions::{Allowance, Answer};
+use freehold_protocol::app_version::{AppVersion, Component, ComponentSpec, RolePolicy};
+use freehold_protocol::order::Mode;
+use freehold_protocol::preflight::{STACK_CHANGES, STACK_READS};
+use freehold_protocol::{ComponentName, RoleKey};
+
+use super::creation;
+use crate::runs_as::{Operation, RunsAs, UnknownRole, runs_as};
+
+/// The modes that deploy components: the first deploy of an install, and every later one.
+const DEPLOYING: [Mode; 2] = [Mode::Provision, Mode::Maintenance];
+/// The most components that are asked about: an app has some dozens, and a check answers at once.
+const MAX_COMPONENTS: usize = 200;
+
+/// Permissions that a component needs in a customer's account and that its role does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shortfall {
+    pub component: ComponentName,
+    /// The mode of the deploy.
+    pub mode: Mode,
+    /// The role as the config names it; `None` when the app has no role for the mode.
+    pub role: Option<String>,
+    /// Such as `cloudformation:CreateChangeSet`, in the order in which a job calls them.
+    pub actions: Vec<&'static str>,
+    /// A pattern of ARNs; a template.
+    pub resource: String,
+    /// Never [`Answer::Possible`].
+    pub answer: Answer,
+}
+
+/// Which role: that of a mode, or a named one.
+type Key = (Option<Mode>, Option<RoleKey>);
+
+/// The roles of an app version, their policies read once.
+#[derive(Debug)]
+pub struct Roles<'v> {
+    version: &'v AppVersion,
+    /// Each with its name in the config.
+    read: BTreeMap<Key, (&'v str, Allowance)>,
+}
+
+impl<'v> Roles<'v> {
+    pub fn of(version: &'v AppVersion) -> Self {
+        let read = |name: &'v str, policies: &'v [RolePolicy]| (name, Allowance::of(policies));
+        let modes = version.roles.iter().map(|role| ((Some(role.mode), None), read(&role.name, &role.policies)));
+        let named = version.named_roles.iter().map(|role| ((None, Some(role.key())), read(&role.name, &role.policies)));
+        Self { version, read: modes.chain(named).collect() }
+    }
+
+    /// Returns what the deploys of stacks lack: the same calls that a preflight tries or has simulated. Names of roles
+    /// that do not exist are left out; [`unknown_roles`] finds them.
+    pub fn stacks(&self) -> Vec<Shortfall> {
+        let stacks = self.version.components.iter().filter_map(|component| match &component.spec {
+            ComponentSpec::CloudformationStack { stack_name, .. } => {
+                Some((component, format!("arn:*:cloudformation:*:*:stack/{stack_name}/*")))
+            }
+            ComponentSpec::ContainerImage { .. }
+            | ComponentSpec::TerraformModule { .. }
+            | ComponentSpec::HelmChart { .. }
+            | ComponentSpec::KubernetesManifest { .. }
+            | ComponentSpec::DockerBuild { .. }
+            | ComponentSpec::Job { .. }
+            | ComponentSpec::Pulumi { .. } => None,
+        });
+        let actions: Vec<&'static str> = STACK_READS.into_iter().chain(STACK_CHANGES).collect();
+        let asked = stacks.take(MAX_COMPONENTS);
+        asked.flat_map(|(component, resource)| self.lacking(component, &actions, &resource)).collect()
+    }
+
+    /// Returns what the deploys of `component` lack to create resources of these types (as Terraform or CloudFormation
+    /// names them); types whose first call is not known here lack nothing.
+    pub fn creations<'t>(&self, component: &ComponentName, types: impl IntoIterator<Item = &'t str>) -> Vec<Shortfall> {
+        let Some(component) = self.version.component(component) else { return Vec::new() };
+        let mut actions: Vec<&'static str> = types.into_iter().filter_map(creation::action).collect();
+        actions.sort_unstable();
+        actions.dedup();
+        self.lacking(component, &actions, "*")
+    }
+
+    fn lacking(&self, component: &Component, actions: &[&'static str], resource: &str) -> Vec<Shortfall> {
+        let mut found: Vec<Shortfall> = Vec::new();
+        for mode in DEPLOYING {
+            let Ok(own) = runs_as(self.version, Operation::Deploy(component), None, mode) else { continue };
+            let (key, mode_of_role) = match own {
+                Some(RunsAs { role: Some(key), .. }) => ((None, Some(key)), mode),
+                Some(RunsAs { mode, role: None }) => ((Some(mode), None), mode),
+                None => ((Some(mode), None), mode),
+            };
+            let known = self.read.get(&key);
+            let mut of_mode: Vec<Shortfall> = Vec::new();
+            for action in actions {
+                let answer = known.map_or(Answer::NotAllowed, |(_, allowance)| allowance.answer(action, resource));
+                if answer == Answer::Possible {
+                    continue;
+                }
+                match of_mode.iter_mut().find(|one| one.answer == answer) {
+                    Some(one) => one.actions.push(action),
+                    None => of_mode.push(Shortfall {
+                        component: component.name.clone(),
+                        mode: mode_of_role,
+                        role: known.map(|(name, _)| (*name).to_owned()),
+                        actions: vec![action],
+                        resource: resource.to_owned(),
+                        answer,
+                    }),
+                }
+            }
+            // One role of its own serves both modes.
+            of_mode.retain(|new| {
+                !found.iter().any(|old| new.role.is_some() && old.role == new.role && old.actions == new.actions)
+            });
+            found.extend(of_mode);
+        }
+        found
+    }
+}
+
+/// What a component or an action names as its role, and is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoRole {
+    /// Such as ``component `web` ``.
+    pub what: String,
+    pub error: UnknownRole,
+}
+
+/// Returns every role that a plan would refuse because the app does not have it.
+pub fn unknown_roles(version: &AppVersion) -> Vec<NoRole> {
+    let refused = |what: String, operation: Operation<'_>| {
+        runs_as(version, operation, None, Mode::Maintenance).err().map(|error| NoRole { what, error })
+    };
+    let components = version.components.iter();
+    let components = components.filter_map(|one| refused(format!("component `{}`", one.name), Operation::Deploy(one)));
+    let actions = version.actions.iter();
+    let actions = actions.filter_map(|one| refused(format!("action `{}`", one.name), Operation::Trigger(one)));
+    components.chain(actions).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn version(policies: &Value, more: &Value) -> AppVersion {
+        let stack = json!({ "kind": "cloudformation_stack", "stack_name": "{{ .nuon.install.id }}-topic" });
+        let mut all = json!({
+            "format": 1,
+            "app": "shop",
+            "components": [{
+                "name": "topic", "deploy_timeout_secs": 600, "source": { "from": "version" }, "spec": stack,
+            }],
+            "roles": [
+                { "mode": "provision", "name": "{{ .nuon.install.id }}-provision", "policies": policies },
+                { "mode": "maintenance", "name": "maintenance", "policies": [{ "managed": "AdministratorAccess" }] },
+            ],
+        });
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(all).unwrap()
+    }
+
+    fn allow(action: &str, resource: &str) -> Value {
+        let document = json!({ "Statement": { "Effect": "Allow", "Action": action, "Resource": resource } });
+        json!([{ "inline": { "name": "own", "document": document.to_string() } }])
+    }
+
+    #[test]
+    fn a_stack_that_no_policy_names_lacks_every_call_of_a_preflight() {
+        let other = allow("cloudformation:*", "arn:aws:cloudformation:*:*:stack/{{ .nuon.install.id }}-queue/*");
+        let version = version(&other, &json!({}));
+
+        let found = Roles::of(&version).stacks();
+
+        let expected = Shortfall {
+            component: "topic".parse().unwrap(),
+            mode: Mode::Provision,
+            role: Some("{{ .nuon.install.id }}-provision".into()),
+            actions: STACK_READS.into_iter().chain(STACK_CHANGES).collect(),
+            resource: "arn:*:cloudformation:*:*:stack/{{ .nuon.install.id }}-topic/*".into(),
+            answer: Answer::NotAllowed,
+        };
+        assert_eq!(found, [expected]);
+    }
+
+    #[test]
+    fn single_calls_are_named_and_a_mode_without_a_role_has_none() {
+        let reads = version(&allow("cloudformation:Describe*", "*"), &json!({}));
+        let nothing = version(&json!([]), &json!({ "roles": [] }));
+        let whole = version(&allow("*", "*"), &json!({}));
+
+        let reading = Roles::of(&reads).stacks();
+
+        assert_eq!(reading[0].actions, ["cloudformation:CreateChangeSet", "cloudformation:ExecuteChangeSet"]);
+        let modes: Vec<_> = Roles::of(&nothing).stacks().into_iter().map(|one| (one.mode, one.role)).collect();
+        assert_eq!(modes, [(Mode::Provision, None), (Mode::Maintenance, None)]);
+        assert_eq!(Roles::of(&whole).stacks(), []);
+    }
+
+    #[test]
+    fn a_component_with_a_role_of_its_own_is_held_against_that_role() {
+        let rules = json!([{ "principal": "component:topic", "operation": "deploy", "role": "deployer" }]);
+        let more = json!({
+            "operation_roles": rules,
+            "named_roles": [{ "name": "deployer", "enabled": true, "policies": [{ "managed": "ReadOnlyAccess" }] }],
+        });
+        let version = version(&allow("*", "*"), &more);
+
+        let found = Roles::of(&version).stacks();
+
+        let found: Vec<_> = found.iter().map(|one| (one.role.as_deref(), one.actions.len(), &one.answer)).collect();
+        let managed = Answer::Managed(["ReadOnlyAccess".to_owned()].into());
+        assert_eq!(found, [(Some("deployer"), 3, &managed), (Some("deployer"), 2, &Answer::NotAllowed)]);
+    }
+
+    #[test]
+    fn what_a_module_creates_is_held_against_its_role() {
+        let version = version(&allow("sqs:*", "*"), &json!({}));
+        let roles = Roles::of(&version);
+
+        let found =
+            roles.creations(&"topic".parse().unwrap(), ["aws_sqs_queue", "AWS::SNS::Topic", "aws_sns_topic", "x"]);
+
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].mode, &*found[0].actions), (Mode::Provision, &["sns:CreateTopic"][..]));
+    }
+
+    #[test]
+    fn a_role_that_the_planner_would_refuse_is_found() {
+        let more = json!({ "actions": [
+            { "name": "check", "timeout_secs": 60, "steps": [], "role": "{{ .nuon.install.id }}-maintainance" },
+            { "name": "fine", "timeout_secs": 60, "steps": [], "role": "{{.nuon.install.id}}-provision" },
+        ] });
+
+        let found = unknown_roles(&version(&json!([]), &more));
+
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].what, "action `check`");
+        assert_eq!(found[0].error.role(), "{{ .nuon.install.id }}-maintainance");
+    }
+}
