@@ -15,7 +15,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("stackcheck", &[]),
     ("permissions", &["protocol"]),
     ("domain", &["permissions", "protocol"]),
-    ("appconfig", &["protocol", "template"]),
+    ("appconfig", &["domain", "permissions", "protocol", "template"]),
     ("fuzz", &["appconfig", "protocol", "template"]),
     ("app", &["domain", "permissions", "protocol", "template"]),
     ("aws", &["app", "aws-errors", "domain", "protocol"]),

@@ -1,9 +1,10 @@
 //! `freehold app check`: reports all mistakes in a config, offline.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use freehold_appconfig::{Diagnostics, Severity};
+use freehold_appconfig::{Diagnostics, Elsewhere, Severity};
 use serde_json::json;
 
 use crate::context::Context;
@@ -13,7 +14,8 @@ use crate::output::plural;
 /// Read an app config and show every mistake in it.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  freehold app check ./my-app\n\nNeeds no account and no network. Exit code 2 when there are errors."
+    after_help = "Example:\n  freehold app check ./my-app\n\nLooks into the app's own modules, templates and charts, and holds what components need against the policies of their roles. \
+                  Needs no account and no network. Exit code 2 when there are errors."
 )]
 pub(crate) struct Check {
     /// The config's directory; its name is the app's.
@@ -26,12 +28,18 @@ impl Check {
         let dir = checked_dir(&self.dir)?;
         let found = freehold_appconfig::check(dir);
         let (errors, warnings) = (found.count(Severity::Error), found.count(Severity::Warning));
-        let value = json!({ "dir": dir, "errors": errors, "warnings": warnings, "found": found });
+        let value = json!({ "dir": dir, "errors": errors, "warnings": warnings, "found": found,
+            "not_looked_at": found.not_looked_at() });
         // The lines of excerpts stand below each other. With errors, the command's error counts them.
-        context.out.show_verbatim(&value, |_| match (found.is_empty(), errors) {
-            (true, _) => format!("`{}`: {}", dir.display(), counted(errors, warnings)),
-            (false, 0) => format!("{}\n\n{}", found.render(context.out.colours()), counted(errors, warnings)),
-            (false, _) => found.render(context.out.colours()),
+        context.out.show_verbatim(&value, |_| {
+            let counts = format!("{}{}", counted(errors, warnings), elsewhere(found.not_looked_at()));
+            match (found.is_empty(), errors) {
+                (true, _) => format!("`{}`: {counts}", dir.display()),
+                (false, 0) => format!("{}
+
+{counts}", found.render(context.out.colours())),
+                (false, _) => found.render(context.out.colours()),
+            }
         })?;
         if errors == 0 { Ok(()) } else { Err(has_errors(dir, &found)) }
     }
@@ -56,9 +64,34 @@ fn counted(errors: usize, warnings: usize) -> String {
     format!("{}, {}", count(errors, "error"), count(warnings, "warning"))
 }
 
+/// Returns the line about the parts whose sources are in other repositories.
+fn elsewhere(parts: &[Elsewhere]) -> String {
+    const NAMED: usize = 3;
+    let Some(count) = NonZero::new(parts.len()) else { return String::new() };
+    let named = parts.iter().take(NAMED).map(|one| one.part.as_str()).collect::<Vec<_>>().join(", ");
+    let more = match count.get().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("\nnot looked at, because their sources are in repositories: {named}{more}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_that_are_elsewhere_are_named_and_not_all_of_them() {
+        let part = |at: usize| Elsewhere { part: format!("component `c{at}`"), source: "https://x.example/y".into() };
+        let parts: Vec<Elsewhere> = (0..5).map(part).collect();
+
+        assert_eq!(elsewhere(&[]), "");
+        assert_eq!(
+            elsewhere(&parts),
+            "\nnot looked at, because their sources are in repositories: component `c0`, component `c1`, component `c2` and \
+             2 more"
+        );
+    }
 
     #[test]
     fn counts_read_as_a_sentence() {

@@ -3,6 +3,7 @@
 
 mod build;
 mod check;
+mod inspect;
 mod kinds;
 mod loaded;
 mod read;
@@ -22,7 +23,7 @@ use crate::state::app::Purpose;
 pub use loaded::{Loaded, LocalSource, NotACommit, UnresolvedGit};
 pub use read::addresses::{Fetched, GitAddress, git_address};
 pub use report::diagnostic::{Diagnostic, Related, Severity};
-pub use report::diagnostics::Diagnostics;
+pub use report::diagnostics::{Diagnostics, Elsewhere};
 pub use schema::{SchemaKind, UnknownSchema, reference, schema, schema_kinds, schemas, taplo_config};
 
 /// Reads the app config in `dir`, whose name is the app's, for a sync.

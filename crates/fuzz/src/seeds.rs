@@ -33,6 +33,8 @@ pub(crate) const FILES: &[(&str, &str)] = files![
     "components/docker.toml",
     "components/job.toml",
     "components/pulumi.toml",
+    "components/own-chart.toml",
+    "components/own-image.toml",
     "actions/after.toml",
     "runbooks/repair.toml",
     "installs/acme.toml",
@@ -41,8 +43,13 @@ pub(crate) const FILES: &[(&str, &str)] = files![
     "files/boundary.json",
     "files/policy.yaml",
     "files/module/main.tf",
+    "files/module/inner/main.tf",
     "files/stack.yaml",
     "files/values.yaml",
+    "files/chart/Chart.yaml",
+    "files/chart/values.yaml",
+    "files/chart/templates/web.yaml",
+    "files/image/Dockerfile",
 ];
 
 /// Other paths that a file may get.
@@ -83,6 +90,8 @@ pub(crate) const PATHS: &[&str] = &[
     "runbooks.toml",
     "components/.hidden.toml",
     "files/stack.yaml",
+    "files/module/main.tf.json",
+    "files/module/override.tf",
 ];
 
 /// Words of configs.
@@ -215,6 +224,18 @@ pub(crate) const CONFIG_WORDS: &[&str] = &[
     "{{nope}}",
     "{{index .nuon.components \"net\"}}",
     "{{/* */}}",
+    "!Ref ",
+    "!GetAtt ",
+    "!Sub ",
+    "${Zone}",
+    "Fn::If",
+    "&a ",
+    "*a",
+    "Transform: x",
+    "variable \"x\" {}",
+    "module \"m\" { source = \"../..\" }",
+    "<<EOT",
+    "%{ if }",
     "é",
     "日",
     "𝄞",

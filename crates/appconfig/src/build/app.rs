@@ -1,5 +1,7 @@
 //! Reads a directory and builds its app version, step by step.
 
+use std::collections::BTreeSet;
+
 use freehold_protocol::AppName;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{canonical, limits};
@@ -22,6 +24,8 @@ use crate::build::stack;
 use crate::check::cycles;
 use crate::check::links;
 use crate::check::operation_roles;
+use crate::check::permitted;
+use crate::inspect;
 use crate::kinds::{FOLDERS, Kind};
 use crate::loaded::Loaded;
 use crate::read::addresses::{Addresses, Fetched};
@@ -42,12 +46,14 @@ pub(crate) fn read(tree: Box<dyn Tree>, purpose: Purpose, fetched: &Fetched) -> 
         purpose,
         fetched: fetched.clone(),
         addresses: Addresses::default(),
+        elsewhere: BTreeSet::new(),
     };
     let name = app_name(&mut app);
     read_files(&mut app);
     let built = version(&mut app, name);
     let found = app.drafts.into_iter().map(|draft| draft.finish(&app.files)).collect();
-    (built, Diagnostics::new(found, &app.files))
+    let elsewhere = std::mem::take(&mut app.elsewhere);
+    (built, Diagnostics::new(found, &app.files).with_elsewhere(elsewhere))
 }
 
 fn app_name(app: &mut App) -> Option<AppName> {
@@ -100,6 +106,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     let (secrets, stack, policies) = (secrets::build(app), stack::build(app), policies::build(app, &index));
     installs::check(app, &index, &inputs);
     branch::check(app);
+    let role_places = roles.places;
     let version = AppVersion {
         display_name: metadata.display_name,
         description: metadata.description,
@@ -121,6 +128,8 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
         ..AppVersion::empty(name?)
     };
     refuse_unwritable(app, &version);
+    let made = inspect::look(app, &sources.held);
+    permitted::check(app, &version, &role_places, &made);
     let (sources, unresolved) = sources.finish(app);
     let addresses = std::mem::take(&mut app.addresses.missing).into_iter().collect();
     Some(Loaded { version, sources, unresolved, addresses, warnings: Diagnostics::default() })

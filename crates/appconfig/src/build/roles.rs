@@ -23,6 +23,8 @@ pub(crate) struct Roles {
     pub(crate) modes: Vec<ModeRole>,
     /// Sorted by name.
     pub(crate) named: Vec<NamedRole>,
+    /// Where each role is defined, by its name in the config.
+    pub(crate) places: BTreeMap<String, Place>,
 }
 
 /// When a role is used.
@@ -38,6 +40,7 @@ pub(crate) fn build(app: &mut App) -> Roles {
     let mut modes: BTreeMap<Mode, (ModeRole, Place)> = BTreeMap::new();
     let mut named: BTreeMap<String, NamedRole> = BTreeMap::new();
     let mut seen: BTreeMap<String, Place> = BTreeMap::new();
+    let mut places: BTreeMap<String, Place> = BTreeMap::new();
     let mut reader = Reader { files: &app.files, drafts: Vec::new(), unsupported: app.purpose.unsupported() };
     for checked in &app.checked {
         for (purpose, node) in roles_in(checked) {
@@ -58,6 +61,7 @@ pub(crate) fn build(app: &mut App) -> Roles {
                 continue;
             }
             seen.insert(plain, place.clone());
+            places.insert(name.to_owned(), place.clone());
             let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
             let (name, description) = (name.to_owned(), text("description"));
             match purpose {
@@ -83,7 +87,7 @@ pub(crate) fn build(app: &mut App) -> Roles {
     }
     let drafts = reader.drafts;
     app.drafts.extend(drafts);
-    Roles { modes: modes.into_values().map(|(role, _)| role).collect(), named: named.into_values().collect() }
+    Roles { modes: modes.into_values().map(|(role, _)| role).collect(), named: named.into_values().collect(), places }
 }
 
 /// Returns the roles of a file, each with its use; a role of an unknown type has none.

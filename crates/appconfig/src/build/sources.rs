@@ -1,7 +1,6 @@
 //! The sources of builds: directories beside the config, git repositories, images and chart repositories.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use freehold_protocol::order::Source;
 
@@ -14,6 +13,7 @@ use crate::report::diagnostic::Severity;
 use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::checked::Checked;
+use crate::state::held::Held;
 
 /// The sources of an app, collected while the app is read.
 #[derive(Debug)]
@@ -23,16 +23,28 @@ pub(crate) struct Sources {
     pub(crate) drafts: Vec<Draft>,
     local: Vec<LocalSource>,
     unresolved: BTreeSet<UnresolvedGit>,
+    /// The local sources, whose content is checked later.
+    pub(crate) held: Vec<Held>,
+    /// The parts whose sources are not in the app's directory, each with where its source is.
+    pub(crate) elsewhere: BTreeSet<(String, String)>,
 }
 
 impl Sources {
     pub(crate) const fn new(unsupported: Severity) -> Self {
-        Self { unsupported, drafts: Vec::new(), local: Vec::new(), unresolved: BTreeSet::new() }
+        Self {
+            unsupported,
+            drafts: Vec::new(),
+            local: Vec::new(),
+            unresolved: BTreeSet::new(),
+            held: Vec::new(),
+            elsewhere: BTreeSet::new(),
+        }
     }
 
     /// Moves the mistakes to `app`, and returns the sources, each once and sorted.
     pub(crate) fn finish(self, app: &mut App) -> (Vec<LocalSource>, Vec<UnresolvedGit>) {
         app.drafts.extend(self.drafts);
+        app.elsewhere.extend(self.elsewhere);
         let mut local = self.local;
         local.sort_by(|a, b| (&a.owner, &a.digest).cmp(&(&b.owner, &b.digest)));
         (local, self.unresolved.into_iter().collect())
@@ -101,6 +113,7 @@ impl Sources {
             return None;
         };
         let branch = entry.value.text("branch").unwrap_or("HEAD").to_owned();
+        self.elsewhere.insert((owner.to_owned(), url.clone()));
         Some(self.git(url, branch, directory))
     }
 
@@ -123,13 +136,9 @@ impl Sources {
         owner: &str,
     ) -> Option<Source> {
         let path = self.inside(files, checked, node, word)?;
-        if let Some(folder) = files.absent_folder(checked.file, word) {
-            let named = format!("the source `{word}`");
-            self.drafts.push(Draft::absent(self.unsupported, checked.place(node), &named, folder));
-            return None;
-        }
         let packed = archive::directory(files.tree(), &path);
-        self.packed(checked, node, owner, &files.locate(&path), packed)
+        let (owner, word) = (owner.to_owned(), word.to_owned());
+        self.packed(files, Held { owner, place: checked.place(node), word, path, paths: BTreeSet::new() }, packed)
     }
 
     /// Returns the path, relative to the app's directory, that `word` names.
@@ -142,30 +151,23 @@ impl Sources {
         path
     }
 
-    /// Takes a packed directory or file as the source of `owner`.
-    pub(crate) fn packed(
-        &mut self,
-        checked: &Checked,
-        node: &Node,
-        owner: &str,
-        path: &Path,
-        packed: std::io::Result<Archive>,
-    ) -> Option<Source> {
+    /// Takes a packed directory or file as the source of its owner.
+    pub(crate) fn packed(&mut self, files: &Files, held: Held, packed: std::io::Result<Archive>) -> Option<Source> {
         match packed {
-            Ok(Archive { digest, bytes }) => {
+            Ok(Archive { digest, bytes, paths }) => {
                 self.local.push(LocalSource {
-                    owner: owner.to_owned(),
-                    path: path.to_owned(),
+                    owner: held.owner.clone(),
+                    path: files.locate(&held.path),
                     digest: digest.clone(),
                     archive: bytes,
                 });
+                self.held.push(Held { paths, ..held });
                 Some(Source::Directory { digest })
             }
             Err(error) => {
-                let word = node.as_text().unwrap_or_default();
-                let message = format!("the source `{word}` cannot be read: {}", reason(&error));
+                let message = format!("the source `{}` cannot be read: {}", held.word, reason(&error));
                 let help = "create it, or correct the path: beside this file, or from the app's directory";
-                self.error(checked.place(node), message, help);
+                self.error(held.place, message, help);
                 None
             }
         }

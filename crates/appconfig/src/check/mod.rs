@@ -7,6 +7,7 @@ pub(crate) mod input_values;
 pub(crate) mod links;
 pub(crate) mod names;
 pub(crate) mod operation_roles;
+pub(crate) mod permitted;
 pub(crate) mod policy_document;
 pub(crate) mod references;
 pub(crate) mod syntax;

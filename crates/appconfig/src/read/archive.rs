@@ -1,6 +1,7 @@
 //! Packs a directory or a file so that the same content gives the same bytes: entries are sorted and have no times,
 //! owners or local modes.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use flate2::write::GzEncoder;
@@ -15,6 +16,8 @@ use crate::read::tree::{Entry, Tree};
 pub(crate) struct Archive {
     pub(crate) digest: Digest,
     pub(crate) bytes: Vec<u8>,
+    /// The paths that it holds, from the directory that was packed.
+    pub(crate) paths: BTreeSet<String>,
 }
 
 /// Packs all files below the directory `path` of `tree`.
@@ -27,6 +30,7 @@ pub(crate) fn directory(tree: &dyn Tree, path: &str) -> io::Result<Archive> {
         return Err(io::Error::other("it holds no files"));
     }
     let mut tar = open();
+    let paths = entries.keys().cloned().collect();
     for (name, entry) in entries {
         match entry {
             Entry::File { executable } => {
@@ -40,7 +44,7 @@ pub(crate) fn directory(tree: &dyn Tree, path: &str) -> io::Result<Archive> {
             }
         }
     }
-    close(tar)
+    close(tar, paths)
 }
 
 /// Packs the one file at `path` of `tree` as `name`.
@@ -50,7 +54,7 @@ pub(crate) fn directory(tree: &dyn Tree, path: &str) -> io::Result<Archive> {
 pub(crate) fn file(tree: &dyn Tree, path: &str, name: &str) -> io::Result<Archive> {
     let mut tar = open();
     add_file(&mut tar, name, &tree.bytes(path)?, false)?;
-    close(tar)
+    close(tar, BTreeSet::from([name.to_owned()]))
 }
 
 type Tar = tar::Builder<GzEncoder<Vec<u8>>>;
@@ -59,9 +63,9 @@ fn open() -> Tar {
     tar::Builder::new(GzBuilder::new().mtime(0).write(Vec::new(), Compression::fast()))
 }
 
-fn close(tar: Tar) -> io::Result<Archive> {
+fn close(tar: Tar, paths: BTreeSet<String>) -> io::Result<Archive> {
     let bytes = tar.into_inner()?.finish()?;
-    Ok(Archive { digest: Digest::of(&bytes), bytes })
+    Ok(Archive { digest: Digest::of(&bytes), bytes, paths })
 }
 
 fn header(kind: tar::EntryType, mode: u32) -> tar::Header {

@@ -50,6 +50,10 @@ impl Tree for Disk {
         self.0.join(path).exists()
     }
 
+    fn is_link(&self, path: &str) -> bool {
+        self.0.join(path).is_symlink()
+    }
+
     fn bytes(&self, path: &str) -> io::Result<Vec<u8>> {
         fs::read(self.0.join(path))
     }

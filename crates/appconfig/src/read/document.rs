@@ -109,6 +109,14 @@ impl Node {
         }
     }
 
+    /// Returns the elements of a list; none for another value.
+    pub(crate) fn elements(&self) -> &[Node] {
+        match &self.data {
+            Data::List(items) => items,
+            _ => &[],
+        }
+    }
+
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries().iter().find(|entry| entry.key == key)
     }

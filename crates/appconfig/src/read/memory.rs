@@ -54,6 +54,10 @@ impl Tree for Memory {
         self.is_file(path) || self.is_dir(path)
     }
 
+    fn is_link(&self, _: &str) -> bool {
+        false
+    }
+
     fn bytes(&self, path: &str) -> io::Result<Vec<u8>> {
         match self.files.get(path) {
             Some(bytes) => Ok(bytes.clone()),

@@ -11,3 +11,4 @@ pub(crate) mod memory;
 pub(crate) mod paths;
 pub(crate) mod shape;
 pub(crate) mod tree;
+pub(crate) mod yaml;

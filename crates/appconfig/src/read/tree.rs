@@ -34,6 +34,9 @@ pub(crate) trait Tree: fmt::Debug {
 
     fn exists(&self, path: &str) -> bool;
 
+    /// Returns whether `path` is a symbolic link.
+    fn is_link(&self, path: &str) -> bool;
+
     /// Returns the bytes of a file.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! All mistakes of one directory, as a list and as text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -16,6 +16,17 @@ pub struct Diagnostics {
     found: Vec<Diagnostic>,
     #[serde(skip)]
     texts: BTreeMap<String, String>,
+    #[serde(skip)]
+    not_looked_at: Vec<Elsewhere>,
+}
+
+/// A part of an app whose source is not in the app's directory, so that nothing was said about its content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Elsewhere {
+    /// Such as ``component `web` ``.
+    pub part: String,
+    /// The address of its repository.
+    pub source: String,
 }
 
 impl Diagnostics {
@@ -28,7 +39,17 @@ impl Diagnostics {
             std::iter::once(one.file.clone()).chain(one.related.iter().map(|related| related.file.clone()))
         });
         let texts = named.filter_map(|file| Some((file.clone(), files.text_of(&file)?.to_owned()))).collect();
-        Self { found, texts }
+        Self { found, texts, not_looked_at: Vec::new() }
+    }
+
+    pub(crate) fn with_elsewhere(mut self, parts: BTreeSet<(String, String)>) -> Self {
+        self.not_looked_at = parts.into_iter().map(|(part, source)| Elsewhere { part, source }).collect();
+        self
+    }
+
+    /// Returns the parts whose sources were not looked at, sorted.
+    pub fn not_looked_at(&self) -> &[Elsewhere] {
+        &self.not_looked_at
     }
 
     /// Returns each mistake.

@@ -57,6 +57,33 @@ nearest name.
 `<install>-...` and that permission boundary (`permissions_boundary` in Terraform, `PermissionsBoundary` in
 CloudFormation); otherwise AWS denies it, whatever the policies of the mode allow.
 
+## What a check looks at
+
+`freehold app check` reads the config and the sources that are in the app's directory. It runs nothing, and it asks neither
+AWS nor the network. An error is certain: a sync, a build, or the first deploy of an install would fail. A warning is likely
+to be a mistake. Exit code 2 says that there are errors, and 0 that there are none, even with warnings; `--json` has every
+finding with its file, line and column.
+
+| source | error | warning |
+|---|---|---|
+| Terraform module | its folder does not exist or has no `.tf` file, a file does not parse, a module that it calls is not in the source, a variable has no value | a value for a variable that it does not declare |
+| CloudFormation template | it does not parse, an unknown section or key of a resource, a resource without `Type`, `Ref`, `GetAtt`, `Sub`, `FindInMap`, `DependsOn` or a condition that names nothing, parameters that it does not have or does not get, IAM resources without their `capabilities` | a key that is given twice |
+| Helm chart | no `Chart.yaml`, or one without `apiVersion`, `name` or `version`; `Chart.yaml` or `values.yaml` is not YAML | no templates; a value that the chart does not read |
+| kustomization | no `kustomization.yaml` | |
+| Dockerfile | it is not in the source or has no `FROM`, or not the stage `target` | |
+
+A source in a repository is not looked at; the check names the components that have one. The properties of CloudFormation's
+resource types are not checked, nor those of Terraform's providers. A template with a macro (`Transform`) may refer to what
+the macro makes.
+
+**Permissions.** Each `cloudformation_stack` is held against the role that deploys it, with the calls that a
+[preflight](preflight.md) tries in the customer's account: in the first deploy the role of mode `provision`, later the role of
+mode `maintenance`, or a role of the component's own. What the role of the first deploy does not allow, or denies, is an
+error; for later deploys it is a warning. A role that lists AWS managed policies which the check does not know gets a warning
+too. For each module and template, the check compares the call that creates a resource (`sqs:CreateQueue` for `aws_sqs_queue`
+and `AWS::SQS::Queue`) with the role, for some fifty common types, and warns. A policy that may allow a call (under a condition, or
+for some value of a template) counts as allowing it: the preflight decides at the customer.
+
 ";
 
 /// Returns the reference of all kinds of file, as Markdown.

@@ -230,6 +230,7 @@ fn mistake(kind: Kind, text: &str) -> Option<String> {
         purpose: Purpose::Check,
         fetched: Fetched::new(),
         addresses: Addresses::default(),
+        elsewhere: std::collections::BTreeSet::new(),
     };
     let file = app.files.add("a.toml".to_owned(), text.to_owned());
     validate(&mut app, file, kind, document::parse(text).unwrap());

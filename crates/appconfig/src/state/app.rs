@@ -1,5 +1,7 @@
 //! An app while its directory is read.
 
+use std::collections::BTreeSet;
+
 use crate::kinds::Kind;
 use crate::read::addresses::{Addresses, Fetched};
 use crate::read::files::Files;
@@ -38,6 +40,8 @@ pub(crate) struct App {
     /// Texts behind addresses, which the caller fetched.
     pub(crate) fetched: Fetched,
     pub(crate) addresses: Addresses,
+    /// The parts whose sources are not in the directory, each with where its source is.
+    pub(crate) elsewhere: BTreeSet<(String, String)>,
 }
 
 impl App {

@@ -2,3 +2,4 @@
 
 pub(crate) mod app;
 pub(crate) mod checked;
+pub(crate) mod held;

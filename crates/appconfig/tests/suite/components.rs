@@ -161,7 +161,8 @@ fn a_kustomization_without_a_repository_is_a_directory_of_the_app() {
     let config = good()
         .with("components/k.toml", "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\n[kustomize]\npath = \"./k8s\"\nload_restrictor = \"none\"\n")
         .with("components/w.toml", "name = \"w\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\n[kustomize]\ndirectory = \"./k8s\"\npath = \"prod\"\n")
-        .with("components/k8s/kustomization.yaml", "resources: []\n");
+        .with("components/k8s/kustomization.yaml", "resources: []\n")
+        .with("components/k8s/prod/kustomization.yaml", "resources: []\n");
 
     let options = |name: &str| match component(&config, name).spec {
         ComponentSpec::KubernetesManifest { kustomize, .. } => serde_json::to_string(&kustomize).unwrap(),
@@ -180,7 +181,7 @@ fn a_docker_build_takes_a_directory_arguments_and_a_stage() {
             "components/img.toml",
             "name = \"img\"\ntype = \"docker_build\"\ndockerfile = \"Dockerfile\"\nsource = \"./img\"\ntarget = \"run\"\n[build_args]\nDEBUG = 1\n[env_vars]\nA = \"b\"\n",
         )
-        .with("components/img/Dockerfile", "FROM scratch\n");
+        .with("components/img/Dockerfile", "FROM scratch AS run\n");
 
     let component = component(&config, "img");
 
@@ -763,8 +764,10 @@ fn a_default_without_a_toggle_has_no_effect() {
 fn an_operation_has_one_role() {
     let config = good().with(
         "components/web.toml",
-        "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n[[operation_roles]]\noperation = \"deploy\"\nrole = \"{{ .nuon.install.id }}-a\"\n[[operation_roles]]\noperation = \"deploy\"\nrole = \"{{ .nuon.install.id }}-b\"\n",
+        "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n[[operation_roles]]\noperation = \"deploy\"\nrole = \"{{ .nuon.install.id }}-own\"\n[[operation_roles]]\noperation = \"deploy\"\nrole = \"{{ .nuon.install.id }}-own\"\n",
     );
+    let role = "type = \"custom\"\nname = \"{{ .nuon.install.id }}-own\"\ndescription = \"d\"\n";
+    let config = config.with("permissions/own.toml", role);
 
     insta::assert_snapshot!(config.faults(), @r#"
     error: operation `deploy` has two roles

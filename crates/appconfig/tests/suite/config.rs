@@ -40,6 +40,15 @@ source = "./modules/net"
 region = "{{ .nuon.inputs.inputs.region }}"
 "#;
 
+/// Declares the values that tests give.
+const MODULE: &str = r#"variable "region" {
+  default = "eu-west-1"
+}
+variable "a" { default = "" }
+variable "b" { default = "" }
+variable "x" { default = "" }
+"#;
+
 /// An app config on disk.
 pub(crate) struct Config {
     _home: TempDir,
@@ -56,7 +65,7 @@ pub(crate) fn good() -> Config {
         .with("inputs.toml", INPUTS)
         .with("components/web.toml", WEB)
         .with("components/net.toml", NET)
-        .with("modules/net/main.tf", "variable \"region\" {}\n")
+        .with("modules/net/main.tf", MODULE)
 }
 
 impl Config {
@@ -64,6 +73,15 @@ impl Config {
     pub(crate) fn with(self, path: &str, text: &str) -> Self {
         write(&self.dir.join(path), text);
         self
+    }
+
+    /// Adds roles that may do everything.
+    pub(crate) fn with_roles(self) -> Self {
+        ["provision", "maintenance"].into_iter().fold(self, |config, mode| {
+            let role = format!("type = \"{mode}\"\nname = \"{mode}\"\ndescription = \"d\"\n");
+            let all = "[[policies]]\nmanaged_policy_name = \"AdministratorAccess\"\n";
+            config.with(&format!("permissions/{mode}.toml"), &(role + all))
+        })
     }
 
     /// Removes a file.

@@ -474,17 +474,17 @@ fn a_named_file_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn a_folder_that_is_not_here_is_an_error_only_for_a_sync() {
+fn a_folder_of_texts_that_is_not_here_is_an_error_only_for_a_sync() {
     let config = good().with("components/net.toml", "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"./generated/net\"\n[[var_file]]\ncontents = \"./vars/net.tfvars\"\n");
 
     insta::assert_snapshot!(config.check(), @r#"
-    warning: the source `./generated/net` cannot be read: folder `generated` does not exist
+    error: the source `./generated/net` cannot be read: it does not exist
      --> components/net.toml:4:10
       |
     4 | source = "./generated/net"
       |          ^^^^^^^^^^^^^^^^^
       |
-      = help: a sync needs it: fetch or generate the folder, or correct the path
+      = help: create it, or correct the path: beside this file, or from the app's directory
 
     warning: `./vars/net.tfvars` cannot be read: folder `vars` does not exist
      --> components/net.toml:6:12
@@ -495,13 +495,13 @@ fn a_folder_that_is_not_here_is_an_error_only_for_a_sync() {
       = help: a sync needs it: fetch or generate the folder, or correct the path
     "#);
     insta::assert_snapshot!(config.faults(), @r#"
-    error: the source `./generated/net` cannot be read: folder `generated` does not exist
+    error: the source `./generated/net` cannot be read: it does not exist
      --> components/net.toml:4:10
       |
     4 | source = "./generated/net"
       |          ^^^^^^^^^^^^^^^^^
       |
-      = help: a sync needs it: fetch or generate the folder, or correct the path
+      = help: create it, or correct the path: beside this file, or from the app's directory
 
     error: `./vars/net.tfvars` cannot be read: folder `vars` does not exist
      --> components/net.toml:6:12

@@ -41,7 +41,9 @@ image = '{{ with .nuon.components.web }}{{ .outputs.image }}{{ end }}'
 count = 3
 "#,
     );
-    let config = config.with("components/app.yaml", "Resources: {}\n").with(
+    let template =
+        "Parameters:\n  image: {Type: String}\n  count: {Type: Number}\nResources:\n  A: {Type: AWS::SQS::Queue}\n";
+    let config = config.with_roles().with("components/app.yaml", template).with(
         "actions/after.toml",
         "name = \"after\"\ntimeout = \"30s\"\nidempotent = true\n[[triggers]]\ntype = \"post-deploy-component\"\ncomponent_name = \"app\"\n[[steps]]\nname = \"s\"\ncommand = \"echo {{ .nuon.components.app.outputs.x }}\"\n",
     );

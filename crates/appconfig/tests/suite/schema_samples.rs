@@ -108,13 +108,13 @@ contents = '{"Version": "2012-10-17"}'
         "role",
         "permissions/make.toml",
         r#"type = "provision"
-name = "make"
+name = "{{ .nuon.install.id }}-make"
 description = "makes it"
 display_name = "Maker"
 cloud_platform = "aws"
 [[policies]]
 name = "all"
-contents = '{"Version": "2012-10-17"}'
+contents = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}'
 "#,
     ),
     (

@@ -171,11 +171,15 @@ fn every_file_of_the_demo_is_accepted() {
     assert!(rejected.is_empty(), "{}", rejected.join("\n"));
 }
 
+/// The template of the sample of a stack.
+const BUCKET: &str = "Parameters:\n  A: {Type: String, Default: b}\nResources:\n  Bucket: {Type: AWS::S3::Bucket}\n";
+
 /// Returns a config that each good sample fits into.
 fn small() -> Config {
     good()
         .with("overlays/shop/kustomization.yaml", "")
-        .with("components/bucket.yaml", "Resources: {}\n")
+        .with("components/bucket.yaml", BUCKET)
+        .with("permissions/make.toml", GOOD.iter().find(|(_, path, _)| *path == "permissions/make.toml").unwrap().2)
         .with("input_groups/rest.toml", "name = \"rest\"\n")
 }
 

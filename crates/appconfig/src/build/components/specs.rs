@@ -1,5 +1,7 @@
 //! The settings and the source of each kind of component.
 
+use std::collections::BTreeSet;
+
 use freehold_protocol::app_version::{ComponentSpec, Kustomize};
 use freehold_protocol::order::Source;
 
@@ -10,6 +12,7 @@ use crate::read::archive;
 use crate::read::document::{Entry, Node};
 use crate::read::paths::join;
 use crate::state::checked::Checked;
+use crate::state::held::Held;
 
 /// The name of a stack whose component gives none; a template.
 const STACK_NAME: &str = "{{ .nuon.install.id }}-";
@@ -33,6 +36,7 @@ impl Builder<'_> {
             "source" => self.sources.directory(self.files, checked, &entry.value, entry.value.as_text()?, &owner),
             "helm_repo" => {
                 let text = |key: &str| entry.value.text(key).unwrap_or_default().to_owned();
+                self.sources.elsewhere.insert((owner, text("repo_url")));
                 Some(Source::Chart { repo_url: text("repo_url"), chart: text("chart"), version: text("version") })
             }
             _ => self.sources.repo(self.files, checked, entry, &owner),
@@ -182,7 +186,8 @@ impl Builder<'_> {
         };
         let name_inside = if path.ends_with(".json") { "template.json" } else { "template.yaml" };
         let packed = archive::file(tree, &path, name_inside);
-        let source = self.sources.packed(checked, &entry.value, &owner, &self.files.locate(&path), packed)?;
+        let held = Held { owner, place, word: word.to_owned(), path, paths: BTreeSet::new() };
+        let source = self.sources.packed(self.files, held, packed)?;
         let root = &checked.root;
         let mut capabilities = texts(root.get("capabilities"));
         capabilities.sort();

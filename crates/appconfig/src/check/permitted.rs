@@ -1,0 +1,166 @@
+//! Says at the vendor's desk what a preflight would find missing in the app's own roles at a customer.
+
+use std::collections::BTreeMap;
+
+use freehold_domain::preflight::shortfall::{NoRole, Roles, Shortfall, unknown_roles};
+use freehold_permissions::Answer;
+use freehold_protocol::app_version::{AppVersion, Platform};
+use freehold_protocol::order::Mode;
+
+use crate::kinds::Kind;
+use crate::read::files::Place;
+use crate::report::diagnostic::Severity;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::checked::Checked;
+use crate::state::held::Made;
+
+/// Names of roles, with the places that define them.
+pub(crate) type RolePlaces = BTreeMap<String, Place>;
+
+/// Compares what components need with what their roles allow. A file of roles that could not be read proves nothing.
+pub(crate) fn check(app: &mut App, version: &AppVersion, places: &RolePlaces, made: &[Made]) {
+    let unsure = [Kind::Permissions, Kind::Role, Kind::BreakGlass, Kind::OperationRoles];
+    let elsewhere = version.stack.as_ref().is_some_and(|stack| stack.platform != Platform::AwsCloudformation);
+    if unsure.iter().any(|kind| app.broken.contains(kind)) {
+        return;
+    }
+    let mut drafts = unknown(app, &unknown_roles(version));
+    if !elsewhere {
+        let roles = Roles::of(version);
+        let owners = components(app);
+        let looker = Looker { owners, places };
+        drafts.extend(roles.stacks().iter().filter_map(|one| looker.stack(one)));
+        drafts.extend(looker.creations(&roles, made));
+    }
+    app.drafts.extend(drafts);
+}
+
+fn components(app: &App) -> BTreeMap<&str, &Checked> {
+    app.of(Kind::Component).filter_map(|checked| Some((checked.root.text("name")?, checked))).collect()
+}
+
+struct Looker<'a> {
+    /// The files of components by their names.
+    owners: BTreeMap<&'a str, &'a Checked>,
+    places: &'a RolePlaces,
+}
+
+impl Looker<'_> {
+    /// Reports a stack that its role may not deploy. It is an error only for certain: a first deploy fails.
+    fn stack(&self, lacks: &Shortfall) -> Option<Draft> {
+        let checked = self.owners.get(lacks.component.as_str())?;
+        let root = &checked.root;
+        let place =
+            root.entry("stack_name").map_or_else(|| checked.place_of(root, "type"), |e| checked.place(&e.value));
+        let name = lacks.resource.split('/').nth(1).unwrap_or_default();
+        let what = format!("component `{}` deploys stack `{name}`", lacks.component);
+        let severity = match (&lacks.answer, lacks.mode) {
+            (Answer::Managed(_), _) | (_, Mode::Maintenance) => Severity::Warning,
+            _ => Severity::Error,
+        };
+        let resource = lacks.resource.replacen("arn:*:", "arn:aws:", 1);
+        Some(self.described(severity, place, &what, lacks, &resource))
+    }
+
+    /// Warns, once for each role and action, that a role may not create what a module or a template declares.
+    fn creations(&self, roles: &Roles<'_>, made: &[Made]) -> Vec<Draft> {
+        let mut by_owner: BTreeMap<&str, Vec<&Made>> = BTreeMap::new();
+        for one in made {
+            by_owner.entry(&one.component).or_default().push(one);
+        }
+        let mut drafts = Vec::new();
+        for (owner, made) in by_owner {
+            let Ok(component) = owner.parse() else { continue };
+            for one in first_of_each(&made) {
+                for lacks in roles.creations(&component, [one.kind.as_str()]) {
+                    let what = format!("component `{owner}` creates a resource of type `{}`", one.kind);
+                    drafts.push(self.described(Severity::Warning, one.place.clone(), &what, &lacks, "*"));
+                }
+            }
+        }
+        drafts
+    }
+
+    fn described(&self, severity: Severity, place: Place, what: &str, lacks: &Shortfall, resource: &str) -> Draft {
+        let actions = lacks.actions.iter().map(|action| format!("`{action}`")).collect::<Vec<_>>().join(", ");
+        let when = match lacks.mode {
+            Mode::Provision => "the first deploy of an install",
+            Mode::Maintenance | Mode::Deprovision | Mode::BreakGlass => "a later deploy",
+        };
+        let Some(role) = &lacks.role else {
+            let message = format!("{what}, and the app has no role for mode `{}`", lacks.mode.as_str());
+            let help = format!(
+                "{when} needs it: add a role with `type = \"{}\"` in `permissions/` that allows {actions} on `{resource}`",
+                lacks.mode.as_str()
+            );
+            return Draft::new(severity, place, message).help(help);
+        };
+        let (verb, help) = match &lacks.answer {
+            Answer::Denied => ("denies", format!("{when} needs it: narrow the `Deny` in the role's policies")),
+            Answer::Managed(names) => {
+                let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                let help = format!(
+                    "{when} needs it, unless the AWS managed policy {names} allows it; add {}",
+                    statement(lacks, resource)
+                );
+                ("does not itself allow", help)
+            }
+            Answer::NotAllowed | Answer::Possible => (
+                "does not allow",
+                format!("{when} needs it: add {} to the role's policies", statement(lacks, resource)),
+            ),
+        };
+        let draft = Draft::new(severity, place, format!("{what}, and role `{role}` {verb} {actions}"));
+        let draft = draft.help(help);
+        match self.places.get(role) {
+            Some(place) => draft.related(place.clone(), "the role is defined here"),
+            None => draft,
+        }
+    }
+}
+
+/// Returns a statement that allows what is missing.
+fn statement(lacks: &Shortfall, resource: &str) -> String {
+    let actions = lacks.actions.iter().map(|action| format!("\"{action}\"")).collect::<Vec<_>>().join(", ");
+    format!("`{{\"Effect\": \"Allow\", \"Action\": [{actions}], \"Resource\": \"{resource}\"}}`")
+}
+
+fn first_of_each<'m>(made: &[&'m Made]) -> Vec<&'m Made> {
+    let mut first: BTreeMap<&str, &Made> = BTreeMap::new();
+    for one in made {
+        first.entry(&one.kind).or_insert(one);
+    }
+    first.into_values().collect()
+}
+
+/// Reports each role whose name is a template that no role has; [`crate::check::links`] reports the other names.
+fn unknown(app: &App, refused: &[NoRole]) -> Vec<Draft> {
+    let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in refused.iter().filter(|one| one.error.role().contains("{{")) {
+        users.entry(one.error.role()).or_default().push(&one.what);
+    }
+    let report = |(role, users): (&str, Vec<&str>)| {
+        let first = users.first().copied().unwrap_or_default();
+        let more = match users.len() {
+            1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        let message = format!("{first}{more} would run under role `{role}`, which does not exist");
+        let draft = Draft::error(naming(app, role)?, message);
+        Some(draft.help("a name is compared as it is written: copy the `name` of a role of the app"))
+    };
+    users.into_iter().filter_map(report).collect()
+}
+
+/// Returns where the config first names a role.
+fn naming(app: &App, role: &str) -> Option<Place> {
+    let kinds = [Kind::Component, Kind::Action, Kind::OperationRoles];
+    app.checked.iter().filter(|checked| kinds.contains(&checked.kind)).find_map(|checked| {
+        let root = &checked.root;
+        let of_lists = root.tables("operation_roles").iter().chain(root.tables("rules"));
+        let own = [root.get("break_glass_role"), root.get("role")].into_iter().flatten();
+        let node = own.chain(of_lists.filter_map(|rule| rule.get("role"))).find(|node| node.as_text() == Some(role))?;
+        Some(checked.place(node))
+    })
+}

@@ -1,0 +1,145 @@
+//! The form of a template: its sections, and the keys of resources and parameters (CloudFormation user guide, "Template
+//! anatomy").
+
+use freehold_template::nearest;
+
+use super::Template;
+use crate::read::document::{Data, Entry, Node};
+use crate::read::files::Place;
+use crate::report::draft::Draft;
+
+const SECTIONS: [&str; 11] = [
+    "AWSTemplateFormatVersion",
+    "Description",
+    "Metadata",
+    "Parameters",
+    "Rules",
+    "Mappings",
+    "Conditions",
+    "Transform",
+    "Resources",
+    "Outputs",
+    "Hooks",
+];
+
+const RESOURCE: [&str; 9] = [
+    "Type",
+    "Properties",
+    "DependsOn",
+    "Condition",
+    "Metadata",
+    "CreationPolicy",
+    "UpdatePolicy",
+    "DeletionPolicy",
+    "UpdateReplacePolicy",
+];
+
+/// Reports what CloudFormation refuses in the form; returns whether the template has the form of one.
+pub(super) fn check(template: &Template, drafts: &mut Vec<Draft>) -> bool {
+    if !matches!(template.root.data, Data::Table(_)) {
+        let draft = Draft::error(Place { file: template.file, span: 0..1 }, "the template is not a map of sections");
+        drafts.push(draft.help("write `Resources:` and the resources below it"));
+        return false;
+    }
+    for entry in template.root.entries() {
+        if !SECTIONS.contains(&entry.key.as_str()) && !template.macros {
+            drafts.push(unknown(template, entry, "section", &SECTIONS));
+        }
+    }
+    twice(template, &template.root, drafts);
+    for section in ["Parameters", "Resources", "Outputs"] {
+        parts(template, section, drafts);
+    }
+    let resources = template.section("Resources").map(Node::entries).unwrap_or_default();
+    if resources.is_empty() {
+        let span = template.root.entry("Resources").map_or(0..1, |entry| entry.key_span.clone());
+        let draft = Draft::error(template.place_of(&span), "the template has no resources");
+        drafts.push(draft.help("add one below `Resources:`; CloudFormation takes no stack without a resource"));
+    }
+    for entry in resources.iter().filter(|entry| !entry.key.starts_with("Fn::")) {
+        resource(template, entry, drafts);
+    }
+    true
+}
+
+/// Returns the types of the resources that are created under every condition, with their places.
+pub(super) fn types(template: &Template) -> Vec<(String, Place)> {
+    let resources = template.section("Resources").map(Node::entries).unwrap_or_default();
+    let certain = resources.iter().filter(|entry| entry.value.get("Condition").is_none());
+    let types = certain.filter_map(|entry| entry.value.get("Type"));
+    types.filter_map(|node| Some((node.as_text()?.to_owned(), template.place(node)))).collect()
+}
+
+/// Checks that every entry of a section is a map, and its name one that CloudFormation takes.
+fn parts(template: &Template, section: &str, drafts: &mut Vec<Draft>) {
+    let Some(node) = template.section(section) else { return };
+    let empty = matches!(&node.data, Data::Text(text) if text.is_empty());
+    if !matches!(node.data, Data::Table(_)) && !empty {
+        drafts.push(Draft::error(template.place(node), format!("section `{section}` is not a map")));
+    }
+    twice(template, node, drafts);
+    for entry in node.entries().iter().filter(|entry| !entry.key.starts_with("Fn::")) {
+        let what = section.trim_end_matches('s').to_lowercase();
+        if !entry.key.chars().all(|c| c.is_ascii_alphanumeric()) {
+            let message = format!("the name of {what} `{}` has more than letters and digits", entry.key);
+            drafts.push(Draft::error(template.place_of(&entry.key_span), message).help("rename it"));
+        }
+        if !matches!(entry.value.data, Data::Table(_)) {
+            let message = format!("{what} `{}` is not a map", entry.key);
+            drafts.push(Draft::error(template.place_of(&entry.key_span), message));
+        } else if section == "Parameters" && entry.value.get("Type").is_none() {
+            let message = format!("parameter `{}` has no `Type`", entry.key);
+            drafts.push(Draft::error(template.place_of(&entry.key_span), message).help("add `Type: String`"));
+        } else if section == "Outputs" && entry.value.get("Value").is_none() {
+            let message = format!("output `{}` has no `Value`", entry.key);
+            drafts.push(Draft::error(template.place_of(&entry.key_span), message).help("add `Value: ...`"));
+        }
+    }
+}
+
+fn resource(template: &Template, entry: &Entry, drafts: &mut Vec<Draft>) {
+    if !matches!(entry.value.data, Data::Table(_)) {
+        return;
+    }
+    match entry.value.get("Type") {
+        None => {
+            let message = format!("resource `{}` has no `Type`", entry.key);
+            let draft = Draft::error(template.place_of(&entry.key_span), message);
+            drafts.push(draft.help("add its type, such as `Type: AWS::SQS::Queue`"));
+        }
+        Some(node) => {
+            let kind = node.as_text().filter(|text| text.contains("::"));
+            if kind.is_none() && !template.macros {
+                let draft = Draft::error(template.place(node), format!("resource `{}` has no known `Type`", entry.key));
+                drafts.push(draft.expected("a type such as `AWS::SQS::Queue` or `Custom::Name`"));
+            }
+        }
+    }
+    for inner in entry.value.entries() {
+        if !RESOURCE.contains(&inner.key.as_str()) && !template.macros {
+            drafts.push(unknown(template, inner, "key of a resource", &RESOURCE));
+        }
+    }
+    twice(template, &entry.value, drafts);
+}
+
+fn unknown(template: &Template, entry: &Entry, what: &str, known: &[&str]) -> Draft {
+    let message = format!("`{}` is not a {what}", entry.key);
+    let draft = Draft::error(template.place_of(&entry.key_span), message);
+    match nearest(&entry.key, known.iter().copied()) {
+        near @ Some(_) => draft.meant(near),
+        None => draft.help(format!("known here: {}", known.join(", "))),
+    }
+}
+
+/// Warns of a key that stands twice: readers of YAML differ in which one counts.
+fn twice(template: &Template, node: &Node, drafts: &mut Vec<Draft>) {
+    let mut seen = std::collections::BTreeMap::new();
+    for entry in node.entries() {
+        if let Some(first) = seen.insert(entry.key.as_str(), &entry.key_span) {
+            let draft =
+                Draft::warning(template.place_of(&entry.key_span), format!("key `{}` is given twice", entry.key));
+            drafts.push(draft.related(template.place_of(first), "first given here").help("remove one of them"));
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Templates of CloudFormation: their sections, what their functions refer to, and the parameters that they get. The
+//! properties of resource types are not checked: no maintained crate carries their schemas.
+
+mod form;
+mod names;
+mod parameters;
+
+use std::collections::BTreeSet;
+
+use crate::inspect::reader::Reader;
+use crate::read::document::Node;
+use crate::read::files::Place;
+use crate::read::yaml;
+use crate::report::draft::Draft;
+use crate::state::checked::Checked;
+use crate::state::held::Held;
+
+/// A template, and the names that its parts may refer to.
+struct Template {
+    file: usize,
+    root: Node,
+    /// Whether a macro may add resources and sections before CloudFormation looks at the template.
+    macros: bool,
+}
+
+impl Template {
+    fn section(&self, name: &str) -> Option<&Node> {
+        self.root.get(name)
+    }
+
+    /// Returns the names that a section defines.
+    fn names(&self, section: &str) -> BTreeSet<&str> {
+        let entries = self.section(section).map(Node::entries).unwrap_or_default();
+        entries.iter().map(|entry| entry.key.as_str()).collect()
+    }
+
+    fn place(&self, node: &Node) -> Place {
+        self.place_of(&node.span)
+    }
+
+    fn place_of(&self, span: &std::ops::Range<usize>) -> Place {
+        Place { file: self.file, span: span.clone() }
+    }
+}
+
+/// Looks at the template in `held`; returns the types of the resources that it creates under every condition.
+pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Vec<(String, Place)> {
+    let Some(file) = reader.open_at(held, &held.path) else { return Vec::new() };
+    let root = match yaml::parse(reader.text(file)) {
+        Ok(root) => root,
+        Err(wrong) => {
+            let place = Place { file, span: wrong.span };
+            let help = "write the template in YAML or JSON; `cloudformation validate-template` reads it too";
+            reader.say(Draft::error(place, format!("not a template: {}", wrong.message)).help(help));
+            return Vec::new();
+        }
+    };
+    let macros = root.get("Transform").is_some() || uses_macro(&root);
+    let template = Template { file, root, macros };
+    let mut drafts = Vec::new();
+    let sound = form::check(&template, &mut drafts);
+    if sound && !macros {
+        names::check(&template, &mut drafts);
+    }
+    if sound {
+        parameters::check(&template, checked, held, &mut drafts);
+    }
+    drafts.into_iter().for_each(|draft| reader.say(draft));
+    form::types(&template)
+}
+
+/// Whether a macro is called anywhere in a value.
+fn uses_macro(node: &Node) -> bool {
+    node.entries().iter().any(|entry| entry.key == "Fn::Transform" || uses_macro(&entry.value))
+        || node.elements().iter().any(uses_macro)
+}

@@ -1,0 +1,67 @@
+//! Looks inside of the local sources of components: modules, templates, charts, Dockerfiles. Every finding is a mistake
+//! that a tool would report at the customer, or in a build.
+
+mod brackets;
+mod chart;
+mod cloudformation;
+mod docker;
+mod reader;
+mod terraform;
+
+use std::collections::BTreeMap;
+
+use crate::inspect::reader::Reader;
+use crate::kinds::Kind;
+use crate::read::files::Place;
+use crate::state::app::App;
+use crate::state::checked::Checked;
+use crate::state::held::{Held, Made};
+
+/// Looks at every local source; returns the resources that components declare.
+pub(crate) fn look(app: &mut App, held: &[Held]) -> Vec<Made> {
+    let App { files, checked, drafts, .. } = app;
+    let owners: BTreeMap<String, &Checked> =
+        checked.iter().filter_map(|checked| Some((owner(checked)?, checked))).collect();
+    let mut reader = Reader::new(files, drafts);
+    let mut made = Vec::new();
+    for held in held {
+        let Some(checked) = owners.get(&held.owner) else { continue };
+        let types = look_at(&mut reader, checked, held);
+        made.extend(checked.root.text("name").into_iter().flat_map(|name| of(name, &types)));
+    }
+    made
+}
+
+/// Looks at the source of one part; returns the types of the resources that it declares.
+fn look_at(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Vec<(String, Place)> {
+    match (checked.kind, checked.root.text("type")) {
+        (Kind::Component, Some("terraform_module")) | (Kind::Sandbox, None | Some("terraform")) => {
+            return terraform::look(reader, checked, held);
+        }
+        (Kind::Component, Some("cloudformation_stack")) => return cloudformation::look(reader, checked, held),
+        (Kind::Component, Some("helm_chart")) => chart::look(reader, checked, held),
+        (Kind::Component, Some("kubernetes_manifest")) => chart::look_at_kustomization(reader, checked, held),
+        (Kind::Component, Some("docker_build")) => docker::look(reader, checked, held),
+        _ => {}
+    }
+    Vec::new()
+}
+
+/// Returns the types of resources as those of a component.
+fn of(component: &str, types: &[(String, Place)]) -> Vec<Made> {
+    let made = |(kind, place): &(String, Place)| Made {
+        component: component.to_owned(),
+        kind: kind.clone(),
+        place: place.clone(),
+    };
+    types.iter().map(made).collect()
+}
+
+/// Returns the part of the app that a file defines, as sources name it.
+fn owner(checked: &Checked) -> Option<String> {
+    match checked.kind {
+        Kind::Component => Some(format!("component `{}`", checked.root.text("name")?)),
+        Kind::Sandbox => Some("the sandbox".to_owned()),
+        _ => None,
+    }
+}

@@ -1,0 +1,259 @@
+//! Modules of Terraform: their files parse, the modules that they call are there, and they get the variables they need.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use freehold_template::nearest;
+use hcl_edit::Span;
+use hcl_edit::structure::{Block, Body};
+
+use super::brackets;
+use super::reader::Reader;
+use crate::read::files::Place;
+use crate::read::paths::{join, normal};
+use crate::report::draft::Draft;
+use crate::state::checked::Checked;
+use crate::state::held::Held;
+
+/// How a file of a module is written, by the end of its name. OpenTofu prefers `.tofu` (OpenTofu manual, "Files and
+/// Directories").
+const NATIVE: [&str; 2] = [".tf", ".tofu"];
+const JSON: [&str; 2] = [".tf.json", ".tofu.json"];
+
+/// What the files of one folder declare.
+#[derive(Debug, Default)]
+struct Module {
+    /// Whether each variable needs a value, and where it is declared.
+    variables: BTreeMap<String, (bool, Place)>,
+    /// The folders of modules that it calls, as it names them.
+    calls: Vec<(String, Place)>,
+    /// The types of the resources that it creates, unless their number is an expression.
+    types: Vec<(String, Place)>,
+    /// Whether all of it was read: a JSON file, or one with a mistake, may declare more.
+    whole: bool,
+}
+
+/// Looks at the module in `held`, and at every module in it that it calls; returns the types of resources that the
+/// module itself creates for certain.
+pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Vec<(String, Place)> {
+    let mut seen = BTreeSet::from([String::new()]);
+    let Some(root) = folder(reader, held, "", &held.place) else { return Vec::new() };
+    variables(reader, checked, held, &root);
+    let mut calls: Vec<(String, String, Place)> = called("", root.calls);
+    while let Some((from, source, place)) = calls.pop() {
+        let Some(path) = normal(&join(&from, &source)) else {
+            let message = format!("`{source}` is outside of the source `{}`, which is all that is packed", held.word);
+            reader.say(Draft::error(place, message).help("move the module into the source, or name a wider source"));
+            continue;
+        };
+        if seen.insert(path.clone())
+            && let Some(module) = folder(reader, held, &path, &place)
+        {
+            calls.extend(called(&path, module.calls));
+        }
+    }
+    root.types
+}
+
+fn called(from: &str, calls: Vec<(String, Place)>) -> Vec<(String, String, Place)> {
+    calls.into_iter().map(|(source, place)| (from.to_owned(), source, place)).collect()
+}
+
+/// Reads the module in the folder `path` of the source, which `place` names; reports a folder that holds none.
+fn folder(reader: &mut Reader<'_>, held: &Held, path: &str, place: &Place) -> Option<Module> {
+    let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
+    let inside =
+        |name: &&String| name.strip_prefix(&prefix).is_some_and(|rest| !rest.contains('/') && is_module_file(rest));
+    let names: Vec<&String> = held.paths.iter().filter(inside).collect();
+    if names.is_empty() {
+        reader.say(without_files(held, path, place));
+        return None;
+    }
+    let mut module = Module { whole: true, ..Module::default() };
+    for name in names {
+        match reader.open(held, name) {
+            Some(file) => read(reader, file, name, &mut module),
+            None => module.whole = false,
+        }
+    }
+    Some(module)
+}
+
+fn without_files(held: &Held, path: &str, place: &Place) -> Draft {
+    let folder = join(&held.path, path);
+    let folder = folder.trim_end_matches('/');
+    let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
+    let below = held.paths.iter().filter_map(|name| name.strip_prefix(&prefix));
+    let (mut exists, mut near) = (path.is_empty(), None);
+    for name in below {
+        exists = true;
+        let parent = name.rsplit_once('/').filter(|(_, file)| is_module_file(file)).map(|(parent, _)| parent);
+        near = near.or(parent);
+    }
+    let message = if exists {
+        format!("the module in `{folder}` has no `.tf` file")
+    } else {
+        format!("the module in `{folder}` does not exist")
+    };
+    let help = match near {
+        Some(near) if path.is_empty() => format!("did you mean `{}`?", join(held.word.trim_end_matches('/'), near)),
+        Some(near) => format!("did you mean `./{}`?", join(path, near)),
+        None => "write its files there, such as `main.tf`, or correct the path".to_owned(),
+    };
+    Draft::error(place.clone(), message).help(help)
+}
+
+/// Returns whether Terraform reads a file as part of a module; it skips what editors leave behind.
+fn is_module_file(name: &str) -> bool {
+    let known = NATIVE.iter().chain(&JSON).any(|end| name.ends_with(end));
+    known && !name.starts_with(['.', '#'])
+}
+
+fn read(reader: &mut Reader<'_>, file: usize, name: &str, module: &mut Module) {
+    let text = reader.text(file);
+    let said = if JSON.iter().any(|end| name.ends_with(end)) {
+        module.whole = false;
+        json(file, text)
+    } else {
+        match native(text) {
+            Ok((body, start)) => {
+                declare(&body, file, start, module);
+                None
+            }
+            Err(wrong) => {
+                module.whole = false;
+                Some(draft(file, text, wrong))
+            }
+        }
+    };
+    if let Some(said) = said {
+        reader.say(said);
+    }
+}
+
+fn json(file: usize, text: &str) -> Option<Draft> {
+    let error = serde_json::from_str::<serde::de::IgnoredAny>(text).err()?;
+    let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let said = error.to_string();
+    let message = format!("not JSON: {}", said.split(" at line ").next().unwrap_or_default());
+    Some(Draft::error(Reader::place(file, before + error.column().saturating_sub(1), 1), message))
+}
+
+/// Parses a file; returns its body, and at which byte of the text the body starts.
+fn native(text: &str) -> Result<(Body, usize), (usize, String)> {
+    let plain = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let start = text.len() - plain.len();
+    hcl_edit::parser::parse_body(plain)
+        .map(|body| (body, start))
+        .map_err(|error| (start + error.location().offset(), error.message().to_owned()))
+}
+
+fn draft(file: usize, text: &str, (offset, said): (usize, String)) -> Draft {
+    let place = Reader::place(file, offset.min(text.len()), 1);
+    // A limit of the parser, and not of Terraform.
+    if said.contains("at most ") {
+        return Draft::warning(place, format!("the file is not looked at further: {said}"));
+    }
+    if said.contains("redefined object key") {
+        let draft = Draft::warning(place, "a key of an object is given twice; the last one counts");
+        return draft.help("remove one of them; the rest of the file is not looked at");
+    }
+    if said.contains("redefined attribute") {
+        return Draft::error(place, "not Terraform: an attribute is given twice").help("remove one of them");
+    }
+    match brackets::unclosed(text) {
+        Some((at, '<')) => {
+            let draft = Draft::error(Reader::place(file, at, 2), "not Terraform: the heredoc is never closed");
+            return draft.help("end it with its word, alone on a line");
+        }
+        Some((at, open)) => {
+            let help = format!("close it with `{}`", brackets::closing(open));
+            let message = format!("not Terraform: `{open}` is never closed");
+            return Draft::error(Reader::place(file, at, 1), message).help(help);
+        }
+        None => {}
+    }
+    let found = text.get(offset..).and_then(|rest| rest.chars().next());
+    let found = match found.filter(|_| offset + 1 < text.len()) {
+        Some('\n' | '\r') => "the line ends here".to_owned(),
+        Some(c) => format!("`{c}` does not belong here"),
+        None => "the file ends here; is a block or a list still open?".to_owned(),
+    };
+    let expected = said.split("; ").find_map(|part| part.strip_prefix("expected ")).unwrap_or_default().to_owned();
+    let draft = Draft::error(place, format!("not Terraform: {found}"));
+    if expected.is_empty() { draft } else { draft.expected(expected) }
+}
+
+/// Adds what the blocks of a file declare.
+fn declare(body: &Body, file: usize, start: usize, module: &mut Module) {
+    let at = |span: Option<Range<usize>>| {
+        let span = span.unwrap_or(0..0);
+        Place { file, span: span.start + start..span.end + start }
+    };
+    for block in body.blocks() {
+        let place = at(block.labels.first().and_then(Span::span).or_else(|| block.ident.span()));
+        match block.ident.as_str() {
+            "variable" => {
+                let Some(name) = label(block, 0) else { continue };
+                let needs = !block.body.has_attribute("default");
+                let known = module.variables.entry(name).or_insert_with(|| (needs, place));
+                known.0 &= needs;
+            }
+            "module" => {
+                let source = block.body.get_attribute("source");
+                let local = source.and_then(|source| Some((source.value.as_str()?, at(source.value.span()))));
+                let local = local.filter(|(text, _)| text.starts_with("./") || text.starts_with("../"));
+                module.calls.extend(local.map(|(text, place)| (text.to_owned(), place)));
+            }
+            // A resource under a condition, or with a provider of its own, may not need the role at all.
+            "resource" if !["count", "for_each", "provider"].iter().any(|key| block.body.has_attribute(key)) => {
+                module.types.extend(label(block, 0).map(|kind| (kind, place)));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn label(block: &Block, at: usize) -> Option<String> {
+    block.labels.get(at).map(|label| label.as_str().to_owned())
+}
+
+/// Compares the variables of the module with the values that the config gives.
+fn variables(reader: &mut Reader<'_>, checked: &Checked, held: &Held, module: &Module) {
+    if !module.whole {
+        return;
+    }
+    let vars = checked.root.get("vars");
+    let given = vars.map(crate::read::document::Node::entries).unwrap_or_default();
+    for entry in given.iter().filter(|entry| !module.variables.contains_key(&entry.key)) {
+        let message = format!("the module in `{}` has no variable `{}`; the value has no effect", held.path, entry.key);
+        let draft = Draft::warning(checked.key_place(entry), message);
+        let known = module.variables.keys().map(String::as_str);
+        reader.say(match nearest(&entry.key, known) {
+            near @ Some(_) => draft.meant(near),
+            None => draft.help(format!("declare it: `variable \"{}\" {{}}`, or remove the value", entry.key)),
+        });
+    }
+    // A file of values is a template, or is read by Terraform itself.
+    let values_file = |name: &&String| {
+        let ends = [".auto.tfvars", ".auto.tfvars.json"].iter().any(|end| name.ends_with(end));
+        !name.contains('/') && (ends || ["terraform.tfvars", "terraform.tfvars.json"].contains(&name.as_str()))
+    };
+    if !checked.root.tables("var_file").is_empty() || held.paths.iter().any(|name| values_file(&name)) {
+        return;
+    }
+    let environment = checked.root.get("env_vars");
+    if environment.is_some_and(|env| env.entries().iter().any(|entry| entry.key.starts_with("TF_CLI_ARGS"))) {
+        return;
+    }
+    let from_environment = |name: &str| environment.and_then(|env| env.get(&format!("TF_VAR_{name}")));
+    for (name, (needs, declared)) in &module.variables {
+        if !needs || given.iter().any(|entry| entry.key == *name) || from_environment(name).is_some() {
+            continue;
+        }
+        let place = checked.root.entry("vars").map_or_else(|| held.place.clone(), |entry| checked.key_place(entry));
+        let message = format!("the module in `{}` needs variable `{name}`, and the config gives none", held.path);
+        let draft = Draft::error(place, message).related(declared.clone(), "declared here without a default");
+        reader.say(draft.help(format!("add `{name} = \"...\"` to `[vars]`, or give the variable a default")));
+    }
+}

@@ -1,0 +1,198 @@
+//! What components need at a customer, held against the policies of the app's own roles.
+
+use crate::config::{Config, good};
+
+const TEMPLATE: &str = "Resources:\n  Topic:\n    Type: AWS::SNS::Topic\n";
+
+/// Returns an app with the stack `topic`, whose roles have these policies.
+fn topic(provision: &str, maintenance: &str) -> Config {
+    let role = |mode: &str, policies: &str| {
+        format!("type = \"{mode}\"\nname = \"{{{{ .nuon.install.id }}}}-{mode}\"\ndescription = \"d\"\n{policies}")
+    };
+    good()
+        .with(
+            "components/topic.toml",
+            "name = \"topic\"\ntype = \"cloudformation_stack\"\ntemplate = \"./topic.yaml\"\nstack_name = \"{{ .nuon.install.id }}-topic\"\n",
+        )
+        .with("components/topic.yaml", TEMPLATE)
+        .with("permissions/provision.toml", &role("provision", provision))
+        .with("permissions/maintenance.toml", &role("maintenance", maintenance))
+}
+
+const ALL: &str = "[[policies]]\nmanaged_policy_name = \"AdministratorAccess\"\n";
+
+fn inline(actions: &str, resource: &str) -> String {
+    format!(
+        "[[policies]]\nname = \"own\"\ncontents = '{{\"Statement\": [{{\"Effect\": \"Allow\", \"Action\": [{actions}], \"Resource\": \"{resource}\"}}]}}'\n"
+    )
+}
+
+#[test]
+fn a_new_stack_that_the_roles_do_not_name_is_an_error_with_the_statement_to_add() {
+    let queue = inline("\"cloudformation:*\"", "arn:aws:cloudformation:*:*:stack/{{ .nuon.install.id }}-queue/*");
+
+    let config = topic(&(inline("\"sns:*\"", "*") + &queue.replace("\"own\"", "\"queue\"")), ALL);
+
+    insta::assert_snapshot!(config.check(), @r#"
+    error: component `topic` deploys stack `{{ .nuon.install.id }}-topic`, and role `{{ .nuon.install.id }}-provision` does not allow `cloudformation:DescribeStacks`, `cloudformation:DescribeChangeSet`, `cloudformation:CreateChangeSet`, `cloudformation:DescribeStackEvents`, `cloudformation:ExecuteChangeSet`
+     --> components/topic.toml:4:14
+      |
+    4 | stack_name = "{{ .nuon.install.id }}-topic"
+      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+     ::: permissions/provision.toml:2:8
+      |
+    2 | name = "{{ .nuon.install.id }}-provision"
+      |        ---------------------------------- the role is defined here
+      |
+      = help: the first deploy of an install needs it: add `{"Effect": "Allow", "Action": ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet", "cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"], "Resource": "arn:aws:cloudformation:*:*:stack/{{ .nuon.install.id }}-topic/*"}` to the role's policies
+    "#);
+    assert_eq!(config.check(), config.faults());
+}
+
+#[test]
+fn a_role_for_later_deploys_and_a_managed_policy_are_warned_of() {
+    let managed = "[[policies]]\nmanaged_policy_name = \"AmazonSNSFullAccess\"\n";
+
+    insta::assert_snapshot!(topic(ALL, managed).check(), @r#"
+    warning: component `topic` deploys stack `{{ .nuon.install.id }}-topic`, and role `{{ .nuon.install.id }}-maintenance` does not itself allow `cloudformation:DescribeStacks`, `cloudformation:DescribeChangeSet`, `cloudformation:CreateChangeSet`, `cloudformation:DescribeStackEvents`, `cloudformation:ExecuteChangeSet`
+     --> components/topic.toml:4:14
+      |
+    4 | stack_name = "{{ .nuon.install.id }}-topic"
+      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+     ::: permissions/maintenance.toml:2:8
+      |
+    2 | name = "{{ .nuon.install.id }}-maintenance"
+      |        ------------------------------------ the role is defined here
+      |
+      = help: a later deploy needs it, unless the AWS managed policy `AmazonSNSFullAccess` allows it; add `{"Effect": "Allow", "Action": ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet", "cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"], "Resource": "arn:aws:cloudformation:*:*:stack/{{ .nuon.install.id }}-topic/*"}`
+
+    warning: component `topic` creates a resource of type `AWS::SNS::Topic`, and role `{{ .nuon.install.id }}-maintenance` does not itself allow `sns:CreateTopic`
+     --> components/topic.yaml:3:11
+      |
+    3 |     Type: AWS::SNS::Topic
+      |           ^^^^^^^^^^^^^^^
+      |
+     ::: permissions/maintenance.toml:2:8
+      |
+    2 | name = "{{ .nuon.install.id }}-maintenance"
+      |        ------------------------------------ the role is defined here
+      |
+      = help: a later deploy needs it, unless the AWS managed policy `AmazonSNSFullAccess` allows it; add `{"Effect": "Allow", "Action": ["sns:CreateTopic"], "Resource": "*"}`
+    "#);
+}
+
+#[test]
+fn what_a_template_or_module_creates_is_held_against_the_role() {
+    let stacks = inline("\"cloudformation:*\", \"sqs:*\"", "*");
+    let config = topic(&stacks, ALL).with(
+        "modules/net/main.tf",
+        "variable \"region\" {}\nresource \"aws_sqs_queue\" \"a\" {}\nresource \"aws_s3_bucket\" \"b\" {}\nresource \"aws_kms_key\" \"c\" {\n  count = 0\n}\n",
+    );
+
+    insta::assert_snapshot!(config.check(), @r#"
+    warning: component `topic` creates a resource of type `AWS::SNS::Topic`, and role `{{ .nuon.install.id }}-provision` does not allow `sns:CreateTopic`
+     --> components/topic.yaml:3:11
+      |
+    3 |     Type: AWS::SNS::Topic
+      |           ^^^^^^^^^^^^^^^
+      |
+     ::: permissions/provision.toml:2:8
+      |
+    2 | name = "{{ .nuon.install.id }}-provision"
+      |        ---------------------------------- the role is defined here
+      |
+      = help: the first deploy of an install needs it: add `{"Effect": "Allow", "Action": ["sns:CreateTopic"], "Resource": "*"}` to the role's policies
+
+    warning: component `net` creates a resource of type `aws_s3_bucket`, and role `{{ .nuon.install.id }}-provision` does not allow `s3:CreateBucket`
+     --> modules/net/main.tf:3:10
+      |
+    3 | resource "aws_s3_bucket" "b" {}
+      |          ^^^^^^^^^^^^^^^
+      |
+     ::: permissions/provision.toml:2:8
+      |
+    2 | name = "{{ .nuon.install.id }}-provision"
+      |        ---------------------------------- the role is defined here
+      |
+      = help: the first deploy of an install needs it: add `{"Effect": "Allow", "Action": ["s3:CreateBucket"], "Resource": "*"}` to the role's policies
+    "#);
+}
+
+#[test]
+fn a_denial_and_a_mode_without_a_role_are_named() {
+    let deny = "[[policies]]\nname = \"no\"\ncontents = '{\"Statement\": [{\"Effect\": \"Deny\", \"Action\": \"cloudformation:ExecuteChangeSet\", \"Resource\": \"*\"}]}'\n";
+    let denied = topic(&format!("{ALL}{deny}"), ALL);
+    let without = topic(ALL, ALL).without("permissions/maintenance.toml");
+
+    insta::assert_snapshot!(denied.check(), @r#"
+    error: component `topic` deploys stack `{{ .nuon.install.id }}-topic`, and role `{{ .nuon.install.id }}-provision` denies `cloudformation:ExecuteChangeSet`
+     --> components/topic.toml:4:14
+      |
+    4 | stack_name = "{{ .nuon.install.id }}-topic"
+      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+     ::: permissions/provision.toml:2:8
+      |
+    2 | name = "{{ .nuon.install.id }}-provision"
+      |        ---------------------------------- the role is defined here
+      |
+      = help: the first deploy of an install needs it: narrow the `Deny` in the role's policies
+    "#);
+    insta::assert_snapshot!(without.check(), @r#"
+    warning: component `topic` deploys stack `{{ .nuon.install.id }}-topic`, and the app has no role for mode `maintenance`
+     --> components/topic.toml:4:14
+      |
+    4 | stack_name = "{{ .nuon.install.id }}-topic"
+      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: a later deploy needs it: add a role with `type = "maintenance"` in `permissions/` that allows `cloudformation:DescribeStacks`, `cloudformation:DescribeChangeSet`, `cloudformation:CreateChangeSet`, `cloudformation:DescribeStackEvents`, `cloudformation:ExecuteChangeSet` on `arn:aws:cloudformation:*:*:stack/{{ .nuon.install.id }}-topic/*`
+
+    warning: component `topic` creates a resource of type `AWS::SNS::Topic`, and the app has no role for mode `maintenance`
+     --> components/topic.yaml:3:11
+      |
+    3 |     Type: AWS::SNS::Topic
+      |           ^^^^^^^^^^^^^^^
+      |
+      = help: a later deploy needs it: add a role with `type = "maintenance"` in `permissions/` that allows `sns:CreateTopic` on `*`
+    "#);
+}
+
+#[test]
+fn policies_that_may_allow_it_are_no_mistake() {
+    let region = "\"arn:aws:cloudformation:eu-west-1:*:stack/{{.nuon.install.id}}-*\"".replace('"', "");
+    let whole = inline("\"CloudFormation:*\", \"sns:Create*\"", &region);
+    let template = "[[policies]]\nname = \"own\"\ncontents = '{{ .nuon.inputs.inputs.region }}'\n";
+
+    for policies in [ALL, whole.as_str(), template] {
+        let config = topic(policies, policies);
+        let found = config.check();
+        assert!(!found.iter().any(|one| one.message.contains("allow")), "{found}");
+    }
+}
+
+#[test]
+fn a_templated_name_of_a_role_that_does_not_exist_is_an_error() {
+    let config = topic(ALL, ALL).with(
+        "actions/a.toml",
+        "name = \"a\"\nrole = \"{{.nuon.install.id}}-maintainance\"\n[[steps]]\nname = \"s\"\ncommand = \"true\"\n",
+    );
+
+    insta::assert_snapshot!(config.check(), @r#"
+    error: action `a` would run under role `{{.nuon.install.id}}-maintainance`, which does not exist
+     --> actions/a.toml:2:8
+      |
+    2 | role = "{{.nuon.install.id}}-maintainance"
+      |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: a name is compared as it is written: copy the `name` of a role of the app
+    "#);
+}
+
+#[test]
+fn broken_roles_prove_nothing() {
+    let config = topic("", "").with("permissions/provision.toml", "name = ");
+
+    assert_eq!(config.check().iter().count(), 1, "{}", config.check());
+}
