@@ -20,8 +20,8 @@ docs: ## build docs/ and the documentation of the crates as one book, and check 
 bench: ## measure time, memory and size; fail when one is over its limit and not known to be
 	@tests/bench/run
 
-figures: ## run the model and the deploys with faults, and write their counts to docs/figures.md
-	@tests/figures/run
+figures: ## write docs/figures.md: searches, deploys with faults, fuzzers, decisions; ONLY="iam stack" runs parts of it
+	@tests/figures/run $(if $(ONLY),--only $(ONLY))
 
 up: ## start the local cloud on 127.0.0.1:4566
 	@localstack/cloud up --detach

@@ -35,9 +35,7 @@ impl Check {
             let counts = format!("{}{}", counted(errors, warnings), elsewhere(found.not_looked_at()));
             match (found.is_empty(), errors) {
                 (true, _) => format!("`{}`: {counts}", dir.display()),
-                (false, 0) => format!("{}
-
-{counts}", found.render(context.out.colours())),
+                (false, 0) => format!("{}\n\n{counts}", found.render(context.out.colours())),
                 (false, _) => found.render(context.out.colours()),
             }
         })?;

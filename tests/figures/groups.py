@@ -1,0 +1,103 @@
+"""The groups of figures: which program counts what, how it is built, and its short form for `make test`."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
+DEBUG = TARGET / "debug"
+
+
+@dataclass(frozen=True)
+class Group:
+    """One program and the figures that it prints. Words such as `{seed}` in a command are options of `run`."""
+
+    name: str
+    about: str
+    takes: str
+    command: str
+    # The same program with so few attempts that `make test` can afford it; its figures are checked and not written.
+    short: str
+    # The folder of the program, and of its short form where that is another.
+    folder: Path = DEBUG
+    short_folder: Path | None = None
+    build: tuple = ()
+    short_build: tuple | None = None
+    # Programs on PATH without which a short form is skipped.
+    needs: tuple = ()
+
+    @property
+    def program(self):
+        return self.command.split()[0]
+
+    def builds(self, is_short):
+        return self.build if not is_short or self.short_build is None else self.short_build
+
+    def words(self, is_short, options):
+        return [word.format(**options) for word in (self.short if is_short else self.command).split()]
+
+    def path(self, is_short):
+        return (self.short_folder if is_short and self.short_folder else self.folder) / self.program
+
+
+CARGO = "cargo build --quiet"
+WORKSPACE = (f"{CARGO} --workspace --bins", "infra/package --local")
+
+GROUPS = (
+    Group(
+        "model",
+        "every state of the job protocol within bounds, and seeded bugs that break a rule there",
+        "2 min",
+        "model-figures",
+        "model-figures --short",
+        # Nothing else asks for the feature, so that no other build makes this program.
+        build=(f"{CARGO} --package freehold-model --features mutants --bin model-figures",),
+    ),
+    Group(
+        "deploys",
+        "whole deploys on the local cloud while one call in ten fails",
+        "6 min",
+        "faulty-deploys --deploys {deploys} --seed {seed}",
+        "faulty-deploys --deploys 1 --seed {seed}",
+        build=WORKSPACE,
+        needs=("bwrap", "terraform|tofu"),
+    ),
+    Group(
+        "artifacts",
+        "artifacts, statements and grants that were tampered with and have to be refused",
+        "2 min",
+        "tampered-artifacts --tamperings {tamperings} --seed {seed}",
+        "tampered-artifacts --tamperings 100 --seed {seed}",
+        build=(f"{CARGO} --package freehold-tests --bin tampered-artifacts",),
+        short_build=WORKSPACE[:1],
+    ),
+    Group(
+        "fuzz",
+        "broken app configs and templates that nothing may crash on",
+        "10 min",
+        "fuzz-figures --inputs {inputs} --seed {seed}",
+        "fuzz-figures --inputs 500 --seed {seed}",
+        folder=TARGET / "fuzz",
+        short_folder=DEBUG,
+        build=(f"{CARGO} --profile fuzz --package freehold-fuzz",),
+        short_build=WORKSPACE[:1],
+    ),
+    Group(
+        "iam",
+        "decisions of an IAM simulator about what the templates permit",
+        "5 min",
+        "tests/iam/run --tenants 10 --installs 5 --mutants",
+        "tests/iam/run",
+        folder=ROOT,
+        needs=("node", "npm"),
+    ),
+    Group(
+        "stack",
+        "install stacks in combinations of their switches",
+        "10 min",
+        "tests/stacks/run --generated 20 --each 2000 --guarded 8 --linted 20 --mutants --seed {seed}",
+        "tests/stacks/run --real 3 --generated 2 --each 48 --guarded 1 --mutants --seed {seed}",
+        folder=ROOT,
+    ),
+)

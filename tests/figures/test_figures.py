@@ -1,0 +1,99 @@
+"""The table of docs/figures.md: parts of it are replaced, the rest keeps its dates, and nothing unknown stays."""
+
+import subprocess
+import unittest
+
+import table
+from groups import GROUPS, ROOT
+
+PAGE = (ROOT / "docs/figures.md").read_text()
+PROGRAMS = ["first", "second", "third"]
+
+
+def row(name, command, date="2026-01-01"):
+    figure = {"name": name, "value": 1, "attempted": 2, "passed": 2, "seed": 3}
+    return table.row_of(figure, command, date, "0123abc")
+
+
+class Table(unittest.TestCase):
+    def test_a_part_that_runs_replaces_its_rows_and_the_others_keep_their_date_and_commit(self):
+        old = [row("a", "first --old"), row("b", "second"), row("c", "first --old")]
+        new = [row("a", "first --new", "2026-02-02")]
+
+        rows = table.merged(old, new, "first", PROGRAMS)
+
+        self.assertEqual(rows, [new[0], old[1]])
+
+    def test_a_part_that_fails_without_figures_loses_its_rows(self):
+        rows = table.merged([row("a", "first"), row("b", "second")], [], "first", PROGRAMS)
+
+        self.assertEqual(rows, [row("b", "second")])
+
+    def test_a_row_whose_command_no_longer_exists_is_taken_out(self):
+        rows = table.merged([row("a", "gone"), row("b", "second")], [row("c", "third")], "third", PROGRAMS)
+
+        self.assertEqual([each.name for each in rows], ["b", "c"])
+
+    def test_rows_are_in_the_order_of_the_groups(self):
+        rows = table.merged([row("c", "third"), row("a", "first")], [row("b", "second")], "second", PROGRAMS)
+
+        self.assertEqual([each.name for each in rows], ["a", "b", "c"])
+
+    def test_how_many_could_be_attempted_is_in_the_row(self):
+        figure = {"name": "a", "value": 1, "attempted": 2000, "possible": 30000, "passed": 2, "seed": 3}
+
+        self.assertEqual(table.row_of(figure, "first", "today", "0123abc").attempted, "2,000 of 30,000")
+
+    def test_a_page_without_the_table_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "no table"):
+            table.page("# Figures\n", [])
+
+
+class Page(unittest.TestCase):
+    def test_it_is_as_it_would_be_written_again(self):
+        rows = table.rows_in(PAGE)
+
+        self.assertGreater(len(rows), 10)
+        self.assertEqual(table.page(PAGE, rows), PAGE)
+
+    def test_every_row_is_of_a_group_and_has_the_date_and_the_commit_of_its_run(self):
+        programs = [group.program for group in GROUPS]
+        for each in table.rows_in(PAGE):
+            with self.subTest(each.name):
+                self.assertIn(each.program, programs)
+                self.assertRegex(each.date, r"^\d{4}-\d\d-\d\d$")
+                self.assertRegex(each.commit, r"^[0-9a-f]{7,}\+?$")
+
+    def test_it_says_what_every_row_means(self):
+        meaning = PAGE.partition(table.RULE)[2]
+        for each in table.rows_in(PAGE):
+            self.assertIn(f"`{each.name}`", meaning.rpartition("| `")[2], each.name)
+
+
+class Groups(unittest.TestCase):
+    def test_a_group_and_its_short_form_are_the_same_program(self):
+        for group in GROUPS:
+            self.assertEqual(group.program, group.short.split()[0], group.name)
+
+    def test_every_program_of_cargo_is_still_a_program_of_the_workspace(self):
+        sources = subprocess.run(
+            ["git", "grep", "-hE", "^name = ", "--", "*Cargo.toml"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for group in GROUPS:
+            if "/" not in group.program:
+                is_file = (ROOT / f"tests/src/bin/{group.program}.rs").exists()
+                self.assertTrue(is_file or f'"{group.program}"' in sources, group.program)
+
+    def test_help_teaches_every_group(self):
+        told = subprocess.run([ROOT / "tests/figures/run", "--help"], capture_output=True, text=True, check=True).stdout
+        for group in GROUPS:
+            self.assertIn(f"  {group.name} ", told)
+        self.assertIn("make figures ONLY=", told)
+
+
+if __name__ == "__main__":
+    unittest.main()
