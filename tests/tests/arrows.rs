@@ -8,22 +8,23 @@ use std::process::Command;
 use serde_json::Value;
 
 /// What each crate may know of the others. `tests` may know all of them, and `features` has no code.
-const ARROWS: [(&str, &[&str]); 16] = [
+const ARROWS: [(&str, &[&str]); 17] = [
+    ("skips", &[]),
     ("aws-errors", &[]),
     ("protocol", &[]),
-    ("template", &[]),
+    ("template", &["skips"]),
     ("stackcheck", &[]),
     ("permissions", &["protocol"]),
     ("domain", &["permissions", "protocol"]),
-    ("appconfig", &["domain", "permissions", "protocol", "template"]),
+    ("appconfig", &["domain", "permissions", "protocol", "skips", "template"]),
     ("fuzz", &["appconfig", "protocol", "template"]),
     ("app", &["domain", "permissions", "protocol", "template"]),
     ("aws", &["app", "aws-errors", "domain", "protocol"]),
     ("functions", &["app", "aws", "aws-errors", "domain", "protocol"]),
-    ("oci", &["protocol"]),
+    ("oci", &["protocol", "skips"]),
     ("model", &["domain", "protocol", "runner"]),
-    ("runner", &["aws-errors", "oci", "permissions", "protocol", "template"]),
-    ("builder", &["oci", "protocol", "runner"]),
+    ("runner", &["aws-errors", "oci", "permissions", "protocol", "skips", "template"]),
+    ("builder", &["oci", "protocol", "runner", "skips"]),
     ("cli", &["appconfig", "aws-errors", "domain", "permissions", "protocol", "stackcheck", "template"]),
 ];
 

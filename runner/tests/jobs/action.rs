@@ -6,9 +6,10 @@ use freehold_protocol::order::{ActionStep, RunAction, Work};
 use freehold_protocol::report::Outcome;
 use freehold_runner::kinds::execute;
 use freehold_runner::work::job::StopReason;
+use freehold_skips::have;
 use serde_json::json;
 
-use crate::fixture::{Bench, eventually, have, outputs, reason};
+use crate::fixture::{Bench, eventually, outputs, reason};
 
 fn command(name: &str, command: &str) -> ActionStep {
     ActionStep { name: name.into(), command: command.into(), inline_contents: String::new(), env_vars: BTreeMap::new() }

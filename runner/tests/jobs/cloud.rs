@@ -18,6 +18,7 @@ use freehold_protocol::provenance::BuildFacts;
 use freehold_runner::aws::sdk_config;
 use freehold_runner::registry::ecr_repository;
 use freehold_runner::work::job::{GrantError, Grants, Job};
+use freehold_skips::skip;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::fixture::{ACCOUNT, BUCKET, Bench, NoGrants, REPOSITORY};
@@ -163,8 +164,7 @@ fn again_in_a_cloud(test: &str) {
     let root = workspace();
     let venv = std::env::var_os("FREEHOLD_LOCAL_VENV").map_or_else(|| root.join("target/local/venv"), PathBuf::from);
     if !venv.join("bin/ministack").exists() {
-        println!("skipped: the local cloud is not installed; run `localstack/cloud up` once");
-        return;
+        return skip("the local cloud is not installed; run `localstack/cloud up` once");
     }
     let state = tempfile::tempdir().unwrap();
     let cloud = |command: &str, options: &[&str]| {

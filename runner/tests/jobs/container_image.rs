@@ -9,10 +9,11 @@ use freehold_protocol::provenance::{Provenance, REFERRER_TYPE, Statement, sha256
 use freehold_protocol::{Digest, Envelope};
 use freehold_runner::kinds::execute;
 use freehold_runner::registry::ecr_repository;
+use freehold_skips::have;
 
 use crate::artifacts::of_image;
 use crate::cloud::{Cloud, TENANT_REPOSITORY, storage_that_says};
-use crate::fixture::{NoGrants, REPOSITORY, have, outputs, reason, root};
+use crate::fixture::{NoGrants, REPOSITORY, outputs, reason, root};
 use crate::registry::{Registry, push_index};
 
 async fn image(cloud: &Cloud, registry: &Registry) -> Artifact {

@@ -186,15 +186,6 @@ pub(crate) fn reason(outcome: Outcome) -> (String, bool) {
     }
 }
 
-/// Returns whether every program is here; says which one is not.
-pub(crate) fn have(programs: &[&str]) -> bool {
-    let missing = programs.iter().find(|program| freehold_runner::sandbox::find_program(&[program]).is_none());
-    if let Some(program) = missing {
-        println!("skipped: `{program}` is not installed");
-    }
-    missing.is_none()
-}
-
 /// Waits for a condition.
 pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);

@@ -4,9 +4,10 @@ use freehold_protocol::order::Work;
 use freehold_protocol::preflight::{CheckInstall, Finding, Verdict};
 use freehold_protocol::report::Outcome;
 use freehold_runner::kinds::execute;
+use freehold_skips::have;
 
 use crate::cloud::Cloud;
-use crate::fixture::{Bench, have, outputs, reason};
+use crate::fixture::{Bench, outputs, reason};
 
 fn bench(change: impl FnOnce(&mut CheckInstall)) -> Bench {
     let mut work = CheckInstall { disk_bytes: 1 << 20, ..CheckInstall::default() };

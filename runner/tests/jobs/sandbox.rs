@@ -6,8 +6,9 @@ use std::path::Path;
 use freehold_protocol::order::{RunAction, Work};
 use freehold_runner::sandbox::{self, Ended, Interrupt, Output, Program};
 use freehold_runner::work::job::StopReason;
+use freehold_skips::have;
 
-use crate::fixture::{Bench, eventually, have, processes};
+use crate::fixture::{Bench, eventually, processes};
 
 fn bench() -> Bench {
     let (action, steps) = ("check".parse().unwrap(), Vec::new());

@@ -6,11 +6,12 @@ use freehold_protocol::order::{ApplyTerraform, Artifact, MODULE_ARTIFACT, MODULE
 use freehold_protocol::report::Outcome;
 use freehold_runner::kinds::execute;
 use freehold_runner::work::job::StopReason;
+use freehold_skips::have;
 use serde_json::{Value, json};
 
 use crate::artifacts::of_layer;
 use crate::cloud::Cloud;
-use crate::fixture::{Bench, eventually, have, outputs, processes, reason};
+use crate::fixture::{Bench, eventually, outputs, processes, reason};
 
 const LOCK: &str = "terraform/network.tfstate.tflock";
 const MARK: &str = "terraform/network.fence.json";

@@ -1,7 +1,6 @@
-//! A cloud to test on, its capabilities, and the message about a test that is skipped.
+//! A cloud to test on, and its capabilities.
 
 use std::fmt;
-use std::io::Write as _;
 
 use aws_credential_types::Credentials;
 
@@ -64,18 +63,4 @@ pub trait Cloud: Send + Sync + fmt::Debug {
 pub enum Started {
     Cloud(Box<dyn Cloud>),
     Skip(String),
-}
-
-/// Prints that `test` is skipped, and why, to stderr and to the file that `FREEHOLD_SKIPS` names.
-///
-/// # Errors
-/// When that file cannot be written.
-pub fn skip(test: &str, reason: &str) -> anyhow::Result<()> {
-    let line = format!("SKIPPED {test}: {reason}");
-    eprintln!("{line}");
-    if let Some(path) = std::env::var_os("FREEHOLD_SKIPS") {
-        let mut file = std::fs::File::options().create(true).append(true).open(path)?;
-        writeln!(file, "{line}")?;
-    }
-    Ok(())
 }

@@ -22,7 +22,6 @@ mod world;
 
 pub use cloud::Capability;
 pub use command::CommandOutput;
-pub use programs::lacking_on_path;
 pub use proxies::Proxies;
 pub use runner::Runner;
 pub use world::{Install, Needs, World};

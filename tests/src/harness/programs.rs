@@ -79,10 +79,3 @@ fn newest_source(root: &Path) -> anyhow::Result<SystemTime> {
 fn modified(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
 }
-
-/// Returns the first of `wanted` that is not on `PATH`; of words with `|` between them any one is enough.
-pub fn lacking_on_path<'a>(wanted: &[&'a str]) -> Option<&'a str> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
-    wanted.iter().copied().find(|names| !names.split('|').any(is_there))
-}

@@ -7,14 +7,15 @@ use std::time::Duration;
 use anyhow::Context as _;
 use aws_credential_types::Credentials;
 use aws_types::SdkConfig;
+use freehold_skips::{lacking_on_path, skip_as};
 use serde_json::Value;
 
 use super::chosen_cloud;
 use super::clients::{self, REGION};
-use super::cloud::{Capability, Cloud, Started, skip};
+use super::cloud::{Capability, Cloud, Started};
 use super::command::{CommandOutput, environment, run};
 use super::ministack::MiniStack;
-use super::programs::{Programs, lacking_on_path};
+use super::programs::Programs;
 use super::proxies::Proxies;
 use super::runner::{How, Runner};
 use super::wait::until;
@@ -75,19 +76,19 @@ impl World {
     pub async fn without_tenant(test: &str, needs: Needs) -> anyhow::Result<Option<Self>> {
         let programs = Programs::find(None)?;
         if let Some(name) = lacking_on_path(needs.programs) {
-            skip(test, &format!("there is no `{name}` on PATH"))?;
+            skip_as(test, &format!("there is no `{name}` on PATH"));
             return Ok(None);
         }
         let directory = tempfile::Builder::new().prefix("freehold-test-").tempdir()?;
         let cloud = match chosen_cloud::start(&directory.path().join("cloud")).await? {
             Started::Cloud(cloud) => cloud,
             Started::Skip(reason) => {
-                skip(test, &reason)?;
+                skip_as(test, &reason);
                 return Ok(None);
             }
         };
         if let Some(lacking) = needs.cloud.iter().find(|needed| !cloud.capabilities().contains(needed)) {
-            skip(test, &format!("{} has no {lacking}", cloud.name()))?;
+            skip_as(test, &format!("{} has no {lacking}", cloud.name()));
             return Ok(None);
         }
         eprintln!("{test} runs on {}", cloud.name());

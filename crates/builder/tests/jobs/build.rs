@@ -10,10 +10,11 @@ use freehold_oci::{Version, digest_tag, read_referrer};
 use freehold_protocol::Envelope;
 use freehold_protocol::order::{Artifact, MODULE_LAYER, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work};
 use freehold_runner::registry::ecr_repository;
+use freehold_skips::have;
 
 use crate::builds::{build_bench, built};
 use crate::cloud::{Cloud, TENANT_REPOSITORY};
-use crate::fixture::{have, reason};
+use crate::fixture::reason;
 use crate::registry::{Registry, push_index};
 
 fn git(directory: &Path, arguments: &[&str]) -> String {

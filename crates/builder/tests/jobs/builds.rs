@@ -63,13 +63,3 @@ pub(crate) fn built(outcome: Outcome) -> Artifact {
         other => panic!("{other:?}"),
     }
 }
-
-/// Says that `test` does not run, and why: on stderr and in the file that `FREEHOLD_SKIPS` names.
-pub(crate) fn skip(test: &str, reason: &str) {
-    let line = format!("SKIPPED {test}: {reason}");
-    eprintln!("{line}");
-    if let Some(path) = std::env::var_os("FREEHOLD_SKIPS") {
-        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
-        std::io::Write::write_all(&mut file, format!("{line}\n").as_bytes()).unwrap();
-    }
-}

@@ -10,10 +10,11 @@ use freehold_oci::{CopyOptions, Version};
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, CHART_CONFIG, CHART_LAYER, Package, Source};
 use freehold_runner::registry::ecr_repository;
+use freehold_skips::{have, skip_as};
 
-use crate::builds::{built, skip};
+use crate::builds::built;
 use crate::cloud::{Cloud, TENANT_REPOSITORY};
-use crate::fixture::{have, reason};
+use crate::fixture::reason;
 use crate::registry::Registry;
 
 /// `helm` in a home of its own.
@@ -67,7 +68,7 @@ fn helm(test: &str) -> Option<PathBuf> {
     let places = std::iter::once(venv).chain(std::env::split_paths(&path));
     let found = places.map(|folder| folder.join("helm")).find(|program| program.is_file());
     if found.is_none() {
-        skip(test, "`helm` is not there; `tests/infra/run` installs it on x86-64");
+        skip_as(test, "`helm` is not there; `tests/infra/run` installs it on x86-64");
     }
     found
 }
@@ -131,7 +132,7 @@ async fn a_directory_is_read_back_by_helm_with_all_that_it_needs() {
     const TEST: &str = "chart::a_directory_is_read_back_by_helm_with_all_that_it_needs";
     let Some(helm) = Helm::find(TEST) else { return };
     if !have(&["docker-registry"]) {
-        return skip(TEST, "`docker-registry` is not installed");
+        return;
     }
     let Some(cloud) = Cloud::here(TEST).await else { return };
     let charts = Charts::start(&helm, &[("queue", "1.2.0"), ("queue", "1.10.0"), ("queue", "2.0.0")]);

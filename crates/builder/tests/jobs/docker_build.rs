@@ -6,9 +6,10 @@ use std::fs;
 use freehold_oci::Version;
 use freehold_protocol::order::{Artifact, Package, Recipe};
 use freehold_runner::registry::ecr_repository;
+use freehold_skips::have;
 use serde_json::Value;
 
-use crate::builds::{built, skip};
+use crate::builds::built;
 use crate::cloud::{Cloud, TENANT_REPOSITORY};
 use crate::fixture::reason;
 
@@ -32,8 +33,8 @@ async fn config(cloud: &Cloud, artifact: &Artifact) -> Value {
 #[tokio::test]
 async fn a_dockerfile_is_built_with_its_arguments_and_its_stage() {
     const TEST: &str = "docker_build::a_dockerfile_is_built_with_its_arguments_and_its_stage";
-    if freehold_runner::sandbox::find_program(&["buildah"]).is_none() {
-        return skip(TEST, "`buildah` is not installed");
+    if !have(&["buildah"]) {
+        return;
     }
     let Some(cloud) = Cloud::here(TEST).await else { return };
     let directory = tempfile::tempdir().unwrap();

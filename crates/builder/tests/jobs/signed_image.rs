@@ -13,13 +13,14 @@ use freehold_protocol::envelope::pae;
 use freehold_protocol::order::{Package, Recipe, Signer, Source};
 use freehold_protocol::provenance::{Statement, sha256};
 use freehold_runner::registry::ecr_repository;
+use freehold_skips::have;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::json;
 
 use crate::builds::{built, recipe_bench};
 use crate::cloud::{Cloud, TENANT_REPOSITORY};
-use crate::fixture::{have, reason};
+use crate::fixture::reason;
 use crate::registry::{Registry, descriptor, push_index};
 
 /// What comes before the point in the `SubjectPublicKeyInfo` of a key on P-256, as 26 bytes in base64.

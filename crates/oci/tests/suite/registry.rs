@@ -6,6 +6,7 @@ use bytes::Bytes;
 use freehold_oci::{BlobSource, Login, Manifest, Repository, RetryPolicy, Version, client, push_manifests};
 use freehold_protocol::Digest;
 use freehold_protocol::order::Descriptor;
+use freehold_skips::have;
 use serde_json::json;
 use tokio::process::{Child, Command};
 
@@ -17,9 +18,9 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// Returns a registry; none, and says so, where there is no such program.
+    /// Returns a registry; none, and says that the test is skipped, where there is no such program.
     pub(crate) async fn start() -> Option<Self> {
-        if !have("docker-registry") {
+        if !have(&["docker-registry"]) {
             return None;
         }
         let directory = tempfile::tempdir().unwrap();
@@ -59,16 +60,6 @@ impl Registry {
 pub(crate) fn at(address: &str, name: &str) -> Repository {
     let policy = RetryPolicy { pause: std::time::Duration::from_millis(20), ..RetryPolicy::default() };
     Repository::with_retry_policy(client().unwrap(), address, name, Login::Anonymous, policy).unwrap()
-}
-
-/// Returns whether the program is on PATH; says when it is not.
-pub(crate) fn have(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    if !found {
-        println!("skipped: `{program}` is not installed");
-    }
-    found
 }
 
 /// Returns whether the registry answers before it ends; another process may have taken its port.

@@ -1,11 +1,12 @@
 //! What the engine copied, read by another tool; and what another tool pushed, copied by the engine.
 
 use freehold_oci::{CopyOptions, Version, copy, digest_tag};
+use freehold_skips::have;
 use serde_json::Value;
 use tokio::process::Command;
 
 use crate::image::{DOCKER, Image, OCI, noise, push_images};
-use crate::registry::{Registry, have};
+use crate::registry::Registry;
 
 async fn skopeo(words: &[&str]) -> String {
     let output = Command::new("skopeo").args(words).output().await.unwrap();
@@ -23,7 +24,7 @@ fn images() -> [Image; 2] {
 #[tokio::test]
 async fn an_image_that_was_copied_is_read_by_skopeo() {
     let (Some(one), Some(two)) = (Registry::start().await, Registry::start().await) else { return };
-    if !have("skopeo") {
+    if !have(&["skopeo"]) {
         return;
     }
     for (words, name) in [(OCI, "oci"), (DOCKER, "docker")] {
@@ -46,7 +47,7 @@ async fn an_image_that_was_copied_is_read_by_skopeo() {
 #[tokio::test]
 async fn an_index_that_skopeo_pushed_is_copied() {
     let (Some(one), Some(two)) = (Registry::start().await, Registry::start().await) else { return };
-    if !have("skopeo") {
+    if !have(&["skopeo"]) {
         return;
     }
     push_images(&one.repository("made"), OCI, &images(), "v1").await;

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use freehold_skips::skip_as;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -36,7 +37,7 @@ impl Helm {
         match places.map(|folder| folder.join("helm")).find(|program| program.is_file()) {
             Some(program) => Some(Self::at(program)),
             None => {
-                skip(test, "`helm` is not there; `tests/infra/run` installs it on x86-64");
+                skip_as(test, "`helm` is not there; `tests/infra/run` installs it on x86-64");
                 None
             }
         }
@@ -86,15 +87,5 @@ impl Helm {
         let text = String::from_utf8(output.stdout).unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix("out: ")).unwrap();
         Ok(serde_json::from_slice(&BASE64.decode(line).unwrap()).unwrap())
-    }
-}
-
-/// Says that `test` does not run, and why: on stderr and in the file that `FREEHOLD_SKIPS` names.
-fn skip(test: &str, reason: &str) {
-    let line = format!("SKIPPED {test}: {reason}");
-    eprintln!("{line}");
-    if let Some(path) = std::env::var_os("FREEHOLD_SKIPS") {
-        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
-        writeln!(file, "{line}").unwrap();
     }
 }
