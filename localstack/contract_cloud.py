@@ -26,6 +26,21 @@ import waiting
 CLOUD = str(Path(__file__).with_name("cloud"))
 REGION = "eu-west-1"
 DEADLINE_SECS = 20
+ENGINE = os.environ.get("FREEHOLD_ENGINE") or "ministack"
+# What LocalStack 4.9 lacks without Docker and without an account at the vendor.
+LACKS = {
+    "dynamodb": "its DynamoDB is a program that it downloads",
+    "lambda": "its functions need Docker",
+    "templates": "our templates need services that it lacks",
+    "http api": "API Gateway v2 is not in its free edition",
+    "registry": "ECR is not in its free edition",
+    "enforcement": "policies are not enforced in its free edition",
+    "dead poll": "a poll whose client has died takes the next message at times only",
+    "stop": "an execution that waits for a token ends at times only when it is stopped",
+    "ed25519": "its KMS has no Ed25519 keys",
+}
+# What differs on LocalStack, by test.
+DIFFERENCES = {}
 _accounts = itertools.count(100000000001)
 _session = botocore.session.Session()
 
@@ -48,6 +63,22 @@ while True:
         continue
     urllib.request.urlopen(api + request + "/response", json.dumps(answer(event)).encode()).close()
 """
+
+
+def needs(*parts):
+    """Skips a test or a class on an engine that lacks one of these parts of AWS."""
+    lacking = [LACKS[part] for part in parts] if ENGINE == "localstack" else []
+    return unittest.skipIf(lacking, f"LocalStack 4.9.2: {'; '.join(lacking)}")
+
+
+def differs(how):
+    """Says what LocalStack does instead. There the test has to fail, so that a version that does as AWS is noticed."""
+
+    def mark(test):
+        DIFFERENCES[test.__name__] = how
+        return unittest.expectedFailure(test) if ENGINE == "localstack" else test
+
+    return mark
 
 
 def cloud(*arguments, env=None):

@@ -18,14 +18,14 @@ def main():
         sys.exit(f"the shims are written for MiniStack {VERSION}, found {found}; check them with `cloud test` first")
     if os.environ.get("BIND_HOST") != "127.0.0.1":
         sys.exit("BIND_HOST must be 127.0.0.1: any 12-digit access key is an account's root here")
-    until_pid = _argument("--until-pid")
+    until_pid = argument("--until-pid")
     sys.argv = sys.argv[:1]  # MiniStack parses the command line too, and must not see our options
 
     import shims
 
     shims.apply()
     if until_pid:
-        threading.Thread(target=_end_with, args=(int(until_pid),), daemon=True).start()
+        threading.Thread(target=end_with, args=(int(until_pid),), daemon=True).start()
 
     from ministack.app import main as serve
 
@@ -43,11 +43,11 @@ def main():
     os._exit(code)  # does not wait for worker threads inside a function call; there is no state to save
 
 
-def _argument(name):
+def argument(name):
     return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else None
 
 
-def _end_with(pid):
+def end_with(pid):
     """Ends this process when the process `pid` ends, even when it is killed, so that no test run leaves a cloud."""
     import select
 

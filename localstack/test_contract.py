@@ -14,9 +14,10 @@ import unittest
 from botocore.exceptions import ClientError
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
-from contract_cloud import REGION, Contract, Principal, allow, refusal, shared, until
+from contract_cloud import REGION, Contract, Principal, allow, differs, needs, refusal, shared, until
 
 
+@needs("enforcement")
 class Identity(Contract):
     def test_role_may_do_what_its_policy_says_and_no_more(self):
         url, arn = self.account.queue("q")
@@ -148,6 +149,7 @@ class States(Contract):
         messages = self.account.client("sqs").receive_message(QueueUrl=url, WaitTimeSeconds=10)["Messages"]
         return execution, messages[0]["Body"]
 
+    @differs("the error is `States.Timeout` and not `States.HeartbeatTimeout`")
     def test_missed_heartbeat_ends_a_waiting_task(self):
         execution, _ = self.waiting(HeartbeatSeconds=1, TimeoutSeconds=60)
 
@@ -167,6 +169,7 @@ class States(Contract):
 
         self.assertEqual('"alive"', self.account.ended(execution)["output"])
 
+    @needs("lambda")
     def test_function_that_fails_ends_its_waiting_task(self):
         self.account.function("fails")
         machine = self.account.machine(
@@ -188,7 +191,7 @@ class States(Contract):
 
         self.assertEqual('"caught"', self.account.ended(execution).get("output"))
 
-    def test_repeated_start_answers_the_running_execution(self):
+    def started_once(self):
         url, _ = self.account.queue("tokens")
         machine = self.account.machine(
             "once",
@@ -205,13 +208,23 @@ class States(Contract):
         )
         states = self.account.client("stepfunctions")
         start = {"stateMachineArn": machine, "name": "n", "input": '{"a":1}'}
+        return states, start, states.start_execution(**start)
 
-        first, second = states.start_execution(**start), states.start_execution(**start)
+    def test_repeated_start_answers_the_running_execution(self):
+        states, start, first = self.started_once()
+
+        second = states.start_execution(**start)
 
         self.assertEqual(first["executionArn"], second["executionArn"])
         self.assertEqual(first["startDate"], second["startDate"])
         self.refused("ExecutionAlreadyExists", states.start_execution, **{**start, "input": "{}"})
+
+    @needs("stop")
+    def test_repeated_start_of_an_ended_execution_is_refused(self):
+        states, start, first = self.started_once()
+
         states.stop_execution(executionArn=first["executionArn"])
+
         self.refused("ExecutionAlreadyExists", states.start_execution, **start)
 
     def test_deviation_machine_role_is_not_enforced(self):
@@ -265,11 +278,13 @@ class Queues(Contract):
 
         self.assertEqual(["1", "2"], counts)
 
+    @differs("a queue URL is `http://sqs.<region>.localhost:<port>/<account>/<name>`")
     def test_queue_url_is_on_loopback(self):
         url, _ = self.account.queue("q")
 
         self.assertEqual(f"http://localhost:{shared().port}/{self.account.id}/q", url)
 
+    @needs("dead poll")
     def test_deviation_killed_long_poll_still_takes_the_next_message(self):
         sqs, url = self.account.client("sqs"), self.account.queue("q", VisibilityTimeout="2")[0]
         poll = subprocess.Popen(
@@ -309,6 +324,7 @@ connection.getresponse()
 """
 
 
+@needs("lambda")
 class Functions(Contract):
     def test_function_finds_this_cloud_and_little_else(self):
         self.account.function("f")
@@ -379,6 +395,7 @@ class Functions(Contract):
 
 
 class Objects(Contract):
+    @needs("enforcement")
     def test_presigned_urls_carry_the_roles_permission_cannot_be_altered_and_expire(self):
         bucket = f"b-{self.account.id}"
         self.account.client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
@@ -401,6 +418,7 @@ class Objects(Contract):
         self.assertIn(b"expired", until(lambda: refusal(shared(), short, {}), "the URL expires"))
 
 
+@needs("dynamodb")
 class Tables(Contract):
     def test_transaction_is_all_or_nothing_and_says_which_condition_failed(self):
         table, dynamodb = make_table(self.account), self.account.client("dynamodb")
@@ -424,6 +442,7 @@ class Tables(Contract):
         self.assertNotIn("Item", dynamodb.get_item(TableName=table, Key={"pk": {"S": "fresh"}}))
 
 
+@needs("templates")
 class Templates(Contract):
     def test_role_of_a_template_has_its_boundary(self):
         limit = {"Version": "2012-10-17", "Statement": [allow("sqs:ListQueues")]}
@@ -548,6 +567,7 @@ class Templates(Contract):
 
 
 class Keys(Contract):
+    @needs("ed25519")
     def test_ed25519_key_signs_raw_messages(self):
         kms = self.account.client("kms")
         key = kms.create_key(KeySpec="ECC_NIST_EDWARDS25519", KeyUsage="SIGN_VERIFY")["KeyMetadata"]["KeyId"]
@@ -561,6 +581,7 @@ class Keys(Contract):
         public.verify(signature, b"order")
 
 
+@needs("http api")
 class Api(Contract):
     def setUp(self):
         super().setUp()

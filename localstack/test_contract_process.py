@@ -8,10 +8,11 @@ import unittest
 from pathlib import Path
 
 import process_tree
-from contract_cloud import Instance, cloud, shared, until
+from contract_cloud import Instance, cloud, needs, shared, until
 
 
 class Cloud(unittest.TestCase):
+    @needs("lambda")
     def test_functions_end_with_the_cloud(self):
         instance = Instance()
         account = instance.account()
@@ -25,6 +26,7 @@ class Cloud(unittest.TestCase):
         self.assertIn("stopped", stopped.stdout)
         self.assertEqual("", process_tree.command_line(pid))
 
+    @needs("lambda")
     def test_functions_can_be_given_another_endpoint(self):
         instance = Instance("--function-endpoint", "http://127.0.0.1:9")
         account = instance.account()

@@ -9,11 +9,12 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from contract_cloud import REGION, Contract, Instance, allow, refusal, shared, until
+from contract_cloud import REGION, Contract, Instance, allow, needs, refusal, shared, until
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 
 
+@needs("registry")
 class Registry(Contract):
     PULL = ("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer", "ecr:BatchCheckLayerAvailability")
     PUSH = (
@@ -220,6 +221,7 @@ class Registry(Contract):
         )
 
 
+@needs("registry")
 class ShortLivedRegistry(unittest.TestCase):
     def test_layer_url_and_login_expire(self):
         instance = Instance(env={"FREEHOLD_LAYER_URL_SECS": "3", "FREEHOLD_REGISTRY_TOKEN_SECS": "3"})

@@ -16,6 +16,7 @@ mod ministack;
 mod programs;
 mod proxies;
 pub mod runner;
+mod running_localstack;
 pub mod wait;
 pub mod web;
 mod world;
