@@ -6,6 +6,10 @@ from intrinsics import Evaluator
 from templates import properties
 
 MODES = ("provision", "maintenance", "deprovision")
+# The modes, and the named roles of the app, by the logical names of their roles without `Role`.
+MODE_ROLES = {**{mode: mode.title() for mode in MODES}, "break-glass": "BreakGlass", "custom-support": "CustomSupport"}
+# When break-glass ends, and a moment after it; the simulation takes place before.
+BREAK_GLASS_UNTIL, AFTER_IT = "2026-12-01T00:00:00Z", {"aws:CurrentTime": "2026-12-01T00:00:01Z"}
 TAKE = ["sts:AssumeRole", "sts:TagSession"]
 # A session of before `RevokeSessionsBefore`.
 OLD_SESSION = {"aws:TokenIssueTime": "2026-09-30T23:59:59Z"}
@@ -15,8 +19,9 @@ def add_install(account, vendor, queues):
     """Adds the install of `account`; `queues` are the ARNs of its queues `orders` and `reports` at the vendor."""
     install = Install(account, vendor, queues)
     install.add_runner()
-    for mode in MODES:
-        install.add_mode(mode)
+    for mode, logical in MODE_ROLES.items():
+        install.add_mode(mode, f"{logical}Role")
+    install.add_break_glass_that_is_over()
     install.add_attackers()
     install.add_queues_without_policy()
     install.add_machine()
@@ -31,7 +36,7 @@ class Install:
         self.account, self.vendor, self.queues, self.name = account, vendor, queues, account.name
         # The second install of a tenant has its runner on a machine of the customer's own.
         self.is_elsewhere = account.i == 1
-        template = templates.install(
+        template = templates.install_with_roles(
             tenant=vendor.name, tenant_account=vendor.number, install=account.name, account=account.number
         )
         # The widest policies that a vendor can write: only the boundary holds them.
@@ -48,7 +53,8 @@ class Install:
         parameters = {
             "RevokeSessionsBefore": "2026-10-01T00:00:00Z",
             "RunnerPrincipal": self.account.role_arn("host") if self.is_elsewhere else "",
-            **{f"Enable{mode.title()}": modes for mode in MODES},
+            "BreakGlassUntil": BREAK_GLASS_UNTIL,
+            **{f"Enable{logical}": modes for logical in MODE_ROLES.values()},
             **more,
         }
         return Evaluator(self.template, f"freehold-{self.name}", self.account.number, parameters)
@@ -77,9 +83,8 @@ class Install:
         if self.is_elsewhere:
             self.add_role_that_is_off("runner", "RunnerRole", self.killed)
 
-    def add_mode(self, mode):
-        """Adds a mode's role: on, without the vendor's policies, off, with the kill switch off, and revoked."""
-        logical = f"{mode.title()}Role"
+    def add_mode(self, mode, logical):
+        """Adds a role: on, without the vendor's policies, off, with the kill switch off, and with its session revoked."""
         name, identity, boundary = self.role(logical)
         everywhere, off = [self.base, self.limits], [self.base, self.document(self.off, "Limits")]
         killed = [self.base, self.document(self.killed, "Limits")]
@@ -93,6 +98,13 @@ class Install:
         arn = self.on.attribute(logical, "Arn")
         trust = policies.open_to_account(self.account.number, "sts:*")
         self.account.add_resource(f"{mode}-role-left-open", "open-mode-role", arn, TAKE, trust)
+
+    def add_break_glass_that_is_over(self):
+        name, identity, boundary = self.role("BreakGlassRole")
+        identity = [*identity, self.base, self.limits]
+        self.account.add_principal("over-break-glass", "off-mode", name, identity, boundary, AFTER_IT)
+        arn, trust = self.on.attribute("BreakGlassRole", "Arn"), self.trust(self.on, "BreakGlassRole")
+        self.account.add_resource("over-break-glass-role", "off-mode-role", arn, [("sts:AssumeRole", AFTER_IT)], trust)
 
     def add_role(self, name, kind, logical):
         arn = self.on.attribute(logical, "Arn")
@@ -188,6 +200,6 @@ class Install:
 
 
 def set_policies(template, vendors):
-    """Puts these in place of the inline policies that the vendor's app gives each mode."""
-    for mode in MODES:
-        properties(template, f"{mode.title()}Role")["Policies"] = vendors
+    """Puts these in place of the inline policies that the vendor's app gives each mode and each named role."""
+    for logical in MODE_ROLES.values():
+        properties(template, f"{logical}Role")["Policies"] = vendors

@@ -205,7 +205,7 @@ CUSTOMER = {
     "host-of-nothing": {"open-mode-role": {TAKE, TAG}, "their-role": {TAKE}},
     # The vendor's policies allow a mode everything; the boundary leaves this.
     **dict.fromkeys(
-        ("provision", "maintenance", "deprovision"),
+        ("provision", "maintenance", "deprovision", "break-glass", "custom-support"),
         {
             **MODE,
             **OPEN_QUEUES,

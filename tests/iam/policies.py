@@ -1,4 +1,4 @@
-"""Policies that no template holds: those that a function writes, and those that the simulation adds."""
+"""Policies that the simulation adds to those of the templates and of the code."""
 
 
 def document(*statements):
@@ -20,33 +20,3 @@ def everything_of(service):
 def open_to_account(account, action, **more):
     """Returns a resource's policy that leaves the decision to the identities of an account."""
     return document(allow(action, Principal={"AWS": f"arn:aws:iam::{account}:root"}, **more))
-
-
-def orders_queue(arn, install, account):
-    """Returns what `register-install` writes (`crates/aws/src/queue.rs`); change both together."""
-    runner = f"arn:aws:iam::{account}:role/fh-{install}-runner"
-    return document(
-        allow(
-            ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"],
-            Sid="RunnerTakesOrders",
-            Principal={"AWS": f"arn:aws:iam::{account}:root"},
-            Resource=arn,
-            Condition={"ArnEquals": {"aws:PrincipalArn": runner}},
-        )
-    )
-
-
-def reports_queue(arn, accounts):
-    """Returns what `register-install` writes (`crates/aws/src/queue.rs`); change both together."""
-    return document(
-        allow(
-            "sqs:SendMessage",
-            Sid="RunnersSendReports",
-            Principal="*",
-            Resource=arn,
-            Condition={
-                "StringEquals": {"aws:PrincipalAccount": accounts},
-                "ArnLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/fh-*-runner"},
-            },
-        )
-    )

@@ -14,6 +14,7 @@ PLACE = ROOT / "target" / "iam"
 
 class Simulator:
     def __init__(self):
+        self.world = None
         self.process = subprocess.Popen(
             ["node", "decide.mjs"], cwd=PLACE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -21,7 +22,9 @@ class Simulator:
     def decide(self, world, questions):
         """Returns for each question whether IAM allows it."""
         write = self.process.stdin.write
-        write(json.dumps({"principals": world.principals, "resources": world.resources}) + "\n")
+        if world is not self.world:
+            self.world = world
+            write(json.dumps({"principals": world.principals, "resources": world.resources}) + "\n")
         for who, what, action, context, _ in questions:
             write(json.dumps({"who": who, "what": what, "action": action, "context": context}) + "\n")
         write('{"end": true}\n')

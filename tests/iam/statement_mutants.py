@@ -1,13 +1,16 @@
-"""Widens one statement of a template after another, to show that some decision notices each."""
+"""Changes one statement of a template after another so that it permits more, to show that some decision notices each.
+
+An allow is widened; a deny is dropped and narrowed.
+"""
 
 import copy
+import re
 
 import templates
-from customer import MODES
+from customer import MODE_ROLES
 from vendor import ROLES
 
-KINDS = ("dropped", "action", "resource", "condition", "principal", "switch")
-MODE_PRINCIPALS = {*MODES, "bare-mode", "base-alone", "off-mode", "old-session"}
+MODE_PRINCIPALS = {*MODE_ROLES, "bare-mode", "base-alone", "off-mode", "old-session"}
 # The kinds of principals whose decisions a statement can change, by the role or policy that has it.
 PRINCIPALS = {
     **{f"{logical}Role": {kind} for kind, logical in ROLES.items()},
@@ -22,6 +25,13 @@ RESOURCES = {
     "Repository": "registry",
     "SigningKey": "root-key",
     "Key": "key",
+    "OrdersPolicy": "orders",
+    "ReportsPolicy": "reports",
+}
+# What a deny exempts that is narrowed by one more value, by the key of its condition.
+EXEMPT = {
+    "aws:PrincipalArn": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/admin"},
+    "iam:PermissionsBoundary": "arn:aws:iam::aws:policy/AdministratorAccess",
 }
 TRUSTED_ROLES = (
     "runner-role",
@@ -35,7 +45,7 @@ TRUSTED_ROLES = (
 
 
 class Mutant:
-    """One statement of a template and one way to widen it."""
+    """One statement of a template, and one way in which it permits more."""
 
     def __init__(self, template_name, holder, key, at, side, kind, sid):
         self.template_name, self.holder, self.key = template_name, holder, key
@@ -46,13 +56,13 @@ class Mutant:
         return f"{self.template_name} {self.holder} {self.key} {place} {self.sid}: {self.kind}"
 
     def apply(self, name, template):
-        """Widens the statement if the template is the mutant's; for the argument `change` of a world."""
+        """Changes the statement if the template is the mutant's; for the argument `change` of a world."""
         if name == self.template_name:
             [statements] = [
                 found for holder, key, found in _lists(template) if (holder, key) == (self.holder, self.key)
             ]
             statement, replacement = _sides(statements[self.at])[self.side]
-            statements[self.at : self.at + 1] = replacement(_widened(statement, self.kind))
+            statements[self.at : self.at + 1] = replacement(dict(_changes(statement))[self.kind])
         return template
 
     def concerns(self, world, who, what):
@@ -84,13 +94,12 @@ class Mutant:
 
 
 def mutants(name, template):
-    """Yields every way to widen a statement of the template."""
+    """Yields every way in which a statement of the template permits more."""
     for holder, key, statements in _lists(template):
         for at, statement in enumerate(statements):
             for side, (bare, _) in enumerate(_sides(statement)):
-                for kind in KINDS:
-                    if _widened(bare, kind) is not None:
-                        yield Mutant(name, holder, key, at, side, kind, bare.get("Sid", ""))
+                for kind, _ in _changes(bare):
+                    yield Mutant(name, holder, key, at, side, kind, bare.get("Sid", ""))
 
 
 def _lists(template):
@@ -121,21 +130,64 @@ def _sides(statement):
     return [(side, replace(at)) for at, side in enumerate(sides) if "Ref" not in side]
 
 
-def _widened(statement, kind):
-    """Returns the statements that replace this one: none when it is dropped; `None` when it cannot be widened so."""
+def _changes(statement):
+    """Yields the ways in which a statement permits more: the name of each, and the statements that replace it."""
     if statement["Effect"] == "Deny":
-        return [] if kind == "dropped" else None
+        yield "dropped", []
+        changes = _narrowed(statement)
+    else:
+        changes = _widened(statement)
+    for kind, changed in changes:
+        whole = {**statement, **changed}
+        yield kind, [{key: value for key, value in whole.items() if value is not None}]
+
+
+def _widened(statement):
+    """Yields what changes when an allow is widened."""
     service = templates.as_list(statement["Action"])[0].split(":")[0]
-    without_condition = {key: value for key, value in statement.items() if key != "Condition"}
-    changed = {
-        "action": statement["Action"] not in ("*", f"{service}:*") and {**statement, "Action": f"{service}:*"},
-        "resource": statement.get("Resource", "*") != "*" and {**statement, "Resource": "*"},
-        "condition": "Condition" in statement and without_condition,
-        "principal": statement.get("Principal", "*") != "*" and {**statement, "Principal": {"AWS": "*"}},
-        # A role that is off trusts nobody; this one ignores its switch.
-        "switch": isinstance(statement["Effect"], dict) and {**statement, "Effect": "Allow"},
-    }.get(kind)
-    return [changed] if changed else None
+    if statement["Action"] not in ("*", f"{service}:*"):
+        yield "action", {"Action": f"{service}:*"}
+    if statement.get("Resource", "*") != "*":
+        yield "resource", {"Resource": "*"}
+    if "Condition" in statement:
+        yield "condition", {"Condition": None}
+    if statement.get("Principal", "*") != "*":
+        yield "principal", {"Principal": {"AWS": "*"}}
+    # A role that is off trusts nobody; this one ignores its switch.
+    if isinstance(statement["Effect"], dict):
+        yield "switch", {"Effect": "Allow"}
+
+
+def _narrowed(statement):
+    """Yields what changes when a deny is narrowed: what it denies is left out, or what it exempts is more."""
+    for key in ("Action", "Resource"):
+        values = templates.as_list(statement.get(key, []))
+        for at, value in enumerate(values if len(values) > 1 else []):
+            yield f"without {templates.resource_text(value)}", {key: _without(values, at)}
+    if "NotAction" in statement:
+        exempt = templates.as_list(statement["NotAction"])
+        yield "exempt action", {"NotAction": [*exempt, f"{exempt[0].split(':')[0]}:*"]}
+    exempt = templates.as_list(statement.get("NotResource", []))
+    for at, value in enumerate(exempt):
+        wider = {"Fn::Sub": re.sub(r"/[^/]*\*$", "/*", value["Fn::Sub"])}
+        if wider != value:
+            yield f"exempt {templates.resource_text(wider)}", {"NotResource": [*_without(exempt, at), wider]}
+    for operator, tests in statement.get("Condition", {}).items():
+        for key, value in tests.items():
+            for kind, changed in _narrowed_test(operator, key, templates.as_list(value)):
+                yield kind, {"Condition": {**statement["Condition"], operator: {**tests, key: changed}}}
+
+
+def _narrowed_test(operator, key, values):
+    if "Not" in operator:
+        yield f"exempt {key}", [*values, EXEMPT[key]]
+    else:
+        for at, value in enumerate(values if len(values) > 1 else []):
+            yield f"without {templates.resource_text(value)}", _without(values, at)
+
+
+def _without(values, at):
+    return values[:at] + values[at + 1 :]
 
 
 def _is_everybody(principal):

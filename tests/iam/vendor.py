@@ -175,9 +175,11 @@ class Tenant:
         self.account.add_resource("sources", "sources", f"{bucket}/sources/x.tar.gz", objects)
 
     def add_queues(self, customers):
-        reports = self.stack.attribute("ReportsQueue", "Arn")
+        reports = self.world.queue_policy("Reports", tenant=self.name, tenant_account=self.account.number)
+        # The code lists the accounts of all installs; the file has the one of its only install.
+        reports["Statement"][0]["Condition"]["StringEquals"]["aws:PrincipalAccount"] = sorted(customers)
         for name, logical, policy in (
-            ("reports", "ReportsQueue", policies.reports_queue(reports, sorted(customers))),
+            ("reports", "ReportsQueue", reports),
             ("build-queue", "BuildQueue", self.resolved("BuildQueuePolicy", "PolicyDocument")),
             ("dispatch-queue", "DispatchQueue", None),
             ("grants-queue", "GrantsQueue", None),
@@ -208,7 +210,8 @@ class Tenant:
         install = f"globex{self.t}x{i}"
         orders = self.account.arn("sqs", f"fh-{self.name}-{install}.fifo")
         vendors_side = Account(self.world, install, self.account.number, self.t, i)
-        policy = policies.orders_queue(orders, install, customer)
+        names = {"tenant": self.name, "tenant_account": self.account.number, "install": install, "account": customer}
+        policy = self.world.queue_policy("Orders", **names)
         vendors_side.add_resource("orders", "orders", orders, QUEUE_ACTIONS, policy)
         queues = {"orders": orders, "reports": self.stack.attribute("ReportsQueue", "Arn")}
         add_install(Account(self.world, install, customer, self.t, i), self.account, queues)

@@ -8,7 +8,7 @@ from vendor import add_tenant
 class World:
     """Principals and resources of `tenants` tenants with `installs` installs each, every install in its own account.
 
-    `change` gets the name of each template (`tenant` or `install`) and the template, and returns what is used instead.
+    `change` gets each template with its name (`tenant`, `install` or `queues`), and returns what is used instead.
     """
 
     def __init__(self, tenants, installs, change=lambda name, template: template):
@@ -17,6 +17,26 @@ class World:
         for t in range(tenants):
             add_tenant(self, t, [f"{2000 + 100 * t + i:04d}".ljust(12, "2") for i in range(installs)])
         self.principals["anonymous"] = {"kind": "anonymous"}
+
+    def queue_policy(self, name, **names):
+        """Returns the policy of the queue `Orders` or `Reports` under these names."""
+        template = self.change("queues", queue_template(**names))
+        return templates.properties(template, f"{name}Policy")["PolicyDocument"]
+
+    def possible(self):
+        """Returns how many questions there are of every principal about every resource."""
+        return len(self.principals) * sum(len(resource["actions"]) for resource in self.resources.values())
+
+
+def queue_template(**names):
+    """Returns the policies of the queues that the code makes, as if a template made them."""
+    policies = templates.queue_policies(**names)
+    return {
+        "Resources": {
+            f"{name.title()}Policy": {"Type": "AWS::SQS::QueuePolicy", "Properties": {"PolicyDocument": policy}}
+            for name, policy in policies.items()
+        }
+    }
 
 
 def questions(world):

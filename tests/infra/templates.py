@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 INFRA = ROOT / "infra"
 MACHINES = ROOT / "statemachines"
 GOLDEN = ROOT / "crates" / "app" / "golden"
+QUEUE_POLICIES = ROOT / "crates" / "aws" / "golden" / "queue-policies.json"
 REGION = "eu-west-1"
 # The names and accounts in the golden install stack (crates/app/tests/use_cases/plain_stack.rs).
 APP = "shop"
@@ -79,6 +80,18 @@ def install_text(tenant=TENANT, tenant_account=TENANT_ACCOUNT, install=INSTALL, 
     installs (a test in `plain_stack.rs` compares the two).
     """
     return _rename((GOLDEN / "install.yaml").read_text(), tenant, tenant_account, install, account)
+
+
+def install_with_roles(tenant=TENANT, tenant_account=TENANT_ACCOUNT, install=INSTALL, account=ACCOUNT):
+    """Returns the rendered stack of an app with named roles, and with inputs of every kind, under these names."""
+    # This file names its install `globex`, and not as `INSTALL` says.
+    names = {TENANT: tenant, TENANT_ACCOUNT: tenant_account, "globex": install, ACCOUNT: account}
+    return json.loads(replace_each(_as_json(GOLDEN / "install-with-inputs.yaml"), names))
+
+
+def queue_policies(tenant=TENANT, tenant_account=TENANT_ACCOUNT, install=INSTALL, account=ACCOUNT):
+    """Returns the policies that `register-install` gives the queues (`crates/aws/src/queue.rs`)."""
+    return json.loads(_rename(QUEUE_POLICIES.read_text(), tenant, tenant_account, install, account))
 
 
 def install(tenant=TENANT, tenant_account=TENANT_ACCOUNT, install=INSTALL, account=ACCOUNT):

@@ -272,4 +272,23 @@ mod tests {
         assert_eq!(*accounts, json!(["111111111111", "222222222222"]));
         assert_eq!(reports_policy("arn:q", &[]), None);
     }
+
+    /// `tests/iam` decides by this file what the policies permit; `FREEHOLD_UPDATE=1` writes it.
+    #[test]
+    fn the_policies_are_those_that_the_simulation_decides_by() {
+        let (install, account) = ("globex-prod".parse().unwrap(), "222222222222".parse().unwrap());
+        let queue = |name: &str| format!("arn:aws:sqs:eu-west-1:111111111111:{name}");
+        let policies = json!({
+            "orders": orders_policy(&queue("fh-acme-globex-prod.fifo"), &install, &account),
+            "reports": reports_policy(&queue("fh-acme-reports"), &[(install.clone(), account.clone())]),
+        });
+        let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/queue-policies.json");
+
+        if std::env::var_os("FREEHOLD_UPDATE").is_some() {
+            std::fs::write(&golden, format!("{policies:#}\n")).unwrap();
+        }
+
+        let kept: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&golden).unwrap()).unwrap();
+        assert_eq!(policies, kept, "the policies have changed; write the file with FREEHOLD_UPDATE=1");
+    }
 }
