@@ -3,6 +3,17 @@
 #![cfg(test)]
 
 use freehold_functions::api::openapi;
+use serde_json::Value;
+
+fn operations(document: &Value) -> Vec<&Value> {
+    let paths = document["paths"].as_object().unwrap();
+    paths.values().flat_map(|path| path.as_object().unwrap().values()).collect()
+}
+
+/// Returns what a reference of the document names.
+fn shared<'a>(document: &'a Value, reference: &Value) -> &'a Value {
+    document.pointer(reference["$ref"].as_str().unwrap().trim_start_matches('#')).unwrap()
+}
 
 #[test]
 fn the_published_document_is_the_one_that_the_code_makes() {
@@ -24,11 +35,31 @@ fn the_published_document_is_the_one_that_the_code_makes() {
 fn every_route_has_an_answer_and_the_one_error_shape() {
     let document = openapi::document();
 
-    let paths = document["paths"].as_object().unwrap();
-    let operations: Vec<_> = paths.values().flat_map(|path| path.as_object().unwrap().values()).collect();
+    let operations = operations(&document);
     assert_eq!(operations.len(), freehold_functions::api::routes::ROUTES.len());
     for operation in operations {
-        assert!(operation["responses"]["200"]["content"]["application/json"]["schema"].is_object());
-        assert!(operation["responses"]["default"]["content"].to_string().contains("ErrorBody"));
+        let responses = &operation["responses"];
+        assert!(responses["200"]["content"]["application/json"]["schema"].is_object());
+        for status in ["400", "404", "409", "500", "503"] {
+            assert!(shared(&document, &responses[status]).to_string().contains("ErrorBody"), "{status}");
+        }
+        for status in ["403", "429"] {
+            assert!(shared(&document, &responses[status])["content"].is_object(), "{status}");
+        }
+    }
+}
+
+#[test]
+fn every_parameter_says_what_the_code_takes() {
+    let document = openapi::document();
+
+    for operation in operations(&document) {
+        for parameter in operation["parameters"].as_array().unwrap() {
+            let schema = match &parameter["schema"] {
+                schema if schema["$ref"].is_string() => shared(&document, schema),
+                schema => schema,
+            };
+            assert!(schema["pattern"].is_string(), "{} of {}", parameter["name"], operation["operationId"]);
+        }
     }
 }

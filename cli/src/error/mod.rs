@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn the_page_about_exit_codes_says_what_the_help_says() {
-        let page = include_str!("../../docs/exit-codes.md");
+        let page = include_str!("../../../docs/exit-codes.md");
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let block = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap_or_default();
 

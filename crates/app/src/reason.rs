@@ -1,21 +1,16 @@
 //! The reason that a person gives to disable or revoke something. Users whose request is refused because of it see it.
 
-use freehold_protocol::api::ReasonRequest;
+use freehold_protocol::api::{REASON, ReasonRequest};
 
 use crate::AppError;
-
-/// The longest reason, in characters.
-const LONGEST_REASON: usize = 500;
 
 /// Returns the reason without leading and trailing white space.
 ///
 /// # Errors
 /// Invalid for a reason that is empty, too long or has several lines.
 pub(crate) fn reason(because: &ReasonRequest) -> Result<String, AppError> {
-    let reason = because.reason.trim();
-    let usable = (1..=LONGEST_REASON).contains(&reason.chars().count()) && !reason.chars().any(char::is_control);
-    if usable {
-        return Ok(reason.to_owned());
+    if REASON.accepts(&because.reason) {
+        return Ok(because.reason.trim_matches(' ').to_owned());
     }
-    Err(AppError::invalid(format!("a reason is one line of 1 to {LONGEST_REASON} characters; it is shown to others")))
+    Err(AppError::invalid("a reason is one line of 1 to 500 characters; it is shown to others"))
 }

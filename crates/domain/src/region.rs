@@ -1,5 +1,7 @@
 //! Regions of AWS: an install is bound to its region for life, so that a typo in it must not pass.
 
+use freehold_protocol::Shape;
+
 use crate::nearest::{hint, nearest};
 
 /// The regions of AWS. `tests/infra/test_regions.py` compares them with those that cfn-lint knows.
@@ -68,22 +70,13 @@ pub enum RegionError {
 /// # Errors
 /// [`RegionError`].
 pub fn check_region(region: &str, unknown: bool) -> Result<(), RegionError> {
-    if !is_shaped(region) {
+    if !Shape::Region.accepts(region) {
         return Err(RegionError::Malformed(region.to_owned()));
     }
     if unknown || REGIONS.contains(&region) {
         return Ok(());
     }
     Err(RegionError::Unknown { region: region.to_owned(), nearest: nearest(region, REGIONS) })
-}
-
-fn is_shaped(region: &str) -> bool {
-    region.len() <= 20
-        && region.split('-').count() >= 3
-        && region.split('-').all(|part| !part.is_empty())
-        && region.starts_with(|c: char| c.is_ascii_lowercase())
-        && region.ends_with(|c: char| c.is_ascii_digit())
-        && region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 #[cfg(test)]

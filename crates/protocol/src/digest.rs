@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::shape::Shape;
+
 /// A SHA-256 content digest.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -17,6 +19,9 @@ pub struct Digest(String);
 pub struct DigestError(String);
 
 impl Digest {
+    /// What a digest looks like.
+    pub const SHAPE: Shape = Shape::Hex { prefix: "sha256:", digits: 64 };
+
     /// Returns the digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self::from_sha256(Sha256::digest(bytes).as_slice())
@@ -51,9 +56,7 @@ impl FromStr for Digest {
     type Err = DigestError;
 
     fn from_str(text: &str) -> Result<Self, DigestError> {
-        let digits = text.strip_prefix("sha256:").ok_or_else(|| DigestError(shown(text)))?;
-        let valid = digits.len() == 64 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        if valid { Ok(Self(text.to_owned())) } else { Err(DigestError(shown(text))) }
+        if Self::SHAPE.accepts(text) { Ok(Self(text.to_owned())) } else { Err(DigestError(shown(text))) }
     }
 }
 
@@ -94,7 +97,7 @@ impl schemars::JsonSchema for Digest {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": "^sha256:[0-9a-f]{64}$" })
+        Self::SHAPE.schema()
     }
 }
 

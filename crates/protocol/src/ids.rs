@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Digest;
 use crate::fence::Fence;
+use crate::shape::Shape;
 
 /// Why a text is not the id it was meant to be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,13 +19,16 @@ pub struct IdError {
 }
 
 macro_rules! id {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $expected:literal, $pattern:literal, $valid:expr) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $expected:literal, $shape:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(String);
 
         impl $name {
+            /// What such an id looks like.
+            pub const SHAPE: Shape = $shape;
+
             /// Returns the id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -35,8 +39,7 @@ macro_rules! id {
             type Err = IdError;
 
             fn from_str(text: &str) -> Result<Self, IdError> {
-                let valid: fn(&str) -> bool = $valid;
-                if valid(text) {
+                if Self::SHAPE.accepts(text) {
                     return Ok(Self(text.to_owned()));
                 }
                 Err(IdError { value: text.chars().take(80).collect(), what: $what, expected: $expected })
@@ -76,7 +79,7 @@ macro_rules! id {
             }
 
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": "string", "pattern": $pattern })
+                Self::SHAPE.schema()
             }
         }
     };
@@ -87,106 +90,91 @@ id!(
     TenantName,
     "a tenant name",
     "2 to 20 lower-case letters, digits or single dashes, starting with a letter",
-    "^[a-z][a-z0-9-]{1,19}$",
-    |t| slug(t, 2, 20)
+    Shape::Slug { min: 2, max: 20 }
 );
 id!(
     /// One app of a tenant: the name of its config directory.
     AppName,
     "an app name",
     "2 to 40 lower-case letters, digits or single dashes, starting with a letter",
-    "^[a-z][a-z0-9-]{1,39}$",
-    |t| slug(t, 2, 40)
+    Shape::Slug { min: 2, max: 40 }
 );
 id!(
     /// One app in one customer account. Short: role names of 64 characters begin with it.
     InstallId,
     "an install name",
     "2 to 30 lower-case letters, digits or single dashes, starting with a letter",
-    "^[a-z][a-z0-9-]{1,29}$",
-    |t| slug(t, 2, 30)
+    Shape::Slug { min: 2, max: 30 }
 );
 id!(
     /// One component of an app, as its config names it.
     ComponentName,
     "a component name",
     "1 to 64 letters, digits, dashes or underscores, starting with a letter or digit",
-    "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
-    |t| label(t, 64)
+    Shape::Label { max: 64, also: "_-" }
 );
 id!(
     /// One release of an app, as people call it.
     ReleaseName,
     "a release name",
     "1 to 64 letters, digits, dots, dashes or underscores, starting with a letter or digit",
-    "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
-    |t| (1..=64).contains(&t.len())
-        && t.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && t.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
+    Shape::Label { max: 64, also: "._-" }
 );
 id!(
     /// One action of an app, as its config names it.
     ActionName,
     "an action name",
     "1 to 64 letters, digits, dashes or underscores, starting with a letter or digit",
-    "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
-    |t| label(t, 64)
+    Shape::Label { max: 64, also: "_-" }
 );
 id!(
     /// The thing that a job changes; SQS keeps the orders of one group in sequence.
     Group,
     "a group",
     "1 to 80 letters, digits, dashes, underscores, dots or colons",
-    "^[A-Za-z0-9_.:-]{1,80}$",
-    |t| (1..=80).contains(&t.len()) && t.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:-".contains(&b))
+    Shape::Letters { max: 80, also: "_.:-" }
 );
 id!(
     /// One named role of an install stack, as its IAM name ends after `fh-<install>-`.
     RoleKey,
     "a role key",
     "2 to 30 lower-case letters, digits or single dashes, starting with a letter",
-    "^[a-z][a-z0-9-]{1,29}$",
-    |t| slug(t, 2, ROLE_KEY_CHARS)
+    Shape::Slug { min: 2, max: ROLE_KEY_CHARS }
 );
 id!(
     /// One AWS account.
     AccountId,
     "an AWS account id",
     "12 digits",
-    "^[0-9]{12}$",
-    |t| t.len() == 12 && t.bytes().all(|b| b.is_ascii_digit())
+    Shape::Digits { min: 12, max: 12 }
 );
 id!(
     /// One execution of a state machine.
     WorkflowId,
     "a workflow id",
     "`wf_` and 20 hex digits",
-    "^wf_[0-9a-f]{20}$",
-    |t| derived(t, "wf_")
+    Shape::Hex { prefix: "wf_", digits: 20 }
 );
 id!(
     /// One unit of work for one runner.
     JobId,
     "a job id",
     "`job_` and 20 hex digits",
-    "^job_[0-9a-f]{20}$",
-    |t| derived(t, "job_")
+    Shape::Hex { prefix: "job_", digits: 20 }
 );
 id!(
     /// What made an artifact.
     BuildId,
     "a build id",
     "`bld_` and 20 hex digits",
-    "^bld_[0-9a-f]{20}$",
-    |t| derived(t, "bld_")
+    Shape::Hex { prefix: "bld_", digits: 20 }
 );
 id!(
     /// Permission to fetch one artifact, once.
     GrantId,
     "a grant id",
     "`grt_` and 20 hex digits",
-    "^grt_[0-9a-f]{20}$",
-    |t| derived(t, "grt_")
+    Shape::Hex { prefix: "grt_", digits: 20 }
 );
 
 /// The longest role key: IAM allows 64 characters, of which `fh-<install>-` takes up to 34 (IAM quotas, "Role name").
@@ -291,25 +279,6 @@ impl GrantId {
         let first = Self::derive(job, fence.dispatch, fence.receive, artifact);
         Self(derive("grt_", &[first.as_str(), "statement"]))
     }
-}
-
-fn slug(text: &str, min: usize, max: usize) -> bool {
-    (min..=max).contains(&text.len())
-        && text.starts_with(|c: char| c.is_ascii_lowercase())
-        && !text.ends_with('-')
-        && !text.contains("--")
-        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-}
-
-fn label(text: &str, max: usize) -> bool {
-    (1..=max).contains(&text.len())
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-}
-
-fn derived(text: &str, prefix: &str) -> bool {
-    text.strip_prefix(prefix)
-        .is_some_and(|rest| rest.len() == 20 && rest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ pub mod preflight;
 pub mod provenance;
 pub mod release;
 pub mod report;
+pub mod shape;
 pub mod time;
 
 pub use digest::Digest;
@@ -30,4 +31,5 @@ pub use ids::{
     AccountId, ActionName, AppName, BuildId, ComponentName, GrantId, Group, IdError, InstallId, JobId, ReleaseName,
     RoleKey, TenantName, WorkflowId,
 };
+pub use shape::Shape;
 pub use time::Timestamp;

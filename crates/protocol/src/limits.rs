@@ -13,6 +13,9 @@ pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
 /// The largest request body that carries an app version, in bytes: the document and what is around it.
 pub const MAX_VERSION_REQUEST_BYTES: usize = MAX_APP_VERSION_BYTES + 64 * 1024;
 
+/// The largest packed source directory, in bytes.
+pub const MAX_SOURCE_BYTES: u64 = 512 * 1024 * 1024;
+
 /// The largest canonical app version, in bytes; an answer of a function holds 6 MB (AWS Lambda quotas, "Invocation
 /// payload").
 pub const MAX_APP_VERSION_BYTES: usize = 4 * 1024 * 1024;

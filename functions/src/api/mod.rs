@@ -3,6 +3,7 @@
 #[cfg(feature = "openapi")]
 pub mod openapi;
 pub mod operations;
+mod placeholders;
 pub mod routes;
 
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use freehold_app::workflow::cancel_job::CancelJob;
 use freehold_app::workflow::cancel_workflow::CancelWorkflow;
 use freehold_app::workflow::deploy_components::DeployComponents;
 use freehold_app::workflow::run_action::RunAction;
-use freehold_protocol::api::{ErrorBody, ErrorDetail, IDEMPOTENCY_KEY};
+use freehold_protocol::api::{ErrorBody, ErrorDetail, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE};
 use freehold_protocol::limits::{MAX_REQUEST_BYTES, MAX_VERSION_REQUEST_BYTES};
 use freehold_protocol::{AccountId, TenantName};
 use http::{HeaderMap, HeaderValue};
@@ -79,7 +80,7 @@ impl std::fmt::Debug for Api {
 pub struct Call {
     /// The values of the route's placeholders.
     pub path: Vec<(String, String)>,
-    /// The cursor of the next page.
+    /// The place after which a page of a list begins; nothing for the first page.
     pub after: Option<String>,
     pub body: String,
     /// The request's idempotency key; every POST has one.
@@ -87,15 +88,6 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns the placeholder `name` as an id.
-    ///
-    /// # Errors
-    /// Invalid when it is not a valid id.
-    pub fn id<T: std::str::FromStr<Err: std::fmt::Display>>(&self, name: &str) -> Result<T, AppError> {
-        let text = self.path.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-        text.unwrap_or_default().parse().map_err(|e: T::Err| AppError::invalid(e.to_string()))
-    }
-
     /// Returns the body as `T`.
     ///
     /// # Errors
@@ -201,9 +193,13 @@ impl Api {
         let method = request.request_context.http.method.as_str().to_owned();
         let path = request.raw_path.clone().unwrap_or_default();
         let (operation, parameters) = self.routes.find(&method, &path)?;
+        let after = match operation.list() {
+            Some(list) => list.place(request.query_string_parameters.first("after"))?.map(str::to_owned),
+            None => None,
+        };
         let call = Call {
             path: parameters,
-            after: request.query_string_parameters.first("after").map(str::to_owned),
+            after,
             cause: idempotency_key(&method, &request.headers)?,
             body: body_of(request, longest_body(operation))?,
         };
@@ -242,8 +238,7 @@ fn idempotency_key(method: &str, headers: &HeaderMap) -> Result<String, AppError
         return Ok(String::new());
     }
     let key = headers.get(IDEMPOTENCY_KEY).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let valid = (1..=128).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic());
-    if valid {
+    if IDEMPOTENCY_KEY_SHAPE.accepts(key) {
         return Ok(key.to_owned());
     }
     Err(AppError::invalid(format!(

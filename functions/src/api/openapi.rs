@@ -2,27 +2,30 @@
 
 use freehold_protocol::api::{
     AppView, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, ContractView, CreateInstallRequest,
-    CreateReleaseRequest, DeployComponentsRequest, EnrolBuildRunnerRequest, ErrorBody, IDEMPOTENCY_KEY, InputsSchema,
-    InstallCreated, InstallDeleted, InstallInputs, InstallStack, InstallView, JobView, LineagePage, LogPage, Page,
-    ReasonRequest, ReleaseView, Revoked, RunActionRequest, SetInputsRequest, SourceUpload, SyncAppRequest, TenantView,
-    UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
+    CreateReleaseRequest, DeployComponentsRequest, EnrolBuildRunnerRequest, ErrorBody, ErrorKind, IDEMPOTENCY_KEY,
+    IDEMPOTENCY_KEY_SHAPE, InputsSchema, InstallCreated, InstallDeleted, InstallInputs, InstallStack, InstallView,
+    JobView, LineagePage, LogPage, Page, ReasonRequest, ReleaseView, Revoked, RunActionRequest, SetInputsRequest,
+    SourceUpload, SyncAppRequest, TenantView, UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted,
+    WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, SchemaGenerator};
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use super::placeholders;
 use super::routes::{Operation, ROUTES, Route};
 
 /// Returns the document.
 pub fn document() -> Value {
-    let mut settings = SchemaSettings::draft2020_12();
+    let mut settings = SchemaSettings::draft2020_12().with_transform(RecursiveTransform(with_width));
     settings.definitions_path = "/components/schemas".into();
     let mut generator = settings.into_generator();
     let error = schema::<ErrorBody>(&mut generator);
     let mut paths: Map<String, Value> = Map::new();
     for route in ROUTES {
-        let operation = operation(&route, &mut generator, &error);
+        let operation = operation(&route, &mut generator);
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         if let Some(path) = path.as_object_mut() {
             path.insert(route.method.to_lowercase(), operation);
@@ -37,41 +40,18 @@ pub fn document() -> Value {
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "paths": paths,
-        "components": { "schemas": generator.take_definitions(true) },
+        "components": { "schemas": generator.take_definitions(true), "responses": shared_responses(&error) },
     })
 }
 
-fn operation(route: &Route, generator: &mut SchemaGenerator, error: &Value) -> Value {
+fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     let (request, answer) = schemas(route.operation, generator);
-    let mut parameters: Vec<Value> = route
-        .path
-        .split('/')
-        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
-        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
-        .collect();
-    if route.method == "POST" {
-        parameters.push(json!({
-            "name": IDEMPOTENCY_KEY, "in": "header", "required": true,
-            "description": "One value for one intent; a request that repeats it gets the same answer.",
-            "schema": { "type": "string", "minLength": 1, "maxLength": 128 },
-        }));
-    } else if is_list(route.operation) {
-        parameters.push(json!({
-            "name": "after", "in": "query", "required": false,
-            "description": "The `next` or `cursor` of the previous page.", "schema": { "type": "string" },
-        }));
-    }
+    let parameters = parameters(route, generator);
     let mut operation = json!({
         "operationId": format!("{:?}", route.operation),
         "summary": route.summary,
         "parameters": parameters,
-        "responses": {
-            "200": { "description": "Done", "content": { "application/json": { "schema": answer } } },
-            "default": {
-                "description": "400 invalid, 404 not found, 409 conflict, 500 internal, 503 transient",
-                "content": { "application/json": { "schema": error } },
-            },
-        },
+        "responses": responses(&answer),
     });
     if let (Some(request), Some(operation)) = (request, operation.as_object_mut()) {
         let content = json!({ "application/json": { "schema": request } });
@@ -80,18 +60,95 @@ fn operation(route: &Route, generator: &mut SchemaGenerator, error: &Value) -> V
     operation
 }
 
-const fn is_list(operation: Operation) -> bool {
-    matches!(
-        operation,
-        Operation::ListApps
-            | Operation::ListVersions
-            | Operation::ListBuilds
-            | Operation::ListInstalls
-            | Operation::ListWorkflows
-            | Operation::ListLogs
-            | Operation::ShowLineage
-            | Operation::ListReleases
-    )
+fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
+    let mut parameters: Vec<Value> = route
+        .path
+        .split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+        .map(|name| {
+            let schema = placeholders::schema(name, generator);
+            json!({ "name": name, "in": "path", "required": true, "schema": schema })
+        })
+        .collect();
+    if route.method == "POST" {
+        parameters.push(json!({
+            "name": IDEMPOTENCY_KEY, "in": "header", "required": true,
+            "description": "One value for one intent; the same again answers the same.",
+            "schema": IDEMPOTENCY_KEY_SHAPE.schema(),
+        }));
+    } else if let Some(list) = route.operation.list() {
+        parameters.push(json!({
+            "name": "after", "in": "query", "required": false,
+            "description": "The `next` or `cursor` of the page before; empty for the first page.",
+            "schema": { "type": "string", "pattern": format!("^({})?$", list.pattern()) },
+        }));
+    }
+    parameters
+}
+
+/// Returns the responses of an operation by status: its answer, and those that every operation shares.
+fn responses(answer: &Value) -> Value {
+    let mut responses = Map::new();
+    responses.insert("200".into(), response("Done", answer));
+    for (status, name) in ErrorKind::ALL.map(|kind| (kind.status(), describe(kind).0)).into_iter().chain(GATEWAY) {
+        responses.insert(status.to_string(), json!({ "$ref": format!("#/components/responses/{name}") }));
+    }
+    Value::Object(responses)
+}
+
+/// Statuses that API Gateway answers by itself, before it asks the function.
+const GATEWAY: [(u16, &str); 2] = [(403, "Forbidden"), (429, "TooManyRequests")];
+
+/// Returns the responses that every operation shares, by name.
+fn shared_responses(error: &Value) -> Value {
+    let gateway = json!({
+        "type": "object", "required": ["message"], "properties": { "message": { "type": "string" } },
+    });
+    let mut shared = Map::new();
+    for kind in ErrorKind::ALL {
+        let (name, description) = describe(kind);
+        // API Gateway answers with these two statuses as well, when the function does not answer.
+        let schema = match kind {
+            ErrorKind::Internal | ErrorKind::Transient => json!({ "anyOf": [error, gateway] }),
+            ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::Conflict => error.clone(),
+        };
+        shared.insert(name.into(), response(description, &schema));
+    }
+    let descriptions = [
+        "The signature is missing or wrong, or its principal may not `execute-api:Invoke`",
+        "More requests than the API takes; try again",
+    ];
+    for ((_, name), description) in GATEWAY.into_iter().zip(descriptions) {
+        shared.insert(name.into(), response(description, &gateway));
+    }
+    Value::Object(shared)
+}
+
+fn response(description: &str, schema: &Value) -> Value {
+    json!({ "description": description, "content": { "application/json": { "schema": schema } } })
+}
+
+/// Returns the name and the meaning of a kind of error.
+const fn describe(kind: ErrorKind) -> (&'static str, &'static str) {
+    match kind {
+        ErrorKind::Invalid => ("Invalid", "The request itself is wrong; sending it again changes nothing"),
+        ErrorKind::NotFound => ("NotFound", "The thing does not exist"),
+        ErrorKind::Conflict => ("Conflict", "The present state forbids it"),
+        ErrorKind::Transient => ("Transient", "Try again"),
+        ErrorKind::Internal => ("Internal", "A defect"),
+    }
+}
+
+/// Adds the largest value of an unsigned number, which its format only implies.
+fn with_width(schema: &mut Schema) {
+    let most = match schema.get("format").and_then(Value::as_str) {
+        Some("uint32") => u64::from(u32::MAX),
+        Some("uint64") => u64::MAX,
+        _ => return,
+    };
+    if schema.get("maximum").is_none() {
+        schema.insert("maximum".into(), most.into());
+    }
 }
 
 fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {

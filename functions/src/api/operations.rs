@@ -5,7 +5,7 @@ use freehold_app::app_version::create_release;
 use freehold_app::app_version::show_inputs;
 use freehold_app::app_version::show_version;
 use freehold_app::contract::terms;
-use freehold_app::read;
+use freehold_app::read::{self, List};
 use freehold_app::table::{self, AppRecord, ReleaseRecord, app_pk};
 use freehold_app::workflow::build_components;
 use freehold_domain::build::Build;
@@ -14,7 +14,7 @@ use freehold_protocol::api::{
     EnrolBuildRunnerRequest, InstallCreated, Page, ReasonRequest, RunActionRequest, SetInputsRequest, SyncAppRequest,
     TenantView, UploadSourceRequest, WorkflowStarted,
 };
-use freehold_protocol::{AppName, Digest, InstallId, JobId, WorkflowId};
+use freehold_protocol::{AppName, Digest, InstallId, WorkflowId};
 
 use super::routes::Operation;
 use super::{Api, Call, to_json};
@@ -33,38 +33,36 @@ impl Api {
                 self.show_tenant().await
             }
             Operation::ListApps => {
-                let page: Page<AppRecord> = read::page(store, "apps", "", call.after.as_deref()).await?;
+                let page: Page<AppRecord> = read::page(store, "apps", List::Apps, call.after.as_deref()).await?;
                 to_json(&map(page, read::app::app_view))
             }
-            Operation::ShowApp => to_json(&read::app::app_view(table::app(store, &call.id("app")?).await?.value)),
+            Operation::ShowApp => to_json(&read::app::app_view(table::app(store, &call.app()?).await?.value)),
             Operation::UploadSource => to_json(&self.upload_source.upload(&call.json::<UploadSourceRequest>()?).await?),
             Operation::SyncApp => {
                 let request: SyncAppRequest = call.json()?;
-                to_json(&self.sync.sync(&call.id("app")?, &request.document).await?)
+                to_json(&self.sync.sync(&call.app()?, &request.document).await?)
             }
-            Operation::ListVersions => {
-                to_json(&read::app::versions(store, &call.id("app")?, call.after.as_deref()).await?)
-            }
+            Operation::ListVersions => to_json(&read::app::versions(store, &call.app()?, call.after.as_deref()).await?),
             Operation::ShowVersion => {
-                let (app, version): (AppName, Digest) = (call.id("app")?, call.id("version")?);
+                let (app, version): (AppName, Digest) = (call.app()?, call.version()?);
                 to_json(&show_version::show(&self.versions, &app, &version).await?)
             }
             Operation::ShowInputsSchema => {
-                let (app, version): (AppName, Digest) = (call.id("app")?, call.id("version")?);
+                let (app, version): (AppName, Digest) = (call.app()?, call.version()?);
                 to_json(&show_inputs::schema(&self.versions, &app, &version).await?)
             }
             Operation::ShowContract => {
-                let (app, version): (AppName, Digest) = (call.id("app")?, call.id("version")?);
+                let (app, version): (AppName, Digest) = (call.app()?, call.version()?);
                 to_json(&terms::show(&self.versions, &app, &version).await?)
             }
-            Operation::ShowTerms => to_json(&terms::terms(store, &call.id("app")?, &call.id("terms")?).await?),
+            Operation::ShowTerms => to_json(&terms::terms(store, &call.app()?, &call.terms()?).await?),
             Operation::BuildComponents => {
                 let request: BuildComponentsRequest = call.json()?;
-                to_json(&self.builds.start(&call.id("app")?, &request, &call.cause).await?)
+                to_json(&self.builds.start(&call.app()?, &request, &call.cause).await?)
             }
             Operation::ListBuilds => {
-                let pk = app_pk(&call.id("app")?);
-                let page: Page<Build> = read::page(store, &pk, "build#", call.after.as_deref()).await?;
+                let pk = app_pk(&call.app()?);
+                let page: Page<Build> = read::page(store, &pk, List::Builds, call.after.as_deref()).await?;
                 to_json(&map(page, |build| build_components::view(&build)))
             }
             Operation::CreateInstall => {
@@ -73,77 +71,71 @@ impl Api {
                 to_json(&InstallCreated { install, workflow })
             }
             Operation::ListInstalls => to_json(&read::install::list(store, call.after.as_deref()).await?),
-            Operation::ShowInstall => to_json(&read::install::show(&self.versions, &call.id("install")?).await?),
+            Operation::ShowInstall => to_json(&read::install::show(&self.versions, &call.install()?).await?),
             Operation::ShowInputs => {
-                let install = table::install(store, &call.id("install")?).await?.value;
+                let install = table::install(store, &call.install()?).await?.value;
                 to_json(&show_inputs::show(&self.versions, &install).await?)
             }
             Operation::SetInputs => {
-                to_json(&self.inputs.set(&call.id("install")?, &call.json::<SetInputsRequest>()?).await?)
+                to_json(&self.inputs.set(&call.install()?, &call.json::<SetInputsRequest>()?).await?)
             }
-            Operation::RenderStack => to_json(&self.stacks.render(&call.id("install")?, None).await?),
+            Operation::RenderStack => to_json(&self.stacks.render(&call.install()?, None).await?),
             Operation::RenderStackOfVersion => {
-                let (install, version): (InstallId, Digest) = (call.id("install")?, call.id("version")?);
+                let (install, version): (InstallId, Digest) = (call.install()?, call.version()?);
                 to_json(&self.stacks.render(&install, Some(&version)).await?)
             }
             Operation::DeployComponents => {
                 let request: DeployComponentsRequest = call.json()?;
-                let workflow = self.deploys.deploy(&call.id("install")?, &request, &call.cause).await?;
+                let workflow = self.deploys.deploy(&call.install()?, &request, &call.cause).await?;
                 to_json(&WorkflowStarted { workflow, version: None, number: None })
             }
             Operation::RunAction => {
-                let (install, request): (InstallId, RunActionRequest) = (call.id("install")?, call.json()?);
-                to_json(&self.actions.run(&install, &call.id("action")?, &request, &call.cause).await?)
+                let (install, request): (InstallId, RunActionRequest) = (call.install()?, call.json()?);
+                to_json(&self.actions.run(&install, &call.action()?, &request, &call.cause).await?)
             }
             Operation::ListWorkflows => {
-                let install: InstallId = call.id("install")?;
+                let install: InstallId = call.install()?;
                 to_json(&read::workflow::list(store, &install, call.after.as_deref()).await?)
             }
             Operation::ShowWorkflow => {
-                let workflow: WorkflowId = call.id("workflow")?;
+                let workflow: WorkflowId = call.workflow()?;
                 to_json(&read::workflow::view(&table::workflow(store, &workflow).await?.value))
             }
             Operation::CancelWorkflow => {
-                to_json(&read::workflow::view(&self.cancel_workflow.cancel(&call.id("workflow")?).await?))
+                to_json(&read::workflow::view(&self.cancel_workflow.cancel(&call.workflow()?).await?))
             }
-            Operation::ShowJob => to_json(&read::job::show(store, &call.id("job")?).await?),
-            Operation::CancelJob => to_json(&read::job::view(self.cancel_job.cancel(&call.id("job")?).await?)),
-            Operation::ShowLineage => {
-                let after = call.after.as_deref().filter(|after| !after.is_empty());
-                to_json(&self.lineage.show(&call.id("artifact")?, after).await?)
-            }
+            Operation::ShowJob => to_json(&read::job::show(store, &call.job()?).await?),
+            Operation::CancelJob => to_json(&read::job::view(self.cancel_job.cancel(&call.job()?).await?)),
+            Operation::ShowLineage => to_json(&self.lineage.show(&call.artifact()?, call.after.as_deref()).await?),
             Operation::RevokeArtifact => {
-                to_json(&self.revoke_artifact.revoke(&call.id("artifact")?, &call.json::<ReasonRequest>()?).await?)
+                to_json(&self.revoke_artifact.revoke(&call.artifact()?, &call.json::<ReasonRequest>()?).await?)
             }
             Operation::CreateRelease => {
-                to_json(&self.releases.create(&call.id("app")?, &call.json::<CreateReleaseRequest>()?).await?)
+                to_json(&self.releases.create(&call.app()?, &call.json::<CreateReleaseRequest>()?).await?)
             }
             Operation::ListReleases => {
-                let pk = app_pk(&call.id("app")?);
-                let page: Page<ReleaseRecord> = read::page(store, &pk, "release#", call.after.as_deref()).await?;
+                let pk = app_pk(&call.app()?);
+                let page: Page<ReleaseRecord> = read::page(store, &pk, List::Releases, call.after.as_deref()).await?;
                 to_json(&map(page, create_release::view))
             }
             Operation::ShowRelease => {
-                let release = table::release(store, &call.id("app")?, &call.id("release")?).await?;
+                let release = table::release(store, &call.app()?, &call.release()?).await?;
                 to_json(&create_release::view(release))
             }
-            Operation::DeleteInstall => to_json(&self.delete_install.delete(&call.id("install")?).await?),
+            Operation::DeleteInstall => to_json(&self.delete_install.delete(&call.install()?).await?),
             Operation::DisableInstall => {
-                let install: InstallId = call.id("install")?;
+                let install: InstallId = call.install()?;
                 self.disable_install.disable(&install, &call.json::<ReasonRequest>()?).await?;
                 to_json(&read::install::show(&self.versions, &install).await?)
             }
             Operation::EnableInstall => {
-                let install: InstallId = call.id("install")?;
+                let install: InstallId = call.install()?;
                 self.disable_install.enable(&install).await?;
                 to_json(&read::install::show(&self.versions, &install).await?)
             }
-            Operation::ListArtifacts => to_json(&self.unused.show(&call.id("app")?).await?),
-            Operation::PruneArtifacts => to_json(&self.unused.mark(&call.id("app")?).await?),
-            Operation::ListLogs => {
-                let job: JobId = call.id("job")?;
-                to_json(&read::job::logs(store, &job, call.after.as_deref().filter(|after| !after.is_empty())).await?)
-            }
+            Operation::ListArtifacts => to_json(&self.unused.show(&call.app()?).await?),
+            Operation::PruneArtifacts => to_json(&self.unused.mark(&call.app()?).await?),
+            Operation::ListLogs => to_json(&read::job::logs(store, &call.job()?, call.after.as_deref()).await?),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The table of routes: one line per operation. The OpenAPI document is made from the same table.
 
 use freehold_app::AppError;
+use freehold_app::read::List;
 use freehold_protocol::api::ErrorKind;
 use matchit::Router;
 
@@ -45,6 +46,23 @@ pub enum Operation {
     EnableInstall,
     ListArtifacts,
     PruneArtifacts,
+}
+
+impl Operation {
+    /// Returns the list that the operation reads a page of, if it does.
+    pub const fn list(self) -> Option<List> {
+        match self {
+            Self::ListApps => Some(List::Apps),
+            Self::ListVersions => Some(List::Versions),
+            Self::ListBuilds => Some(List::Builds),
+            Self::ListReleases => Some(List::Releases),
+            Self::ListInstalls => Some(List::Installs),
+            Self::ListWorkflows => Some(List::Workflows),
+            Self::ListLogs => Some(List::Logs),
+            Self::ShowLineage => Some(List::Uses),
+            _ => None,
+        }
+    }
 }
 
 /// One line of the table.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use freehold_domain::graph::component_nodes;
 use freehold_domain::graph::order::{self, Disorder};
 use freehold_protocol::api::VersionView;
-use freehold_protocol::app_version::{AppVersion, check_size};
+use freehold_protocol::app_version::{AppVersion, FORMAT, check_size};
 use freehold_protocol::{AppName, Digest, canonical};
 
 use crate::AppError;
@@ -75,8 +75,8 @@ fn check(app: &AppName, document: &AppVersion) -> Result<Vec<u8>, AppError> {
     if document.app != *app {
         return Err(AppError::invalid(format!("document is of app `{}`, not `{app}`", document.app)));
     }
-    if document.format != 1 {
-        return Err(AppError::invalid(format!("document has format {}, expected 1", document.format)));
+    if document.format != FORMAT {
+        return Err(AppError::invalid(format!("document has format {}, expected {FORMAT}", document.format)));
     }
     let bytes = canonical::to_vec(document).map_err(|e| AppError::invalid(format!("app `{app}`: {e}")))?;
     check_size(&bytes).map_err(|e| AppError::invalid(format!("app `{app}` is too large: {e}")))?;

@@ -1,12 +1,11 @@
 //! Returns the URL to which a client uploads a packed source.
 
 use freehold_protocol::api::{SourceUpload, UploadSourceRequest};
+use freehold_protocol::limits::MAX_SOURCE_BYTES;
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
 
-/// The largest packed source, in bytes.
-pub const MAX_SOURCE_BYTES: u64 = 512 * 1024 * 1024;
 /// How long an upload URL lasts, in seconds.
 pub const UPLOAD_SECS: u64 = 900;
 

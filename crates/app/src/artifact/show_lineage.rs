@@ -15,6 +15,7 @@ use freehold_protocol::{Digest, InstallId, TenantName};
 
 use crate::AppError;
 use crate::ports::{RootKey, Store};
+use crate::read::List;
 use crate::table::evidence::{self, Evidence, MadeBy, ProofRecord, UsedBy, artifact_pk};
 use crate::table::{self, Stored, build_key, load, load_all, parse};
 
@@ -41,7 +42,7 @@ impl ShowLineage {
         let store = &*self.store;
         let pk = artifact_pk(artifact);
         let made: Vec<MadeBy> = load_all(store, &pk, "build#").await?;
-        let rows = store.query(&pk, "use#", after, PAGE_USES).await?;
+        let rows = store.query(&pk, List::Uses.prefix(), after, PAGE_USES).await?;
         if made.is_empty() && rows.is_empty() && after.is_none() {
             return Err(AppError::not_found(format!(
                 "artifact `{artifact}` is unknown here; `freehold install show` and `freehold build` show digests"

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use freehold_domain::install::Install;
-use freehold_domain::workflow::Workflow;
 use freehold_protocol::InstallId;
 use freehold_protocol::api::InstallDeleted;
 
@@ -11,7 +10,7 @@ use crate::AppError;
 use crate::ports::{Clock, Expect, Store, Write};
 use crate::table::{
     self, Decided, FormerInstalls, InstallEntry, Stored, former_installs_key, install_entry_key, install_key, load,
-    load_all, name_prefixes, prefix_key, put, workflow_key,
+    load_all, name_prefixes, prefix_key, put,
 };
 
 /// The ports that deleting an install needs.
@@ -61,11 +60,10 @@ impl DeleteInstall {
     /// Returns the write that ends the workflow that holds the install. Its entry among the open ones stays for `sweep`.
     async fn end_of_provisioning(&self, install: &Install) -> Result<Option<Write>, AppError> {
         let Some(live) = &install.live else { return Ok(None) };
-        let found: Option<Stored<Workflow>> = load(&*self.store, &workflow_key(live)).await?;
-        let Some(found) = found else { return Ok(None) };
+        let Some(found) = table::find_workflow(&*self.store, live).await? else { return Ok(None) };
         let now = self.clock.now();
         let ended = found.value.cancel(now).workflow.finish(None, now);
-        ended.changed.then(|| put(&ended.workflow, Expect::Rev(found.rev))).transpose()
+        ended.changed.then(|| table::put_workflow(&ended.workflow, Expect::Rev(found.rev))).transpose()
     }
 
     /// Returns the writes that free the prefixes of the name with which no other install's name begins. An install that is

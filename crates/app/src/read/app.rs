@@ -3,7 +3,7 @@
 use freehold_protocol::AppName;
 use freehold_protocol::api::{AppView, Page, VersionView};
 
-use super::page;
+use super::{List, page};
 use crate::AppError;
 use crate::ports::Store;
 use crate::table::{AppRecord, VersionEntry, app_pk};
@@ -25,6 +25,6 @@ pub fn version_view(entry: VersionEntry) -> VersionView {
 /// # Errors
 /// The store's errors.
 pub async fn versions(store: &dyn Store, app: &AppName, after: Option<&str>) -> Result<Page<VersionView>, AppError> {
-    let Page { items, next } = page(store, &app_pk(app), "number#", after).await?;
+    let Page { items, next } = page(store, &app_pk(app), List::Versions, after).await?;
     Ok(Page { items: items.into_iter().map(version_view).collect(), next })
 }

@@ -9,7 +9,7 @@ use futures_util::future::try_join_all;
 
 use crate::AppError;
 use crate::ports::Store;
-use crate::table::{Contact, Stored, WorkflowEntry, contact_key, install_pk, job_key, load, parse, workflow_key};
+use crate::table::{self, Contact, Stored, WorkflowEntry, contact_key, install_pk, job_key, load, parse};
 
 /// How many of the newest workflows are looked at, beside the one that holds the install.
 const NEWEST_WORKFLOWS: u32 = 2;
@@ -21,7 +21,7 @@ pub(super) async fn heard_of(store: &dyn Store, install: &Install) -> Result<Opt
     let contact: Option<Stored<Contact>> = load(store, &contact_key(&install.id)).await?;
     let mut last = contact.map(|contact| contact.value.at);
     for id in newest(store, install).await? {
-        let workflow: Option<Stored<Workflow>> = load(store, &workflow_key(&id)).await?;
+        let workflow = table::find_workflow(store, &id).await?;
         let jobs = workflow.map(|workflow| jobs(&workflow.value)).unwrap_or_default();
         let found = try_join_all(jobs.iter().map(async |id| load::<Job>(store, &job_key(id)).await)).await?;
         last = found.into_iter().flatten().filter_map(|job| job.value.last_report()).chain(last).max();

@@ -9,7 +9,7 @@ use freehold_protocol::api::{DeployedView, InstallView, Page, RunnerView};
 use futures_util::future::try_join_all;
 
 use super::heard_of::heard_of;
-use super::page;
+use super::{List, page};
 use crate::AppError;
 use crate::app_version::show_inputs;
 use crate::app_version::versions::Versions;
@@ -46,7 +46,7 @@ pub async fn show(versions: &Versions, id: &InstallId) -> Result<InstallView, Ap
 /// # Errors
 /// The store's errors.
 pub async fn list(store: &dyn Store, after: Option<&str>) -> Result<Page<InstallView>, AppError> {
-    let entries: Page<InstallEntry> = page(store, "installs", "", after).await?;
+    let entries: Page<InstallEntry> = page(store, "installs", List::Installs, after).await?;
     let mut items = Vec::new();
     for some in entries.items.chunks(AT_ONCE) {
         let views = try_join_all(some.iter().map(async |entry| {

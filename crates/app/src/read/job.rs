@@ -7,7 +7,7 @@ use freehold_protocol::JobId;
 use freehold_protocol::api::{HistoryView, JobView, LogChunk, LogPage};
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Report, ReportBody};
 
-use super::PAGE_ITEMS;
+use super::{List, PAGE_ITEMS};
 use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, LogRecord, Record as _, evidence, job_pk, parse};
@@ -61,7 +61,7 @@ pub fn view(job: Job) -> JobView {
 pub async fn logs(store: &dyn Store, id: &JobId, after: Option<&str>) -> Result<LogPage, AppError> {
     // The job is read first, so that the query below finds everything that was logged before the job ended.
     let job = table::job(store, id).await?.value;
-    let rows = store.query(&job_pk(id), "log#", after, PAGE_ITEMS).await?;
+    let rows = store.query(&job_pk(id), List::Logs.prefix(), after, PAGE_ITEMS).await?;
     let full = rows.len() == PAGE_ITEMS as usize;
     let mut records = rows.iter().map(|row| Ok(parse(row)?.value)).collect::<Result<Vec<LogRecord>, AppError>>()?;
     if !full {

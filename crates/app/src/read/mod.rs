@@ -4,10 +4,13 @@ pub mod app;
 mod heard_of;
 pub mod install;
 pub mod job;
+mod list;
 pub mod workflow;
 
 use freehold_protocol::api::Page;
 use serde::de::DeserializeOwned;
+
+pub use self::list::List;
 
 use crate::AppError;
 use crate::ports::Store;
@@ -16,17 +19,17 @@ use crate::table::parse;
 /// How many items one page of a list holds.
 pub const PAGE_ITEMS: u32 = 50;
 
-/// Returns one page of a partition's records.
+/// Returns one page of a list, whose rows are in the partition `pk`.
 ///
 /// # Errors
 /// The store's errors.
 pub async fn page<T: DeserializeOwned>(
     store: &dyn Store,
     pk: &str,
-    prefix: &str,
+    list: List,
     after: Option<&str>,
 ) -> Result<Page<T>, AppError> {
-    let rows = store.query(pk, prefix, after, PAGE_ITEMS).await?;
+    let rows = store.query(pk, list.prefix(), after, PAGE_ITEMS).await?;
     let next = (rows.len() == PAGE_ITEMS as usize).then(|| rows.last().map(|row| row.key.sk.clone())).flatten();
     let items = rows.iter().map(|row| Ok(parse(row)?.value)).collect::<Result<Vec<T>, AppError>>()?;
     Ok(Page { items, next })

@@ -4,7 +4,7 @@ use freehold_domain::workflow::{NodeState, Request, Workflow, WorkflowState};
 use freehold_protocol::InstallId;
 use freehold_protocol::api::{NodeView, Page, WorkflowView};
 
-use super::page;
+use super::{List, page};
 use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, WorkflowEntry, install_pk};
@@ -14,7 +14,7 @@ use crate::table::{self, WorkflowEntry, install_pk};
 /// # Errors
 /// The store's errors.
 pub async fn list(store: &dyn Store, install: &InstallId, after: Option<&str>) -> Result<Page<WorkflowView>, AppError> {
-    let entries: Page<WorkflowEntry> = page(store, &install_pk(install), "workflow#", after).await?;
+    let entries: Page<WorkflowEntry> = page(store, &install_pk(install), List::Workflows, after).await?;
     let mut items = Vec::new();
     for entry in entries.items {
         let mut shown = view(&table::workflow(store, &entry.workflow).await?.value);

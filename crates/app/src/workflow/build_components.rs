@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::{BUILD_INSTALL, Install, Serves};
-use freehold_domain::workflow::{Request, WorkflowKind};
+use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
 use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView, EnrolBuildRunnerRequest, LeftOut};
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{AccountId, AppName, BuildId, ComponentName, InstallId, WorkflowId};

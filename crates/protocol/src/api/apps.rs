@@ -12,6 +12,7 @@ pub struct UploadSourceRequest {
     /// SHA-256 of the packed bytes.
     pub digest: Digest,
     /// In bytes, at most 512 MiB.
+    #[cfg_attr(feature = "schema", schemars(range(max = crate::limits::MAX_SOURCE_BYTES)))]
     pub size: u64,
 }
 

@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::lineage::Lineage;
 use crate::release::Release;
-use crate::{AppName, BuildId, ComponentName, Digest, ReleaseName, Timestamp};
+use crate::{AppName, BuildId, ComponentName, Digest, ReleaseName, Shape, Timestamp};
+
+/// What a reason looks like: one line that is shown to others.
+pub const REASON: Shape = Shape::Line { max: 500 };
 
 /// `GET /v1/artifacts/{digest}/lineage`: each page has all builds and a part of the uses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,7 +58,13 @@ pub struct ArtifactView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReasonRequest {
     /// The reason that every refusal shows; 1 to 500 characters.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "reason_schema"))]
     pub reason: String,
+}
+
+#[cfg(feature = "schema")]
+fn reason_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    REASON.schema()
 }
 
 /// Answers a revocation.

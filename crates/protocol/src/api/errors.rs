@@ -45,6 +45,9 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Every kind, in the order of their statuses.
+    pub const ALL: [Self; 5] = [Self::Invalid, Self::NotFound, Self::Conflict, Self::Internal, Self::Transient];
+
     /// Returns the HTTP status.
     pub const fn status(self) -> u16 {
         match self {

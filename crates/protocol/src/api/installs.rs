@@ -16,6 +16,7 @@ pub struct CreateInstallRequest {
     pub app: AppName,
     pub account: AccountId,
     /// A region of AWS, such as `eu-west-1`.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "region_schema"))]
     pub region: String,
     /// Accepts a region that this release does not know.
     #[serde(default, skip_serializing_if = "super::errors::is_false")]
@@ -23,6 +24,11 @@ pub struct CreateInstallRequest {
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
     pub enrolment_key: PublicKey,
+}
+
+#[cfg(feature = "schema")]
+fn region_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    crate::Shape::Region.schema()
 }
 
 /// Answers `POST /v1/installs`.

@@ -13,13 +13,13 @@ mod workflows;
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::PublicKey;
-use crate::{AccountId, TenantName};
+use crate::{AccountId, Shape, TenantName};
 
 pub use apps::{
     AppView, ResolvedSource, SourceUpload, SyncAppRequest, UploadSourceRequest, VersionDocument, VersionView,
 };
 pub use artifacts::{
-    ArtifactView, ArtifactsView, CreateReleaseRequest, LineagePage, ReasonRequest, ReleaseView, Revoked,
+    ArtifactView, ArtifactsView, CreateReleaseRequest, LineagePage, REASON, ReasonRequest, ReleaseView, Revoked,
 };
 pub use builds::{BuildComponentsRequest, BuildStarted, BuildView, EnrolBuildRunnerRequest, LeftOut};
 pub use contracts::ContractView;
@@ -35,6 +35,8 @@ pub use workflows::{
 
 /// The header that makes a POST repeatable: 1 to 128 visible ASCII characters, one value for one intent.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// What its value looks like.
+pub const IDEMPOTENCY_KEY_SHAPE: Shape = Shape::Visible { max: 128 };
 
 /// `GET /v1/tenant`: what a runner or a command needs to know about the tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

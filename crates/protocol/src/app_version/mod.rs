@@ -24,6 +24,9 @@ pub use verification::Verification;
 
 use crate::{ActionName, AppName, ComponentName, Digest, canonical};
 
+/// The format of documents that this release reads and writes.
+pub const FORMAT: u32 = 1;
+
 /// All that the control plane needs to know of one state of an app config. Lists are sorted by name unless they say
 /// otherwise; what a config does not say is left out of the canonical bytes, so that a key that the format gets later
 /// changes no digest.
@@ -32,6 +35,7 @@ use crate::{ActionName, AppName, ComponentName, Digest, canonical};
 #[serde(deny_unknown_fields)]
 pub struct AppVersion {
     /// The document's format, 1.
+    #[cfg_attr(feature = "schema", schemars(range(min = FORMAT, max = FORMAT)))]
     pub format: u32,
     pub app: AppName,
     #[serde(default)]
@@ -80,7 +84,7 @@ impl AppVersion {
     /// Returns a version that says nothing but its app's name.
     pub const fn empty(app: AppName) -> Self {
         Self {
-            format: 1,
+            format: FORMAT,
             app,
             display_name: String::new(),
             description: String::new(),

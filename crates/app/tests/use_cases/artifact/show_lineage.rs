@@ -2,7 +2,7 @@
 
 use freehold_app::Kind;
 use freehold_app::ports::{Expect, Key, Store as _, Write};
-use freehold_app::read;
+use freehold_app::read::{self, List};
 use freehold_app::table::evidence::{self, UsedBy};
 use freehold_app::table::put;
 use freehold_protocol::api::EnrolBuildRunnerRequest;
@@ -262,7 +262,8 @@ async fn many_uses_come_in_pages() {
     let digest = digest_of(&world, "storage").await;
 
     let first = world.show_lineage().show(&digest, None).await.unwrap();
-    let second = world.show_lineage().show(&digest, first.next.as_deref()).await.unwrap();
+    let next = List::Uses.place(first.next.as_deref()).unwrap();
+    let second = world.show_lineage().show(&digest, next).await.unwrap();
 
     assert_eq!((first.lineage.uses.len(), second.lineage.uses.len(), second.next), (50, 11, None));
     let mut all = first.lineage;
