@@ -1,4 +1,7 @@
-"""The programs of the demo: the local cloud, the CLI and the runners; and AWS clients that speak to the local cloud."""
+"""The programs of the demo: the local cloud, the CLI and the runners; and AWS clients that speak to the local cloud.
+
+The fuzzing of the API (`tests/api`) starts the same programs.
+"""
 
 import json
 import os
@@ -11,8 +14,7 @@ from pathlib import Path
 import botocore.session
 
 ROOT = Path(__file__).resolve().parents[2]
-WORK = ROOT / "target" / "demo"
-FILES = WORK / "files"
+FILES = ROOT / "target" / "demo" / "files"
 CLOUD = ROOT / "localstack" / "cloud"
 BIN = ROOT / "target" / "debug"
 VENDOR, CUSTOMER, REGION = "111111111111", "222222222222", "eu-west-1"
@@ -25,7 +27,8 @@ class Failed(Exception):
 
 
 class Programs:
-    def __init__(self):
+    def __init__(self, files=FILES):
+        self.files = files
         self.started = time.monotonic()
         self.steps = 0
         self.endpoint = ""
@@ -88,19 +91,22 @@ class Programs:
 
     def start_cloud(self):
         """Uses the cloud of `make up` when it is up; otherwise starts one, which ends with the demo."""
-        if self.succeeds(CLOUD, "status"):
-            state = ROOT / "target" / "local"
-            print("uses the cloud of `make up`")
-        else:
-            state = self.own_cloud = WORK / "cloud"
-            self._run(CLOUD, "up", "--detach", "--port", "0", "--state", state, "--until-pid", os.getpid())
+        if not self.succeeds(CLOUD, "status"):
+            self.start_own_cloud()
+            return
+        print("uses the cloud of `make up`")
+        self.endpoint = (ROOT / "target" / "local" / "endpoint").read_text().strip()
+
+    def start_own_cloud(self):
+        state = self.own_cloud = self.files.parent / "cloud"
+        self._run(CLOUD, "up", "--detach", "--port", "0", "--state", state, "--until-pid", os.getpid())
         self.endpoint = (state / "endpoint").read_text().strip()
 
     def start_runner(self, role, config, account, role_name):
         """Starts a runner with the temporary credentials of its role, and waits until it has announced itself."""
         credentials = self.assume(account, role_name)
         environment = {**self._environment(account), **{name.upper(): value for name, value in credentials.items()}}
-        log = FILES / f"{role}-runner.log"
+        log = self.files / f"{role}-runner.log"
         with log.open("w") as file:
             program = BIN / ("freehold-builder" if role == "build" else "freehold-runner")
             process = subprocess.Popen(
@@ -131,7 +137,7 @@ class Programs:
                 raise Failed(f"not within {RUNNER_SECS} s: {what}")
             time.sleep(0.2)
 
-    def end(self):
+    def end_runners(self):
         for process in self.runners:
             if process.poll() is None:
                 # The first signal drains the runner, the second stops it at once.
@@ -142,6 +148,9 @@ class Programs:
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+    def end(self):
+        self.end_runners()
         if self.own_cloud:
             subprocess.run([CLOUD, "down", "--state", self.own_cloud], stdout=subprocess.DEVNULL)
 

@@ -1,0 +1,115 @@
+"""Fuzzes the tenant API by its own OpenAPI document, `docs/openapi.json`, with schemathesis.
+
+A local cloud of its own runs the real functions. A tenant, an app with a build, a release and a log, and an install
+with a deploy are made there first, so that requests find things. Then every operation gets requests that the document
+permits and requests that it forbids, operations that change and remove things among them. Each answer must have a
+status, a content type and a body that the document lists; none may be a server error; and what the document forbids
+must be refused.
+
+The same seed sends the same requests to the same operations; ids and times of the world differ. A failing case is
+printed with its request. Ends with one JSON line per figure.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from programs import REGION, ROOT, VENDOR, Failed, Programs
+from world import make
+
+HERE = Path(__file__).resolve().parent
+WORK = ROOT / "target" / "api"
+EXAMPLES, SHORT_EXAMPLES = 50, 10
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_schema_conformance",
+    "negative_data_rejection",
+)
+
+
+def main():
+    args = _arguments()
+    shutil.rmtree(WORK, ignore_errors=True)
+    (WORK / "files").mkdir(parents=True)
+    programs = Programs(WORK / "files")
+    try:
+        known = make(programs)
+        code = fuzz(programs, known, args)
+    except Failed as failure:
+        print(f"api: {failure}", file=sys.stderr)
+        return 1
+    finally:
+        programs.end()
+    counts = json.loads((WORK / "counts.json").read_text())
+    report(counts, args.seed)
+    return 1 if code or not counts["cases"] else 0
+
+
+def _arguments():
+    parser = argparse.ArgumentParser(
+        prog="tests/api/run", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--examples", type=int, metavar="N", help="most cases of an operation in each phase (50)")
+    parser.add_argument("--short", action="store_true", help="a minute of drawn requests; leaves out the listed ones")
+    parser.add_argument("--seed", type=int, metavar="N", default=1, help="chooses the requests (1)")
+    parser.add_argument("--only", metavar="OPERATION", help="an operation's id, such as ListWorkflows")
+    return parser.parse_args()
+
+
+def fuzz(programs, known, args):
+    """Runs schemathesis; returns its exit code."""
+    config = WORK / "schemathesis.toml"
+    config.write_text(settings(known))
+    command = [
+        Path(sys.executable).parent / "schemathesis",
+        *("--config-file", config, "run", ROOT / "docs" / "openapi.json"),
+        *("--url", programs.endpoint, "--checks", ",".join(CHECKS), "--seed", args.seed),
+        *("--max-examples", args.examples or (SHORT_EXAMPLES if args.short else EXAMPLES)),
+        *("--phases", "fuzzing" if args.short else "coverage,fuzzing,stateful", "--continue-on-failure", "--no-color"),
+        *(("--include-operation-id", args.only) if args.only else ()),
+    ]
+    env = {
+        **os.environ,
+        "SCHEMATHESIS_HOOKS": "hooks",
+        "PYTHONPATH": f"{HERE}:{os.environ.get('PYTHONPATH', '')}",
+        "FREEHOLD_API_HOST": known.host,
+        "FREEHOLD_API_COUNTS": str(WORK / "counts.json"),
+        "AWS_REGION": REGION,
+        "AWS_ACCESS_KEY_ID": VENDOR,
+        "AWS_SECRET_ACCESS_KEY": "local",
+        "NO_PROXY": "127.0.0.1",
+    }
+    return subprocess.run([str(word) for word in command], env=env, cwd=WORK, stdout=sys.stderr).returncode
+
+
+def settings(known):
+    """Returns the settings of schemathesis: which values it takes from the world instead of making them up."""
+    lines = ["warnings = false", "[generation]", 'database = "none"', "[phases.examples]", "enabled = false"]
+    for name, values in known.values.items():
+        lines += [f"[dictionaries.{name}]", f"values = {json.dumps(values)}"]
+    lines.append("[parameters]")
+    for parameter, name in known.parameters.items():
+        lines.append(f'"{parameter}" = {{ dictionary = "{name}", probability = 0.7 }}')
+    return "\n".join(lines) + "\n"
+
+
+def report(counts, seed):
+    cases, errors = counts["cases"], counts["server_errors"]
+    rows = (
+        {"name": "api.cases", "value": cases, "attempted": cases, "passed": cases - counts["failed"]},
+        {"name": "api.server_errors", "value": errors, "attempted": cases, "passed": cases - errors},
+    )
+    statuses = ", ".join(f"{status}: {count:,}" for status, count in sorted(counts["statuses"].items()))
+    print(f"api: {cases:,} cases at {len(counts['operations'])} operations; answers {statuses}", file=sys.stderr)
+    for row in rows:
+        print(json.dumps({**row, "seed": seed}))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

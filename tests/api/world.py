@@ -1,0 +1,103 @@
+"""The world that the fuzzed requests meet: a tenant, an app with a build and a release, an install with a deploy."""
+
+import base64
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from programs import CUSTOMER, INSTALL, REGION, ROOT, TENANT, VENDOR
+
+APP = "shop"
+RELEASE = "first"
+# A second install waits for its runner for ever, so that one is left to read when the other is changed.
+WAITING = "initech"
+# The base point of Ed25519 (RFC 8032), since few texts of 32 bytes are a point of the curve.
+PUBLIC_KEY = base64.b64encode(bytes([0x58] + [0x66] * 31)).decode()
+
+
+@dataclass
+class Known:
+    """Values that exist in the world, by the name of their dictionary, and the parameters that take them."""
+
+    host: str
+    values: dict = field(default_factory=dict)
+    parameters: dict = field(default_factory=dict)
+
+    def know(self, name, values, *parameters):
+        self.values[name] = values
+        self.parameters.update(dict.fromkeys(parameters, name))
+
+
+def make(programs):
+    """Makes the world with the command, as a vendor and a customer do, and returns what is in it."""
+    programs.step("local cloud and tenant")
+    programs.start_own_cloud()
+    functions, principal = ROOT / "target/lambda/local", f"arn:aws:iam::{VENDOR}:root"
+    deploy = ("tenant", "deploy", "--name", TENANT, "--functions", functions, "--build-runner-principal", principal)
+    deployed = programs.freehold_json(*deploy)
+    programs.step("an app with its build and a release")
+    app = Path(__file__).resolve().parent / APP
+    version = programs.freehold_json("app", "sync", app)["version"]
+    builder(programs)
+    built = programs.freehold_json("build", APP)
+    programs.freehold_quietly("release", "create", APP, "--name", RELEASE)
+    programs.step("an install with its deploy, and one that waits")
+    workflow = install(programs)
+    ended = programs.freehold_json("workflow", "watch", workflow)
+    waiting = create(programs, WAITING)
+    programs.end_runners()
+    return known(programs, deployed, version, built, ended, waiting)
+
+
+def builder(programs):
+    config, state = programs.files / "build-runner.toml", programs.files / "build-state"
+    programs.freehold_quietly(
+        "tenant", "build-runner", "--out", config, "--state-dir", state, "--sandbox", programs.sandbox
+    )
+    programs.start_runner("build", config, VENDOR, f"fh-{TENANT}-build-runner")
+
+
+def create(programs, name):
+    place = ("--app", APP, "--account", CUSTOMER, "--region", REGION)
+    secret = programs.files / f"{name}.enrolment"
+    return programs.freehold_json("install", "create", name, *place, "--secret-file", secret)
+
+
+def install(programs):
+    """Creates and launches an install, starts its runner, and returns the workflow that provisions it."""
+    created = create(programs, INSTALL)
+    template, config = programs.files / f"{INSTALL}.yaml", programs.files / "runner.toml"
+    stack = (ROOT / "target/debug/freehold", "install", "stack", INSTALL, "-o", template)
+    programs.wait_until("the install stack is ready", lambda: programs.succeeds(*stack))
+    files = ("--template", template, "--secret-file", programs.files / f"{INSTALL}.enrolment")
+    principal = f"RunnerPrincipal=arn:aws:iam::{CUSTOMER}:root"
+    programs.freehold_quietly("install", "launch", INSTALL, *files, "--parameter", principal, account=CUSTOMER)
+    place = ("--out", config, "--state-dir", programs.files / "runner-state", "--sandbox", programs.sandbox)
+    programs.freehold_quietly("install", "runner-config", INSTALL, *place, account=CUSTOMER)
+    programs.start_runner("install", config, CUSTOMER, f"fh-{INSTALL}-runner")
+    return created["workflow"]
+
+
+def known(programs, deployed, version, built, ended, waiting):
+    contract = programs.freehold_json("contract", "show", APP)
+    artifacts = [build["artifact"] for build in built["builds"]]
+    workflows = [ended["workflow"], waiting["workflow"], built["workflow"]]
+    found = Known(urlsplit(deployed["api_url"]).netloc)
+    found.know("apps", [APP], "path.app", "body.app")
+    found.know("versions", [version], "path.version", "body.version")
+    found.know("terms", [contract["terms"]], "path.terms")
+    found.know("releases", [RELEASE], "path.release", "body.release")
+    found.know("artifacts", artifacts, "path.artifact")
+    found.know("installs", [INSTALL, WAITING, "build"], "path.install")
+    found.know("actions", ["show"], "path.action")
+    found.know("components", ["queue"], "body.components[*]")
+    found.know("roles", ["maintenance", "provision"], "body.role")
+    found.know("regions", [REGION], "body.region")
+    found.know("workflows", workflows, "path.workflow")
+    found.know("jobs", [node["job"] for node in ended["nodes"]], "path.job")
+    found.know("keys", [PUBLIC_KEY], "body.enrolment_key")
+    builds = [f"build#{build['build']}" for build in built["builds"]]
+    rows = [f"version#{version}", f"release#{RELEASE}", f"workflow#{0:020}#{ended['workflow']}", *builds]
+    uses = [f"use#{INSTALL}#queue#{node['job']}" for node in ended["nodes"]]
+    found.know("places", [APP, INSTALL, "log#0001.000001#00000001", *rows, *uses], "query.after")
+    return found
