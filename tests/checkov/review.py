@@ -1,0 +1,66 @@
+"""Compares checkov's findings in the tenant stack and in a rendered install stack with `infra/checkov.yaml`.
+
+Each finding is mended, or its reason stands there with the template, the check and the resource. The reasons are not
+comments in the templates, because an install stack of more than 51,200 bytes cannot be launched from a file. A finding
+without a reason fails, and so does a reason without a finding.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+REASONS = ROOT / "infra/checkov.yaml"
+TEMPLATES = {"tenant": ROOT / "infra/tenant.yaml", "install": ROOT / "crates/app/golden/install.yaml"}
+
+
+def main():
+    argparse.ArgumentParser(prog="tests/checkov/run", description=__doc__).parse_args()
+    reasons = yaml.safe_load(REASONS.read_text())
+    mistakes = [f"`{name}` is not a template" for name in reasons if name not in TEMPLATES]
+    for name, path in TEMPLATES.items():
+        mistakes += compared(name, findings(path), reasons.get(name, []))
+    for mistake in mistakes:
+        print(f"checkov: {mistake}", file=sys.stderr)
+    return 1 if mistakes else 0
+
+
+def compared(name, found, reasons):
+    """Returns what is wrong: findings without a reason, reasons without a finding, and empty reasons."""
+    listed = {(each["check"], resource) for each in reasons for resource in each["resources"]}
+    empty = [f"{name}: {each['check']} has no reason" for each in reasons if not each.get("reason", "").strip()]
+    new = [
+        f"{name}: {resource}: {check}: {found[check, resource]}; mend it, or give the reason in {REASONS.name}"
+        for check, resource in sorted(found.keys() - listed)
+    ]
+    stale = [
+        f"{name}: {resource}: {check} is not found any more; take it out of {REASONS.name}"
+        for check, resource in sorted(listed - found.keys())
+    ]
+    print(f"checkov: {name}: {len(found)} findings, {len(found) - len(new)} with a reason")
+    return empty + new + stale
+
+
+def findings(path):
+    """Returns the failed checks of a template: what each wants, by its id and the resource's name."""
+    checkov = Path(sys.executable).parent / "checkov"
+    # Without `--skip-download` it asks its maker's server for texts that are not shown here.
+    options = ("--framework", "cloudformation", "--compact", "--quiet", "--skip-download", "--output", "json")
+    command = [checkov, "--file", path, *options]
+    done = subprocess.run([sys.executable, *map(str, command)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        results = json.loads(done.stdout)["results"]
+    except (ValueError, KeyError, TypeError):
+        sys.exit(f"checkov: could not look at {path}; it ended with {done.returncode}: {done.stdout[-2000:]}")
+    if results.get("parsing_errors"):
+        sys.exit(f"checkov: could not parse {path}")
+    failed = results["failed_checks"]
+    return {(each["check_id"], each["resource"].rpartition(".")[2]): each["check_name"] for each in failed}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
