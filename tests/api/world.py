@@ -98,6 +98,6 @@ def known(programs, deployed, version, built, ended, waiting):
     found.know("keys", [PUBLIC_KEY], "body.enrolment_key")
     builds = [f"build#{build['build']}" for build in built["builds"]]
     rows = [f"number#{2**64 - 2:020}", f"release#{RELEASE}", f"workflow#{0:020}#{ended['workflow']}", *builds]
-    uses = [f"use#{INSTALL}#queue#{node['job']}" for node in ended["nodes"]]
+    uses = [f"use#{INSTALL}#queue#{node['job']}#1.1" for node in ended["nodes"]]
     found.know("places", [APP, INSTALL, "log#0001.000001#00000001", *rows, *uses], "query.after")
     return found

@@ -52,7 +52,9 @@ GROUPS = (
         "model-figures",
         "model-figures --short",
         # Nothing else asks for the feature `mutants`. The other crate is named for its features: see its Cargo.toml.
-        build=(f"{CARGO} --package freehold-model --package freehold-features --features freehold-model/mutants --bin model-figures",),
+        build=(
+            f"{CARGO} -p freehold-model -p freehold-features --features freehold-model/mutants --bin model-figures",
+        ),
     ),
     Group(
         "deploys",

@@ -84,7 +84,7 @@ class Install:
             self.add_role_that_is_off("runner", "RunnerRole", self.killed)
 
     def add_mode(self, mode, logical):
-        """Adds a role: on, without the vendor's policies, off, with the kill switch off, and with its session revoked."""
+        """Adds a role: on, without the vendor's policies, off, with the kill switch off, and revoked."""
         name, identity, boundary = self.role(logical)
         everywhere, off = [self.base, self.limits], [self.base, self.document(self.off, "Limits")]
         killed = [self.base, self.document(self.killed, "Limits")]

@@ -83,7 +83,13 @@ impl List {
                 (".", Shape::Digits { min: 6, max: 10 }),
                 ("#", Shape::Digits { min: 8, max: 20 }),
             ],
-            Self::Uses => &[("use#", InstallId::SHAPE), ("#", ComponentName::SHAPE), ("#", JobId::SHAPE)],
+            Self::Uses => &[
+                ("use#", InstallId::SHAPE),
+                ("#", ComponentName::SHAPE),
+                ("#", JobId::SHAPE),
+                ("#", Shape::Digits { min: 1, max: 10 }),
+                (".", Shape::Digits { min: 1, max: 10 }),
+            ],
         }
     }
 
@@ -110,13 +116,16 @@ mod tests {
 
     use super::*;
     use crate::table::{
-        LogRecord, Record as _, WorkflowEntry, app_key, build_key, install_entry_key, release_key, version_key,
+        LogRecord, Record as _, VersionEntry, WorkflowEntry, app_key, build_key, install_entry_key, release_key,
     };
 
     #[test]
     fn the_sort_keys_of_the_rows_are_places_in_their_lists() {
-        let (app, install) = ("demo".parse().unwrap(), "globex".parse::<InstallId>().unwrap());
-        let (digest, build) = (Digest::of(b"version"), "bld_0123456789abcdef0123".parse().unwrap());
+        let (app, install) = ("demo".parse::<AppName>().unwrap(), "globex".parse::<InstallId>().unwrap());
+        let build = "bld_0123456789abcdef0123".parse().unwrap();
+        let created_at = Timestamp::from_millis(1);
+        let version = freehold_protocol::Digest::of(b"version");
+        let version = VersionEntry { app: app.clone(), version, number: 1, created_at, components: 1 };
         let workflow = WorkflowId::derive("globex", "deploy");
         let entry = WorkflowEntry { workflow, install: install.clone(), created_at: Timestamp::from_millis(1) };
         let fence = Fence { dispatch: u32::MAX, receive: 1 };
@@ -125,7 +134,7 @@ mod tests {
 
         for (list, key) in [
             (List::Apps, app_key(&app)),
-            (List::Versions, version_key(&app, &digest)),
+            (List::Versions, version.key()),
             (List::Builds, build_key(&app, &build)),
             (List::Releases, release_key(&app, &"2026.11".parse().unwrap())),
             (List::Installs, install_entry_key(&install)),
