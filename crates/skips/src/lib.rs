@@ -15,10 +15,10 @@ pub fn skip(reason: &str) {
 pub fn skip_as(test: &str, reason: &str) {
     let line = format!("SKIPPED {test}: {reason}");
     eprintln!("{line}");
-    if let Some(path) = std::env::var_os("FREEHOLD_SKIPS") {
-        if let Err(error) = append(Path::new(&path), &line) {
-            eprintln!("`FREEHOLD_SKIPS` names {}, which cannot be written: {error}", path.display());
-        }
+    if let Some(path) = std::env::var_os("FREEHOLD_SKIPS")
+        && let Err(error) = append(Path::new(&path), &line)
+    {
+        eprintln!("`FREEHOLD_SKIPS` names {}, which cannot be written: {error}", path.display());
     }
 }
 
