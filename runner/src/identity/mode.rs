@@ -12,7 +12,6 @@ use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvid
 use aws_sdk_sts::error::ProvideErrorMetadata;
 use freehold_protocol::RoleKey;
 use freehold_protocol::order::{Mode, Order};
-use freehold_protocol::report::{Block, Outcome};
 use tokio::sync::Mutex;
 
 use crate::aws;
@@ -38,18 +37,10 @@ pub struct Roles {
 pub enum NoCredentials {
     /// The customer has switched the runner off: the order waits.
     RunnerOff(String),
-    /// The attempt ends like this.
-    Refused(Outcome),
-}
-
-impl NoCredentials {
-    fn mode_disabled(reason: String) -> Self {
-        Self::Refused(Outcome::Blocked { block: Block::ModeDisabled, reason })
-    }
-
-    fn failed(reason: String) -> Self {
-        Self::Refused(Outcome::Failed { reason, partial: false })
-    }
+    /// The customer has switched the mode off: the attempt is blocked.
+    ModeOff(String),
+    /// The attempt fails.
+    Failed(String),
 }
 
 /// What the customer has switched off.
@@ -71,7 +62,7 @@ impl Roles {
     /// [`NoCredentials`], with a sentence for people.
     pub async fn credentials(&self, order: &Order) -> Result<SharedCredentialsProvider, NoCredentials> {
         if self.config.role == Role::Build {
-            let none = || NoCredentials::failed("the build runner has no AWS credentials".to_owned());
+            let none = || NoCredentials::Failed("the build runner has no AWS credentials".to_owned());
             return self.own.clone().ok_or_else(none);
         }
         let session = self.session(order)?;
@@ -79,7 +70,7 @@ impl Roles {
             Ok(_) => Ok(SharedCredentialsProvider::new(session)),
             Err(AssumeError::Denied(why)) => Err(self.denied(&session, &why).await),
             Err(AssumeError::Failed(why)) => {
-                Err(NoCredentials::failed(format!("cannot assume role `{}`: {why}", session.role)))
+                Err(NoCredentials::Failed(format!("cannot assume role `{}`: {why}", session.role)))
             }
         }
     }
@@ -91,8 +82,8 @@ impl Roles {
         }
         match self.credentials(order).await {
             Err(NoCredentials::RunnerOff(reason)) => Some(Disabled::Runner(reason)),
-            Err(NoCredentials::Refused(Outcome::Blocked { reason, .. })) => Some(Disabled::Mode(reason)),
-            Ok(_) | Err(NoCredentials::Refused(_)) => None,
+            Err(NoCredentials::ModeOff(reason)) => Some(Disabled::Mode(reason)),
+            Ok(_) | Err(NoCredentials::Failed(_)) => None,
         }
     }
 
@@ -105,20 +96,20 @@ impl Roles {
                     return NoCredentials::RunnerOff(off);
                 }
                 match switch.is_off(&parameters) {
-                    Some(parameter) => NoCredentials::mode_disabled(
+                    Some(parameter) => NoCredentials::ModeOff(
                         switch.off(&format!("parameter `{parameter}` of install stack `{stack}` says so")),
                     ),
-                    None => NoCredentials::failed(format!(
+                    None => NoCredentials::Failed(format!(
                         "role `{role}` refuses this runner although install stack `{stack}` has it switched on ({why}); \
                          check who may assume it, and that no policy of your organization denies it"
                     )),
                 }
             }
-            StackState::Gone => NoCredentials::failed(format!(
+            StackState::Gone => NoCredentials::Failed(format!(
                 "role `{role}` cannot be assumed: install stack `{stack}` is gone, and its roles with it; launch it again"
             )),
             StackState::Unreadable(_) => {
-                NoCredentials::mode_disabled(switch.off(&format!("role `{role}` refuses this runner ({why})")))
+                NoCredentials::ModeOff(switch.off(&format!("role `{role}` refuses this runner ({why})")))
             }
         }
     }
@@ -130,7 +121,7 @@ impl Roles {
             None => self.config.modes.role(order.mode),
         };
         let Some(role) = role else {
-            return Err(NoCredentials::mode_disabled(switch.off("this install has no role for it")));
+            return Err(NoCredentials::ModeOff(switch.off("this install has no role for it")));
         };
         let (sts, role, name) = (self.sts.clone(), role.to_owned(), order.job.to_string());
         Ok(RoleSession { sts, switch, role, name, cached: Arc::default() })
@@ -270,7 +261,7 @@ mod tests {
 
     fn blocked(none: NoCredentials) -> String {
         match none {
-            NoCredentials::Refused(Outcome::Blocked { block: Block::ModeDisabled, reason }) => reason,
+            NoCredentials::ModeOff(reason) => reason,
             other => panic!("{other:?}"),
         }
     }
@@ -318,9 +309,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_role_that_went_with_its_stack_is_gone_and_not_off() {
-        let NoCredentials::Refused(Outcome::Failed { reason, .. }) =
-            denied(AccountDouble::new(StackState::Gone, Err("no"))).await
-        else {
+        let NoCredentials::Failed(reason) = denied(AccountDouble::new(StackState::Gone, Err("no"))).await else {
             panic!("not failed")
         };
 
@@ -339,7 +328,7 @@ mod tests {
     async fn a_role_that_refuses_while_it_is_on_fails_and_says_so() {
         let none = denied(AccountDouble::with("EnableMaintenance", "true")).await;
 
-        let NoCredentials::Refused(Outcome::Failed { reason, partial: false }) = none else { panic!("{none:?}") };
+        let NoCredentials::Failed(reason) = none else { panic!("{none:?}") };
         assert!(reason.contains("although install stack `freehold-globex-prod` has it switched on"), "{reason}");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use freehold_protocol::limits;
 use freehold_protocol::order::{Order, Redelivery};
-use freehold_protocol::report::{AttemptEvent, Outcome, RefusalReason};
+use freehold_protocol::report::{AttemptEvent, Block, Outcome, RefusalReason};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info, warn};
 
@@ -164,7 +164,13 @@ impl Attempt<'_> {
         let credentials = match agent.roles.credentials(order).await {
             Ok(credentials) => credentials,
             Err(NoCredentials::RunnerOff(reason)) => return self.leave(&reason),
-            Err(NoCredentials::Refused(outcome)) => return self.accept_and_finish(&reporter, outcome).await,
+            Err(NoCredentials::ModeOff(reason)) => {
+                let outcome = Outcome::Blocked { block: Block::ModeDisabled, reason };
+                return self.accept_and_finish(&reporter, outcome).await;
+            }
+            Err(NoCredentials::Failed(reason)) => {
+                return self.accept_and_finish(&reporter, Outcome::Failed { reason, partial: false }).await;
+            }
         };
         if let Err(error) = agent.audit.announce(self.announcement()).await {
             let outcome = Outcome::Failed { reason: aws::explain(&error), partial: false };
@@ -240,7 +246,7 @@ impl Attempt<'_> {
         Ok(match self.agent.roles.disabled(&self.held.order).await {
             Some(Disabled::Mode(disabled)) => {
                 let reason = format!("{disabled}; it was on when the job started ({so_far}): {reason}");
-                Outcome::Blocked { block: freehold_protocol::report::Block::ModeDisabled, reason }
+                Outcome::Blocked { block: Block::ModeDisabled, reason }
             }
             Some(Disabled::Runner(off)) if self.held.order.redelivery == Redelivery::Resume => return Err(off),
             Some(Disabled::Runner(off)) => Outcome::Interrupted { reason: format!("{off} ({so_far}): {reason}") },
