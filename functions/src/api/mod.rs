@@ -21,6 +21,7 @@ use freehold_app::artifact::show_lineage::ShowLineage;
 use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::delete_install::DeleteInstall;
 use freehold_app::install::disable_install::DisableInstall;
+use freehold_app::install::enable_install::EnableInstall;
 use freehold_app::install::set_inputs::SetInputs;
 use freehold_app::ports::{RootKey, Store};
 use freehold_app::stack::render_stack::{RenderStack, RunnerProgram};
@@ -65,6 +66,7 @@ pub struct Api {
     releases: CreateRelease,
     delete_install: DeleteInstall,
     disable_install: DisableInstall,
+    enable_install: EnableInstall,
     revoke_artifact: RevokeArtifact,
     unused: UnusedArtifacts,
 }
@@ -159,6 +161,7 @@ impl Api {
             },
             delete_install: DeleteInstall { store: Arc::clone(&store), clock: Arc::clone(&clock) },
             disable_install: DisableInstall { store: Arc::clone(&store) },
+            enable_install: EnableInstall { store: Arc::clone(&store) },
             revoke_artifact: RevokeArtifact { store: Arc::clone(&store) },
             unused: UnusedArtifacts {
                 store: Arc::clone(&store),

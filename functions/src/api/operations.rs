@@ -130,7 +130,7 @@ impl Api {
             }
             Operation::EnableInstall => {
                 let install: InstallId = call.install()?;
-                self.disable_install.enable(&install).await?;
+                self.enable_install.enable(&install).await?;
                 to_json(&read::install::show(&self.versions, &install).await?)
             }
             Operation::ListArtifacts => to_json(&self.unused.show(&call.app()?).await?),

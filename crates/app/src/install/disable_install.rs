@@ -1,4 +1,4 @@
-//! Disables an install, which then gets neither workflows nor grants, and enables it again.
+//! Disables an install, which then gets neither workflows nor grants.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::ports::{Expect, Store};
 use crate::reason::reason;
 use crate::table::{self, Decided, put};
 
-/// The ports that disabling and enabling an install need.
+/// The ports that disabling an install needs.
 #[derive(Clone)]
 pub struct DisableInstall {
     pub store: Arc<dyn Store>,
@@ -23,31 +23,24 @@ impl DisableInstall {
     /// # Errors
     /// Invalid for an unusable reason, NotFound, or the store's errors.
     pub async fn disable(&self, id: &InstallId, because: &ReasonRequest) -> Result<(), AppError> {
-        self.set(id, Some(reason(because)?)).await
+        set_disabled(&*self.store, id, Some(reason(because)?)).await
     }
+}
 
-    /// Enables an install again.
-    ///
-    /// # Errors
-    /// NotFound, or the store's errors.
-    pub async fn enable(&self, id: &InstallId) -> Result<(), AppError> {
-        self.set(id, None).await
-    }
-
-    async fn set(&self, id: &InstallId, disabled: Option<String>) -> Result<(), AppError> {
-        let changed = table::change(&*self.store, ("install", id), || async {
-            let stored = table::install(&*self.store, id).await?;
-            if stored.value.disabled == disabled {
-                return Ok(Decided::Keep(false));
-            }
-            let install = Install { disabled: disabled.clone(), ..stored.value };
-            Ok(Decided::Commit(vec![put(&install, Expect::Rev(stored.rev))?], true))
-        });
-        match (changed.await?, &disabled) {
-            (true, Some(why)) => tracing::warn!(install.id = %id, "Disabled install `{id}`: {why}"),
-            (true, None) => tracing::info!(install.id = %id, "Enabled install `{id}`"),
-            (false, _) => {}
+/// Sets why an install is disabled; `None` enables it.
+pub(super) async fn set_disabled(store: &dyn Store, id: &InstallId, disabled: Option<String>) -> Result<(), AppError> {
+    let changed = table::change(store, ("install", id), || async {
+        let stored = table::install(store, id).await?;
+        if stored.value.disabled == disabled {
+            return Ok(Decided::Keep(false));
         }
-        Ok(())
+        let install = Install { disabled: disabled.clone(), ..stored.value };
+        Ok(Decided::Commit(vec![put(&install, Expect::Rev(stored.rev))?], true))
+    });
+    match (changed.await?, &disabled) {
+        (true, Some(why)) => tracing::warn!(install.id = %id, "Disabled install `{id}`: {why}"),
+        (true, None) => tracing::info!(install.id = %id, "Enabled install `{id}`"),
+        (false, _) => {}
     }
+    Ok(())
 }

@@ -22,6 +22,7 @@ use freehold_app::artifact::show_lineage::ShowLineage;
 use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::delete_install::DeleteInstall;
 use freehold_app::install::disable_install::DisableInstall;
+use freehold_app::install::enable_install::EnableInstall;
 use freehold_app::install::register_install::RegisterInstall;
 use freehold_app::ports::Clock;
 use freehold_app::stack::render_stack::RenderStack;
@@ -265,6 +266,10 @@ impl World {
 
     pub(crate) fn disable_install(&self) -> DisableInstall {
         DisableInstall { store: self.memory.clone() }
+    }
+
+    pub(crate) fn enable_install(&self) -> EnableInstall {
+        EnableInstall { store: self.memory.clone() }
     }
 
     pub(crate) fn revoke_artifact(&self) -> RevokeArtifact {

@@ -28,6 +28,7 @@ mod install {
     mod create_install;
     mod delete_install;
     mod disable_install;
+    mod enable_install;
     mod register_install;
     mod set_inputs;
 }

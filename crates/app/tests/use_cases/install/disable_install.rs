@@ -22,7 +22,7 @@ async fn a_disabled_install_starts_nothing_until_it_is_enabled() {
     let view = shown(&world).await;
 
     let refused = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap_err();
-    world.disable_install().enable(&globex()).await.unwrap();
+    world.enable_install().enable(&globex()).await.unwrap();
     let started = world.deploy(&with_input("days", 8), "deploy-2").await;
     world.settle().await;
 
