@@ -2,13 +2,14 @@
 
 mod create;
 mod delete;
+mod disable;
+mod enable;
 mod inputs;
 mod launch;
 mod leftovers;
 mod runner_config;
 mod show;
 mod stack;
-mod switch;
 mod template;
 mod verify_template;
 
