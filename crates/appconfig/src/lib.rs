@@ -5,7 +5,7 @@ mod build;
 mod check;
 mod inspect;
 mod kinds;
-mod loaded;
+mod load_result;
 mod read;
 mod report;
 mod schema;
@@ -20,7 +20,7 @@ use crate::read::disk::Disk;
 use crate::read::memory::Memory;
 use crate::state::app::Purpose;
 
-pub use loaded::{Loaded, LocalSource, NotACommit, UnresolvedGit};
+pub use load_result::{Loaded, LocalSource, NotACommit, UnresolvedGit};
 pub use read::addresses::{Fetched, GitAddress, git_address};
 pub use report::diagnostic::{Diagnostic, Related, Severity};
 pub use report::diagnostics::{Diagnostics, Elsewhere};

@@ -15,7 +15,7 @@ use crate::read::document::{Entry, Node};
 use crate::read::files::Files;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// How long a run may take when the action does not set it, in seconds.
 pub(crate) const DEFAULT_SECS: u32 = 5 * 60;

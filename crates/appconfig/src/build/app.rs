@@ -27,7 +27,7 @@ use crate::check::operation_roles;
 use crate::check::permitted;
 use crate::inspect;
 use crate::kinds::{FOLDERS, Kind};
-use crate::loaded::Loaded;
+use crate::load_result::Loaded;
 use crate::read::addresses::{Addresses, Fetched};
 use crate::read::files::{Files, Place};
 use crate::read::paths::reason;

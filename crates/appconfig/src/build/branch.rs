@@ -9,7 +9,7 @@ use crate::read::document::{Data, Entry, Node};
 use crate::read::files::Place;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// Checks groups, previews, runbooks, and the expression for ignored paths.
 pub(crate) fn check(app: &mut App) {

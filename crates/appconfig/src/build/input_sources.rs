@@ -11,7 +11,7 @@ use crate::read::files::Place;
 use crate::read::paths::{join, normal};
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// How many files one pattern may match.
 const MAX_FILES: usize = 500;

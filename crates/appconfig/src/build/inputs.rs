@@ -9,7 +9,7 @@ use crate::read::document::{Data, Node};
 use crate::read::files::Files;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// Returns the app's groups, in the order of the config.
 pub(crate) fn groups(app: &App) -> Vec<InputGroup> {

@@ -13,7 +13,7 @@ use crate::read::document::{Data, Entry, Node};
 use crate::read::files::Place;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// Checks the answers to the app's inputs, and the switches of its components.
 pub(crate) fn check(app: &mut App, index: &Index, inputs: &[Input]) {

@@ -7,7 +7,7 @@ use crate::kinds::Kind;
 use crate::read::document::Node;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// What goes into the app version.
 #[derive(Debug, Default)]

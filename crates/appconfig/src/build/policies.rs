@@ -10,7 +10,7 @@ use crate::kinds::Kind;
 use crate::read::document::Node;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// Older types that have no effect, each with the type that replaces it.
 const IDLE: [(&str, &str); 3] = [

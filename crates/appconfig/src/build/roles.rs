@@ -14,7 +14,7 @@ use crate::read::json;
 use crate::report::diagnostic::Severity;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// The roles of an app.
 #[derive(Debug, Default)]

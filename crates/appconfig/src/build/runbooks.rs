@@ -11,7 +11,7 @@ use crate::kinds::spec::seconds;
 use crate::read::document::{Entry, Node};
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// Returns the app's runbooks, sorted by name.
 pub(crate) fn build(app: &mut App, index: &Index) -> Vec<Runbook> {

@@ -10,7 +10,7 @@ use crate::check::operation_roles;
 use crate::kinds::Kind;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// Keys that only one of the tools has.
 const TERRAFORM: [&str; 3] = ["terraform_version", "vars", "var_file"];

@@ -3,7 +3,7 @@
 use crate::check::cron;
 use crate::read::document::Node;
 use crate::report::draft::Draft;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// Reports why a value is not a schedule of five fields. A template is not checked, because its value is known at run
 /// time only.

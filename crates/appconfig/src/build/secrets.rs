@@ -6,7 +6,7 @@ use crate::kinds::Kind;
 use crate::read::document::{Entry, Node};
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// Returns the app's secrets, sorted by name.
 pub(crate) fn build(app: &mut App) -> Vec<Secret> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use freehold_protocol::order::Source;
 
-use crate::loaded::{LocalSource, UnresolvedGit, is_commit};
+use crate::load_result::{LocalSource, UnresolvedGit, is_commit};
 use crate::read::archive::{self, Archive};
 use crate::read::document::{Entry, Node};
 use crate::read::files::{Files, Place};
@@ -12,8 +12,8 @@ use crate::read::paths::{normal, reason};
 use crate::report::diagnostic::Severity;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
-use crate::state::held::Held;
+use crate::state::file::Checked;
+use crate::state::source::Held;
 
 /// The sources of an app, collected while the app is read.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use crate::read::document::Node;
 use crate::read::files::Place;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// Returns the settings of the runner.
 pub(crate) fn runner(app: &App) -> Option<RunnerSettings> {
@@ -58,7 +58,7 @@ fn platform(word: &str) -> Option<Platform> {
         .find(|one| one.as_str() == word)
 }
 
-/// Names the value that a path reads when the value comes into being only after the install stack.
+/// Names the value that a path reads, if that value exists only after the install stack is launched.
 fn too_late(path: &[String]) -> Option<&'static str> {
     let words: Vec<&str> = path.iter().map(String::as_str).collect();
     match words.as_slice() {

@@ -9,7 +9,7 @@ use crate::read::document::Node;
 use crate::read::files::Place;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// A kind of thing that has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

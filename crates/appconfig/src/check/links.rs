@@ -11,7 +11,7 @@ use crate::read::document::{Data, Node};
 use crate::read::files::Place;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 pub(crate) use crate::check::index::{Index, index};
 pub(crate) use crate::check::references::references;

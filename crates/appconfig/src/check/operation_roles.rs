@@ -14,7 +14,7 @@ use crate::read::document::{Data, Node};
 use crate::read::files::Place;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// Operations of a sandbox.
 pub(crate) const SANDBOX: &[&str] = &["provision", "reprovision", "deprovision"];

@@ -12,8 +12,8 @@ use crate::read::files::Place;
 use crate::report::diagnostic::Severity;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
-use crate::state::held::Made;
+use crate::state::file::Checked;
+use crate::state::source::Made;
 
 /// Names of roles, with the places that define them.
 pub(crate) type RolePlaces = BTreeMap<String, Place>;

@@ -8,7 +8,7 @@ use freehold_template::nearest;
 use crate::check::index::{Index, Thing};
 use crate::read::files::Place;
 use crate::report::draft::Draft;
-use crate::state::checked::{Checked, Reading};
+use crate::state::file::{Checked, Reading};
 
 /// Keys below `.nuon`.
 const TREE: [&str; 12] = [

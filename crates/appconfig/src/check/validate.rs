@@ -14,7 +14,7 @@ use crate::read::document::{Data, Node, Offsets};
 use crate::read::files::Place;
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::{Checked, Content, Reading};
+use crate::state::file::{Checked, Content, Reading};
 
 /// Checks `root`, the tree of `file`.
 pub(crate) fn validate(app: &mut App, file: usize, kind: Kind, root: Node) -> Checked {

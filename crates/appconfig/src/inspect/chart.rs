@@ -10,8 +10,8 @@ use crate::read::files::Place;
 use crate::read::paths::join;
 use crate::read::yaml;
 use crate::report::draft::Draft;
-use crate::state::checked::Checked;
-use crate::state::held::Held;
+use crate::state::file::Checked;
+use crate::state::source::Held;
 
 /// Looks at the chart in `held`.
 pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) {

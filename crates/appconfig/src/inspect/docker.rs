@@ -6,8 +6,8 @@ use crate::inspect::reader::Reader;
 use crate::read::files::Place;
 use crate::read::paths::{join, normal};
 use crate::report::draft::Draft;
-use crate::state::checked::Checked;
-use crate::state::held::Held;
+use crate::state::file::Checked;
+use crate::state::source::Held;
 
 /// Looks at the Dockerfile of `held`.
 pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) {

@@ -14,8 +14,8 @@ use crate::inspect::reader::Reader;
 use crate::kinds::Kind;
 use crate::read::files::Place;
 use crate::state::app::App;
-use crate::state::checked::Checked;
-use crate::state::held::{Held, Made};
+use crate::state::file::Checked;
+use crate::state::source::{Held, Made};
 
 /// Looks at every local source; returns the resources that components declare.
 pub(crate) fn look(app: &mut App, held: &[Held]) -> Vec<Made> {

@@ -3,7 +3,7 @@
 use crate::read::files::{Files, Place};
 use crate::read::paths::join;
 use crate::report::draft::Draft;
-use crate::state::held::Held;
+use crate::state::source::Held;
 
 /// The most bytes of sources that one check reads: a check answers at once, however large a source is.
 const MAX_BYTES: usize = 16 * 1024 * 1024;

@@ -12,8 +12,8 @@ use super::reader::Reader;
 use crate::read::files::Place;
 use crate::read::paths::{join, normal};
 use crate::report::draft::Draft;
-use crate::state::checked::Checked;
-use crate::state::held::Held;
+use crate::state::file::Checked;
+use crate::state::source::Held;
 
 /// How a file of a module is written, by the end of its name. OpenTofu prefers `.tofu` (OpenTofu manual, "Files and
 /// Directories").

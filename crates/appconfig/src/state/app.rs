@@ -7,7 +7,7 @@ use crate::read::addresses::{Addresses, Fetched};
 use crate::read::files::Files;
 use crate::report::diagnostic::Severity;
 use crate::report::draft::Draft;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// Why a directory is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

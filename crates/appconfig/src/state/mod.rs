@@ -1,5 +1,5 @@
 //! The state of an app config while it is read, which the checks and the builders share.
 
 pub(crate) mod app;
-pub(crate) mod checked;
-pub(crate) mod held;
+pub(crate) mod file;
+pub(crate) mod source;

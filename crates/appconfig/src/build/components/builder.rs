@@ -7,7 +7,7 @@ use freehold_protocol::ComponentName;
 use crate::build::sources::Sources;
 use crate::check::links::Index;
 use crate::read::files::{Files, Place};
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// The components of an app while they are built.
 pub(super) struct Builder<'a> {

@@ -9,7 +9,7 @@ use super::builder::{Builder, Subject};
 use crate::read::document::{Entry, Node};
 use crate::read::paths::join;
 use crate::report::draft::Draft;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// The keys for the places of an image.
 const PLACES: [&str; 5] = ["public", "aws_ecr", "gcp_gar", "azure_acr", "oci_layout"];

@@ -18,7 +18,7 @@ use crate::kinds::spec::seconds;
 use crate::kinds::{Kind, MAX_COMPONENT_SECS};
 use crate::report::draft::Draft;
 use crate::state::app::App;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// Builds every component that has no mistake, and warns about those that cannot be deployed yet.
 pub(crate) fn build(app: &App, index: &Index, edges: &[Edge], sources: &mut Sources) -> Vec<Component> {

@@ -9,7 +9,7 @@ use crate::build::values::{scalars, whole};
 use crate::kinds::spec::seconds;
 use crate::read::document::{Data, Node};
 use crate::report::draft::Draft;
-use crate::state::checked::Checked;
+use crate::state::file::Checked;
 
 /// How long a component must stay healthy when its config does not set it, in seconds.
 const STABILIZATION_SECS: u32 = 3 * 60;

@@ -11,8 +11,8 @@ use crate::read::addresses::naming;
 use crate::read::archive;
 use crate::read::document::{Entry, Node};
 use crate::read::paths::join;
-use crate::state::checked::Checked;
-use crate::state::held::Held;
+use crate::state::file::Checked;
+use crate::state::source::Held;
 
 /// The name of a stack whose component gives none; a template.
 const STACK_NAME: &str = "{{ .nuon.install.id }}-";

@@ -12,8 +12,8 @@ use crate::read::document::Node;
 use crate::read::files::Place;
 use crate::read::yaml;
 use crate::report::draft::Draft;
-use crate::state::checked::Checked;
-use crate::state::held::Held;
+use crate::state::file::Checked;
+use crate::state::source::Held;
 
 /// A template, and the names that its parts may refer to.
 struct Template {

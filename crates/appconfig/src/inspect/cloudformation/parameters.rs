@@ -5,8 +5,8 @@ use freehold_template::nearest;
 use super::{Template, form};
 use crate::read::document::Node;
 use crate::report::draft::Draft;
-use crate::state::checked::Checked;
-use crate::state::held::Held;
+use crate::state::file::Checked;
+use crate::state::source::Held;
 
 /// Types of which CloudFormation makes a resource only when that is acknowledged, and the property that gives each a name
 /// (CloudFormation API, `CreateChangeSet`, "Capabilities").
