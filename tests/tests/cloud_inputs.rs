@@ -79,9 +79,9 @@ async fn a_customers_answers_reach_the_apps_jobs_and_a_sensitive_one_no_further(
     let provisioned = world.provisioned(&install).await?;
     assert_eq!(provisioned["state"], "succeeded", "{provisioned}");
 
-    let first = said(&world).await?;
+    let first = job_and_log(&world).await?;
     let changed = world.vendor(&["install", "inputs", "globex", "--input", "greeting=good morning"]).await?;
-    let second = said(&world).await?;
+    let second = job_and_log(&world).await?;
 
     assert!(first.1.contains("hello from zone 3, token [redacted]"), "{}", first.1);
     assert!(second.1.contains("good morning from zone 3, token [redacted]"), "{}", second.1);
@@ -99,7 +99,7 @@ async fn a_customers_answers_reach_the_apps_jobs_and_a_sensitive_one_no_further(
 }
 
 /// Runs the action; returns its job and its log.
-async fn said(world: &World) -> anyhow::Result<(serde_json::Value, String)> {
+async fn job_and_log(world: &World) -> anyhow::Result<(serde_json::Value, String)> {
     let run = world.vendor(&["action", "run", "globex", "say"]).await?;
     let id = run["nodes"][0]["job"].as_str().with_context(|| format!("no job: {run}"))?;
     let job = world.vendor(&["job", "show", id]).await?;

@@ -66,8 +66,8 @@ async fn a_customer_switches_modes_and_opens_break_glass_for_a_while() -> anyhow
     world.change_stack(&install, &["EnableMaintenance=true"]).await?;
     let on = run(&world, &["look"]).await?;
 
-    assert_eq!((word(&closed), word(&elsewhere), word(&open)), ("blocked", "blocked", "succeeded"));
-    assert_eq!((word(&off), word(&on)), ("blocked", "succeeded"));
+    assert_eq!((state_of(&closed), state_of(&elsewhere), state_of(&open)), ("blocked", "blocked", "succeeded"));
+    assert_eq!((state_of(&off), state_of(&on)), ("blocked", "succeeded"));
     assert_eq!((closed["mode"].as_str(), closed["role"].as_str()), (Some("break_glass"), Some("break-glass")));
     for (job, said) in [
         (&closed, "set parameter `EnableBreakGlass` of the install stack to `true`, and `BreakGlassUntil`"),
@@ -80,9 +80,9 @@ async fn a_customer_switches_modes_and_opens_break_glass_for_a_while() -> anyhow
     let until_then = DateTime::from_secs(end).fmt(DateTimeFormat::DateTime)?;
     world.change_stack(&install, &["EnableBreakGlass=true", &format!("BreakGlassUntil={until_then}")]).await?;
     let glass = run(&world, &["repair"]).await?;
-    assert_eq!(word(&glass), "succeeded", "{glass}");
+    assert_eq!(state_of(&glass), "succeeded", "{glass}");
     until("break-glass is over", Duration::from_secs(120), async || Ok((now()? > end).then_some(()))).await?;
-    assert_eq!(word(&run(&world, &["repair"]).await?), "blocked");
+    assert_eq!(state_of(&run(&world, &["repair"]).await?), "blocked");
     Ok(())
 }
 
@@ -96,7 +96,7 @@ async fn run(world: &World, arguments: &[&str]) -> anyhow::Result<Value> {
     world.vendor(&["job", "show", id]).await
 }
 
-fn word(job: &Value) -> &str {
+fn state_of(job: &Value) -> &str {
     job["state"].as_str().unwrap_or_default()
 }
 

@@ -158,7 +158,7 @@ impl Stacks {
                 Some(ChangeSetStatus::Failed) => {
                     let reason = answer.status_reason().unwrap_or_default().to_owned();
                     let _ = self.client.delete_change_set().stack_name(stack).change_set_name(set).send().await;
-                    if says_nothing_changed(&reason) {
+                    if means_no_changes(&reason) {
                         return Ok(false);
                     }
                     if new {
@@ -220,8 +220,8 @@ fn parameters(change: &Change, existing: Option<&Stack>) -> Vec<Parameter> {
     given.chain(kept).collect()
 }
 
-/// CloudFormation calls a change set without changes failed, and says so in two ways.
-fn says_nothing_changed(reason: &str) -> bool {
+/// Returns whether a change set failed only because it has no changes; CloudFormation has two texts for it.
+fn means_no_changes(reason: &str) -> bool {
     reason.contains("didn't contain changes") || reason.contains("No updates are to be performed")
 }
 
@@ -256,8 +256,8 @@ mod tests {
 
     #[test]
     fn both_ways_to_say_nothing_changed_are_understood() {
-        assert!(says_nothing_changed("The submitted information didn't contain changes. Submit different information"));
-        assert!(says_nothing_changed("No updates are to be performed."));
-        assert!(!says_nothing_changed("Template error: unresolved reference"));
+        assert!(means_no_changes("The submitted information didn't contain changes. Submit different information"));
+        assert!(means_no_changes("No updates are to be performed."));
+        assert!(!means_no_changes("Template error: unresolved reference"));
     }
 }

@@ -9,7 +9,7 @@ use crate::nearest::{hint, nearest};
 
 /// Everything that is wrong with an install's inputs, at once.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}", listed(.0))]
+#[error("{}", list_problems(.0))]
 pub struct InputsError(pub Vec<InputProblem>);
 
 /// One thing that is wrong with an input.
@@ -34,7 +34,7 @@ pub enum InputProblem {
     WrongAnswer { error: InputError, parameter: String },
 }
 
-fn listed(problems: &[InputProblem]) -> String {
+fn list_problems(problems: &[InputProblem]) -> String {
     if let [one] = problems {
         return one.to_string();
     }

@@ -18,7 +18,7 @@ pub struct RunsAs {
 
 /// The name of a role that the app does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("app `{app}` has no role `{role}`; {}{}", listed(.known), hint(.nearest))]
+#[error("app `{app}` has no role `{role}`; {}{}", list_roles(.known), hint(.nearest))]
 pub struct UnknownRole {
     app: String,
     role: String,
@@ -26,7 +26,7 @@ pub struct UnknownRole {
     known: Vec<String>,
 }
 
-fn listed(known: &[String]) -> String {
+fn list_roles(known: &[String]) -> String {
     if known.is_empty() { "it has no roles".to_owned() } else { format!("its roles are `{}`", known.join("`, `")) }
 }
 

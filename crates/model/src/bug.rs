@@ -32,7 +32,7 @@ pub enum Bug {
     DeduplicationIgnored,
     /// The FIFO group is the job, not the thing being changed.
     GroupPerJob,
-    /// The runner goes on when its lease ends.
+    /// The runner continues when its lease ends.
     LeaseNotStopped,
     /// The lease is counted from the arrival of the answer, not from before the request.
     LateAnswerStarts,

@@ -103,7 +103,7 @@ impl Protocol {
         let part = &mut world.jobs[j];
         part.reports.add(report);
         if report.fence.dispatch == part.job.dispatch && matches!(report.says, Says::Finished(_)) {
-            part.told[r] = part.told[r].max(report.fence.receive);
+            part.ended_receive[r] = part.ended_receive[r].max(report.fence.receive);
         }
         Some(())
     }

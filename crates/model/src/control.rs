@@ -88,7 +88,7 @@ impl Protocol {
         let part = &mut world.jobs[j];
         part.outlived = false;
         part.ended_by_report = false;
-        part.told = [0; RUNNERS];
+        part.ended_receive = [0; RUNNERS];
         Some(())
     }
 

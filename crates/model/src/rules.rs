@@ -115,9 +115,10 @@ impl World {
     /// Watches the control plane giving up job `j` by itself: no attempt may be working, and no outcome may be known.
     pub(crate) fn watch_given_up(&mut self, j: usize, before: Job) {
         let part = &self.jobs[j];
-        let told = part.told[usize::from(self.speaker)];
-        let heard = told > 0 && told >= before.receive().unwrap_or(0);
-        let kept = told == 0 && self.runners[usize::from(self.speaker)].journal[j].has_finished(before.dispatch);
+        let ended_receive = part.ended_receive[usize::from(self.speaker)];
+        let heard = ended_receive > 0 && ended_receive >= before.receive().unwrap_or(0);
+        let kept =
+            ended_receive == 0 && self.runners[usize::from(self.speaker)].journal[j].has_finished(before.dispatch);
         let expired = self.order(j, before.dispatch).expired;
         let working = self.is_worked_on(j, before.dispatch);
         let excused = self.spent.lates > 0;

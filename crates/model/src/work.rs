@@ -114,7 +114,7 @@ impl Protocol {
         world.runners[r].attempts[j] = Attempt::Idle;
         if world.holds_lease(r, j, fence) {
             let counts = fence.dispatch == world.jobs[j].job.dispatch;
-            let durable = world.jobs[j].told[r] > 0;
+            let durable = world.jobs[j].ended_receive[r] > 0;
             world.watch(Rule::DeletedWhenDurable, counts && !durable);
             world.order_mut(j, fence.dispatch).leave();
         }

@@ -34,7 +34,7 @@ pub struct JobPart {
     /// What the reports queue holds.
     pub reports: Reports,
     /// Watched: by runner, the last receive of the current dispatch whose end the reports queue took; 0 for none.
-    pub told: [u8; RUNNERS],
+    pub ended_receive: [u8; RUNNERS],
     /// Watched: the job's end came from a report.
     pub ended_by_report: bool,
     /// Watched: how often a job that must not start twice has had its effect, by dispatch.
@@ -171,7 +171,7 @@ impl JobPart {
             orders: Default::default(),
             cancel: 0,
             reports: Reports::NONE,
-            told: [0; RUNNERS],
+            ended_receive: [0; RUNNERS],
             ended_by_report: false,
             effects: [0; DISPATCHES],
         }

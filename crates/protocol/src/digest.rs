@@ -56,11 +56,11 @@ impl FromStr for Digest {
     type Err = DigestError;
 
     fn from_str(text: &str) -> Result<Self, DigestError> {
-        if Self::SHAPE.accepts(text) { Ok(Self(text.to_owned())) } else { Err(DigestError(shown(text))) }
+        if Self::SHAPE.accepts(text) { Ok(Self(text.to_owned())) } else { Err(DigestError(shorten(text))) }
     }
 }
 
-fn shown(text: &str) -> String {
+fn shorten(text: &str) -> String {
     text.chars().take(80).collect()
 }
 

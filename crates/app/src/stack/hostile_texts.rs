@@ -9,7 +9,7 @@ use saphyr_parser::{Event, Parser};
 use serde_json::json;
 
 use super::render_stack::{example, template};
-use super::text::{DESCRIPTION_CHARS, TITLE_CHARS, shown};
+use super::text::{DESCRIPTION_CHARS, TITLE_CHARS, one_line};
 use crate::contract::terms;
 
 /// Pieces of texts that would end quotes, lines, flows and comments, or name templates, anchors and functions.
@@ -91,15 +91,15 @@ impl Texts {
     fn scalars(&self) -> Vec<String> {
         let answer = format!("Answer to {}", self.title);
         vec![
-            shown(&self.name, TITLE_CHARS),
+            one_line(&self.name, TITLE_CHARS),
             self.version().inputs[0].parameter(),
-            shown(&self.title, TITLE_CHARS),
-            shown(&answer, TITLE_CHARS),
-            shown(&self.description, DESCRIPTION_CHARS),
+            one_line(&self.title, TITLE_CHARS),
+            one_line(&answer, TITLE_CHARS),
+            one_line(&self.description, DESCRIPTION_CHARS),
             self.default.clone(),
-            shown(&self.group, TITLE_CHARS),
-            shown(&self.role, TITLE_CHARS),
-            shown(&self.role_description, DESCRIPTION_CHARS),
+            one_line(&self.group, TITLE_CHARS),
+            one_line(&self.role, TITLE_CHARS),
+            one_line(&self.role_description, DESCRIPTION_CHARS),
             self.policy.clone(),
             format!("~{}", self.policy),
         ]

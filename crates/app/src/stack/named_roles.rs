@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::AppError;
 use crate::stack::role_policy::{Granted, granted};
-use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, shown};
+use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
 
 /// One such role, as the template reads it.
 #[derive(Serialize)]
@@ -68,9 +68,9 @@ fn role(named: &NamedRole, key: &RoleKey, version: &AppVersion, install: &Instal
         // Break-glass is off until the customer says otherwise, whatever the app says.
         on: named.enabled && !named.break_glass,
         break_glass: named.break_glass,
-        about: shown(title, TITLE_CHARS),
-        label: Quoted(shown(title, TITLE_CHARS)),
-        description: Quoted(shown(description, DESCRIPTION_CHARS)),
+        about: one_line(title, TITLE_CHARS),
+        label: Quoted(one_line(title, TITLE_CHARS)),
+        description: Quoted(one_line(description, DESCRIPTION_CHARS)),
         granted: granted(&named.policies, &format!("role `{}`", named.name), version, install)?,
     })
 }

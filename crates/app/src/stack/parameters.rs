@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::AppError;
-use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, shown};
+use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
 
 /// The most parameters, and as many outputs, that a template has (AWS CloudFormation quotas).
 const MOST: usize = 200;
@@ -15,7 +15,7 @@ const MOST: usize = 200;
 const MAX_TEMPLATE_BYTES: usize = 1_000_000;
 /// The longest default of a parameter, in bytes (AWS CloudFormation quotas, "Parameter value size").
 const MAX_VALUE_BYTES: usize = 4096;
-/// A number, or nothing.
+/// The pattern of a number that may be left empty.
 const OPTIONAL_NUMBER: &str = r"^([-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?)?$";
 
 /// Refuses a template of more than CloudFormation takes.
@@ -119,10 +119,10 @@ fn parameter(input: &Input) -> Result<Parameter, AppError> {
     let needs_answer = input.required && default.is_none();
     let numeric = input.kind == InputKind::Number && (needs_answer || default.is_some()) && !input.sensitive;
     let text = if input.description.is_empty() { title(input) } else { &input.description };
-    let description = format!("{}{}", shown(text, DESCRIPTION_CHARS), hint(input.kind));
+    let description = format!("{}{}", one_line(text, DESCRIPTION_CHARS), hint(input.kind));
     let parameter = Parameter {
         id: input.parameter(),
-        label: Quoted(shown(title(input), TITLE_CHARS)),
+        label: Quoted(one_line(title(input), TITLE_CHARS)),
         of: if numeric { "Number" } else { "String" },
         description: Quoted(description),
         sensitive: input.sensitive,
@@ -213,7 +213,7 @@ fn groups(version: &AppVersion, asked: &[&Input]) -> Vec<Group> {
     let rest: Vec<&&Input> = asked.iter().filter(|input| !known(&input.group)).collect();
     let title = if version.input_groups.is_empty() { "App" } else { "Other" };
     let groups = of_app.chain(std::iter::once((title, rest))).map(|(title, inputs)| Group {
-        label: Quoted(shown(title, TITLE_CHARS)),
+        label: Quoted(one_line(title, TITLE_CHARS)),
         parameters: inputs.iter().map(|input| input.parameter()).collect(),
     });
     groups.filter(|group| !group.parameters.is_empty()).collect()
@@ -230,7 +230,7 @@ fn secret(input: &Input) -> Result<Secret, AppError> {
     Ok(Secret {
         id: input.parameter(),
         name: input.name.clone(),
-        description: Quoted(shown(&format!("Answer to {}", title(input)), TITLE_CHARS)),
+        description: Quoted(one_line(&format!("Answer to {}", title(input)), TITLE_CHARS)),
         optional: !input.required,
     })
 }

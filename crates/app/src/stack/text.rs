@@ -5,14 +5,14 @@ use std::io;
 use serde::{Serialize, Serializer, ser::Error};
 use serde_json::ser::Formatter;
 
-/// The longest descriptions and titles that are shown, in characters.
+/// The longest descriptions and titles that are one_line, in characters.
 pub(crate) const DESCRIPTION_CHARS: usize = 500;
 pub(crate) const TITLE_CHARS: usize = 120;
 
 /// Returns a text for people on one line, without what cannot be printed, and not longer than `most` characters.
-pub(crate) fn shown(text: &str, most: usize) -> String {
+pub(crate) fn one_line(text: &str, most: usize) -> String {
     let printable: String = text.chars().map(|c| if is_printable(c) { c } else { ' ' }).collect();
-    // What looks like a substitution is none here, but linters take it for one.
+    // CloudFormation does not substitute anything in these texts, but linters take `${` for a substitution.
     let line = printable.split_whitespace().collect::<Vec<_>>().join(" ").replace("${", "$ {");
     if line.chars().count() <= most {
         return line;

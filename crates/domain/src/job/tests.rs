@@ -68,7 +68,7 @@ fn events() -> Vec<(&'static str, JobEvent)> {
     ]
 }
 
-fn word(result: Result<Step, Rejected>) -> String {
+fn outcome(result: Result<Step, Rejected>) -> String {
     match result {
         Ok(Step::Changed { job, .. }) => job.state.as_str().to_owned(),
         Ok(Step::Already) => "already".into(),
@@ -104,7 +104,7 @@ retry                           | NO NO NO queued NO queued queued NO";
 
     let mut table = String::new();
     for (name, event) in events() {
-        let row: Vec<_> = states().into_iter().map(|state| word(job_in(state).on(&event, NOW))).collect();
+        let row: Vec<_> = states().into_iter().map(|state| outcome(job_in(state).on(&event, NOW))).collect();
         table.push_str(&format!("\n{name:<31} | {}", row.join(" ")));
     }
 
@@ -117,7 +117,7 @@ fn a_job_that_nobody_ends_is_lost_only_after_its_order_expired() {
     let last = job.not_after.plus_secs(LOST_GRACE_SECS);
 
     assert_eq!(job.on(&JobEvent::Expire, Timestamp::from_millis(last.as_millis() - 1)), Ok(Step::NotYet));
-    assert_eq!(word(job.on(&JobEvent::Expire, last)), "lost");
+    assert_eq!(outcome(job.on(&JobEvent::Expire, last)), "lost");
 }
 
 #[test]
@@ -125,14 +125,14 @@ fn an_unclaimed_job_that_was_cancelled_ends_as_cancelled() {
     let mut job = job_in(JobState::Queued { dispatch: 1 });
     job.cancel_requested = Some(NOW);
 
-    assert_eq!(word(job.on(&JobEvent::Expire, job.not_after.plus_secs(LOST_GRACE_SECS))), "cancelled");
+    assert_eq!(outcome(job.on(&JobEvent::Expire, job.not_after.plus_secs(LOST_GRACE_SECS))), "cancelled");
 }
 
 #[test]
 fn the_last_dispatch_cannot_be_repeated() {
     let job = job_in(JobState::Lost { dispatch: MAX_DISPATCHES, ended_at: NOW });
 
-    assert_eq!(word(job.on(&JobEvent::Retry, NOW)), "EXHAUSTED");
+    assert_eq!(outcome(job.on(&JobEvent::Retry, NOW)), "EXHAUSTED");
 }
 
 #[test]

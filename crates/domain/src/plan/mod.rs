@@ -42,13 +42,13 @@ pub enum PlanError {
     UnknownAction { app: String, action: ActionName, nearest: Option<String> },
     #[error(transparent)]
     UnknownRole(#[from] UnknownRole),
-    #[error("app `{app}` cannot be deployed here yet: {}", listed(.found))]
+    #[error("app `{app}` cannot be deployed here yet: {}", list_undeployable(.found))]
     NotDeployable { app: String, found: Vec<Undeployable> },
     #[error("value cannot be written as JSON: {0}")]
     Unwritable(String),
 }
 
-fn listed(found: &[Undeployable]) -> String {
+fn list_undeployable(found: &[Undeployable]) -> String {
     const SHOWN: usize = 5;
     let mut shown: Vec<String> = found.iter().take(SHOWN).map(ToString::to_string).collect();
     if found.len() > SHOWN {
