@@ -46,7 +46,7 @@ impl Progress {
         }
     }
 
-    /// Says for whom is waited: on a terminal in the line that says what goes on, otherwise on a line of its own, if one is
+    /// Says for whom is waited: on a terminal in the line that says what happens, otherwise on a line of its own, if one is
     /// due.
     pub(crate) fn waiting(&self, what: &str, line_is_due: bool) {
         if self.terminal {

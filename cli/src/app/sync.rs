@@ -32,7 +32,7 @@ impl Sync {
         let app = loaded.version.app.clone();
         let before = latest(&api, &app).await?;
         let unchanged = before.as_ref().filter(|view| view.latest == digest);
-        // A large one is sent again, which puts its object back where somebody lost it.
+        // A version that is too large for the table is uploaded again, in case somebody deleted its object.
         if let Some(before) = unchanged.filter(|_| bytes.len() <= MAX_TABLE_VERSION_BYTES) {
             drop(progress);
             return show(context, &app, before.number, &digest, false, 0);

@@ -140,7 +140,7 @@ struct Compared {
 /// One side of a comparison.
 #[derive(Debug, Serialize)]
 struct Side {
-    /// What people read, such as `version 3`.
+    /// The name that is printed, such as `version 3`.
     #[serde(skip)]
     name: String,
     terms: Digest,

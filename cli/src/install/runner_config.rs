@@ -54,7 +54,7 @@ impl Command {
         let role = stack.output("RunnerRoleArn")?;
         let out = path.display();
         context.out.show(&json!({ "config": path, "role": role }), |_| {
-            format!("the runner's config is in `{out}`\nwith the credentials of {role}:\n  freehold-runner run --config {out}")
+            format!("the runner's config is in `{out}`\nrun it with the credentials of {role}:\n  freehold-runner run --config {out}")
         })
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct LineageArgs {
     /// Check every link.
     #[arg(long)]
     verify: bool,
-    /// The tenant's root key (base64) to verify with; the key that the tenant API returns when absent.
+    /// The tenant's root key (base64) to verify with; by default, the key that the tenant API returns.
     #[arg(long, value_name = "KEY", requires = "verify")]
     root_key: Option<PublicKey>,
     /// Write a bundle to this file: everything that `lineage verify` needs.

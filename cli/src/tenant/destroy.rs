@@ -77,7 +77,7 @@ impl Destroy {
                 ));
                 if !installs.is_empty() {
                     note(&format!(
-                        "The control plane of {} goes with it; what runs in customers' accounts keeps running.",
+                        "Freehold then no longer operates {}; what runs in the customers' accounts keeps running.",
                         plural(installs.len(), "install")
                     ));
                 }
@@ -108,13 +108,17 @@ async fn installs(
     if queues.is_empty() {
         return Ok(Vec::new());
     }
-    match listed(context, config, tenant).await {
+    match list_installs(context, config, tenant).await {
         Ok(views) => Ok(views.into_iter().filter(|one| one.app.is_some()).map(|one| one.install.to_string()).collect()),
         Err(_) => Ok(queues.iter().map(|url| install_of(url, tenant)).collect()),
     }
 }
 
-async fn listed(context: &Context, config: &aws_config::SdkConfig, tenant: &TenantName) -> Result<Vec<InstallView>> {
+async fn list_installs(
+    context: &Context,
+    config: &aws_config::SdkConfig,
+    tenant: &TenantName,
+) -> Result<Vec<InstallView>> {
     context.api_of(tenant, config).await?.list(&["v1", "installs"]).await
 }
 

@@ -48,7 +48,7 @@ pub struct GrantMessage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "wants", rename_all = "snake_case")]
 pub enum Wants {
-    /// The manifests of the artifact and these blobs.
+    /// Access to the manifests of the artifact and to the missing blobs.
     Blobs {
         missing: Vec<Digest>,
         #[serde(default)]

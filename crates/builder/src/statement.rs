@@ -56,8 +56,8 @@ pub(crate) async fn attest(
     };
     let referrer = push_statement(repository, &artifact, &statement).await?;
     let provenance = Provenance { statement, referrer };
-    // An artifact that other runners would refuse is not reported as built.
+    // The build reports success only if an install runner would accept the statement too.
     check(job, &provenance, &artifact.digest, None, &work.component)?;
-    job.log.line(&format!("provenance {} refers to it", provenance.referrer));
+    job.log.line(&format!("pushed provenance {} of the artifact", provenance.referrer));
     Ok(Artifact { provenance: Some(Box::new(provenance)), ..artifact })
 }

@@ -83,7 +83,7 @@ fn action_why(action: &Action) -> Vec<String> {
     why
 }
 
-/// What templates read that nothing puts into the tree.
+/// Names the values that templates read and that Freehold does not provide yet.
 fn references_why(references: &BTreeSet<Reference>) -> Vec<String> {
     let sandbox = references.iter().any(|reference| matches!(reference, Reference::Sandbox(_)));
     let secrets = references.iter().find_map(|reference| match reference {

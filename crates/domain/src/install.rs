@@ -108,9 +108,9 @@ pub enum InstallError {
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum HelloStep {
-    /// The runner is new, or tells something new of itself.
+    /// The runner is new, or announced other facts than before.
     Changed(Box<Install>),
-    /// Nothing new.
+    /// The runner announced the same facts as before.
     Already,
 }
 

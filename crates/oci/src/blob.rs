@@ -21,7 +21,7 @@ use super::{BlobSource, BlobStream, RegistryError, Repository, RetryPolicy};
 const LEAST: u64 = 16 * 1024;
 /// Bytes that a resumed transfer must move before its retry budget is reset.
 const PROGRESS: u64 = 256 * 1024;
-/// A registry stores a blob of this many bytes at once.
+/// The largest blob, in bytes, that a registry stores without delay once it has all bytes.
 const SMALL: u64 = 1024 * 1024;
 /// Bytes between the points at which an upload can be resumed without reading the blob from its start.
 const POINT_EVERY: u64 = 1024 * 1024;

@@ -195,7 +195,7 @@ async fn list_referrers(repository: &Repository, subject: &Digest, new: &[Referr
             // The tag cannot be moved. Whoever has the digest of a referrer that it does not list finds it all the same.
             return if after.is_some() { Ok(()) } else { Err(error) };
         }
-        // Another client may have read the same list and written its own: it may have been the first.
+        // Another client may have replaced the list in the meantime; the next attempt adds to its list.
         before = after;
     }
     if with(before.as_ref(), new).is_none() {

@@ -93,7 +93,7 @@ pub enum Permission {
 }
 
 impl Permission {
-    /// Returns what people read where a role is described by itself.
+    /// Returns the line that describes the permission in the listing of a role.
     pub fn stated(&self) -> String {
         match self {
             Self::Undecided { holder } => {
@@ -111,7 +111,7 @@ impl Permission {
         }
     }
 
-    /// Returns what people read under "widened" or "narrowed".
+    /// Returns the line that describes the permission under "widened" or "narrowed".
     pub fn describe(&self, widened: bool) -> String {
         match self {
             Self::Statement { effect, actions, resources, condition, boundary } => {

@@ -87,7 +87,7 @@ pub enum Signer {
     },
 }
 
-/// What form a build gives its source.
+/// The kind of artifact that a build makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -179,7 +179,7 @@ impl Payload for Delegate {
     const TYPE: &'static str = "application/vnd.freehold.delegate.v1+json";
 }
 
-/// Why an envelope is not believed.
+/// Why an envelope failed verification.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
     /// The envelope is larger than the limit.

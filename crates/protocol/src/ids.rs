@@ -200,7 +200,7 @@ impl RoleKey {
         self.0.starts_with("break-glass")
     }
 
-    /// Returns the key as names in a template have it, such as `BreakGlass`.
+    /// Returns the key in camel case, for names in the install stack's template, such as `BreakGlass`.
     pub fn camel(&self) -> String {
         let word = |word: &str| {
             let mut chars = word.chars();

@@ -157,12 +157,12 @@ pub struct Expected<'a> {
     pub component: &'a ComponentName,
 }
 
-/// Why an artifact's provenance is not believed.
+/// Why an artifact's provenance failed verification.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProvenanceError {
     #[error("artifact `{0}` has no provenance; build its component again")]
     Missing(Digest),
-    #[error("provenance of artifact `{artifact}` is not believed: {source}")]
+    #[error("provenance of artifact `{artifact}` failed verification: {source}")]
     Envelope {
         artifact: Digest,
         #[source]

@@ -66,7 +66,7 @@ fn what_does_not_fit_is_refused_without_its_value() {
     );
     assert_eq!(
         mistake(InputKind::Number, json!(u64::MAX)),
-        "input `answer` must be a number, found a number of more digits than are kept"
+        "input `answer` must be a number, found a number with more digits than can be stored"
     );
     for bad in
         ["nan", "inf", "9007199254740993", "18446744073709551615", "99999999999999999999", "1_000", "0x10", "1e999"]

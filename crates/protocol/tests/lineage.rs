@@ -421,13 +421,13 @@ fn a_changed_byte_of_any_signed_message_is_named_by_its_link() {
     let found: Vec<String> = changes.into_iter().map(first_broken).collect();
 
     insta::assert_snapshot!(found.join("\n"), @r"
-    statement: provenance of artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` is not believed: signature of key `34750f98bd59fcfc946da45aaabe933b` does not match the message
-    build order: the order is not believed: signature of key `6a3803d5f059902a1c6dafbc9ba47292` does not match the message
-    build runner key: the announcement of the runner's key is not believed: signature of key `506ef1879d748ce0713b0dd01da32ad2` does not match the message
-    build report: the report is not believed: signature of key `506ef1879d748ce0713b0dd01da32ad2` does not match the message
-    order: the order is not believed: signature of key `6a3803d5f059902a1c6dafbc9ba47292` does not match the message
-    runner key: the announcement of the runner's key is not believed: signature of key `7300c0ae1429cd153252736a781b78f4` does not match the message
-    deploy report: the report is not believed: signature of key `7300c0ae1429cd153252736a781b78f4` does not match the message
+    statement: provenance of artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` failed verification: signature of key `34750f98bd59fcfc946da45aaabe933b` does not match the message
+    build order: the order failed verification: signature of key `6a3803d5f059902a1c6dafbc9ba47292` does not match the message
+    build runner key: the announcement of the runner's key failed verification: signature of key `506ef1879d748ce0713b0dd01da32ad2` does not match the message
+    build report: the report failed verification: signature of key `506ef1879d748ce0713b0dd01da32ad2` does not match the message
+    order: the order failed verification: signature of key `6a3803d5f059902a1c6dafbc9ba47292` does not match the message
+    runner key: the announcement of the runner's key failed verification: signature of key `7300c0ae1429cd153252736a781b78f4` does not match the message
+    deploy report: the report failed verification: signature of key `7300c0ae1429cd153252736a781b78f4` does not match the message
     ");
 }
 
@@ -498,14 +498,14 @@ fn keys_that_may_not_speak_are_refused() {
     ];
 
     insta::assert_snapshot!(found.join("\n"), @r"
-    order: the order is not believed: message is not signed by key `34750f98bd59fcfc946da45aaabe933b`
-    order: the order is not believed: certificate of delegate key `6a3803d5f059902a1c6dafbc9ba47292` is not valid at this time
+    order: the order failed verification: message is not signed by key `34750f98bd59fcfc946da45aaabe933b`
+    order: the order failed verification: certificate of delegate key `6a3803d5f059902a1c6dafbc9ba47292` is not valid at this time
     order: the certificate of the order's key (1795258600000 ms) lies after the end of the order (1795257800000 ms)
-    order: the order is not believed: message carries no certificate of the tenant's root key
-    runner key: the announcement of the runner's key is not believed: message is not signed by key `7a23ae1fd5a2673235fba9d6437f586c`
-    deploy report: the report is not believed: message is not signed by key `7300c0ae1429cd153252736a781b78f4`
-    runner key: the announcement of the runner's key is not believed: message is not signed by key `7a23ae1fd5a2673235fba9d6437f586c`
-    statement: provenance of artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` is not believed: message is not signed by key `34750f98bd59fcfc946da45aaabe933b`
+    order: the order failed verification: message carries no certificate of the tenant's root key
+    runner key: the announcement of the runner's key failed verification: message is not signed by key `7a23ae1fd5a2673235fba9d6437f586c`
+    deploy report: the report failed verification: message is not signed by key `7300c0ae1429cd153252736a781b78f4`
+    runner key: the announcement of the runner's key failed verification: message is not signed by key `7a23ae1fd5a2673235fba9d6437f586c`
+    statement: provenance of artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` failed verification: message is not signed by key `34750f98bd59fcfc946da45aaabe933b`
     ");
 }
 

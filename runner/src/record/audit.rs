@@ -34,7 +34,7 @@ pub struct AuditRecord {
     pub runner: KeyId,
     /// Rises by one with every record of this runner, from 1.
     pub seq: u64,
-    /// The digest of the line before; of no bytes for the first.
+    /// The digest of the line before this one; for the first line, the digest of zero bytes.
     pub previous: Digest,
     /// The runner's own clock.
     pub at: Timestamp,

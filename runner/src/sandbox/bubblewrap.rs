@@ -17,7 +17,7 @@ const OPTIONS_FD: i32 = 3;
 /// Where `bwrap` says which process leads the sandbox.
 const INFO_FD: i32 = 4;
 
-/// The parts of the root that programs need; links stay links.
+/// The parts of the root that programs need. A symbolic link is a symbolic link in the sandbox too.
 const ROOT: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"];
 
 /// The parts of `/etc` that programs need: names, trust, time; nothing that is secret on a usual system.

@@ -1,4 +1,4 @@
-//! Polls the orders queue and starts what each message asks for. Polling goes on while jobs run, so that cancels and grants
+//! Polls the orders queue and starts what each message asks for. Polling continues while jobs run, so that cancels and grants
 //! never wait for a job.
 
 use std::sync::Arc;
@@ -123,7 +123,7 @@ fn take_order(agent: &Arc<Agent>, order: freehold_protocol::order::Order, delive
             tokio::spawn(attempt::run(agent.clone(), held, ticket));
         }
         Taken::Adopted => {
-            info!(job.id = %job, "Job `{job}` was delivered again while it is in flight; the attempt goes on under the new lease")
+            info!(job.id = %job, "Job `{job}` was delivered again while it is in flight; the attempt continues under the new lease")
         }
         Taken::Stopping => info!(job.id = %job, "Job `{job}` was delivered again while it is being stopped"),
     }

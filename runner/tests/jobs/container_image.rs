@@ -126,7 +126,7 @@ async fn an_artifact_without_the_tenants_statement_is_not_copied() {
     other_component.predicate.build_definition.external_parameters.component = "other".parse().unwrap();
     let wrong = [
         ("has no provenance", None),
-        ("is not believed", signed(&SigningKey::from_bytes(&[9; 32]), &statement)),
+        ("failed verification", signed(&SigningKey::from_bytes(&[9; 32]), &statement)),
         ("about artifact", signed(&root(), &other_subject)),
         ("about component `other`", signed(&root(), &other_component)),
     ];

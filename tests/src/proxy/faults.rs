@@ -8,7 +8,7 @@ use std::time::Duration;
 /// One thing that can happen to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The request waits before it goes on.
+    /// The request waits before it is sent on.
     Delay(Duration),
     /// The request waits until the next one of the same operation has been answered (at most 2 s).
     Reorder,

@@ -17,7 +17,7 @@ use crate::http::{Message, Wire};
 pub(super) enum Lie {
     /// A blob or manifest has these bytes; the header of a manifest names this digest.
     Bytes { of: Digest, bytes: Vec<u8>, named: Option<Digest> },
-    /// A blob breaks off at a byte, and goes on with these bytes from there.
+    /// A blob breaks off at a byte, and these bytes follow from there.
     Later { of: Digest, at: usize, bytes: Vec<u8> },
     /// A blob ends at a byte, whether or not its whole length was announced.
     Ends { of: Digest, at: usize, announced: bool },

@@ -22,7 +22,7 @@ use crate::progress::Progress;
 
 /// One side of a comparison.
 struct Side {
-    /// What people read, such as `version 3`.
+    /// The name that is printed, such as `version 3`.
     name: String,
     /// What programs read.
     json: Value,

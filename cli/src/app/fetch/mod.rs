@@ -175,7 +175,7 @@ impl Texts {
     }
 }
 
-/// Returns a repository of its own that holds nothing but `reference` of the one at `url`.
+/// Makes a temporary git repository and fetches only `reference` of the repository at `url` into it.
 async fn fetched_repository(url: &str, reference: &str) -> Result<TempDir> {
     let directory = tempfile::tempdir().doing("make a directory for a git repository")?;
     let broken = |reason| Error::internal(format!("cannot make a git repository: {reason}"));

@@ -12,7 +12,7 @@ pub(super) const ACTION: &[Key] = &[
     must("name", Text).doc("The action's name, with which others refer to it"),
     may("description", Text).doc("What it is for, for people"),
     may("timeout", Duration(MAX_ACTION_SECS)).doc("The longest that one run may take, at most `30m`; `5m` by default"),
-    // Ours: a second delivery may run the steps again.
+    // A key that only Freehold has: when a job is delivered a second time, its steps may run again.
     may("idempotent", Flag).doc("Whether the steps may run again when a runner died in them; `false` by default"),
     may("dependencies", Texts).doc("Components that must be deployed before it runs"),
     may("break_glass_role", Template).doc("A break-glass role to run under; `role` is the newer way"),

@@ -105,7 +105,7 @@ pub(super) const BRANCH: &[Key] = &[
     may("run", Any).doc("Accepted for other tools; settings of a branch's runs"),
     may("post_deploy_runbooks", Texts).doc("Runbooks to run on each install after its deploy, in this order"),
     may("ignore_changes_regex", Text)
-        .doc("A regular expression over changed paths; a change of only such paths deploys nothing"),
+        .doc("A regular expression; when it matches the path of every changed file, the change deploys nothing"),
     may("send_statuses_on_ignore", Flag).doc("Whether an ignored change still gets a commit status; default `false`"),
 ];
 

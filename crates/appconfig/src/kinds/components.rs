@@ -19,12 +19,12 @@ pub(super) const REPO: &[Key] = &[
 const PUBLIC_REPO: Key = may("public_repo", Table(REPO)).doc("A git repository that anyone may read");
 const CONNECTED_REPO: Key =
     may("connected_repo", Table(REPO)).doc("A private git repository, read with the vendor's own credentials");
-// Ours.
+// A key that only Freehold has.
 const SOURCE: Key = may("source", Text).doc("`./path` of a directory beside this file, or in the app's directory");
 const ENV_VARS: Key = may("env_vars", Scalars).doc("Environment variables; values are templates");
 
 pub(super) const VAR_FILE: &[Key] =
-    &[must("contents", TemplateFile).doc("The file's text, a template, or `./path` of the file")];
+    &[must("contents", TemplateFile).doc("The file's text, which is a template; or `./path` of a file with that text")];
 
 /// Keys of every component.
 pub(super) const COMPONENT: &[Key] = &[
@@ -164,14 +164,14 @@ pub(super) const CONTAINER_IMAGE: &[Key] = &[
     may("aws_ecr", Table(ECR_IMAGE)).doc("An image of a private Amazon ECR registry"),
     may("gcp_gar", Table(GAR_IMAGE)).doc("An image of Google Artifact Registry"),
     may("azure_acr", Table(ACR_IMAGE)).doc("An image of Azure Container Registry"),
-    // Ours: an OCI image layout beside the config.
+    // A key that only Freehold has: an OCI image layout beside the config.
     may("oci_layout", Table(&[must("path", Text).doc("`./path` of the layout: a directory with an `index.json`")]))
         .doc("An image that is already on disk, as an OCI image layout"),
     may("verification", Table(VERIFICATION))
         .doc("Signatures that the image must have; checked at build, before anything is copied"),
 ];
 
-/// Ours: a template that the runner deploys with the AWS API alone.
+/// A kind that only Freehold has: a template that the runner deploys with the AWS API alone.
 pub(super) const CLOUDFORMATION_STACK: &[Key] = &[
     may("template", Text).doc("`./path` of the template"),
     may("source", Text).doc("`./path` of a directory with a `template.yaml` or `template.json`"),
@@ -182,14 +182,14 @@ pub(super) const CLOUDFORMATION_STACK: &[Key] = &[
 ];
 
 const VALUES_FILE: &[Key] = &[
-    may("contents", TemplateFile).doc("The file's text, a template, or `./path` of the file"),
+    may("contents", TemplateFile).doc("The file's text, which is a template; or `./path` of a file with that text"),
     may("path", TemplateFile).doc("`./path` of the file"),
     may("source", TemplateFile).doc("`./path` of the file; an older name of `path`"),
 ];
 
 const HELM_REPO: &[Key] = &[
     must("repo_url", Text).doc("The address of the chart repository"),
-    must("chart", Text).doc("The chart's name in it"),
+    must("chart", Text).doc("The chart's name in the repository"),
     may("version", Text).doc("The chart's version; the newest at build by default"),
 ];
 
@@ -234,7 +234,7 @@ pub(super) const DOCKER_BUILD: &[Key] = &[
     PUBLIC_REPO,
     CONNECTED_REPO,
     SOURCE,
-    // Ours.
+    // A key that only Freehold has.
     may("build_args", Scalars).doc("Arguments of the build (`ARG`)"),
     may("target", Text).doc("The stage of the Dockerfile to build; the last by default"),
 ];

@@ -13,16 +13,16 @@ pub(super) enum Rule {
     OneGiven(&'static [&'static str]),
     /// No two of these keys are given.
     AtMostOneGiven(&'static [&'static str]),
-    /// One of these keys is given, unless a key holds a word.
+    /// At least one of the keys in the list is given, unless the key that follows holds the text that follows it.
     SomeGivenUnless(&'static [&'static str], &'static str, &'static str),
     /// When the first key is given, so are the others.
     Needs(&'static str, &'static [&'static str]),
-    /// When the first key is given, none of the others is there.
+    /// When the first key is given, none of the others is given.
     Excludes(&'static str, &'static [&'static str]),
-    /// The word under a key decides which other keys are needed. When the flag is set, the first case also covers a
+    /// The text of a key decides which other keys are needed. When the flag is set, the first case also covers a
     /// table without the key.
     ByWord(&'static str, bool, &'static [Case]),
-    /// A key that holds one of some words.
+    /// A key holds one of the texts in the list.
     Words(&'static str, &'static [&'static [&'static str]]),
     /// A key whose text has a form, and the form in words.
     Form(&'static str, &'static str, &'static str),

@@ -151,7 +151,7 @@ async fn an_image_that_no_named_key_signed_is_refused_and_not_copied() {
         format!("/team/other@{digest}` has 1 signature, none by a key that is named (`{}`)", Digest::of(&key.der())),
         format!("by key `{}` is about another one, `{}`", Digest::of(&key.der()), Digest::of(b"another image")),
         "only keyless signatures are accepted for the image, and builds cannot check them".to_owned(),
-        "nobody is named who may have made it".to_owned(),
+        "the config does not say with which key".to_owned(),
         "authority 2 of `verification` cannot be used".to_owned(),
     ];
     for ((reason, partial), expected) in found.iter().zip(&expected) {

@@ -38,7 +38,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Returns what people read.
+    /// Returns the reason in words, as `freehold app diff` prints it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::New => "new and required",

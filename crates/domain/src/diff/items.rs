@@ -261,7 +261,7 @@ fn settings_of(version: &AppVersion) -> Things {
     things
 }
 
-/// Compares what people read of the app as a whole.
+/// Compares the texts that describe the app as a whole.
 pub(super) fn texts(from: &AppVersion, to: &AppVersion) -> Vec<Change> {
     let all = [
         ("display_name", &from.display_name, &to.display_name),

@@ -69,7 +69,7 @@ pub enum Why {
 }
 
 impl Why {
-    /// Returns the name that people read.
+    /// Returns the name that tables and messages show.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Template => "template",

@@ -1,4 +1,4 @@
-//! Connections that break at every tenth of the bytes: the copy ends right, and goes on where it was.
+//! Connections that break at every tenth of the bytes: the copy resumes where it was, and is complete at the end.
 
 use bytes::Bytes;
 use freehold_oci::{BlobSource, Repository, fetch};

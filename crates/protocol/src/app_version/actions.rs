@@ -119,7 +119,7 @@ pub struct RunbookStep {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     pub does: StepKind,
-    /// The role that it runs under; a template; empty for the one that the operation takes by itself.
+    /// The role that the step runs under; a template; when empty, the step uses the operation's default role.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub role: String,
     /// Whether a deploy takes along what the component depends on.

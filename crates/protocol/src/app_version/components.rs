@@ -176,10 +176,10 @@ pub enum ComponentSpec {
         dockerfile: String,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         env_vars: BTreeMap<String, String>,
-        /// Ours.
+        /// Arguments of the build (`ARG`).
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         build_args: BTreeMap<String, String>,
-        /// Ours: a stage of the Dockerfile; empty for the last.
+        /// The stage of the Dockerfile to build; empty for the last.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         target: String,
     },

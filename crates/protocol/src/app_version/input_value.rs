@@ -134,7 +134,7 @@ fn shape(value: &Value) -> String {
     match value {
         Value::Null => "nothing".into(),
         Value::Bool(_) => "a bool".into(),
-        Value::Number(_) if canonical::check(value).is_err() => "a number of more digits than are kept".into(),
+        Value::Number(_) if canonical::check(value).is_err() => "a number with more digits than can be stored".into(),
         Value::Number(_) => "a number".into(),
         Value::String(text) => match text.chars().count() {
             1 => "a text of 1 character".into(),

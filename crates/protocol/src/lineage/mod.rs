@@ -207,7 +207,7 @@ pub enum Broken {
     /// Another link has to hold before this one can.
     #[error("cannot be verified because the {0} failed verification")]
     Unfounded(&'static str),
-    #[error("{what} is not believed: {source}")]
+    #[error("{what} failed verification: {source}")]
     Envelope {
         what: &'static str,
         #[source]

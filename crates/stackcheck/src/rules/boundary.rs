@@ -32,21 +32,21 @@ fn of_role(template: &Template<'_>, role: Resource<'_>) -> Vec<Finding> {
             Some(_) => {}
         }
     }
-    // Without a boundary, a role can do all that its policies allow: they have to name every action, and none of IAM.
+    // Without a boundary, only its policies limit a role: they must name each action, and may not name any of IAM.
     if unbounded && is_wide(role) {
-        let reason = "no boundary of this template holds it, and its policies do not name all that it may do";
+        let reason = "no permissions boundary of this template limits the role, and its policies do not name each action, or name one of IAM";
         found.push(role.finding(Rule::Boundary, role.node, reason));
     }
     found
 }
 
-/// Returns whether a role's policies grant what they do not name.
+/// Returns whether a role's policies allow actions that they do not name, or actions of IAM.
 fn is_wide(role: Resource<'_>) -> bool {
     let wide = statements(role.node).into_iter().filter(|statement| statement.allows()).any(grants_unnamed);
     wide || role.property(&["ManagedPolicyArns"]).is_some_and(|list| !list.each().is_empty())
 }
 
-/// Returns whether a statement grants what it does not name.
+/// Returns whether a statement allows actions that it does not name, or actions of IAM.
 fn grants_unnamed(statement: Statement<'_>) -> bool {
     statement.0.get("NotAction").is_some()
         || statement.0.get("Action").is_some_and(|actions| {

@@ -118,7 +118,7 @@ fn judge(decided: &[Decided], of_app: bool, role: &str) -> Finding {
     };
     let detail = format!("{role} may not do what {whose}: {named}{more}");
     let fix = "allow it in the role's policies, its boundary and the organization's policies; the install stack of this \
-               version does";
+               version allows it in the first two";
     if of_app { warn(CHECK, detail, fix) } else { fail(CHECK, detail, fix) }
 }
 

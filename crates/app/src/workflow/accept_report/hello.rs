@@ -101,8 +101,8 @@ fn too_much(hello: &Hello) -> Option<String> {
     let count = hello.inputs.len();
     (count > MAX_ANSWERS || bytes > MAX_ANSWERS_BYTES).then(|| {
         format!(
-            "{count} answers of the install stack with {bytes} bytes are more than the {MAX_ANSWERS} and the \
-             {MAX_ANSWERS_BYTES} bytes that are accepted; the former answers stay"
+            "the install stack has {count} answers of {bytes} bytes in all, which is more than the {MAX_ANSWERS} answers or \
+             {MAX_ANSWERS_BYTES} bytes that are accepted; the earlier answers stay in use"
         )
     })
 }

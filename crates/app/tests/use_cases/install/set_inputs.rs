@@ -133,7 +133,7 @@ async fn more_answers_than_a_stack_has_are_refused_on_record_and_the_former_ones
 
     let zone = shown(&world).await.into_iter().find(|input| input.name == "zone").unwrap();
     assert_eq!(zone.value, Some(json!(3)));
-    assert!(world.refusals()[0].contains("1 answers of the install stack with 70009 bytes are more than"));
+    assert!(world.refusals()[0].contains("the install stack has 1 answers of 70009 bytes in all, which is more than"));
 }
 
 #[tokio::test]
