@@ -18,7 +18,6 @@ mod permitted;
 mod policies;
 mod real_apps;
 mod robustness;
-mod schema_samples;
 mod schemas;
 mod settings;
 mod sources;

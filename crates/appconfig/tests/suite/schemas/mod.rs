@@ -1,5 +1,7 @@
 //! The JSON Schemas say what the reader says, of real configs, of faulty ones, and of good ones with a key changed.
 
+mod samples;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,7 @@ use toml_edit::{Document, Item, TableLike};
 
 use crate::config::{Config, good};
 use crate::real_apps::real_apps;
-use crate::schema_samples::{FAULTY, GOOD};
+use samples::{FAULTY, GOOD};
 
 fn compiled() -> BTreeMap<&'static str, Validator> {
     schemas().map(|(name, schema)| (name, jsonschema::draft7::new(&schema).unwrap())).collect()
