@@ -46,8 +46,7 @@ impl Progress {
         }
     }
 
-    /// Says for whom is waited: on a terminal in the line that says what happens, otherwise on a line of its own, if one is
-    /// due.
+    /// Says whom the command waits for: on a terminal in the progress line, otherwise on a line of its own when one is due.
     pub(crate) fn waiting(&self, what: &str, line_is_due: bool) {
         if self.terminal {
             self.now(what);

@@ -31,7 +31,7 @@ impl Waiting {
         Self { next: Instant::now(), due_secs: PATIENCE_SECS }
     }
 
-    /// Says for whom the workflow waits, when it does. What cannot be looked up is left out: the workflow continues anyway.
+    /// Says for whom the workflow waits, when it does. A value that cannot be looked up is left out.
     pub(super) async fn look(&mut self, api: &Api, view: &WorkflowView, progress: &Progress) {
         if Instant::now() < self.next {
             return;

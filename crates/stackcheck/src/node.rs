@@ -79,8 +79,8 @@ impl Node {
         self.get("Fn::If")?.items().first()?.text()
     }
 
-    /// Returns the condition of an `Fn::If` that has `AWS::NoValue` on one side, and `true` when the other side is chosen
-    /// while the condition is true.
+    /// Returns the condition of an `Fn::If` that has `AWS::NoValue` on one side, and whether a true condition chooses the
+    /// other side.
     pub(crate) fn choice(&self) -> Option<(&str, bool)> {
         let sides: Vec<bool> = self.get("Fn::If")?.items().iter().skip(1).map(|side| side.each().is_empty()).collect();
         match sides.as_slice() {

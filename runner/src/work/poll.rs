@@ -1,5 +1,5 @@
-//! Polls the orders queue and starts what each message asks for. Polling continues while jobs run, so that cancels and grants
-//! never wait for a job.
+//! Polls the orders queue and starts what each message asks for. Polling continues while jobs run, so that cancels and
+//! grants never wait for a job.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -34,7 +34,8 @@ fn of_role(template: &Template<'_>, role: Resource<'_>) -> Vec<Finding> {
     }
     // Without a boundary, only its policies limit a role: they must name each action, and may not name any of IAM.
     if unbounded && is_wide(role) {
-        let reason = "no permissions boundary of this template limits the role, and its policies do not name each action, or name one of IAM";
+        let reason = "no permissions boundary of this template limits the role, and its policies allow actions of IAM or \
+                      actions that they do not name";
         found.push(role.finding(Rule::Boundary, role.node, reason));
     }
     found

@@ -101,8 +101,8 @@ fn too_much(hello: &Hello) -> Option<String> {
     let count = hello.inputs.len();
     (count > MAX_ANSWERS || bytes > MAX_ANSWERS_BYTES).then(|| {
         format!(
-            "the install stack has {count} answers of {bytes} bytes in all, which is more than the {MAX_ANSWERS} answers or \
-             {MAX_ANSWERS_BYTES} bytes that are accepted; the earlier answers stay in use"
+            "the install stack has {count} answers of {bytes} bytes in all, which is more than the {MAX_ANSWERS} \
+             answers or {MAX_ANSWERS_BYTES} bytes that are accepted; the earlier answers stay in use"
         )
     })
 }
