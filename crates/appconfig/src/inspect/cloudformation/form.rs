@@ -3,7 +3,7 @@
 
 use freehold_template::nearest;
 
-use super::Template;
+use super::template::Template;
 use crate::read::document::{Data, Entry, Node};
 use crate::read::files::Place;
 use crate::report::draft::Draft;

@@ -4,8 +4,9 @@
 mod form;
 mod names;
 mod parameters;
+mod template;
 
-use std::collections::BTreeSet;
+use template::Template;
 
 use crate::inspect::reader::Reader;
 use crate::read::document::Node;
@@ -14,34 +15,6 @@ use crate::read::yaml;
 use crate::report::draft::Draft;
 use crate::state::file::Checked;
 use crate::state::source::Held;
-
-/// A template, and the names that its parts may refer to.
-struct Template {
-    file: usize,
-    root: Node,
-    /// Whether a macro may add resources and sections before CloudFormation looks at the template.
-    macros: bool,
-}
-
-impl Template {
-    fn section(&self, name: &str) -> Option<&Node> {
-        self.root.get(name)
-    }
-
-    /// Returns the names that a section defines.
-    fn names(&self, section: &str) -> BTreeSet<&str> {
-        let entries = self.section(section).map(Node::entries).unwrap_or_default();
-        entries.iter().map(|entry| entry.key.as_str()).collect()
-    }
-
-    fn place(&self, node: &Node) -> Place {
-        self.place_of(&node.span)
-    }
-
-    fn place_of(&self, span: &std::ops::Range<usize>) -> Place {
-        Place { file: self.file, span: span.clone() }
-    }
-}
 
 /// Looks at the template in `held`; returns the types of the resources that it creates under every condition.
 pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Vec<(String, Place)> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use freehold_template::nearest;
 
-use super::Template;
+use super::template::Template;
 use crate::read::document::Node;
 use crate::report::draft::Draft;
 

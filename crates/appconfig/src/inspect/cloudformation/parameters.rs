@@ -2,7 +2,8 @@
 
 use freehold_template::nearest;
 
-use super::{Template, form};
+use super::form;
+use super::template::Template;
 use crate::read::document::Node;
 use crate::report::draft::Draft;
 use crate::state::file::Checked;
