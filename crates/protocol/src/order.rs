@@ -11,6 +11,7 @@ use crate::envelope::Payload;
 use crate::preflight::CheckInstall;
 use crate::{ActionName, BuildId, ComponentName, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId};
 
+pub use crate::app_version::ActionStep;
 pub use crate::artifact::{Artifact, Descriptor};
 pub use crate::build::{
     CHART_CONFIG, CHART_LAYER, KUSTOMIZATION_ARTIFACT, KUSTOMIZATION_LAYER, MANIFEST_ARTIFACT, MANIFEST_LAYER,
@@ -205,22 +206,6 @@ pub struct RunAction {
     /// Whether a second delivery may run the steps again.
     #[serde(default)]
     pub idempotent: bool,
-}
-
-/// One step of an action. Exactly one of `command` and `inline_contents` is not empty.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ActionStep {
-    pub name: String,
-    /// A shell command line; a template.
-    #[serde(default)]
-    pub command: String,
-    /// A script's text, run as a file; a template.
-    #[serde(default)]
-    pub inline_contents: String,
-    /// Environment of the step; values are templates.
-    #[serde(default)]
-    pub env_vars: BTreeMap<String, String>,
 }
 
 /// Makes one artifact and pushes it to the tenant registry.

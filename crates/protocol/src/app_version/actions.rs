@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Reference, is_false};
+use super::components::Reference;
+use super::flag::is_false;
 use crate::build::Source;
-use crate::order::ActionStep;
 use crate::{ActionName, ComponentName};
 
 /// Steps the runner executes.
@@ -54,6 +54,22 @@ pub struct Action {
     /// The cluster that steps talk to; empty for the sandbox's.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kubernetes_context: String,
+}
+
+/// One step of an action. Exactly one of `command` and `inline_contents` is not empty.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ActionStep {
+    pub name: String,
+    /// A shell command line; a template.
+    #[serde(default)]
+    pub command: String,
+    /// A script's text, run as a file; a template.
+    #[serde(default)]
+    pub inline_contents: String,
+    /// Environment of the step; values are templates.
+    #[serde(default)]
+    pub env_vars: BTreeMap<String, String>,
 }
 
 /// The repository that one step runs in.

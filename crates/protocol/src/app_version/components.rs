@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Verification, is_false};
+use super::flag::is_false;
+use super::verification::Verification;
 use crate::build::{Package, Recipe, Source};
 use crate::{ActionName, ComponentName, Digest, canonical};
 

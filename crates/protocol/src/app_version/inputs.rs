@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::is_false;
+use super::flag::is_false;
 use crate::Digest;
 
 /// Inputs that belong together.

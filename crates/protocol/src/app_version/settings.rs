@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Reference, is_false};
+use super::components::Reference;
+use super::flag::is_false;
 use crate::ComponentName;
 use crate::build::Source;
 

@@ -1,0 +1,7 @@
+//! Flags of documents, which leave out the value `false`.
+
+/// Returns whether a document leaves the flag out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(super) const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
