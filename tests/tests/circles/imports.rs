@@ -1,6 +1,7 @@
 //! Reads which source file of a crate uses names of which other: every path that begins with `crate`, `super`, `self` or a
-//! module declared in the file, in imports, in code and inside macros. Code under `#[cfg(test)]` is left out, and a name
-//! that a file only passes on (`pub use`) counts for the file that defines it.
+//! module declared in the file, in imports, in code and inside macros. Code under `#[cfg(test)]` is left out. A name that a
+//! file passes on (`pub use`) counts for the file that defines it, and the file that passes it on uses it when its own code
+//! says the name too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +33,7 @@ impl Sources {
             let tokens: TokenStream = text.parse().unwrap_or_else(|error| panic!("{name}: {error}"));
             let mut reader = Reader { file: name.clone(), ..Reader::default() };
             reader.read(tokens, &module);
+            reader.use_passed_on();
             (module, File { name: name.clone(), paths: reader.paths, passed_on: reader.passed_on })
         });
         Self { files: files.collect() }
@@ -78,6 +80,8 @@ struct Reader {
     children: BTreeSet<String>,
     paths: BTreeSet<Path>,
     passed_on: BTreeMap<String, Path>,
+    /// The words that may be a name in scope: no part of a path behind its first, no field, no method, no declaration.
+    words: BTreeSet<String>,
 }
 
 impl Reader {
@@ -101,12 +105,21 @@ impl Reader {
                     && (word(tokens, at.wrapping_sub(2)) == Some("pub".into()) || is_group(tokens, at.wrapping_sub(2)));
                 at = self.path(tokens, at + 1, base, public);
             } else {
+                if let Some(name) = name_in_scope(tokens, at) {
+                    self.words.insert(name);
+                }
                 if let TokenTree::Group(group) = &tokens[at] {
                     self.scan(&group.stream().into_iter().collect::<Vec<_>>(), module);
                 }
                 at += 1;
             }
         }
+    }
+
+    /// Adds the paths of the names that the file both passes on and says in its own code.
+    fn use_passed_on(&mut self) {
+        let used = self.passed_on.iter().filter(|(name, _)| self.words.contains(*name));
+        self.paths.extend(used.map(|(_, path)| path.clone()));
     }
 
     /// Returns where a path leads that begins at `at`: the crate's root, a module above, or one below.
@@ -155,6 +168,7 @@ impl Reader {
         }
         if public && let Some(name) = path.last() {
             let renamed = word(tokens, at).filter(|found| found == "as").and_then(|_| word(tokens, at + 1));
+            at += if renamed.is_some() { 2 } else { 0 };
             self.passed_on.insert(renamed.unwrap_or_else(|| name.clone()), path);
         } else {
             self.paths.insert(path);
@@ -173,6 +187,18 @@ fn declared(tokens: &[TokenTree]) -> impl Iterator<Item = String> {
         }
         _ => None,
     })
+}
+
+/// Returns the word at `at` unless its neighbours say that it is no name in scope.
+fn name_in_scope(tokens: &[TokenTree], at: usize) -> Option<String> {
+    const DECLARES: [&str; 9] = ["const", "enum", "fn", "let", "mod", "static", "struct", "trait", "type"];
+    let name = word(tokens, at)?;
+    let is = |at: usize, mark: char| matches!(tokens.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == mark);
+    let before = at.wrapping_sub(1);
+    let is_field = is(at + 1, ':') && !is_colons(tokens, at + 1);
+    let is_member = is(before, '.') && !is(at.wrapping_sub(2), '.');
+    let is_declared = word(tokens, before).is_some_and(|word| DECLARES.contains(&word.as_str()));
+    (!is_field && !is_member && !is_declared && !is_colons_before(tokens, at)).then_some(name)
 }
 
 fn inline_module(tokens: &[TokenTree]) -> Option<(String, TokenStream)> {
@@ -263,6 +289,35 @@ mod tests {
         ]);
 
         assert_eq!(found["user.rs"], names(&["folder/inner.rs"]));
+        assert_eq!(found["folder/mod.rs"], names(&[]));
+    }
+
+    #[test]
+    fn a_name_that_is_passed_on_and_used_in_the_same_file_counts_for_both() {
+        let found = imports(&[
+            ("lib.rs", "mod folder;"),
+            (
+                "folder/mod.rs",
+                "mod inner; pub use inner::{Other, Thing}; struct Parent { things: Vec<Thing> } fn Other() {}",
+            ),
+            ("folder/inner.rs", "use super::Parent; pub struct Thing; pub struct Other;"),
+        ]);
+
+        assert_eq!(found["folder/mod.rs"], names(&["folder/inner.rs"]));
+        assert_eq!(found["folder/inner.rs"], names(&["folder/mod.rs"]));
+    }
+
+    #[test]
+    fn a_word_that_only_looks_like_a_name_that_is_passed_on_is_not_a_use() {
+        let found = imports(&[
+            ("lib.rs", "mod folder;"),
+            (
+                "folder/mod.rs",
+                "mod inner; pub use inner::{a, b}; struct S { a: u8 } fn f(s: S) -> u8 { s.a + other::b() }",
+            ),
+            ("folder/inner.rs", "pub fn a() {} pub fn b() {}"),
+        ]);
+
         assert_eq!(found["folder/mod.rs"], names(&[]));
     }
 
