@@ -7,6 +7,12 @@ import rust_text
 
 _USE = re.compile(r"\b(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);")
 _PATH = re.compile(r"\b(?:crate|self|super)(?:::\w+)+")
+_CHILD = re.compile(r"(?<![:\w])[a-z]\w*(?:::\w+)+")
+# A word that may be a name in scope: no part of a path behind its first, no field, no method, no declaration.
+_NAME = re.compile(
+    r"(?<!:)(?<![^.]\.)(?<!\bconst )(?<!\benum )(?<!\bfn )(?<!\blet )(?<!\bmod )(?<!\bstatic )"
+    r"(?<!\bstruct )(?<!\btrait )(?<!\btype )\b([A-Za-z_]\w*)\b(?!:[^:])"
+)
 
 
 def circles(read):
@@ -53,8 +59,10 @@ class _Crate:
         paths = [path for match in _USE.finditer(code) if not match.group(1) for path, _ in _flat(match.group(2))]
         rest = _USE.sub("", code)
         paths += [match.group().split("::") for match in _PATH.finditer(rest)]
-        found = {self._home(module, path) for path in paths} - {None}
-        return {other for other in found if not _within(other, module) and not _within(module, other)}
+        paths += [match.group().split("::") for match in _CHILD.finditer(rest)]
+        names = set(_NAME.findall(rest))
+        paths += [path for name, path in self.exports[module].items() if name in names]
+        return {self._home(module, path) for path in paths} - {None, module}
 
     def _home(self, module, path, depth=0):
         """Returns the module which a path leads to; nothing for other crates' paths."""
@@ -104,10 +112,6 @@ def _split(tree):
             yield tree[begin:at]
             begin = at + 1
     yield tree[begin:]
-
-
-def _within(inner, outer):
-    return inner[: len(outer)] == outer
 
 
 def _knots(arrows):

@@ -3,6 +3,7 @@
 import subprocess
 import unittest
 
+import imports
 import table
 from groups import GROUPS, ROOT
 
@@ -47,6 +48,37 @@ class Table(unittest.TestCase):
     def test_a_page_without_the_table_is_refused(self):
         with self.assertRaisesRegex(ValueError, "no table"):
             table.page("# Figures\n", [])
+
+
+class Source:
+    """Source files of one crate in the folder `a/`, by their path below `src`."""
+
+    only_tests = frozenset()
+
+    def __init__(self, **files):
+        self.files = {"a/Cargo.toml": ""} | {
+            f"a/src/{name.replace('__', '/')}.rs": text for name, text in files.items()
+        }
+
+    def code(self, path):
+        return self.files[path]
+
+
+class Circles(unittest.TestCase):
+    def test_a_name_that_a_module_passes_on_and_uses_itself_is_an_arrow(self):
+        parent = "mod inner; pub use inner::Thing; struct Parent { things: Vec<Thing> }"
+        read = Source(lib="mod folder;", folder__mod=parent, folder__inner="use super::Parent; pub struct Thing;")
+        self.assertEqual(imports.circles(read), [("a/", ["folder", "folder::inner"])])
+
+    def test_a_parent_that_calls_a_child_that_uses_the_parent_is_a_circle(self):
+        parent = "mod image; pub struct Done; fn run() { image::run() }"
+        read = Source(lib="mod kinds;", kinds__mod=parent, kinds__image="use super::Done; fn run() {}")
+        self.assertEqual(imports.circles(read), [("a/", ["kinds", "kinds::image"])])
+
+    def test_a_name_that_is_only_passed_on_is_no_arrow(self):
+        parent = "mod inner; pub use inner::a; pub struct Parent { a: u8 } fn f(p: Parent) -> u8 { p.a }"
+        read = Source(lib="mod folder;", folder__mod=parent, folder__inner="use super::Parent; pub fn a() {}")
+        self.assertEqual(imports.circles(read), [])
 
 
 class Page(unittest.TestCase):
