@@ -1,0 +1,51 @@
+"""Reads a guide: the fenced blocks below each heading, in order."""
+
+from dataclasses import dataclass
+
+KINDS = ("sh", "sh background", "sh elsewhere", "keys", "text")
+
+
+class Unreadable(Exception):
+    """Why a guide cannot be run."""
+
+
+@dataclass
+class Block:
+    place: str
+    kind: str
+    exit: int
+    text: str
+
+
+def read(path):
+    """Returns a dict from each heading to its blocks; a block that the test would pass over is refused."""
+    sections, heading, fence = {}, None, None
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        place = f"{path.name}:{number}"
+        if fence is not None:
+            if line.startswith("```"):
+                sections[heading].append(fence)
+                fence = None
+            else:
+                fence.text += line + "\n"
+        elif line.startswith("#"):
+            heading = line.lstrip("#").strip()
+            if heading in sections:
+                raise Unreadable(f"{place}: the heading `{heading}` is there twice")
+            sections[heading] = []
+        elif line.startswith("```"):
+            fence = _opened(place, line, heading)
+    if fence is not None:
+        raise Unreadable(f"{fence.place}: the block has no end")
+    return sections
+
+
+def _opened(place, line, heading):
+    words = line.removeprefix("```").split()
+    exits = [word.removeprefix("exit=") for word in words if word.startswith("exit=")]
+    kind = " ".join(word for word in words if not word.startswith("exit="))
+    if kind not in KINDS:
+        raise Unreadable(f"{place}: a block is one of `{'`, `'.join(KINDS)}`, and not `{kind}`")
+    if heading is None:
+        raise Unreadable(f"{place}: the block is below no heading")
+    return Block(place, kind, int(exits[0]) if exits else 0, "")

@@ -1,0 +1,105 @@
+"""Two people and what they type: each block is done in its person's shell and compared with what the guide shows."""
+
+import os
+import shutil
+import signal
+import time
+
+import promise
+from shell import Shell, wait_for
+
+from programs import BIN, CUSTOMER, REGION, ROOT, VENDOR, Failed
+
+FOLDERS = ROOT / "target" / "guides" / "files"
+FUNCTIONS = ROOT / "target" / "lambda" / "local"
+# Who types the commands of a guide, and the profile and account of both people.
+PEOPLE = {"vendor": "vendor", "customer": "customer", "operations": "vendor"}
+PROFILES = {"vendor": ("acme", VENDOR), "customer": ("globex", CUSTOMER)}
+# What the vendor sends to the customer.
+SENT = ("globex.yaml", "globex.enrolment", "my-app.contract.json")
+
+
+class Journey:
+    def __init__(self, endpoint, tools, verbose):
+        self.verbose = verbose
+        self.elsewhere, self.done, self.values = [], 0, {}
+        path = f"{BIN}:{tools}:{os.environ['PATH']}"
+        environment = {"PATH": path, "LANG": "C.UTF-8", "AWS_ENDPOINT_URL": endpoint, "AWS_PAGER": "", "COLUMNS": "100"}
+        shutil.rmtree(FOLDERS, ignore_errors=True)
+        self.shells = {person: Shell(FOLDERS / person, environment) for person in PROFILES}
+        for person, (profile, account) in PROFILES.items():
+            aws = self.shells[person].home / ".aws"
+            keys = f"aws_access_key_id = {account}\naws_secret_access_key = local\n"
+            (aws / "credentials").write_text(f"[{profile}]\n{keys}")
+            (aws / "config").write_text(f"[profile {profile}]\nregion = {REGION}\n")
+        self._make_what_is_built_elsewhere(self.shells["vendor"].folder)
+
+    def _make_what_is_built_elsewhere(self, folder):
+        (folder / "target" / "lambda").mkdir(parents=True)
+        (folder / "target" / "lambda" / "arm64").symlink_to(FUNCTIONS)
+        (folder / "freehold-runner").symlink_to(BIN / "freehold-runner")
+
+    def turn(self, guide, sections):
+        """Does the blocks of some sections of a guide."""
+        shell = self.shells[PEOPLE[guide]]
+        if guide == "customer":
+            self._send()
+        for heading, found in sections:
+            print(f"{guide}: {heading}", flush=True)
+            before, printed = None, None
+            for block in found:
+                if block.kind == "text":
+                    self._compare(block, before, printed)
+                else:
+                    before, printed = block, self._do(shell, block)
+
+    def _do(self, shell, block):
+        """Does what a block says, and returns a function that returns what it has printed until now."""
+        if block.kind == "sh elsewhere":
+            self.elsewhere += [f"{block.place}: {line}" for line in block.text.splitlines()]
+            return lambda: ""
+        self.done += 1
+        if block.kind == "sh background":
+            return shell.start(block.text).read_text
+        begun = time.monotonic()
+        code, printed = _interrupt(shell) if block.kind == "keys" else shell.run(block.text)
+        print(f"  {time.monotonic() - begun:5.1f} s  {block.text.splitlines()[0]}", flush=True)
+        if self.verbose:
+            print(printed)
+        if code != block.exit:
+            raise Failed(f"{block.place}: ended with {code} instead of {block.exit}:\n{block.text}\n{printed}")
+        return lambda: printed
+
+    def _compare(self, block, before, printed):
+        if before is None:
+            raise Failed(f"{block.place}: there is no command before this block")
+
+        def compared():
+            return promise.compare(block.text, printed(), self.values)
+
+        if before.kind == "sh background":
+            wait_for(lambda: compared()[0] is not None)
+        values, missed = compared()
+        if values is None:
+            raise Failed(f"{block.place}: the guide promises `{missed}`; this was printed:\n{printed()}")
+        self.values = values
+        for shell in self.shells.values():
+            shell.environment.update(values)
+
+    def _send(self):
+        for name in SENT:
+            there = self.shells["customer"].folder / name
+            if not there.exists():
+                shutil.copy(self.shells["vendor"].folder / name, there)
+
+    def end(self):
+        for shell in self.shells.values():
+            shell.end()
+
+
+def _interrupt(shell):
+    """Presses ctrl-c in the terminal of what was started last; returns the exit code and what it printed."""
+    process, log = shell.background[-1]
+    os.killpg(process.pid, signal.SIGINT)
+    wait_for(lambda: process.poll() is not None)
+    return process.returncode, log.read_text()

@@ -1,0 +1,61 @@
+"""The test of the guides can fail: what it compares, and what it refuses to read."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import blocks
+import promise
+
+
+class Promise(unittest.TestCase):
+    def holds(self, promised, printed, known=None):
+        return promise.compare(promised, printed, known or {})[0]
+
+    def test_the_same_lines_hold_whatever_their_gaps(self):
+        self.assertEqual(self.holds("a  b\nc", "a b\n\nc\n"), {})
+
+    def test_another_line_less_or_more_does_not_hold(self):
+        for printed in ("a", "a\nb\nc", "x\na\nb", "a\nx", ""):
+            self.assertIsNone(self.holds("a\nb", printed), printed)
+
+    def test_dots_are_any_text_and_any_lines(self):
+        self.assertEqual(self.holds("...\nb ...\n...", "a\nb 12\nc\nd"), {})
+        self.assertEqual(self.holds("...\nb\n...\nb", "b\nb"), {})
+        self.assertIsNone(self.holds("...\nb\n...\nb", "a\nb"))
+        self.assertIsNone(self.holds("a\n...\nc", "x\na\nc"))
+
+    def test_a_name_is_the_same_word_everywhere(self):
+        self.assertEqual(self.holds("...\nid <ID>\n...", "x\nid 7\ny"), {"ID": "7"})
+        self.assertIsNone(self.holds("id <ID>", "id 7", {"ID": "8"}))
+        self.assertIsNone(self.holds("<ID> and <ID>", "7 and 8"))
+
+    def test_the_line_that_was_missed_is_named(self):
+        self.assertEqual(promise.compare("...\nwanted\n...", "other", {}), (None, "wanted"))
+
+
+class Blocks(unittest.TestCase):
+    def read(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "guide.md"
+            path.write_text(text)
+            return blocks.read(path)
+
+    def test_a_block_has_its_kind_its_exit_code_and_its_place(self):
+        [block] = self.read("# One\n\n```sh exit=4\nfalse\n```\n")["One"]
+        self.assertEqual((block.kind, block.exit, block.text, block.place), ("sh", 4, "false\n", "guide.md:3"))
+
+    def test_what_would_be_passed_over_is_refused(self):
+        for text in (
+            "# One\n```bash\nls\n```\n",
+            "# One\n```\nls\n```\n",
+            "# One\n# One\n",
+            "# One\n```sh\nls\n",
+            "```sh\nls\n```\n",
+        ):
+            with self.assertRaises(blocks.Unreadable):
+                self.read(text)
+
+
+if __name__ == "__main__":
+    unittest.main()
