@@ -5,8 +5,11 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use aws_smithy_http_client::{Builder, Connector};
 use aws_smithy_runtime_api::client::dns::{DnsFuture, ResolveDns, ResolveDnsError};
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::sdk_config::SharedHttpClient;
@@ -108,9 +111,15 @@ fn http_client() -> SharedHttpClient {
     static CLIENT: OnceLock<SharedHttpClient> = OnceLock::new();
     CLIENT
         .get_or_init(|| {
-            aws_smithy_http_client::Builder::new()
-                .tls_provider(Provider::Rustls(CryptoMode::Ring))
-                .build_with_resolver(Resolver)
+            // `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, as the runner and the client of the API read them.
+            let proxies = ProxyConfig::from_env();
+            Builder::new().build_with_connector_fn(move |settings, components| {
+                let mut connector = Connector::builder();
+                connector.set_connector_settings(settings.cloned());
+                connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
+                connector.set_proxy_config(Some(proxies.clone()));
+                connector.tls_provider(Provider::Rustls(CryptoMode::Ring)).build_with_resolver(Resolver)
+            })
         })
         .clone()
 }
