@@ -1,8 +1,9 @@
-//! Which crate may know which: the arrows of the architecture, read from `cargo metadata`.
+//! Which crate may know which: the arrows of the architecture, read from `cargo metadata`. And which features third-party
+//! crates have: the test build compiles none of them a second time, as `tests/features/Cargo.toml` describes.
 
 #![cfg(test)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use serde_json::Value;
@@ -77,6 +78,8 @@ fn only_five_crates_speak_to_aws() {
             let sdks = dependencies.iter().filter(|other| {
                 ["aws-config", "aws-sdk-", "aws-sigv4", "aws-smithy-"].iter().any(|sdk| other.starts_with(sdk))
             });
+            // The code and message of an answer, which is data.
+            let sdks = sdks.filter(move |sdk| (name.as_str(), sdk.as_str()) != ("aws-errors", "aws-smithy-types"));
             sdks.map(move |sdk| format!("`{name}` depends on `{sdk}`; put the call behind a port in `app`"))
         })
         .collect();
@@ -122,4 +125,32 @@ fn crate_of(package: &Value) -> (String, Vec<String>) {
 
 fn internal(dependencies: &[String]) -> impl Iterator<Item = &str> {
     dependencies.iter().filter_map(|name| name.strip_prefix("freehold-"))
+}
+
+#[test]
+fn tests_switch_on_no_feature_that_the_other_builds_lack() {
+    let (without, with) = (third_party("normal,build"), third_party("normal,build,dev"));
+    assert!(without.len() > 100, "`cargo tree` answers something else than expected: {without:?}");
+
+    let changed: Vec<&String> = without.difference(&with).collect();
+
+    assert!(
+        changed.is_empty(),
+        "dev-dependencies switch on features of these crates, so that they are compiled twice; name the dev-dependency \
+         in tests/features/Cargo.toml: {changed:?}"
+    );
+}
+
+/// Returns the third-party crates of the workspace, each with its version and features.
+fn third_party(edges: &str) -> BTreeSet<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--workspace", "--locked", "--offline", "--edges", edges, "--prefix", "none"])
+        .args(["--format", "{p} with {f}"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = text.lines().map(|line| line.trim_end_matches(" (*)").to_owned());
+    lines.filter(|line| !line.is_empty() && !line.starts_with("freehold-")).collect()
 }

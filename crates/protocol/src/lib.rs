@@ -5,7 +5,6 @@ pub mod api;
 pub mod app_version;
 mod artifact;
 mod build;
-pub mod canonical;
 pub mod contract;
 pub mod digest;
 pub mod envelope;
@@ -25,7 +24,7 @@ pub mod report;
 pub mod shape;
 pub mod time;
 
-pub use digest::Digest;
+pub use digest::{Digest, canonical};
 pub use envelope::{Envelope, EnvelopeError, KeyId, Payload};
 pub use ids::{
     AccountId, ActionName, AppName, BuildId, ComponentName, GrantId, Group, IdError, InstallId, JobId, ReleaseName,

@@ -4,7 +4,7 @@ use serde_json::{Number, Value};
 
 use super::inputs::is_empty;
 use super::{Input, InputKind};
-use crate::canonical;
+use crate::digest::canonical;
 
 /// Why a value is not an answer to an input. The message never contains the value, which may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

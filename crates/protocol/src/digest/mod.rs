@@ -1,5 +1,7 @@
 //! Content digests in the OCI form `sha256:<64 hex digits>` (OCI image specification, "Digests").
 
+pub mod canonical;
+
 use std::fmt;
 use std::str::FromStr;
 
