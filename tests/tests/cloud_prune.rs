@@ -64,7 +64,7 @@ async fn what_nobody_uses_is_removed_after_a_day_and_built_again_when_it_is_need
     let _builder = world.build_runner().await?;
     world.sync_and_build(&directory, "demo").await?;
     let first = storages(&world, "kept").await?;
-    app::edit(&directory, "templates/storage.yaml", "Description:", "# changed\nDescription:")?;
+    app::edit(&directory, "templates/storage.yaml", "\nResources:", "\n# changed\nResources:")?;
     world.sync_and_build(&directory, "demo").await?;
     age(&world, YOUNG_SECS).await?;
     let before = held(&world).await?;
@@ -74,7 +74,7 @@ async fn what_nobody_uses_is_removed_after_a_day_and_built_again_when_it_is_need
     age(&world, WAIT_SECS).await?;
     prune(&world).await?;
     let (removed, after) = (storages(&world, "removed").await?, held(&world).await?);
-    app::edit(&directory, "templates/storage.yaml", "# changed\nDescription:", "Description:")?;
+    app::edit(&directory, "templates/storage.yaml", "\n# changed\nResources:", "\nResources:")?;
     world.sync_and_build(&directory, "demo").await?;
     let again = held(&world).await?;
 
