@@ -1,11 +1,14 @@
 """Compares what a command printed with what a guide shows.
 
 `...` stands for any text, on a line of its own for any number of lines. `<NAME>` stands for a word, which is the same
-wherever the guides have that name. How wide the gap between two words is does not matter, and empty lines do not count.
+wherever the guides have that name. How wide the gap between two words is does not matter. Empty lines do not count, and
+neither do lines of progress, which a command prints only when it takes long.
 """
 
 import re
+from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
 PLACEHOLDER = re.compile(r"(\.\.\.|<[A-Z][A-Z0-9_]*>)")
 
 
@@ -75,4 +78,15 @@ def _pattern(line, values):
 
 def _lines(text):
     lines = (re.sub(r"\s+", " ", line).strip() for line in text.splitlines())
-    return [line for line in lines if line]
+    return [line for line in lines if line and not _PROGRESS.fullmatch(line)]
+
+
+def _progress():
+    """Returns the pattern of lines that a command prints only when it takes longer than two seconds."""
+    sources = (ROOT / "cli/src").rglob("*.rs")
+    said = r'\bprogress\s*\.now\(\s*(?:format!\(\s*)?"((?:[^"\\]|\\.)*)"'
+    texts = sorted({text for source in sources for text in re.findall(said, source.read_text())})
+    return re.compile("|".join(re.sub(r"\\\{[^}]*\\\}", ".*", re.escape(text)) for text in texts))
+
+
+_PROGRESS = _progress()

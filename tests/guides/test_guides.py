@@ -19,6 +19,11 @@ class Promise(unittest.TestCase):
         for printed in ("a", "a\nb\nc", "x\na\nb", "a\nx", ""):
             self.assertIsNone(self.holds("a\nb", printed), printed)
 
+    def test_progress_of_a_slow_command_is_passed_over(self):
+        printed = "`a`: no errors\nmaking the version\napp `a` is"
+        self.assertEqual(self.holds("`a`: no errors\napp `a` is", printed), {})
+        self.assertIsNone(self.holds("`a`: no errors\napp `a` is", printed.replace("the version", "trouble")))
+
     def test_dots_are_any_text_and_any_lines(self):
         self.assertEqual(self.holds("...\nb ...\n...", "a\nb 12\nc\nd"), {})
         self.assertEqual(self.holds("...\nb\n...\nb", "b\nb"), {})
