@@ -11,7 +11,7 @@ demo: ## deploy an app from one vendor to one customer, on this machine
 test: ## run every test that this machine can run; ends with a list of what was skipped, and why
 	@tests/run
 
-check: ## check format, lints, dependencies, pages and their links, in seconds
+check: ## check format, lints, dependencies, templates, pages and their links
 	@tests/check
 
 docs: ## build docs/ and the documentation of the crates as one book, and check its links

@@ -63,7 +63,7 @@ pub struct ActionTerms {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub reads: BTreeSet<Reference>,
     /// Whether it gets the way into a cluster.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub cluster: bool,
 }
 
@@ -82,11 +82,6 @@ pub struct PolicyTerms {
     pub components: BTreeSet<ComponentName>,
     /// SHA-256 of its text.
     pub contents: Digest,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 impl Terms {

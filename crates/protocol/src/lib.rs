@@ -9,6 +9,7 @@ pub mod contract;
 pub mod digest;
 pub mod envelope;
 mod fence;
+mod flag;
 pub mod grant;
 pub mod ids;
 pub mod limits;

@@ -17,14 +17,8 @@ pub struct ErrorDetail {
     /// A sentence that names the thing and the way out.
     pub message: String,
     /// Whether the cause passes without help within about a minute: send the request again with the same key.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub soon: bool,
-}
-
-/// Returns whether a flag has its default value.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-pub(super) const fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 /// The public kinds of errors; each has one HTTP status.

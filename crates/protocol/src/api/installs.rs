@@ -19,7 +19,7 @@ pub struct CreateInstallRequest {
     #[cfg_attr(feature = "schema", schemars(schema_with = "region_schema"))]
     pub region: String,
     /// Accepts a region that this release does not know.
-    #[serde(default, skip_serializing_if = "super::errors::is_false")]
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub unknown_region: bool,
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,

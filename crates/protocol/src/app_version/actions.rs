@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::components::Reference;
-use super::flag::is_false;
 use crate::build::Source;
+use crate::flag::is_false;
 use crate::{ActionName, ComponentName};
 
 /// Steps the runner executes.

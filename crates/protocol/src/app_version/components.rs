@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::flag::is_false;
 use super::verification::Verification;
 use crate::build::{Package, Recipe, Source};
+use crate::flag::is_false;
 use crate::{ActionName, ComponentName, Digest, canonical};
 
 /// One component.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::flag::is_false;
 use crate::Digest;
+use crate::flag::is_false;
 
 /// Inputs that belong together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,6 @@
 
 mod actions;
 mod components;
-mod flag;
 mod input_schema;
 mod input_value;
 mod inputs;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::flag::is_false;
+use crate::flag::is_false;
 use crate::mode::Mode;
 use crate::{ComponentName, RoleKey};
 

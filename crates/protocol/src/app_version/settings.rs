@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::components::Reference;
-use super::flag::is_false;
 use crate::ComponentName;
 use crate::build::Source;
+use crate::flag::is_false;
 
 /// The module that makes the network and cluster an app lives in. String values are templates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

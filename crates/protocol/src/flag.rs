@@ -2,6 +2,6 @@
 
 /// Returns whether a document leaves the flag out.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-pub(super) const fn is_false(flag: &bool) -> bool {
+pub(crate) const fn is_false(flag: &bool) -> bool {
     !*flag
 }
