@@ -110,7 +110,7 @@ async fn the_vendor_may_not_answer_for_the_customer(world: &World) -> anyhow::Re
     let said = world.run(&["install", "inputs", "globex", "--input", "zone=4", "--input", "greting=x"]).await?;
     let said = said.ended_with(2)?;
 
-    assert!(said.contains("input `zone` is the customer's to answer, with parameter `InputZone`"), "{said}");
+    assert!(said.contains("input `zone` is answered by the customer, with parameter `InputZone`"), "{said}");
     assert!(said.contains("did you mean `greeting`?"), "{said}");
     Ok(())
 }

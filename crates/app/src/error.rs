@@ -106,7 +106,7 @@ impl From<serde_json::Error> for AppError {
     fn from(error: serde_json::Error) -> Self {
         Self {
             kind: Kind::Internal,
-            message: "a record is not readable".into(),
+            message: "a record in the table cannot be read".into(),
             soon: false,
             source: Some(Box::new(error)),
         }

@@ -18,7 +18,7 @@ pub enum InputProblem {
     #[error("app `{app}` has no input `{input}`{}", hint(.nearest))]
     Unknown { app: String, input: String, nearest: Option<String> },
     #[error(
-        "input `{input}` is the customer's to answer, with parameter `{parameter}` of the install stack; leave it out"
+        "input `{input}` is answered by the customer, with parameter `{parameter}` of the install stack; leave it out"
     )]
     OfCustomer { input: String, parameter: String },
     #[error("input `{0}` is required; set it with `--input {0}=VALUE`")]
@@ -26,8 +26,8 @@ pub enum InputProblem {
     #[error(transparent)]
     Wrong(#[from] InputError),
     #[error(
-        "input `{input}` is the customer's to answer and has no answer yet; the customer launches the install's current \
-         template, with parameter `{parameter}`, and starts the runner with its config written anew"
+        "input `{input}` is answered by the customer, who has not answered it yet; the customer launches the \
+         install's current template, with parameter `{parameter}`, and restarts the runner with a new config"
     )]
     Unanswered { input: String, parameter: String },
     #[error("{error}; the customer changes parameter `{parameter}` of the install stack")]
@@ -77,8 +77,8 @@ pub fn check_given(version: &AppVersion, given: &BTreeMap<String, Value>) -> Res
     if problems.is_empty() { Ok(()) } else { Err(InputsError(problems)) }
 }
 
-/// Returns what is wrong with the customer's answer to `input`; one that only the customer's account knows is never wrong
-/// here.
+/// Returns what is wrong with the customer's answer to `input`. An answer that only the customer's account holds cannot
+/// be checked here, and counts as right.
 pub fn wrong_answer(input: &Input, answers: &BTreeMap<String, String>) -> Option<InputProblem> {
     if input.sensitive { None } else { answered(input, answers).err() }
 }
@@ -199,10 +199,10 @@ mod tests {
         let error = resolve_inputs(&version(), &given, &answers(json!({ "InputZones": "many" }))).unwrap_err();
 
         insta::assert_snapshot!(error.to_string().replace("; (", ";\n("), @r"
-        6 mistakes in the inputs: (1) input `domain` is the customer's to answer, with parameter `InputDomain` of the install stack; leave it out;
+        6 mistakes in the inputs: (1) input `domain` is answered by the customer, with parameter `InputDomain` of the install stack; leave it out;
         (2) app `demo` has no input `greting`; did you mean `greeting`?;
         (3) input `days` must be a number, found a text of 4 characters;
-        (4) input `domain` is the customer's to answer and has no answer yet; the customer launches the install's current template, with parameter `InputDomain`, and starts the runner with its config written anew;
+        (4) input `domain` is answered by the customer, who has not answered it yet; the customer launches the install's current template, with parameter `InputDomain`, and restarts the runner with a new config;
         (5) input `greeting` is required; set it with `--input greeting=VALUE`;
         (6) input `zones` must be a number, found a text of 4 characters; the customer changes parameter `InputZones` of the install stack
         ");
@@ -219,7 +219,7 @@ mod tests {
         );
         assert_eq!(
             wrong(json!({ "greeting": "hi", "zones": 2 })),
-            "input `zones` is the customer's to answer, with parameter `InputZones` of the install stack; leave it out"
+            "input `zones` is answered by the customer, with parameter `InputZones` of the install stack; leave it out"
         );
         assert!(check_given(&version(), &given(json!({ "greeting": "hi", "days": null }))).is_ok());
     }

@@ -25,7 +25,7 @@ pub struct Install {
     pub account: AccountId,
     pub region: String,
     pub created_at: Timestamp,
-    /// The public half of the key that the enrolment secret stands for.
+    /// The public half of the key that is derived from the enrolment secret.
     pub enrolment_key: PublicKey,
     /// What the vendor gave, as it was given.
     #[serde(default)]
@@ -42,7 +42,7 @@ pub struct Install {
     pub orders_queue_url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<Runner>,
-    /// Keys of runners that were replaced; they never speak for the install again.
+    /// Keys of runners that were replaced; reports signed with them are refused.
     #[serde(default)]
     pub retired: BTreeSet<KeyId>,
     /// The exclusive workflow that works on it now.
@@ -69,7 +69,7 @@ pub enum Serves {
     Builds,
 }
 
-/// The runner that speaks for an install.
+/// The runner whose reports count for an install.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runner {
     pub public_key: PublicKey,
@@ -84,7 +84,7 @@ pub struct Runner {
 pub enum InstallError {
     #[error("install `{install}` is being worked on by `{live}`; wait for it or cancel it")]
     Live { install: InstallId, live: WorkflowId },
-    #[error("install `{install}` is disabled: {why}; nothing is sent to it until that is settled")]
+    #[error("install `{install}` is disabled: {why}; nothing is sent to it until it is enabled again")]
     Disabled { install: InstallId, why: String },
     #[error("runner key `{key}` of install `{install}` was replaced and cannot come back")]
     Retired { install: InstallId, key: KeyId },
@@ -98,8 +98,8 @@ pub enum InstallError {
     #[error("install name `{0}` is reserved; choose another one")]
     Reserved(InstallId),
     #[error(
-        "install name `{wanted}` and the existing `{existing}` begin alike (one is a prefix of the other), which would \
-         let their resource names collide; choose another name"
+        "install name `{wanted}` and the existing name `{existing}` begin alike: one is a prefix of \
+         the other, so their resource names could collide; choose another name"
     )]
     Prefix { wanted: InstallId, existing: InstallId },
 }

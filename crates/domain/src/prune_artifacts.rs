@@ -9,7 +9,7 @@ use crate::build::{Build, BuildState};
 
 /// How long an artifact is kept even when nothing uses it: a release or a deploy may use it later.
 pub const YOUNG_SECS: u64 = 30 * 24 * 3600;
-/// How long an artifact that nobody uses waits for its removal; nothing new begins with it in that time.
+/// How long a marked artifact waits for its removal. No workflow or release may begin to use it in that time.
 pub const WAIT_SECS: u64 = 24 * 3600;
 
 /// What keeps an artifact.
@@ -75,7 +75,7 @@ pub enum Step {
     Nothing,
     /// Nobody uses it: nothing new may begin with it.
     Mark,
-    /// Somebody came to use it after all.
+    /// A marked artifact is in use again.
     Restore,
     /// Nobody has used it for [`WAIT_SECS`].
     Remove,
@@ -83,8 +83,9 @@ pub enum Step {
     Resume,
 }
 
-/// Returns the next step for a build. An artifact that something keeps is never removed, and one that nothing keeps is
-/// marked at least [`WAIT_SECS`] before: a workflow or release that took it up just before is seen by then.
+/// Returns the next step for a build. An artifact in use is never removed. An unused artifact is marked first and
+/// removed [`WAIT_SECS`] later at the earliest. In that time, the use by a workflow or release that began just before
+/// the mark becomes visible.
 pub fn step(build: &Build, uses: &Uses, now: Timestamp) -> Step {
     match &build.state {
         BuildState::Building { .. } | BuildState::Failed { .. } | BuildState::Removed { done: true, .. } => {

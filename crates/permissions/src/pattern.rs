@@ -27,7 +27,7 @@ impl Pattern {
         while let Some(c) = rest.chars().next() {
             let (token, length) = token(rest, c);
             rest = rest.get(length..).unwrap_or_default();
-            // `**` lets through what `*` does.
+            // `**` matches the same texts as `*`.
             if token != Token::Any || tokens.last() != Some(&Token::Any) {
                 tokens.push(token);
             }
@@ -99,7 +99,7 @@ impl Pattern {
     }
 }
 
-/// How far both patterns have come, and whether each is inside of a token that takes more than one character.
+/// How far both patterns were read, and whether each is inside of a token that matches more than one character.
 #[derive(Debug, Clone, Copy)]
 struct At {
     policy: usize,

@@ -67,7 +67,7 @@ pub fn why_wide(managed: &str) -> Option<&'static str> {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Permission {
-    /// Widened: an allowance that came, or a denial that went; narrowed: the other way round.
+    /// Widened: an allowance was added, or a denial was removed. Narrowed: the opposite.
     Statement {
         effect: Effect,
         actions: BTreeSet<String>,
@@ -142,8 +142,8 @@ const fn verb(effect: Effect, widened: bool, boundary: bool) -> &'static str {
         (Effect::Allow, false, false) => "no longer allows",
         (Effect::Deny, true, false) => "no longer denies",
         (Effect::Deny, false, false) => "denies",
-        (Effect::Allow, true, true) => "its boundary lets through",
-        (Effect::Allow, false, true) => "its boundary no longer lets through",
+        (Effect::Allow, true, true) => "its boundary allows",
+        (Effect::Allow, false, true) => "its boundary no longer allows",
         (Effect::Deny, true, true) => "its boundary no longer denies",
         (Effect::Deny, false, true) => "its boundary denies",
     }
@@ -219,7 +219,7 @@ fn statements(these: &Statements, those: &Statements, effect: Effect, boundary: 
     plain.chain(other.map(|text| Permission::Other { effect, statement: text.to_owned(), boundary })).collect()
 }
 
-/// Returns the texts that cannot be compared and that only one side has, each holder once.
+/// Returns the texts that cannot be compared and that only one of the two sides has. Each holder is in the list once.
 fn undecided(was: &Statements, is: &Statements) -> Vec<Permission> {
     let holders: BTreeSet<&String> = was.unread.symmetric_difference(&is.unread).map(|(holder, _)| holder).collect();
     holders.into_iter().map(|holder| Permission::Undecided { holder: holder.clone() }).collect()

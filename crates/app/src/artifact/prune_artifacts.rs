@@ -22,7 +22,7 @@ use crate::table::{
     load_all, put,
 };
 
-/// The ports that finding unused artifacts needs; it reads and writes the table alone.
+/// The ports that finding unused artifacts needs; it reads and writes only the table.
 #[derive(Clone)]
 pub struct UnusedArtifacts {
     pub store: Arc<dyn Store>,

@@ -28,7 +28,7 @@ fn bytes(version: &AppVersion) -> Result<Vec<u8>, AppError> {
     let bytes = canonical::to_vec(&made::terms(version))?;
     if bytes.len() > MAX_TERMS_BYTES {
         return Err(AppError::invalid(format!(
-            "what app `{}` asks a customer to agree to has {} bytes, more than the {MAX_TERMS_BYTES} that a contract \
+            "the terms of app `{}` have {} bytes, more than the {MAX_TERMS_BYTES} that a contract \
              holds; shorten the policies of its roles",
             version.app,
             bytes.len()
@@ -103,8 +103,8 @@ pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppV
     );
     let Some(known) = known_terms(store, &version.app, accepted).await? else {
         return Err(AppError::conflict(format!(
-            "the customer of install `{id}` agreed to the terms `{accepted}`, which are of no version that was synced \
-             here; {way_out}"
+            "the customer of install `{id}` agreed to the terms `{accepted}`, but no version that was \
+             synced here has these terms; {way_out}"
         )));
     };
     let diff = compare_terms(&serde_json::from_str(&known.terms)?, &made::terms(version));
@@ -112,7 +112,7 @@ pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppV
         return Ok(());
     }
     Err(AppError::conflict(format!(
-        "the customer of install `{id}` has not agreed to what this version may do beyond `{accepted}`: {}; {way_out}",
+        "the customer of install `{id}` agreed to `{accepted}`, but this version may do more: {}; {way_out}",
         diff.summary()
     )))
 }

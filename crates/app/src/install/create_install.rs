@@ -107,8 +107,8 @@ impl CreateInstall {
         Ok((install, workflow))
     }
 
-    /// Returns the id of the workflow that provisions the install. A name that is given again has another one: the machine's
-    /// execution is named after it, and Step Functions keeps the names of executions for 90 days.
+    /// Returns the id of the workflow that provisions the install. A name that is used again gets another id: the
+    /// machine's execution is named after it, and Step Functions keeps the names of executions for 90 days.
     async fn provisioning(&self, id: &InstallId) -> Result<WorkflowId, AppError> {
         let former: Option<Stored<FormerInstalls>> = load(&*self.store, &former_installs_key(id)).await?;
         Ok(match former {

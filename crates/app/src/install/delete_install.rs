@@ -66,8 +66,9 @@ impl DeleteInstall {
         ended.changed.then(|| table::put_workflow(&ended.workflow, Expect::Rev(found.rev))).transpose()
     }
 
-    /// Returns the writes that free the prefixes of the name with which no other install's name begins. An install that is
-    /// created meanwhile raises the revision of its prefixes, and the commit is decided again.
+    /// Returns the writes that free the prefixes of the name `id`, except those with which another install's name
+    /// begins. If an install is created in the meantime, it raises the revision of its prefixes: this commit then fails
+    /// and is decided again.
     async fn freed_prefixes(&self, id: &InstallId) -> Result<Vec<Write>, AppError> {
         let first = id.as_str().get(..1).unwrap_or_default();
         let entries: Vec<InstallEntry> = load_all(&*self.store, "installs", first).await?;

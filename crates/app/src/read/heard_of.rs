@@ -1,5 +1,6 @@
-//! When an install's runner was last heard of. Its own row is written every ten minutes at most, because one write per
-//! report would cost too much; the rows of jobs, which reports change anyway, tell the rest.
+//! Finds when an install's runner last sent a report. The install's contact row is written every ten minutes at most,
+//! because a write per report would cost too much. The rows of jobs change with each report, so they hold the later
+//! times.
 
 use freehold_domain::install::Install;
 use freehold_domain::job::Job;
@@ -11,9 +12,9 @@ use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, Contact, Stored, WorkflowEntry, contact_key, install_pk, job_key, load, parse};
 
-/// How many of the newest workflows are looked at, beside the one that holds the install.
+/// The number of newest workflows to read, besides the one that has the install locked.
 const NEWEST_WORKFLOWS: u32 = 2;
-/// How many jobs of a workflow are looked at, those under way first.
+/// The maximum number of jobs to read of each workflow; running jobs come first.
 const JOBS: usize = 32;
 
 /// Returns when the last report of the install's runner was accepted: to within a minute while a job runs.

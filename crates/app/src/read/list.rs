@@ -1,4 +1,4 @@
-//! Lists that are read page by page, and the tokens that name a place in one: the sort key of a row.
+//! Lists that are read page by page, and their tokens. A token names a place in a list: the sort key of a row.
 
 use freehold_protocol::{AppName, BuildId, ComponentName, InstallId, JobId, ReleaseName, Shape, WorkflowId};
 
@@ -22,7 +22,7 @@ pub enum List {
 const SHOWN_CHARS: usize = 80;
 
 impl List {
-    /// Every list.
+    /// All lists that the API returns in pages.
     pub const ALL: [Self; 8] = [
         Self::Apps,
         Self::Versions,
@@ -34,7 +34,7 @@ impl List {
         Self::Uses,
     ];
 
-    /// Returns the place after which a page begins; nothing for the first page, which an empty token asks for too.
+    /// Returns the place after which a page begins; `None` for the first page, which an empty token also requests.
     ///
     /// # Errors
     /// Invalid for a token that is not a place in this list. The table would refuse it, or begin somewhere else.

@@ -75,7 +75,7 @@ fn nothing_ran(workflow: &Workflow) -> Option<String> {
     let empty = workflow.nodes.is_empty() && matches!(workflow.state, WorkflowState::Succeeded { .. });
     empty.then(|| match &workflow.request {
         Request::Deploy { .. } => {
-            "what is deployed has the artifacts, values and inputs of this version already".to_owned()
+            "the deployed components already have the artifacts, values and inputs of this version".to_owned()
         }
         Request::Build { .. } => {
             "every component has its artifact; the contract of the version is being signed".to_owned()

@@ -1,5 +1,5 @@
-//! The part of the install stack for the roles that an app names itself: custom ones, and those of break-glass, which end at
-//! a moment that the customer sets.
+//! The part of the install stack for the roles that an app names itself: custom roles, and break-glass roles, whose
+//! permissions end at a time that the customer sets.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ fn role(named: &NamedRole, key: &RoleKey, version: &AppVersion, install: &Instal
         name: key.camel(),
         key: key.to_string(),
         switch: key.switch(),
-        // Break-glass is off until the customer says otherwise, whatever the app says.
+        // Break-glass is off until the customer switches it on, whatever the app config says.
         on: named.enabled && !named.break_glass,
         break_glass: named.break_glass,
         about: one_line(title, TITLE_CHARS),

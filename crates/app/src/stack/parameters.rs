@@ -1,5 +1,5 @@
-//! The part of the install stack that asks the customer: a parameter for each input that is the customer's, and a secret
-//! for each sensitive one.
+//! The part of the install stack that asks the customer: a parameter for each input that the customer answers, and a
+//! secret for each sensitive one.
 
 use freehold_protocol::app_version::{AppVersion, Input, InputKind};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::AppError;
 use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
 
-/// The most parameters, and as many outputs, that a template has (AWS CloudFormation quotas).
+/// The maximum number of parameters, and also of outputs, in a template (AWS CloudFormation quotas).
 const MOST: usize = 200;
 /// The largest template that CloudFormation reads from S3, in bytes (AWS CloudFormation quotas, "Template body size in an
 /// S3 object"). A request itself carries 51,200.
@@ -75,7 +75,7 @@ struct Secret {
     optional: bool,
 }
 
-/// Returns a parameter for each input that is the customer's, and a secret for each sensitive one.
+/// Returns a parameter for each input that the customer answers, and a secret for each sensitive one.
 ///
 /// # Errors
 /// Invalid for an input that cannot be a parameter.
@@ -155,7 +155,7 @@ fn parameter(input: &Input) -> Result<Parameter, AppError> {
     })
 }
 
-/// Returns what a parameter's description says of the kind of its answer.
+/// Returns the part of a parameter's description that explains the kind of its answer.
 fn hint(kind: InputKind) -> &'static str {
     match kind {
         InputKind::String => "",
@@ -181,7 +181,7 @@ fn default(input: &Input) -> Result<Option<String>, AppError> {
         texts.map(|texts| texts.join(",")).filter(|text| !text.starts_with('['))
     };
     let text = match (&value, input.kind) {
-        // A text that is the JSON itself keeps its quotes; the empty one stands for no answer.
+        // A text that is JSON itself keeps its quotes; the empty text means that there is no answer.
         (Value::String(text), kind) if kind != InputKind::Json || text.is_empty() => text.clone(),
         (Value::Array(items), InputKind::List) => words(items).unwrap_or_else(|| value.to_string()),
         (value, _) => value.to_string(),
@@ -192,9 +192,9 @@ fn default(input: &Input) -> Result<Option<String>, AppError> {
             text.len()
         )));
     }
-    // CloudFormation would put a parameter or secret of the customer's account in its place.
+    // CloudFormation would replace it with a parameter or secret of the customer's account.
     if text.contains("{{resolve:") {
-        return Err(refused("must not hold a dynamic reference (`{{resolve:`); leave it out".to_owned()));
+        return Err(refused("must not contain a dynamic reference (`{{resolve:`); leave it out".to_owned()));
     }
     if text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
         return Err(refused("holds a control character; leave it out".to_owned()));
@@ -202,7 +202,7 @@ fn default(input: &Input) -> Result<Option<String>, AppError> {
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// Returns the parameter groups: those of the app in its order, then what has no group.
+/// Returns the parameter groups: those of the app in its order, then the parameters without a group.
 fn groups(version: &AppVersion, asked: &[&Input]) -> Vec<Group> {
     let known = |name: &str| version.input_groups.iter().any(|group| group.name == name);
     let of_app = version.input_groups.iter().map(|group| {

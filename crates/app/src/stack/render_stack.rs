@@ -183,8 +183,8 @@ fn granted_to(mode: Mode, version: &AppVersion, install: &Install) -> Result<Gra
     granted(policies, &format!("role `{}`", mode.as_str()), version, install)
 }
 
-/// Checks that the install stack of `version` can be rendered and is not larger than CloudFormation takes, for whichever
-/// tenant and install: with names as long as can be.
+/// Checks that the install stack of `version` can be rendered and is not larger than CloudFormation accepts, for any
+/// tenant and install: the check uses the longest names.
 ///
 /// # Errors
 /// Invalid, as [`template`]. A version that cannot be deployed here yet has no stack to check.
@@ -196,7 +196,8 @@ pub fn check(version: &AppVersion) -> Result<(), AppError> {
     template(&place, &install, &Digest::of(b""), version).map(drop)
 }
 
-/// Returns a tenant and an install that no app knows, with a value for each input that the vendor must answer.
+/// Returns a tenant and an install that exist only for this check, with a value for each input that the vendor must
+/// answer.
 pub(super) fn example(version: &AppVersion) -> Result<(Place, Install), IdError> {
     let tenant: TenantName = "t".repeat(20).parse()?;
     let id: InstallId = "i".repeat(30).parse()?;

@@ -1,5 +1,5 @@
-//! The policies of a mode's role, rendered when the stack is: what the customer answers only then stays a reference to its
-//! parameter, which CloudFormation fills in.
+//! The policies of a mode's role, rendered together with the stack. An input that the customer answers later stays a
+//! reference to its stack parameter, which CloudFormation fills in.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,13 @@ use crate::AppError;
 use crate::stack::nuon_tree;
 use crate::stack::text::Quoted;
 
-/// Stand for `${` and `}` of a reference while a policy is rendered; no text has them (Unicode, private use area).
+/// Placeholders for `${` and `}` of a reference while a policy is rendered; no text contains them (Unicode, private use
+/// area).
 const OPENS: char = '\u{f001}';
 const CLOSES: char = '\u{f002}';
 
-/// Returns a policy document with the install's values in it; `of` is such as "role `provision`".
+/// Returns a policy document with the install's values in it. `of` names its owner in errors, such as "role
+/// `provision`".
 ///
 /// # Errors
 /// Invalid, with what is wrong with the policy.
@@ -37,7 +39,7 @@ fn render_document(text: &str, of: &str, version: &AppVersion, install: &Install
     referring(document, version).map_err(wrong)
 }
 
-/// Returns what the vendor gave, else the default; for what the customer is asked, a reference.
+/// Returns the vendor's value, or else the default; for an input that the customer answers, a reference.
 fn inputs(version: &AppVersion, install: &Install) -> BTreeMap<String, Value> {
     let given = known_inputs(version, &install.inputs);
     let value = |input: &Input| {
@@ -49,7 +51,7 @@ fn inputs(version: &AppVersion, install: &Install) -> BTreeMap<String, Value> {
     version.inputs.iter().filter_map(|input| Some((input.name.clone(), value(input)?))).collect()
 }
 
-/// Writes every text with a reference as `Fn::Sub`, in which the variables of IAM's own stay what they are.
+/// Writes every text with a reference as `Fn::Sub`; IAM's own variables in it stay unchanged.
 fn referring(value: Value, version: &AppVersion) -> Result<Value, String> {
     match value {
         Value::String(text) if text.contains([OPENS, CLOSES]) => {
@@ -57,9 +59,11 @@ fn referring(value: Value, version: &AppVersion) -> Result<Value, String> {
             let mut pieces = text.split(OPENS);
             let mut sub = pieces.next().unwrap_or_default().replace("${", "${!");
             for piece in pieces {
-                let (name, rest) = piece.split_once(CLOSES).filter(|(name, rest)| known(name) && !rest.contains(CLOSES)).ok_or(
-                    "an input that the customer answers is changed by the template; use it as it is, or leave it to the vendor",
-                )?;
+                let (name, rest) =
+                    piece.split_once(CLOSES).filter(|(name, rest)| known(name) && !rest.contains(CLOSES)).ok_or(
+                        "the template changes an input that the customer answers; use the input unchanged, or let \
+                     the vendor answer it",
+                    )?;
                 sub.push_str(&format!("${{{name}}}"));
                 sub.push_str(&rest.replace("${", "${!"));
             }
@@ -74,7 +78,8 @@ fn referring(value: Value, version: &AppVersion) -> Result<Value, String> {
             for (key, value) in entries {
                 if key.contains([OPENS, CLOSES]) {
                     return Err(
-                        "an input that the customer answers is a key of the policy; only values can be".to_owned()
+                        "an input that the customer answers is a key of the policy; such an input can only be a value"
+                            .to_owned(),
                     );
                 }
                 all.insert(key, referring(value, version)?);
@@ -93,7 +98,7 @@ pub(crate) struct Granted {
     managed: Vec<Quoted>,
 }
 
-/// Returns a role's policies. `of` is such as "role `provision`".
+/// Returns a role's policies. `of` names the role in errors, such as "role `provision`".
 ///
 /// # Errors
 /// Invalid for a policy that cannot be rendered.
@@ -191,10 +196,7 @@ mod tests {
         let secret = rendered(r#"{ "Resource": "{{ .nuon.inputs.inputs.password }}" }"#).unwrap_err();
         let text = rendered("Version: 2012").unwrap_err();
 
-        assert!(
-            changed.starts_with("role `provision` of app `demo`: an input that the customer answers is changed"),
-            "{changed}"
-        );
+        assert!(changed.starts_with("role `provision` of app `demo`: the template changes an input that"), "{changed}");
         assert!(key.contains("is a key of the policy"), "{key}");
         assert!(secret.contains("password"), "{secret}");
         assert!(text.contains("policy is not JSON"), "{text}");

@@ -1,4 +1,5 @@
-//! Texts of the vendor's in the install stack: on one line, in quotes that nothing in them can end.
+//! Writes the vendor's texts into the install stack: on one line, and escaped so that nothing in a text can end its
+//! quotes.
 
 use std::io;
 
@@ -9,7 +10,8 @@ use serde_json::ser::Formatter;
 pub(crate) const DESCRIPTION_CHARS: usize = 500;
 pub(crate) const TITLE_CHARS: usize = 120;
 
-/// Returns a text for people on one line, without what cannot be printed, and not longer than `most` characters.
+/// Returns a text for people on one line, without characters that cannot be printed, and not longer than `most`
+/// characters.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
     let printable: String = text.chars().map(|c| if is_printable(c) { c } else { ' ' }).collect();
     // CloudFormation does not substitute anything in these texts, but linters take `${` for a substitution.
@@ -35,7 +37,7 @@ impl<T: Serialize> Serialize for Quoted<T> {
     }
 }
 
-/// Writes JSON that is YAML too: JSON lets characters stand in a text that break a line of YAML or are forbidden there.
+/// Writes JSON that is also YAML: a JSON text may contain characters that end a line in YAML or are forbidden there.
 struct Flow;
 
 impl Formatter for Flow {
@@ -50,7 +52,7 @@ impl Formatter for Flow {
     }
 }
 
-/// Returns whether a character may stand in a YAML document as it is, and breaks no line.
+/// Returns whether a character may be in a YAML document unescaped and does not end a line.
 fn is_printable(c: char) -> bool {
     !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }

@@ -86,7 +86,7 @@ impl Signed {
 /// The texts that were cut out of a stored order, by their digests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
-    /// The work, as JSON: [`MARK`] stands for it in the payload.
+    /// The work, as JSON: the payload has [`MARK`] in its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     work: Option<Digest>,
     /// The certificate of the key that signed, as JSON in its stored form.
@@ -100,7 +100,7 @@ impl Cut {
     }
 }
 
-/// Stands for a text that was cut out of a payload. JSON cannot contain it: control characters are escaped there.
+/// Placeholder for a text that was cut out of a payload. JSON cannot contain it: control characters are escaped there.
 const MARK: char = '\u{1}';
 
 impl Signed {
@@ -296,7 +296,7 @@ pub async fn keep_first(store: &dyn Store, evidence: &Evidence) -> Result<(), Ap
     Ok(())
 }
 
-/// Returns the evidence at `key` whole, if it was stored.
+/// Returns the complete evidence at `key`, if it was stored.
 ///
 /// # Errors
 /// The store's errors.

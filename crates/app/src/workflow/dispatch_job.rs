@@ -30,8 +30,8 @@ use crate::table::evidence;
 use crate::table::{self, Stored, build_key, load};
 use crate::workflow::advance;
 
-/// The maximum age of an order whose second copy is sent, in seconds: SQS drops a duplicate for five minutes (Amazon
-/// SQS developer guide, "Using the message deduplication ID").
+/// An order older than this, in seconds, is not sent a second time. SQS drops the duplicate of a message only for five
+/// minutes (Amazon SQS developer guide, "Using the message deduplication ID").
 const RESEND_WORTH_SECS: u64 = 280;
 
 /// The ports and settings that dispatching needs.

@@ -69,8 +69,8 @@ impl RunAction {
         Ok(started(id, &version))
     }
 
-    /// Returns the error for an action that `version` lacks: the way out is a deploy if the latest version has the action,
-    /// else a name that is spelt like it.
+    /// Returns the error for an action that `version` does not have. It suggests a deploy if the latest version has the
+    /// action, and otherwise a similar name.
     async fn unknown_action(
         &self,
         app: &AppName,

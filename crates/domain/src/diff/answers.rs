@@ -29,7 +29,7 @@ pub enum Reason {
     New,
     /// It could be left out.
     NowRequired,
-    /// Its default, or the value that was drawn for it, is gone.
+    /// Its default, or the value that was generated for it, no longer exists.
     DefaultGone,
     /// The other side answers it now.
     AnsweredElsewhere,
@@ -38,7 +38,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Returns the reason in words, as `freehold app diff` prints it.
+    /// Returns the reason as `freehold app diff` prints it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::New => "new and required",
@@ -50,7 +50,7 @@ impl Reason {
     }
 }
 
-/// Returns the questions of `to` that an install of `from` has no fitting answer for: inputs, then secrets.
+/// Returns the questions of `to` for which an install of `from` has no valid answer: inputs, then secrets.
 pub(super) fn answers(from: &AppVersion, to: &AppVersion) -> Vec<Answer> {
     let inputs = to.inputs.iter().filter(|input| asks(input)).filter_map(|input| {
         let before = from.inputs.iter().find(|before| before.name == input.name);

@@ -1,12 +1,12 @@
-//! The hosts that an app contacts from the customer's account, as far as its version names them.
+//! Finds the hosts that an app contacts from the customer's account, as far as the app version names them.
 //!
-//! A host counts when it stands in a URL (`scheme://host`) in what runs in the customer's account: values, environment, var
-//! files, values files and manifests of components; steps of actions and runbooks; sandbox and runner values;
-//! addresses of nested stack templates; health probes; defaults of inputs that are not sensitive. So are the
-//! registries of images that the customer's side pulls itself (`job`, and `image:` lines of manifests and values
-//! files) and the git hosts that steps clone from. Not counted is what only the vendor's build contacts (sources of
-//! components and the sandbox, which reach the customer through the tenant registry), what stands in files of a source
-//! (the version knows their digest only), a bare host without a scheme, and this machine itself.
+//! It reads URLs (`scheme://host`) in everything that runs in the customer's account: values, environment, var files,
+//! values files and manifests of components; steps of actions and runbooks; sandbox and runner values; addresses of
+//! nested stack templates; health probes; defaults of inputs that are not sensitive. It also reads the registries of
+//! images that the customer's side pulls itself (`job`, and `image:` lines of manifests and values files), and the git
+//! hosts from which steps clone. It leaves out: hosts that only the vendor's build contacts (sources of components and
+//! the sandbox reach the customer through the tenant registry), hosts in files of a source (the version has only their
+//! digest), hosts without a scheme, and the machine itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ impl EgressChange {
 /// One host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Egress {
-    /// With its port, where one is named; a template or a shell variable where only the install knows it.
+    /// With its port, if the text names one. A template or a shell variable, if only the install has the value.
     pub host: String,
     /// Where it is named, such as ``component `api` env_vars.URL``.
     pub places: Vec<String>,
@@ -40,7 +40,7 @@ pub struct Egress {
 
 type Hosts = BTreeMap<String, BTreeSet<String>>;
 
-/// Returns the hosts that came and went.
+/// Returns the hosts that were added and the hosts that were removed.
 pub(super) fn change(from: &AppVersion, to: &AppVersion) -> EgressChange {
     let (before, after) = (hosts(from), hosts(to));
     let beyond = |these: &Hosts, those: &Hosts| {
@@ -105,7 +105,7 @@ pub(crate) fn hosts(version: &AppVersion) -> Hosts {
     finder.found
 }
 
-/// What cannot be written as JSON was never read from JSON.
+/// The value was read from JSON, so it can always be written as JSON.
 fn json_of<T: Serialize>(value: &T) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }

@@ -96,8 +96,8 @@ impl<'a> Answered<'a> {
         Self { vendor: names(|input| !input.customer && asks(input)), customer: names(|input| input.customer) }
     }
 
-    /// Returns the value of every input of `version`, as [`crate::inputs::resolve_inputs`] does. An answer is known by
-    /// its question alone: it stays the same from version to version until the question's type changes.
+    /// Returns the value of every input of `version`, as [`crate::inputs::resolve_inputs`] does. A placeholder that
+    /// names the question stands for an answer, so the answer counts as unchanged until the question's type changes.
     fn values(&self, version: &AppVersion) -> BTreeMap<String, Value> {
         let known = version.inputs.iter().filter(|input| !(input.customer && input.sensitive));
         known.map(|input| (input.name.clone(), self.value(input))).collect()

@@ -88,7 +88,7 @@ fn collected<'a, T: 'a>(list: &'a [T], each: impl Fn(&'a T) -> (String, String, 
     things
 }
 
-/// Returns a value's JSON without `left_out`. What cannot be written as JSON was never read from JSON.
+/// Returns the JSON of `thing` without the keys `left_out`. It was read from JSON, so it can always be written as JSON.
 fn value_of<T: Serialize>(thing: &T, left_out: &[&str]) -> Map<String, Value> {
     let mut map = match serde_json::to_value(thing) {
         Ok(Value::Object(map)) => map,
@@ -131,7 +131,7 @@ fn source_value(source: &Source) -> Value {
     }
 }
 
-/// A branch that was not resolved stands for a commit that nobody knows.
+/// Returns the short form of a commit, or only the branch when its commit was not resolved.
 fn describe_commit(commit: &str, branch: &str) -> String {
     let short: String = commit.chars().take(12).collect();
     match (commit.is_empty(), branch.is_empty()) {
@@ -165,7 +165,7 @@ fn action_value(action: &Action) -> Map<String, Value> {
     all
 }
 
-/// Compares inputs; of a sensitive input's default it says only that it differs.
+/// Compares inputs. For the default of a sensitive input, the result only shows whether it differs.
 pub(super) fn inputs(from: &AppVersion, to: &AppVersion) -> Items {
     let sensitive: BTreeSet<&str> =
         from.inputs.iter().chain(&to.inputs).filter(|one| one.sensitive).map(|one| one.name.as_str()).collect();
@@ -188,7 +188,8 @@ pub(super) fn inputs(from: &AppVersion, to: &AppVersion) -> Items {
 
 fn input_value(input: &Input, sensitive: bool) -> Map<String, Value> {
     let mut all = value_of(input, &["name", "default"]);
-    // As one text, so that no part of it gets a key of its own; of a sensitive one, what tells two apart and no more.
+    // The default is one text, so that no part of it gets a key of its own. A sensitive default is replaced by its
+    // digest, which is enough to see a difference.
     let default = input.default.as_ref().map(|value| match (sensitive, value) {
         (true, value) => Value::String(Digest::of(value.to_string().as_bytes()).to_string()),
         (false, Value::Object(_)) => Value::String(value.to_string()),

@@ -124,7 +124,7 @@ fn first_lines(from: &str, to: &str) -> (String, String) {
     loop {
         match (before.next(), after.next()) {
             (Some(a), Some(b)) if a == b => at += 1,
-            (None, None) => return ("(other line ends)".into(), "(other line ends)".into()),
+            (None, None) => return ("(other line endings)".into(), "(other line endings)".into()),
             (a, b) => {
                 let line = |text: Option<&str>| match text {
                     Some(text) => format!("line {at}: {}", json(&Value::String(text.to_owned()))),
@@ -140,7 +140,8 @@ fn json(value: &Value) -> String {
     value.to_string()
 }
 
-/// Returns how many characters both texts begin with, less what is shown of it.
+/// Returns how many characters to leave out at the start of both texts: the equal ones, except the last [`LEAD`], which
+/// are shown.
 fn common(from: &str, to: &str) -> usize {
     if from.chars().count().max(to.chars().count()) <= WIDTH {
         return 0;

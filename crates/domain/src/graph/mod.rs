@@ -91,7 +91,7 @@ pub struct GraphAction {
 /// Returns the graph of `version`.
 pub fn graph(version: &AppVersion) -> Graph {
     let Order { steps, .. } = order(&component_nodes(version));
-    // A config with a cycle never becomes a version; should one be here all the same, its components come last.
+    // A config with a cycle cannot become a version. If a version has a cycle nevertheless, its components come last.
     let after_all = steps.values().max().copied().unwrap_or(0) + 1;
     let mut components: Vec<GraphComponent> = version
         .components

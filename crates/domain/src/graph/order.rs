@@ -10,7 +10,7 @@ pub type Named<'a> = (&'a str, BTreeSet<&'a str>);
 pub struct Order<'a> {
     /// By node, from 1: all that it depends on has a lower one.
     pub steps: BTreeMap<&'a str, usize>,
-    /// The nodes that are on a cycle or behind one, by name.
+    /// The nodes that are on a cycle or depend on one, by name.
     pub stuck: BTreeSet<&'a str>,
 }
 
@@ -21,7 +21,7 @@ pub enum Disorder<'a> {
     Duplicate(&'a str),
     /// No node has the name that another one depends on.
     Unknown { node: &'a str, missing: &'a str },
-    /// The node is on a cycle or behind one.
+    /// The node is on a cycle or depends on one.
     Cycle(&'a str),
 }
 

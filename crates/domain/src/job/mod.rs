@@ -30,7 +30,7 @@ pub struct Job {
     pub role: Option<RoleKey>,
     pub timeout_secs: u32,
     pub created_at: Timestamp,
-    /// When its order is worth nothing: no attempt runs past it.
+    /// When its order expires: no attempt runs past this time.
     pub not_after: Timestamp,
     /// Set once someone asked to cancel; the holder of the fence decides whether it came in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -215,7 +215,7 @@ pub enum Step {
 /// Why an event is refused; the job is unchanged, the refusal is audited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
-    /// An attempt speaks that a newer one has replaced.
+    /// The report is from an attempt that a newer attempt has replaced.
     #[error("attempt {found} of job `{job}` is stale; attempt {highest} has replaced it")]
     Stale { job: JobId, found: Fence, highest: Fence },
     /// Another runner holds the same fence; the first one wins and this one is to stop.

@@ -15,7 +15,7 @@ use crate::preflight;
 use crate::runs_as::{Operation, RunsAs, UnknownRole, runs_as};
 use crate::workflow::{Node, NodeState, Target};
 
-/// The longest that one build may take, in seconds.
+/// The time limit of one build, in seconds.
 pub const BUILD_TIMEOUT_SECS: u32 = 15 * 60;
 
 /// What is deployed of one component.
@@ -100,7 +100,8 @@ pub struct DeployScope {
     pub all: bool,
     /// Whether this is the install's provisioning, which also runs post-provision actions and begins with a preflight.
     pub provision: bool,
-    /// Whether nothing of the app is there yet, as after a provisioning that failed: this too begins with a preflight.
+    /// Whether nothing of the app exists yet, for example after a provisioning that failed: this run too begins with a
+    /// preflight.
     pub first: bool,
     /// The role for every node that the person who started the workflow chose.
     pub role: Option<String>,

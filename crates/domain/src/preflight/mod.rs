@@ -17,7 +17,7 @@ use crate::workflow::{Node, NodeState, Target, Workflow};
 /// The name of the node. No other node can have it: a component's name has no colon, and an action's begins with `action:`.
 pub const NODE: &str = "preflight:install";
 
-/// The longest that one preflight may take, in seconds; it needs a few.
+/// The time limit of one preflight, in seconds; it needs a few seconds.
 const TIMEOUT_SECS: u32 = 120;
 
 /// How many times larger than its artifact a gzipped module is at most expected to be on disk.

@@ -69,7 +69,7 @@ pub enum Request {
     Build {
         app: freehold_protocol::AppName,
         builds: Vec<(ComponentName, BuildId)>,
-        /// The app version that says how; workflows of before have none.
+        /// The app version to follow; older workflows have none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Digest>,
     },

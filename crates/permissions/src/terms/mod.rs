@@ -150,7 +150,7 @@ impl TermsDiff {
         }
     }
 
-    /// A policy restrains the vendor: one that went, or that says something else, may let more through.
+    /// A policy restrains the vendor: the removal or the change of a policy may allow more.
     fn policies(&mut self, before: &BTreeSet<PolicyTerms>, after: &BTreeSet<PolicyTerms>) {
         let about = |policy: &PolicyTerms| format!("policy `{}` of {}", policy.name, policy.kind);
         let same = |all: &BTreeSet<PolicyTerms>, one: &PolicyTerms| {
@@ -158,7 +158,7 @@ impl TermsDiff {
         };
         for policy in before.difference(after) {
             let says = if same(after, policy) {
-                "says something else, or judges other components; read it, it may let more through"
+                "has changed, or applies to other components; read it, because it may allow more"
             } else {
                 "is gone"
             };

@@ -33,7 +33,8 @@ impl AcceptReport {
             return Err(AppError::invalid(format!("job `{}` does not belong to install `{}`", report.job, install.id)));
         }
         let now = self.clock.now();
-        // The report of a success is kept whole when it proves a deploy, and its log with it.
+        // If the report proves a deploy, the evidence keeps the whole report with its log, so the log is not stored a
+        // second time.
         let may_prove = matches!(&report.event, AttemptEvent::Finished { outcome: Outcome::Succeeded { .. }, .. });
         if !may_prove {
             self.store_log(report, now).await?;

@@ -29,8 +29,8 @@ impl AcceptReport {
         Ok(())
     }
 
-    /// Records that the runner was heard of. Reports of jobs come often, and the rows of jobs tell their times, so those
-    /// are recorded every ten minutes at most; a hello and a heartbeat are rare and always recorded.
+    /// Records that the runner sent a report. The reports of jobs come often, and the rows of jobs hold their times, so
+    /// this row is written every ten minutes at most. A hello and a heartbeat are rare and always recorded.
     pub(super) async fn note_contact(&self, install: &InstallId, rare: bool) -> Result<(), AppError> {
         let now = self.clock.now();
         let known: Option<Stored<Contact>> = load(&*self.store, &table::contact_key(install)).await?;

@@ -39,7 +39,7 @@ impl AcceptReport {
     ) -> Result<Accepted, AppError> {
         if !install.retired.contains(&report.runner) {
             return Err(AppError::invalid(format!(
-                "key `{}` does not speak for install `{}`",
+                "key `{}` is not the runner key of install `{}`",
                 report.runner, install.id
             )));
         }

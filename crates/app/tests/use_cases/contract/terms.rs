@@ -224,7 +224,7 @@ async fn unknown_terms_are_reported_and_travel_in_no_order() {
     let error = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap_err();
     let terms = terms::for_order(&*world.memory, &install(&world).await, &app::document()).await.unwrap();
 
-    assert!(error.message.contains("which are of no version that was synced here"), "{error}");
+    assert!(error.message.contains("but no version that was synced here has these terms"), "{error}");
     assert_eq!(terms, OrderTerms { digest: digest(&app::document()), change: None });
 }
 
@@ -265,6 +265,6 @@ async fn what_is_too_large_to_be_signed_is_refused_when_it_is_synced() {
     let error = World::with_app().await.try_sync(&version).await.unwrap_err();
 
     assert_eq!(error.kind, Kind::Invalid);
-    assert!(error.message.starts_with("what app `demo` asks a customer to agree to has 6"), "{error}");
+    assert!(error.message.starts_with("the terms of app `demo` have 6"), "{error}");
     assert!(error.message.ends_with("shorten the policies of its roles"), "{error}");
 }

@@ -103,7 +103,7 @@ async fn a_customers_answer_comes_with_the_hello_and_is_planned_with() {
 
 #[tokio::test]
 async fn a_missing_or_unsuitable_answer_stops_the_plan_and_is_named() {
-    let unanswered = "input `zone` is the customer's to answer and has no answer yet";
+    let unanswered = "input `zone` is answered by the customer, who has not answered it yet";
     let wrong =
         "input `zone` must be a number, found a text of 4 characters; the customer changes parameter `InputZone`";
     for (answers, words) in [(&[][..], unanswered), (&[("InputZone", "east")][..], wrong)] {
@@ -167,13 +167,13 @@ async fn a_vendor_cannot_answer_for_the_customer() {
 
     assert_eq!(
         created.message,
-        "3 mistakes in the inputs: (1) app `demo` has no input `dayz`; did you mean `days`?; (2) input `zone` is the \
-         customer's to answer, with parameter `InputZone` of the install stack; leave it out; (3) input `days` must be a \
+        "3 mistakes in the inputs: (1) app `demo` has no input `dayz`; did you mean `days`?; (2) input `zone` is answered \
+         by the customer, with parameter `InputZone` of the install stack; leave it out; (3) input `days` must be a \
          number, found a text of 1 character"
     );
     for error in [changed, deployed] {
         assert_eq!(error.kind, Kind::Invalid);
-        assert!(error.message.contains("is the customer's to answer, with parameter `Input"), "{error}");
+        assert!(error.message.contains("is answered by the customer, with parameter `Input"), "{error}");
     }
 }
 

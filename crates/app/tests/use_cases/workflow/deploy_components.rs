@@ -80,7 +80,7 @@ async fn a_deploy_that_changes_nothing_says_that_nothing_ran() {
     let reason = nothing_ran(&same).await;
     assert_eq!(
         reason.as_deref(),
-        Some("what is deployed has the artifacts, values and inputs of this version already")
+        Some("the deployed components already have the artifacts, values and inputs of this version")
     );
     assert_eq!(nothing_ran(&changed).await, None);
 }

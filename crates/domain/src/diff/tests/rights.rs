@@ -124,7 +124,7 @@ fn boundaries_managed_policies_and_unreadable_texts_are_shown() {
       - has a permission boundary
     --
     mode maintenance
-      + its boundary lets through s3:* on *
+      + its boundary allows s3:* on *
     --
     mode maintenance
       + policy `odd` changed and cannot be compared; read it, it may grant more
