@@ -26,7 +26,7 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// Returns the bytes of all blobs together.
+    /// Returns the total size of all blobs, in bytes.
     pub fn blob_bytes(&self) -> u64 {
         self.blobs.iter().map(|blob| blob.size).sum()
     }

@@ -38,7 +38,7 @@ pub enum Recipe {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         options: BTreeMap<String, Value>,
     },
-    /// An image that one of these signed; with nobody in the list there is no such image.
+    /// An image that at least one of these signers signed. With an empty list, no image is accepted.
     SignedImage { signers: Vec<Signer> },
 }
 
@@ -166,7 +166,7 @@ pub enum Source {
     EcrImage { reference: String, region: String, role_arn: String },
     /// A chart of a Helm chart repository; an empty version means the newest at build.
     Chart { repo_url: String, chart: String, version: String },
-    /// Nothing but the app version itself, which holds all of it.
+    /// Only the app version itself, which holds all of the content.
     Version,
 }
 
@@ -183,7 +183,8 @@ impl Source {
         }
     }
 
-    /// Returns the source without what its commit was called: the same input has the same pinned source.
+    /// Returns the source without the name of the branch or tag, so that the same commit always gives the same pinned
+    /// source.
     #[must_use]
     pub fn pinned(&self) -> Self {
         match self.clone() {

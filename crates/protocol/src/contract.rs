@@ -16,8 +16,8 @@ use crate::{
 /// The format of [`Terms`] and [`Contract`].
 pub const FORMAT: u32 = 1;
 
-/// What a customer agrees to: nothing that every release changes, and nothing of one install. An unknown key makes a
-/// document unreadable, because what it says might be more than was agreed to.
+/// What a customer agrees to. It holds nothing that changes with every release and nothing about a single install. A
+/// document with an unknown key is refused, because the key might allow more than the customer agreed to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -26,10 +26,10 @@ pub struct Terms {
     pub app: AppName,
     /// Modes first, then the roles that the app names itself.
     pub roles: Vec<RoleTerms>,
-    /// Defaults of the inputs that policies are rendered over, by name: another default is another permission.
+    /// Defaults of the inputs that policies use in their templates, by name. A changed default changes the permissions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub policy_inputs: BTreeMap<String, Value>,
-    /// Hosts that work in the customer's account contacts, as far as the version says them.
+    /// Hosts that the app contacts from the customer's account, as far as the version names them.
     pub hosts: BTreeSet<String>,
     /// Sorted by name.
     pub actions: Vec<ActionTerms>,
@@ -47,7 +47,7 @@ pub struct RoleTerms {
     pub role: String,
     /// Whether the install stack has it switched on unless the customer says otherwise.
     pub on: bool,
-    /// As the app version says them; texts are templates.
+    /// Unchanged from the app version; texts are templates.
     pub policies: Vec<RolePolicy>,
 }
 
@@ -139,7 +139,7 @@ impl SignedContract {
     }
 }
 
-/// What an order says of the terms that it belongs to.
+/// The part of an order that describes the terms of its version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderTerms {
     /// The terms of the version that the order belongs to.
@@ -161,7 +161,7 @@ pub struct TermsChange {
 #[serde(transparent)]
 pub struct PackedTerms(String);
 
-/// Why packed terms are not believed.
+/// Why packed terms are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum TermsError {
     #[error(transparent)]

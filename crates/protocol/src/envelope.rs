@@ -171,7 +171,7 @@ pub struct Delegate {
     pub public_key: PublicKey,
     /// From when it may sign.
     pub not_before: Timestamp,
-    /// Until when what it signed is believed.
+    /// Messages that the key signed are accepted until this time.
     pub not_after: Timestamp,
 }
 
@@ -321,7 +321,7 @@ impl Envelope {
         cert.open(root)
     }
 
-    /// Returns the payload without believing it: for finding out whose key to check it with.
+    /// Returns the payload without verifying it, to find out which key must verify it.
     ///
     /// # Errors
     /// [`EnvelopeError::WrongType`] or [`EnvelopeError::Malformed`].
@@ -357,7 +357,7 @@ pub fn signed_bytes<P: Payload>(payload: &P) -> Result<Vec<u8>, EnvelopeError> {
     Ok(pae(P::TYPE, &bytes))
 }
 
-/// Returns the bytes behind standard base64, for readers that have no base64 of their own.
+/// Decodes standard base64, for readers that have no base64 decoder of their own.
 ///
 /// # Errors
 /// [`EnvelopeError::Malformed`].
@@ -377,8 +377,8 @@ fn parse_payload<P: Payload>(bytes: &[u8]) -> Result<P, EnvelopeError> {
     serde_json::from_slice(bytes).map_err(|e| EnvelopeError::Malformed(format!("payload: {e}")))
 }
 
-/// Returns the enrolment key that an install's enrolment secret stands for. The control plane keeps its public half;
-/// the secret itself never travels in a message.
+/// Derives the enrolment key from an install's enrolment secret. The control plane keeps its public half; the secret
+/// itself never travels in a message.
 pub fn enrolment_key(tenant: &TenantName, install: &crate::InstallId, secret: &str) -> SigningKey {
     let mut hash = Sha256::new();
     hash.update(b"freehold enrolment v1\0");

@@ -56,9 +56,9 @@ pub enum GrantRefusal {
     Revoked,
     /// The vendor disabled the install.
     InstallDisabled,
-    /// The attempt has had [`MAX_ROUNDS`] grants, or asks for one out of turn.
+    /// The attempt already had [`MAX_ROUNDS`] grants, or asks for a grant out of order.
     TooMany,
-    /// The tenant registry does not hold what the build says it pushed.
+    /// The tenant registry does not have the artifact that the build reported as pushed.
     NotInRegistry,
 }
 

@@ -195,7 +195,7 @@ impl RoleKey {
         Self(format!("{kept}-{}", digest.hex().get(..8).unwrap_or_default()))
     }
 
-    /// Returns whether the role is one of break-glass, which ends at a date.
+    /// Returns whether the role is a break-glass role, whose permissions end at a date.
     pub fn is_break_glass(&self) -> bool {
         self.0.starts_with("break-glass")
     }
@@ -241,7 +241,7 @@ fn derive(prefix: &str, parts: &[&str]) -> String {
 }
 
 impl WorkflowId {
-    /// Returns the id of the workflow that `cause` (a request's idempotency key, say) asks for on `subject`.
+    /// Returns the id of the workflow that `cause` (such as a request's idempotency key) starts on `subject`.
     pub fn derive(subject: &str, cause: &str) -> Self {
         Self(derive("wf_", &[subject, cause]))
     }

@@ -7,7 +7,8 @@ pub const MAX_ENVELOPE_BYTES: usize = 1024 * 1024;
 /// The largest payload carried inside a message, in bytes; a larger one travels by reference with its digest.
 pub const MAX_INLINE_PAYLOAD_BYTES: usize = 200 * 1024;
 
-/// The largest API request body, in bytes, but for the one that carries an app version. The HTTP API itself takes 10 MiB.
+/// The largest API request body, in bytes, except for a request that carries an app version. The HTTP API itself
+/// accepts 10 MiB.
 pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
 
 /// The largest request body that carries an app version, in bytes: the document and what is around it.
@@ -46,13 +47,14 @@ pub const LEASE_SECS: u64 = 30;
 /// Seconds between two renewals of the lease.
 pub const LEASE_RENEW_SECS: u64 = 10;
 
-/// The longest that one job may run, in seconds: SQS caps the visibility of a message at 12 h.
+/// The time limit of one job, in seconds: SQS limits the visibility of a message to 12 h.
 pub const MAX_JOB_SECS: u32 = 11 * 60 * 60;
 
-/// How long an order may wait for its runner before it is worth nothing, in seconds.
+/// How long an order may wait for its runner before it expires, in seconds.
 pub const CLAIM_WINDOW_SECS: u64 = 60 * 60;
 
-/// How long after `not_after` a job that nobody ended is called lost, in seconds: one lease and a margin for late reports.
+/// How long after `not_after` a job without a result is marked as lost, in seconds: one lease and a margin for late
+/// reports.
 pub const LOST_GRACE_SECS: u64 = 120;
 
 /// The largest canonical terms, in bytes: a signed contract holds them in one envelope.

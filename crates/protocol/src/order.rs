@@ -33,9 +33,9 @@ pub struct Order {
     /// Rises with every job of the install; within a group a runner refuses one older than what it has accepted.
     pub serial: u64,
     pub issued_at: Timestamp,
-    /// When the order is worth nothing: it is not started, and a running attempt is stopped.
+    /// When the order expires: after this time it is not started, and a running attempt is stopped.
     pub not_after: Timestamp,
-    /// The longest that one attempt may run, in seconds.
+    /// The time limit of one attempt, in seconds.
     pub timeout_secs: u32,
     pub mode: Mode,
     /// The named role that is taken instead of the mode's own.
@@ -58,18 +58,19 @@ impl Payload for Order {
     const TYPE: &'static str = "application/vnd.freehold.order.v1+json";
 }
 
-/// Asks the holder of a job to stop it, or a runner not to start it.
+/// Asks the runner that has a job to stop it, or a runner not to start it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cancel {
     pub tenant: TenantName,
     pub install: InstallId,
     pub job: JobId,
-    /// The dispatch that is meant; a later one is not touched.
+    /// The dispatch to cancel; later dispatches are not affected.
     pub dispatch: u32,
-    /// When set, only the attempt with this receive count is meant: the loser of two equal fences, or a stale one.
+    /// When set, only the attempt with this receive count is cancelled, such as a stale attempt, or the second of two
+    /// attempts with the same fence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive: Option<u32>,
-    /// When set, only this runner is meant.
+    /// When set, only this runner stops the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<crate::KeyId>,
     pub issued_at: Timestamp,
@@ -104,7 +105,7 @@ pub enum Work {
     Action(RunAction),
     /// Make an artifact; for the build runner only.
     Build(BuildArtifact),
-    /// Look for what would stop the rest, before the rest.
+    /// Look for problems that would stop the other jobs, before those jobs start.
     Preflight(CheckInstall),
 }
 

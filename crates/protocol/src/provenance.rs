@@ -22,7 +22,7 @@ pub const REFERRER_TYPE: &str = "application/vnd.in-toto+json";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
-    /// A [`Statement`], signed by the tenant's root key itself: it is believed for as long as that key is.
+    /// A [`Statement`], signed by the tenant's root key itself, so that it is valid for as long as that key is.
     pub statement: Envelope,
     /// The digest of the manifest that refers to the artifact.
     pub referrer: Digest,
@@ -168,7 +168,7 @@ pub enum ProvenanceError {
         #[source]
         source: EnvelopeError,
     },
-    #[error("provenance of artifact `{artifact}` is about {what} `{found}`")]
+    #[error("provenance of artifact `{artifact}` names another {what}: `{found}`")]
     Other { artifact: Digest, what: &'static str, found: String },
 }
 

@@ -158,7 +158,7 @@ pub struct Refusal {
     pub detail: String,
     /// The digest of the refused message's bytes.
     pub message: Digest,
-    /// The job, when the message could be believed so far.
+    /// The job, if the message was verified far enough to trust it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<(JobId, Fence)>,
 }
@@ -170,7 +170,7 @@ pub enum RefusalReason {
     /// Not an envelope, not JSON, or not a kind of message that this runner knows.
     Malformed,
     TooLarge,
-    /// No signature, a wrong one, or a certificate that does not hold.
+    /// No signature, a wrong signature, or an invalid certificate.
     BadSignature,
     /// Signed, but for another install or tenant.
     OtherInstall,

@@ -76,7 +76,7 @@ pub mod rfc3339 {
         (millis < END).then(|| format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z"))
     }
 
-    /// Reads the digits wherever they are; the caller compares the whole text.
+    /// Parses the digits at their fixed places and ignores what is between them; the caller compares the whole text.
     fn read(given: &str) -> Option<Timestamp> {
         let number = |from: usize, to: usize| given.get(from..to)?.parse::<u64>().ok();
         let days = days(number(0, 4)?, number(5, 7)?, number(8, 10)?)?;
@@ -98,7 +98,7 @@ pub mod rfc3339 {
         (era * 400 + year + january, month, day)
     }
 
-    /// Returns the days from the epoch to a date; [`civil`] turned around.
+    /// Returns the days from the epoch to a date; the inverse of [`civil`].
     fn days(year: u64, month: u64, day: u64) -> Option<u64> {
         let year = if month <= 2 { year.checked_sub(1)? } else { year };
         let shifted = if month > 2 { month.checked_sub(3)? } else { month + 9 };

@@ -500,7 +500,7 @@ fn keys_that_may_not_speak_are_refused() {
     insta::assert_snapshot!(found.join("\n"), @r"
     order: the order failed verification: message is not signed by key `34750f98bd59fcfc946da45aaabe933b`
     order: the order failed verification: certificate of delegate key `6a3803d5f059902a1c6dafbc9ba47292` is not valid at this time
-    order: the certificate of the order's key (1795258600000 ms) lies after the end of the order (1795257800000 ms)
+    order: the certificate of the order's key (1795258600000 ms) is later than the end of the order (1795257800000 ms)
     order: the order failed verification: message carries no certificate of the tenant's root key
     runner key: the announcement of the runner's key failed verification: message is not signed by key `7a23ae1fd5a2673235fba9d6437f586c`
     deploy report: the report failed verification: message is not signed by key `7300c0ae1429cd153252736a781b78f4`
@@ -541,10 +541,10 @@ fn times_that_contradict_each_other_are_named() {
     ];
 
     insta::assert_snapshot!(found.join("\n"), @r"
-    times: the order (1795253600000 ms) lies after the report (1795250000000 ms)
-    times: the report (1795282400000 ms) lies after its arrival (1795253621000 ms)
-    times: the report (1795253620000 ms) lies after its arrival (1795250000000 ms)
-    times: the build (1795282400000 ms) lies after the order of the deploy (1795253600000 ms)
+    times: the order (1795253600000 ms) is later than the report (1795250000000 ms)
+    times: the report (1795282400000 ms) is later than its arrival (1795253621000 ms)
+    times: the report (1795253620000 ms) is later than its arrival (1795250000000 ms)
+    times: the build (1795282400000 ms) is later than the order of the deploy (1795253600000 ms)
     ");
     // A machine's clock may be ten minutes off.
     let mut skewed = lineage();

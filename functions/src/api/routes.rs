@@ -171,7 +171,7 @@ impl Routes {
         Ok(routes)
     }
 
-    /// Returns the operation behind a method and path, and the values of the path's placeholders.
+    /// Returns the operation for a method and path, and the values of the path's placeholders.
     ///
     /// # Errors
     /// NotFound.

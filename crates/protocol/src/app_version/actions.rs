@@ -18,7 +18,7 @@ pub struct Action {
     pub name: ActionName,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The longest that one run may take, in seconds.
+    /// The time limit of one run, in seconds.
     pub timeout_secs: u32,
     /// Whether a second delivery may run the steps again.
     #[serde(default)]
@@ -43,12 +43,12 @@ pub struct Action {
     pub break_glass_role: String,
     #[serde(default, skip_serializing_if = "is_false")]
     pub enable_kube_config: bool,
-    /// The image that steps run in, as the config writes it.
+    /// The image that steps run in, unchanged from the config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Value>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// What a run requests, as the config writes it.
+    /// The inputs that a person gives to a run, unchanged from the config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Value>,
     /// The cluster that steps talk to; empty for the sandbox's.
@@ -120,7 +120,7 @@ pub struct Runbook {
     pub readme: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// What a run requests, as the config writes it.
+    /// The inputs that a person gives to a run, unchanged from the config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Value>,
     /// In the order of the config.

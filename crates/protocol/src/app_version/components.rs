@@ -25,9 +25,9 @@ pub struct Component {
     /// What its templates refer to, sorted.
     #[serde(default)]
     pub references: BTreeSet<Reference>,
-    /// The longest that one deploy of it may take, in seconds.
+    /// The time limit of one deploy of it, in seconds.
     pub deploy_timeout_secs: u32,
-    /// The longest that one build of it may take, in seconds; absent: the kind's own.
+    /// The time limit of one build of it, in seconds; the default of its kind when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build_timeout_secs: Option<u32>,
     pub source: Source,
@@ -37,8 +37,9 @@ pub struct Component {
 }
 
 impl Component {
-    /// Returns the digest that changes when what is built changes, and only then; nothing for a kind that has no
-    /// build. A chart whose config names no version is the newest of its first build: to take a newer one, name it.
+    /// Returns a digest of everything that determines the build: it changes exactly when the build's input changes.
+    /// Returns `None` for a kind that has no build. A chart without a version in the config is built once, with the
+    /// newest version at that time; it is not updated until the config names another version.
     ///
     /// # Errors
     /// As [`canonical::digest`].
@@ -64,7 +65,7 @@ pub struct ComponentSettings {
     pub operation_roles: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kubernetes_context: String,
-    /// Whether an install may leave it out; and, where it says nothing, whether it does not.
+    /// Set when an install may leave this component out; `true` when an install has it by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toggle: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,7 +92,7 @@ impl ComponentSettings {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ComponentHealth {
-    /// Whether nobody looks at its health at all.
+    /// Whether its health is never checked.
     #[serde(default, skip_serializing_if = "is_false")]
     pub disabled: bool,
     #[serde(default)]
@@ -99,7 +100,7 @@ pub struct ComponentHealth {
     pub stabilization_window_secs: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_checks: Vec<String>,
-    /// Probes, as the config says them.
+    /// Probes, unchanged from the config.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Value>,
 }

@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::{Input, InputKind};
 
-/// Returns the schema (JSON Schema 2020-12) of the values that `inputs` have in the end. What JSON Schema has no word
-/// for is in `x-freehold-type`, `x-freehold-group`, `x-freehold-sensitive` and `x-freehold-source`, which is `customer`
-/// for what the install stack asks and `vendor` otherwise.
+/// Returns the schema (JSON Schema 2020-12) of the final values of `inputs`. Facts for which JSON Schema has no keyword
+/// are in `x-freehold-type`, `x-freehold-group`, `x-freehold-sensitive` and `x-freehold-source`. The last one is
+/// `customer` for an input that the install stack asks, and `vendor` otherwise.
 pub fn inputs_schema(inputs: &[Input]) -> Value {
     let properties: Map<String, Value> = inputs.iter().map(|input| (input.name.clone(), input.schema())).collect();
     let required: Vec<&str> = inputs
@@ -32,7 +32,7 @@ impl Input {
                 schema.insert(key.into(), text.as_str().into());
             }
         }
-        // A default that does not fit is not worth showing, and one of a secret must not be.
+        // A default that does not fit the type is left out, and so is the default of a secret.
         let default = self.usable_default().filter(|_| !self.sensitive).and_then(|default| self.accept(default).ok());
         schema.extend(default.map(|default| ("default".to_owned(), default)));
         schema.insert("x-freehold-type".into(), self.kind.as_str().into());

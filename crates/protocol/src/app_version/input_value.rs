@@ -114,7 +114,7 @@ fn number(text: &str) -> Option<Number> {
     if let Ok(whole) = text.parse::<u64>() {
         return Some(whole.into());
     }
-    // Digits alone that do not fit would lose some.
+    // A whole number that does not fit into 64 bits is refused, because a float would lose digits.
     let whole = text.trim_start_matches(['+', '-']).bytes().all(|byte| byte.is_ascii_digit());
     if whole { None } else { Number::from_f64(text.parse().ok()?) }
 }

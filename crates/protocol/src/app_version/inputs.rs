@@ -77,7 +77,7 @@ impl Input {
     }
 }
 
-/// The most characters of a name that a parameter's id shows; CloudFormation takes 255 altogether.
+/// How many characters of an input's name are part of its parameter's id; CloudFormation allows 255 for the whole id.
 const LONGEST_ID: usize = 200;
 
 /// The type of an input's value.
@@ -122,7 +122,7 @@ pub struct Secret {
     pub description: String,
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
-    /// Whether the install stack draws a random value.
+    /// Whether the install stack generates a random value.
     #[serde(default, skip_serializing_if = "is_false")]
     pub auto_generate: bool,
     #[serde(default, skip_serializing_if = "SecretFormat::is_plain")]

@@ -47,7 +47,7 @@ pub enum SandboxTool {
     Pulumi { runtime: String, version: String },
 }
 
-/// What the config says of the machine that does the work.
+/// The config's settings for the machine that does the work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -66,7 +66,7 @@ pub struct RunnerSettings {
     pub init_script_url: String,
 }
 
-/// What the config says of the install stack.
+/// The config's settings for the install stack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -12,7 +12,7 @@ use crate::build::{Recipe, Signer};
 pub struct Verification {
     #[serde(default)]
     pub require_signature: bool,
-    /// Any one of them is enough; as the config says them.
+    /// A signature by any one of them is enough. Unchanged from the config.
     #[serde(default)]
     pub authorities: Vec<Value>,
 }
@@ -29,7 +29,7 @@ impl Verification {
     }
 }
 
-/// Nobody is left out: an authority that makes no sense is a signer whom nobody can be.
+/// Converts every authority, also an invalid one: that becomes a signer whose signature no image can have.
 fn signer(authority: &Value) -> Signer {
     let text = |key: &str| authority.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     match authority.get("public_key") {

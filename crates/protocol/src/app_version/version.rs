@@ -66,7 +66,7 @@ pub struct AppVersion {
 }
 
 impl AppVersion {
-    /// Returns a version that says nothing but its app's name.
+    /// Returns an empty version that has only its app's name.
     pub const fn empty(app: AppName) -> Self {
         Self {
             format: FORMAT,

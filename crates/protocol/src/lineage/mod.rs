@@ -106,7 +106,7 @@ pub struct Proof {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub order: Option<Envelope>,
-    /// The report that the attempt succeeded, as it came.
+    /// The report that the attempt succeeded, unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub report: Option<Envelope>,
@@ -122,7 +122,7 @@ pub struct Proof {
 /// What ties one part of a lineage to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum LinkName {
-    /// The document stands on the key that the verifier knows.
+    /// The document's root key is the one that the verifier trusts.
     #[serde(rename = "root key")]
     RootKey,
     /// There is a build that made the artifact.
@@ -198,10 +198,10 @@ pub struct Link {
     pub finding: Result<String, Broken>,
 }
 
-/// Why a link does not hold.
+/// Why a link failed verification.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// A gap.
+    /// The evidence is not in the document.
     #[error("{0} is missing")]
     Missing(&'static str),
     /// Another link has to hold before this one can.
@@ -218,7 +218,7 @@ pub enum Broken {
     /// A signed message is about something else than the document says.
     #[error("{what} is `{found}`, expected `{expected}`")]
     Other { what: &'static str, found: String, expected: String },
-    #[error("{early} ({} ms) lies after {late} ({} ms)", .early_at.as_millis(), .late_at.as_millis())]
+    #[error("{early} ({} ms) is later than {late} ({} ms)", .early_at.as_millis(), .late_at.as_millis())]
     Times { early: &'static str, early_at: Timestamp, late: &'static str, late_at: Timestamp },
 }
 

@@ -15,7 +15,8 @@ const CLOCK_SECS: u64 = 15 * 60;
 type Finding = Result<String, Broken>;
 
 impl Lineage {
-    /// Checks everything, standing on `root` alone; every link is in the answer, whole or broken.
+    /// Verifies every link of the lineage, with `root` as the only key that is trusted. The result has all links,
+    /// verified or broken.
     pub fn verify(&self, root: &PublicKey) -> Vec<Link> {
         let check = Check { lineage: self, root };
         let of = self.artifact.to_string();
@@ -35,13 +36,13 @@ struct Check<'a> {
     root: &'a PublicKey,
 }
 
-/// An order that is believed, and the first moment at which it can have been sent.
+/// A verified order, and the earliest time at which it can have been sent.
 struct Believed {
     order: Order,
     from: Timestamp,
 }
 
-/// A report of success that is believed.
+/// A verified report of success.
 struct Success {
     report: Report,
     /// What an image's copy is called, where the outputs say so.
@@ -108,7 +109,7 @@ impl Check<'_> {
         Ok(provenance.verify(self.root, &expected)?)
     }
 
-    /// The order, signed by a delegate that was certified at a moment at which the order was worth something.
+    /// The order, signed by a delegate key that was certified at a time at which the order was valid.
     fn order(&self, proof: &Proof) -> Result<Believed, Broken> {
         let envelope = proof.order.as_ref().ok_or(Broken::Missing("the signed order"))?;
         let unbelieved = |source| Broken::Envelope { what: "the order", source };
@@ -139,7 +140,7 @@ impl Check<'_> {
         Ok(format!("key {} announced from {} under enrolment key {}", proof.runner, hello.host, enrolment.key_id()))
     }
 
-    /// The report, signed by the key that the announcement brought; whether that one is believed is a link of its own.
+    /// Verifies the report with the key from the announcement. The announcement itself is verified as a separate link.
     fn report(&self, proof: &Proof) -> Result<Success, Broken> {
         let envelope = proof.report.as_ref().ok_or(Broken::Missing("the signed report of success"))?;
         let hello = proof.hello.as_ref().and_then(|hello| announced(hello).ok());
@@ -237,7 +238,7 @@ fn source(made: &Made, statement: Option<&Statement>, order: Option<&Believed>) 
     let definition = &statement.ok_or(Broken::Unfounded("statement"))?.predicate.build_definition;
     let (external, internal) = (&definition.external_parameters, &definition.internal_parameters);
     same_source("the source of the statement", &external.source, &made.source)?;
-    same("the form in the statement", external.package.describe(), made.package.describe())?;
+    same("the kind of artifact in the statement", external.package.describe(), made.package.describe())?;
     let digest = match order.map(|found| &found.order.work) {
         // The recipe is in the order only, and the name of the build is derived from it too.
         Some(Work::Build(BuildArtifact { recipe: Some(recipe), .. })) => {
@@ -316,7 +317,7 @@ fn attempt_times(proof: &Proof, order: &Believed, success: &Success) -> Finding 
     Ok(format!("ordered {} ms before the report arrived", proof.at.since(order.order.issued_at)))
 }
 
-/// Returns the announcement without believing it.
+/// Returns the announcement without verifying it.
 fn announced(envelope: &Envelope) -> Result<Hello, Broken> {
     let what = "the announcement of the runner's key";
     let report: Report = envelope.peek().map_err(|source| Broken::Envelope { what, source })?;
