@@ -21,7 +21,7 @@ use crate::error::{Error, Result, ResultExt};
 const CONNECT: Duration = Duration::from_secs(10);
 /// The longest wait for a connection to an endpoint that is not AWS itself.
 const ENDPOINT: Duration = Duration::from_secs(3);
-/// The longest that one try may take; function code is uploaded in one call.
+/// The time limit of one try; function code is uploaded in one call.
 const ATTEMPT: Duration = Duration::from_secs(120);
 
 /// Returns what AWS clients are made from; `region` wins over the environment and the profile.
@@ -101,7 +101,8 @@ pub(crate) async fn account(config: &SdkConfig) -> Result<AccountId> {
     caller(config).await.map(|caller| caller.account)
 }
 
-/// Returns where the credentials and settings lead, for messages: `account 111111111111, region eu-west-1`.
+/// Returns the account and region that the credentials and settings select, for messages: `account 111111111111, region
+/// eu-west-1`.
 pub(crate) async fn place(config: &SdkConfig) -> Result<String> {
     Ok(format!("account {}, region {}", account(config).await?, region(config)))
 }
@@ -124,8 +125,7 @@ fn http_client() -> SharedHttpClient {
         .clone()
 }
 
-/// Resolves names as the system does, and names below `localhost` to loopback whatever the system knows of them
-/// (RFC 6761, section 6.3).
+/// Resolves names as the system does, except that names below `localhost` are always loopback (RFC 6761, section 6.3).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resolver;
 

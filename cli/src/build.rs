@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::output::{Output, Table, bytes};
 use crate::progress::Progress;
 
-/// The most characters of a reason beside a component.
+/// The maximum number of characters of a reason next to a component.
 const IN_A_TABLE: usize = 100;
 
 /// Build the components of an app version that have no artifact yet.

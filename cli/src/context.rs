@@ -46,7 +46,7 @@ impl Context {
         Self { global, out }
     }
 
-    /// Returns this context in `region`, when there is one.
+    /// Returns this context with another region, if `region` is given.
     pub(crate) fn in_region(self, region: Option<String>) -> Self {
         let aws_region = region.or(self.global.aws_region);
         Self { global: Global { aws_region, ..self.global }, ..self }
@@ -72,7 +72,7 @@ impl Context {
         Api::connect(&profile, config).await
     }
 
-    /// Returns the tenant that `name`, or else `--tenant`, says.
+    /// Returns the tenant `name`, or else the tenant from the options or the environment.
     pub(crate) fn tenant(&self, name: Option<&TenantName>) -> Result<TenantName> {
         match name.cloned().or(self.profile()?.tenant) {
             Some(name) => Ok(name),
@@ -80,8 +80,8 @@ impl Context {
         }
     }
 
-    /// Returns what options and environment say of the tenant. The environment is read here and not by the parser, which
-    /// would name `--tenant` in the usage of every command, and refuse commands that need no tenant.
+    /// Reads the tenant and its API from options and environment. The environment is read here and not by the parser:
+    /// the parser would name `--tenant` in the usage of every command, and refuse commands that need no tenant.
     fn profile(&self) -> Result<Profile> {
         let Global { api, tenant, idempotency_key, .. } = &self.global;
         Ok(Profile {

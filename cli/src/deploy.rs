@@ -1,4 +1,4 @@
-//! `freehold deploy`: brings an install to a version and its inputs.
+//! `freehold deploy`: deploys a version and its inputs to an install.
 
 use clap::Args;
 use freehold_protocol::api::{AnsweredBy, DeployComponentsRequest, InstallInputs, InstallView, WorkflowStarted};
@@ -72,7 +72,7 @@ impl Deploy {
         ended
     }
 
-    /// Says which inputs stay as they are set, where the request may let people think otherwise.
+    /// Prints which inputs keep their values, if the request might suggest that they change.
     async fn say_inputs(&self, api: &Api, out: Output) -> Result<()> {
         if out.is_json() || (self.inputs.is_empty() && self.version.is_none() && self.release.is_none()) {
             return Ok(());

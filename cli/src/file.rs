@@ -1,4 +1,5 @@
-//! Files that commands write: whole or not at all, and never over an existing file that nobody asked to replace.
+//! Files that commands write. A file is written completely or not at all, and replaces an existing file only when the
+//! user asked for it.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
@@ -41,7 +42,8 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes the text beside its place, so that whoever opens `path` finds all of it or nothing.
+/// Writes the text to a temporary file in the folder of `path`. A rename puts it in place, so a reader of `path` never
+/// finds half of it.
 fn beside(path: &Path, text: &str) -> Result<NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut options = tempfile::Builder::new();

@@ -86,7 +86,7 @@ impl Logs {
             let moved = page.cursor != cursor && !page.chunks.is_empty();
             cursor = page.cursor;
             match (moved, page.ended, self.follow) {
-                // There may be more where this came from.
+                // The log may have more chunks.
                 (true, _, _) => {}
                 (false, false, true) => tokio::time::sleep(LOOK).await,
                 (false, true, _) | (false, false, false) => return Ok(()),

@@ -46,7 +46,8 @@ impl Progress {
         }
     }
 
-    /// Says whom the command waits for: on a terminal in the progress line, otherwise on a line of its own when one is due.
+    /// Shows for whom the command waits: in the progress line of a terminal, otherwise on a line of its own when one is
+    /// due.
     pub(crate) fn waiting(&self, what: &str, line_is_due: bool) {
         if self.terminal {
             self.now(what);
@@ -55,7 +56,7 @@ impl Progress {
         }
     }
 
-    /// Takes back what [`Progress::waiting`] said.
+    /// Removes the line that [`Progress::waiting`] printed.
     pub(crate) fn no_longer_waiting(&self) {
         if self.terminal && !self.bar.message().is_empty() {
             self.bar.set_message("");

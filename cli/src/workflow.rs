@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, duration, short, time};
 
-/// The most characters of a reason in a list of workflows, and beside a node.
+/// The maximum number of characters of a reason in a list of workflows and next to a node.
 const IN_A_LIST: usize = 60;
 const IN_A_TABLE: usize = 160;
 
@@ -24,7 +24,7 @@ pub(crate) enum WorkflowCommand {
     Watch(One),
     /// Ask a workflow to stop; running jobs are stopped, the rest does not start.
     #[command(after_help = "\
-A running job hears of it with its next report, or else within about a minute. A job that ends before that keeps its result;
+A running job learns of it with its next report, or else within about a minute. A job that ends before that keeps its result;
 the workflow ends as `cancelled` only if something was stopped.
 
 Exit code 0 when the workflow was asked to stop or is cancelled already, 4 when it has ended in another way.")]
@@ -65,11 +65,11 @@ pub(crate) fn cancelled(what: &str, state: &str, active: &[&str], see: &str) -> 
     match (state, active) {
         ("cancelled", _) => Ok(format!("`{what}` has already ended: cancelled")),
         ("pending" | "running" | "queued", []) => {
-            Ok(format!("`{what}` was asked to stop, and nothing of it runs; it ends within about a minute"))
+            Ok(format!("`{what}` was asked to stop; none of its jobs is running; it ends within about a minute"))
         }
         ("pending" | "running" | "queued", active) => Ok(format!(
-            "`{what}` was asked to stop; running now: `{}`; a running job hears of it with its next report, or else within about \
-             a minute, and keeps its result if it ends before; see `freehold {see} {what}`",
+            "`{what}` was asked to stop; running now: `{}`; a running job learns of it with its next report, or else \
+             within about a minute, and keeps its result if it ends before; see `freehold {see} {what}`",
             active.join("`, `")
         )),
         (ended, _) => Err(Error::conflict(format!("`{what}` has already ended: {ended}; nothing was stopped"))),
@@ -135,10 +135,10 @@ mod tests {
     fn a_cancel_says_when_it_takes_effect_and_for_whom() {
         let said = cancelled("wf_1", "running", &["web", "db"], "workflow watch").unwrap();
 
-        insta::assert_snapshot!(said, @"`wf_1` was asked to stop; running now: `web`, `db`; a running job hears of it with its next report, or else within about a minute, and keeps its result if it ends before; see `freehold workflow watch wf_1`");
+        insta::assert_snapshot!(said, @"`wf_1` was asked to stop; running now: `web`, `db`; a running job learns of it with its next report, or else within about a minute, and keeps its result if it ends before; see `freehold workflow watch wf_1`");
         insta::assert_snapshot!(
             cancelled("wf_1", "pending", &[], "workflow watch").unwrap(),
-            @"`wf_1` was asked to stop, and nothing of it runs; it ends within about a minute"
+            @"`wf_1` was asked to stop; none of its jobs is running; it ends within about a minute"
         );
     }
 

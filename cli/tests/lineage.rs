@@ -103,7 +103,7 @@ fn a_bundle_under_another_root_key_does_not_hold() {
     let done = verify(&golden(), &["--root-key", "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="]);
 
     assert_eq!(done.status.code(), Some(1));
-    insta::assert_snapshot!(text(&done.stderr), @"error: link `root key` of sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f does not hold: the document's root key is `34750f98bd59fcfc946da45aaabe933b`, expected `21fe31dfa154a261626bf854046fd227` (and 7 more)");
+    insta::assert_snapshot!(text(&done.stderr), @"error: link `root key` of sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f failed verification: the document's root key is `34750f98bd59fcfc946da45aaabe933b`, expected `21fe31dfa154a261626bf854046fd227` (and 7 more)");
 }
 
 /// Changes one character of a signed message's payload; it stays base64.
@@ -238,7 +238,7 @@ fn a_deploy_without_a_record_is_a_gap() {
     assert_eq!((done.status.code(), unknown.status.code()), (Some(1), Some(3)));
     insta::assert_snapshot!(text(&done.stderr) + &text(&unknown.stderr), @r"
     the root key itself was not compared: 34750f98bd59fcfc946da45aaabe933b is the tenant API's; pass the one that you know as `--root-key KEY`
-    error: link `deploy report` of globex job_00000000000000000000 does not hold: the record of the deploy is missing
-    error: nothing of component `api` is deployed to install `globex`
+    error: link `deploy report` of globex job_00000000000000000000 failed verification: the record of the deploy is missing
+    error: component `api` is not deployed to install `globex`
     ");
 }

@@ -93,10 +93,10 @@ def _verified_links(programs, component, key):
         text=True,
     )
     if done.returncode != 0:
-        raise Failed(f"the lineage of `{component}` does not hold: {done.stderr.strip()}")
+        raise Failed(f"the lineage of `{component}` failed verification: {done.stderr.strip()}")
     links = json.loads(done.stdout)["checked"]["links"]
     if not links or not all(link["ok"] for link in links):
-        raise Failed(f"the lineage of `{component}` has a link that does not hold")
+        raise Failed(f"the lineage of `{component}` has a link that failed verification")
     return links
 
 

@@ -121,6 +121,6 @@ async fn the_customer_checks_the_signature_with_the_key_of_the_own_stack(
     let refused = world.command(&install.account, &[&verify[..], &[other]].concat()).await?.ended_with(1)?;
 
     ensure!(checked.contains(&format!("signed   by {} with root key", world.tenant())), "{checked}");
-    ensure!(refused.contains("the signature of the contract does not hold"), "{refused}");
+    ensure!(refused.contains("the signature of the contract is not valid"), "{refused}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Finds the address of the tenant API: as an option gives it, or in the outputs of the tenant's stack.
+//! Finds the address of the tenant API: from an option, or in the outputs of the tenant's stack.
 
 use aws_config::SdkConfig;
 use freehold_protocol::TenantName;
@@ -7,7 +7,7 @@ use url::Url;
 use crate::cloudformation::{Stack, Stacks};
 use crate::error::{Error, Result};
 
-/// What the arguments and the environment say of the tenant API.
+/// The settings for the tenant API from the arguments and the environment.
 #[derive(Debug, Clone)]
 pub(crate) struct Profile {
     pub(crate) api: Option<Url>,

@@ -105,7 +105,7 @@ impl Api {
         }
     }
 
-    /// Posts one of several bodies that one invocation sends; `part` tells them apart.
+    /// Posts one of several bodies that one invocation sends; `part` gives each its own idempotency key.
     pub(crate) async fn post_part<B: Serialize, T: DeserializeOwned>(
         &self,
         path: &[&str],
@@ -221,7 +221,8 @@ fn written<B: Serialize>(body: &B) -> Result<Vec<u8>> {
     serde_json::to_vec(body).map_err(|e| Error::internal(format!("cannot write a request: {e}")))
 }
 
-/// A `500` of our own function is a defect that stays; one of the gateway is a function that was cut off.
+/// A `500` from our own function is a defect, and a retry does not help. A `500` from the gateway means that a function
+/// was cut off.
 fn is_transient(status: StatusCode, body: &[u8]) -> bool {
     matches!(status.as_u16(), 429 | 502 | 503 | 504)
         || (status.as_u16() == 500 && serde_json::from_slice::<freehold_protocol::api::ErrorBody>(body).is_err())

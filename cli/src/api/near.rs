@@ -7,7 +7,8 @@ use super::Api;
 use crate::error::{Error, Kind};
 
 impl Api {
-    /// Adds the nearest name to the error about an install or an app, named by `path`, that does not exist.
+    /// Adds a suggestion to the error about an install or app that does not exist: the most similar name. `path` is the
+    /// path of the request.
     pub(super) async fn with_nearest(&self, error: Error, path: &[&str]) -> Error {
         let ["v1", kind @ ("installs" | "apps"), name, ..] = path else {
             return error;

@@ -1,4 +1,5 @@
-//! For whom a workflow waits: the runner that has not taken an order yet, since when, and the role that it needs.
+//! Shows which runner a workflow waits for: the runner that has not taken an order yet, since when, and the role that
+//! it needs.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::error::Result;
 use crate::output::duration;
 use crate::progress::Progress;
 
-/// A runner takes an order within seconds; after this long something is wrong, and the first line says so.
+/// A runner takes an order within seconds. After this time something is wrong, and the first line is printed.
 const PATIENCE_SECS: u64 = 8;
 /// The pause between two looks at what is waited for.
 const LOOK: Duration = Duration::from_secs(4);
@@ -66,7 +67,7 @@ async fn unclaimed(api: &Api, view: &WorkflowView) -> Result<Option<Timestamp>> 
         let install: InstallView = api.get(&["v1", "installs", view.install.as_str()]).await?;
         return Ok(install.runner.is_none().then_some(view.created_at));
     }
-    // A runner that works on one of them is there and has no free slot for the others.
+    // A runner that works on one of these jobs is alive; it has no free slot for the others.
     let mut oldest = None;
     for job in active.into_iter().filter_map(|node| node.job.as_ref()).take(MOST_JOBS) {
         let job: JobView = api.get(&["v1", "jobs", job.as_str()]).await?;

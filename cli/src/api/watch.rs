@@ -13,7 +13,7 @@ use crate::progress::Progress;
 
 /// The pause between two looks at a workflow.
 const LOOK: Duration = Duration::from_millis(700);
-/// The most characters of a reason beside a node, and in the sentence about a workflow that failed.
+/// The maximum number of characters of a reason next to a node, and in the sentence about a failed workflow.
 const IN_A_LINE: usize = 100;
 const IN_A_SENTENCE: usize = 500;
 

@@ -71,7 +71,7 @@ fn elsewhere(parts: &[Elsewhere]) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("\nnot looked at, because their sources are in repositories: {named}{more}")
+    format!("\nnot checked, because their sources are in repositories: {named}{more}")
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(elsewhere(&[]), "");
         assert_eq!(
             elsewhere(&parts),
-            "\nnot looked at, because their sources are in repositories: component `c0`, component `c1`, component `c2` and \
+            "\nnot checked, because their sources are in repositories: component `c0`, component `c1`, component `c2` and \
              2 more"
         );
     }

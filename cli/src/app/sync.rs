@@ -44,7 +44,7 @@ impl Sync {
         drop(progress);
         if view.version != digest {
             return Err(Error::internal(format!(
-                "the API named the version {} and not {digest}; update `freehold`",
+                "the API computed the digest {} for this version, and this command {digest}; update `freehold`",
                 view.version
             )));
         }

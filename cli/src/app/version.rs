@@ -40,7 +40,7 @@ impl FromStr for VersionName {
 }
 
 impl VersionName {
-    /// Returns the digest of the version of `app` that is meant.
+    /// Returns the digest of the version of `app` that this name refers to.
     pub(crate) async fn resolve(&self, api: &Api, app: &AppName) -> Result<Digest> {
         if let Self::Digest(digest) = self {
             return Ok(digest.clone());

@@ -28,7 +28,8 @@ pub(crate) enum Template {
 }
 
 impl Template {
-    /// Returns whether a parameter of the stack may be one of the template still: one that is not must not be given.
+    /// Returns whether the template may still have a parameter of the stack. A parameter that it does not have must not
+    /// be passed.
     fn may_have_parameter(&self, name: &str) -> bool {
         match self {
             Self::Body(body) | Self::Object { body, .. } => {
@@ -39,7 +40,7 @@ impl Template {
     }
 }
 
-/// What a stack should be.
+/// The desired state of a stack.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     pub(crate) stack: String,
@@ -58,7 +59,7 @@ pub(crate) enum Outcome {
 }
 
 impl Stacks {
-    /// Makes the stack what `change` says and waits for the end.
+    /// Changes the stack to match `change` and waits for the end.
     pub(crate) async fn apply(&self, change: &Change, progress: &Progress) -> Result<(Outcome, Stack)> {
         let name = &change.stack;
         let existing = self.ready_for_change(name, progress).await?;
@@ -85,7 +86,8 @@ impl Stacks {
         Err(events.failure(format!("stack `{name}` could not be {}", outcome.as_str()), &ended))
     }
 
-    /// Returns the stack that a change set would update. What a first try left in a useless state is removed.
+    /// Returns the stack that a change set would update. Removes a stack that failed at its creation, because it cannot
+    /// be updated.
     async fn ready_for_change(&self, name: &str, progress: &Progress) -> Result<Option<Stack>> {
         let Some(mut stack) = self.find(name).await? else {
             return Ok(None);
@@ -102,7 +104,7 @@ impl Stacks {
                 Ok(None)
             }
             StackStatus::DeleteFailed | StackStatus::UpdateRollbackFailed => Err(Error::conflict(format!(
-                "stack `{name}` is {} ({}); mend it in the CloudFormation console first",
+                "stack `{name}` is {} ({}); repair it in the CloudFormation console first",
                 stack.status.as_str(),
                 stack.reason
             ))),
@@ -174,7 +176,8 @@ impl Stacks {
         }
     }
 
-    /// Follows the stack until the change ended. Right after the start the old state may still show.
+    /// Follows the stack until the change has ended. Right after the start, CloudFormation may still show the old
+    /// state.
     async fn followed_to_a_change(
         &self,
         name: &str,

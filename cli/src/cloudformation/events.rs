@@ -80,7 +80,7 @@ impl Events {
             let before = fresh.len();
             fresh.extend(new.cloned());
             token = page.next_token().map(str::to_owned);
-            // Newest come first: a page with a known event has everything older known.
+            // The newest events come first: when a page has a known event, all older events are known too.
             if token.is_none() || fresh.len() - before < count {
                 break;
             }
@@ -90,7 +90,8 @@ impl Events {
     }
 }
 
-/// One failure cancels all that is under way; those are not reasons.
+/// Returns whether an event is only the result of an earlier failure: one failure cancels all other operations of the
+/// stack.
 fn is_consequence(reason: &str) -> bool {
     reason.contains("cancelled") || reason.contains("Cancelled")
 }

@@ -42,7 +42,7 @@ impl Stacks {
         }
     }
 
-    /// Deletes the stack and waits until it is gone; answers whether there was one.
+    /// Deletes the stack and waits until it is gone; returns whether there was one.
     pub(crate) async fn delete(&self, name: &str, progress: &Progress) -> Result<bool> {
         let Some(stack) = self.find(name).await?.filter(|s| s.status != StackStatus::DeleteComplete) else {
             return Ok(false);

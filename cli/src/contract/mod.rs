@@ -88,7 +88,7 @@ Example:
   freehold contract verify my-app.contract.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
 
 A customer finds the tenant's root key in the output `TenantKey` of their install stack, and the accepted terms in the
-output `AcceptedContract`. Exit code 1 when the signature does not hold.")]
+output `AcceptedContract`. Exit code 1 when the signature is not valid.")]
 pub(crate) struct Verify {
     /// What `freehold contract show -o FILE` wrote.
     file: PathBuf,
@@ -251,7 +251,7 @@ async fn signature(api: &Api, view: &ContractView, envelope: &Envelope) -> Resul
 
 fn open(envelope: &Envelope, root: &PublicKey) -> Result<SignedContract> {
     SignedContract::open(envelope, root)
-        .map_err(|error| Error::failed(format!("the signature of the contract does not hold: {error}")))
+        .map_err(|error| Error::failed(format!("the signature of the contract is not valid: {error}")))
 }
 
 impl Verify {

@@ -107,9 +107,9 @@ pub(super) fn diff(head: &str, diff: &TermsDiff, steps: &[ActionName], same: boo
     let lines: Vec<String> = widened.chain(narrowed).chain(steps).collect();
     let verdict = match (same, diff.widened.len()) {
         (true, _) => "the same terms; no new consent is needed".to_owned(),
-        (false, 0) => "nothing is allowed beyond; no new consent is needed".to_owned(),
-        (false, 1) => "1 thing is allowed beyond; the customer has to agree to it".to_owned(),
-        (false, count) => format!("{count} things are allowed beyond; the customer has to agree to them"),
+        (false, 0) => "nothing more is allowed; no new consent is needed".to_owned(),
+        (false, 1) => "1 thing more is allowed; the customer has to agree to it".to_owned(),
+        (false, count) => format!("{count} things more are allowed; the customer has to agree to them"),
     };
     if lines.is_empty() {
         format!("{head}\n\n{verdict}")
@@ -197,14 +197,14 @@ mod tests {
 
           + host `b.example` is contacted
 
-        1 thing is allowed beyond; the customer has to agree to it
+        1 thing more is allowed; the customer has to agree to it
         ");
         insta::assert_snapshot!(shown(&wide, &narrow), @r"
         head
 
           - host `b.example` is no longer contacted
 
-        nothing is allowed beyond; no new consent is needed
+        nothing more is allowed; no new consent is needed
         ");
         insta::assert_snapshot!(shown(&wide, &wide), @r"
         head

@@ -62,7 +62,7 @@ fn service_error(code: &str, message: &str) -> Error {
     }
 }
 
-/// Returns the error about credentials; the list of all providers that were asked helps nobody.
+/// Returns the error about credentials, without the long list of providers that were tried.
 pub(crate) fn no_credentials(chain: &str) -> Error {
     let reason = chain.split(". Attempted").next().unwrap_or_default();
     let reason = reason.rsplit(": ").next().unwrap_or_default();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub(crate) use aws::no_credentials;
 pub(crate) use usage::usage;
 
-/// What `freehold --help` says of exit codes; [`Kind::exit_code`] decides them.
+/// The text about exit codes in `freehold --help`; [`Kind::exit_code`] decides them.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0   done
@@ -79,12 +79,12 @@ impl Kind {
     }
 }
 
-/// The error of every command: a kind, a sentence that names the thing, and the way out.
+/// The error of every command: a kind, a sentence that names the thing, and how to fix the problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Error {
     kind: Kind,
     message: String,
-    /// What the user can do, where the message does not say it already.
+    /// What the user can do, if the message itself does not say so.
     way_out: Option<String>,
     soon: bool,
 }
@@ -105,8 +105,8 @@ impl Error {
         transient => Transient, denied => Denied, internal => Internal, interrupted => Interrupted
     }
 
-    /// Returns the error of `kind` that `text` describes. By the rule of all messages (`what is wrong; the way out`), the
-    /// way out is what follows the last semicolon.
+    /// Returns the error of `kind` that `text` describes. All messages have the form `what is wrong; the way out`, so
+    /// the way out is the text after the last semicolon.
     fn of(kind: Kind, text: &str) -> Self {
         let (message, way_out) = match text.rsplit_once("; ") {
             Some((message, way_out)) => (message, Some(way_out.to_owned())),
@@ -151,7 +151,7 @@ impl Error {
         self.soon
     }
 
-    /// Returns the error that an API answer with `status` and `body` stands for.
+    /// Converts an API answer with `status` and `body` to an error.
     pub(crate) fn from_api(status: u16, body: &[u8]) -> Self {
         if let Ok(ErrorBody { error }) = serde_json::from_slice::<ErrorBody>(body) {
             return Self { soon: error.soon, ..Self::of(kind_of_api(error.kind), &error.message) };
@@ -169,7 +169,7 @@ impl Error {
             }
             400..=499 => Self::invalid(format!("the tenant API refused the request ({status}{detail})")),
             _ => Self::internal(format!(
-                "the tenant API gave an answer that this version does not know ({status}{detail})"
+                "the tenant API gave an answer that this version cannot read ({status}{detail})"
             )),
         }
     }

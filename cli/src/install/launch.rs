@@ -37,7 +37,7 @@ impl Launch {
         let (account, region) = (crate::aws::account(&config).await?, crate::aws::region(&config));
         template::check_place(&facts, &file, &account, &region)?;
         let stacks = Stacks::new(&config);
-        // An update would keep the consent to what was launched before.
+        // Otherwise an update would keep the consent to the template that was launched before.
         if let Some(offered) = offered(&template) {
             parameters.entry(ACCEPTED.to_owned()).or_insert(offered);
         }
@@ -82,7 +82,7 @@ impl Launch {
         }
     }
 
-    /// Returns the template as CloudFormation takes it: a large one from the bucket.
+    /// Returns the template in the form that CloudFormation accepts: a large one is read from the bucket.
     async fn handed_over(&self, config: &SdkConfig, template: String) -> Result<Template> {
         match &self.template_bucket {
             Some(name) => {
@@ -125,8 +125,8 @@ fn next(outcome: Outcome, install: &InstallId, parameters: &BTreeMap<String, Str
         }
         (true, Outcome::Created) => format!("freehold install runner-config {install}"),
         (true, Outcome::Updated | Outcome::Unchanged) => format!(
-            "freehold install runner-config {install}, then start the runner again: it reads its config when it starts (switches \
-             hold without it)"
+            "freehold install runner-config {install}, then start the runner again: it reads its \
+             config when it starts (the stack's switches take effect without this)"
         ),
     }
 }

@@ -1,12 +1,12 @@
-//! What an earlier launch of an install left in the account: resources that hold data stay when the stack is deleted, and a new
-//! launch cannot make others of the same names.
+//! Finds what an earlier launch of an install left in the account. Resources that hold data stay when the stack is
+//! deleted, and a new launch cannot create others with the same names.
 
 use aws_config::SdkConfig;
 use freehold_protocol::{AccountId, InstallId};
 
 use crate::error::{Error, Result};
 
-/// Refuses a first launch where such resources are. What AWS does not show is taken as absent.
+/// Refuses a first launch if such resources exist. A resource that this account cannot see counts as absent.
 pub(super) async fn check(config: &SdkConfig, install: &InstallId, account: &AccountId, region: &str) -> Result<()> {
     let bucket = format!("fh-{install}-{account}-{region}");
     let repository = format!("fh-{install}");

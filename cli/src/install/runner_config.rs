@@ -73,12 +73,12 @@ fn named_roles(stack: &Stack, install: &InstallId) -> BTreeMap<String, String> {
     named.filter(|(key, _)| key.starts_with("custom") || key.starts_with("break-glass")).collect()
 }
 
-/// Returns the contract that the customer agreed to; a stack of before there were contracts asks for no consent.
+/// Returns the contract that the customer agreed to. A stack that is older than contracts asks for no consent.
 fn accepted(stack: &Stack) -> Result<Option<Digest>> {
     if stack.outputs.contains_key(ACCEPTED) { parsed(stack, ACCEPTED).map(Some) } else { Ok(None) }
 }
 
-/// Returns the customer's answers: the outputs that are called like the parameter they show.
+/// Returns the customer's answers: the outputs that have the name of the parameter that they show.
 fn answers(stack: &Stack) -> BTreeMap<String, String> {
     let asked = |name: &String| name.starts_with("Input") && stack.parameters.contains_key(name);
     stack.outputs.iter().filter(|(name, _)| asked(name)).map(|(name, value)| (name.clone(), value.clone())).collect()

@@ -69,7 +69,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Shows what of the template is other than in `file`, or than in the template of the version that is deployed.
+    /// Shows how the template differs from `file`, or from the template of the deployed version.
     async fn differing(&self, context: &Context, api: &Api, stack: &InstallStack, file: Option<&Path>) -> Result<()> {
         let (from, before) = match file {
             Some(path) => {
@@ -120,7 +120,8 @@ fn check(stack: &InstallStack) -> Result<()> {
     Err(Error::internal(format!("the template has the digest {found}, not {}; do not use it", stack.digest)))
 }
 
-/// Returns whether the template says which program the stack's machine starts. A template that cannot be read says nothing.
+/// Returns whether the template names the program that the stack's machine starts; false for a template that cannot be
+/// read.
 fn names_its_runner(template: &str) -> bool {
     Facts::of(template).is_ok_and(|facts| facts.default("RunnerSha256").is_some_and(|sha256| !sha256.is_empty()))
 }

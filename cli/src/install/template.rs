@@ -1,4 +1,5 @@
-//! What the command knows of a template before it calls AWS: whom it is made for and which parameters it has.
+//! Checks a template before the command calls AWS: for which account and region it is made, and which parameters it
+//! has.
 
 use freehold_protocol::{AccountId, InstallId};
 pub(super) use freehold_stackcheck::Facts;
@@ -29,8 +30,8 @@ pub(super) fn check_place(facts: &Facts, file: &str, account: &AccountId, region
     let made_for: Vec<String> =
         facts.bound_to.iter().map(|bound| format!("account {} in {}", bound.account, bound.region)).collect();
     Err(Error::invalid(format!(
-        "template `{file}` is made for {}, and you are account {account} in {region}; set AWS_PROFILE and AWS_REGION, or ask the \
-         vendor for a template for this account and region",
+        "template `{file}` is made for {}, but your credentials are for account {account} in {region}; \
+         set AWS_PROFILE and AWS_REGION, or ask the vendor for a template for this account and region",
         made_for.join(" or ")
     )))
 }
@@ -80,9 +81,9 @@ mod tests {
         let error = check_place(&facts(), "globex.yaml", &"111111111111".parse().unwrap(), "us-east-1").unwrap_err();
 
         let text = error.to_string();
-        assert!(
-            text.contains("made for account 222222222222 in eu-west-1, and you are account 111111111111 in us-east-1")
-        );
+        assert!(text.contains(
+            "made for account 222222222222 in eu-west-1, but your credentials are for account 111111111111 in us-east-1"
+        ));
         check_place(&facts(), "globex.yaml", &"222222222222".parse().unwrap(), "us-east-1").unwrap_err();
         check_place(&facts(), "globex.yaml", &"222222222222".parse().unwrap(), "eu-west-1").unwrap();
     }

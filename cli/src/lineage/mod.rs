@@ -1,4 +1,5 @@
-//! `freehold lineage`: what an artifact was made of and where it went, as the tenant tells it or as a bundle proves it.
+//! `freehold lineage`: what an artifact was made of and where it was deployed, as the tenant API reports it or as a
+//! bundle proves it.
 
 mod text;
 mod verify;
@@ -33,7 +34,7 @@ Examples:
 A bundle holds the signed messages themselves, so whoever has it can check it without an account or a network. Orders
 are in it as they were signed, with the inputs that they were rendered over: name the install before you give a bundle away.
 
-Exit code 1 when a link does not hold; the link is named."
+Exit code 1 when a link fails verification; the message names the link."
 )]
 pub(crate) struct LineageArgs {
     /// The artifact.
@@ -118,7 +119,7 @@ impl LineageArgs {
         checked.map_or(Ok(()), |checked| checked.verdict("the tenant API's"))
     }
 
-    /// Returns the digest that is meant and, when it is what is deployed, the job that did that.
+    /// Returns the digest to show. If it was found by install and component, also returns the job that deployed it.
     async fn subject(&self, api: &Api) -> Result<(Digest, Option<JobId>)> {
         if let Some(artifact) = &self.artifact {
             return Ok((artifact.clone(), None));
@@ -128,7 +129,7 @@ impl LineageArgs {
         };
         let view: InstallView = api.get(&["v1", "installs", install.as_str()]).await?;
         let deployed = view.components.into_iter().find(|one| one.component == *component).ok_or_else(|| {
-            Error::not_found(format!("nothing of component `{component}` is deployed to install `{install}`"))
+            Error::not_found(format!("component `{component}` is not deployed to install `{install}`"))
         })?;
         Ok((deployed.artifact, Some(deployed.job)))
     }

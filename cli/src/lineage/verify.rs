@@ -25,7 +25,7 @@ pub(super) struct VerifiedLink {
     pub(super) link: LinkName,
     pub(super) of: String,
     pub(super) ok: bool,
-    /// What was verified, or why the link does not hold.
+    /// What was verified, or why the link failed verification.
     pub(super) says: String,
 }
 
@@ -76,6 +76,6 @@ impl Verification {
             count => format!(" (and {count} more)"),
         };
         let VerifiedLink { link, of, says, .. } = first;
-        Err(Error::failed(format!("link `{}` of {of} does not hold: {says}{more}", link.as_str())))
+        Err(Error::failed(format!("link `{}` of {of} failed verification: {says}{more}", link.as_str())))
     }
 }

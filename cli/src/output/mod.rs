@@ -83,12 +83,12 @@ impl Output {
     }
 }
 
-/// Makes stderr carry JSON, for errors from before the arguments are understood.
+/// Makes stderr carry JSON, for errors that happen before the arguments are parsed.
 pub(crate) fn json_to_stderr() {
     terminal::decide(true);
 }
 
-/// Prints a line to stdout; a reader that went away (`| head`) is not an error.
+/// Prints a line to stdout. A reader that closed the pipe (`| head`) is not an error.
 pub(crate) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
@@ -100,7 +100,7 @@ pub(crate) fn print_raw(text: &str) {
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Returns a text in which nothing steers a terminal: names come from configs.
+/// Returns a text without characters that control a terminal: names come from configs.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

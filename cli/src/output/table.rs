@@ -1,4 +1,5 @@
-//! Tables: rows under headings, without borders. One that is too wide is shown with broken sentences, or row by row.
+//! Tables: rows under headings, without borders. A table that is too wide is shown with wrapped sentences, or row by
+//! row.
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table as Grid, Width, presets};
 use textwrap::core::display_width;
@@ -47,7 +48,7 @@ impl Table {
         self.headings.iter().enumerate().map(|column| largest(column).unwrap_or_default()).collect()
     }
 
-    /// Returns widths that fit into `width`, when only sentences have to be broken for it: the widest column loses most.
+    /// Returns widths that fit into `width`, if wrapping sentences is enough for that: the widest column loses most.
     fn narrowed(&self, widest: &[usize], width: usize) -> Option<Vec<usize>> {
         let longest = |text: &str| text.split_whitespace().map(display_width).max().unwrap_or_default();
         let words = self.columns(longest);

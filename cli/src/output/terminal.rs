@@ -1,4 +1,4 @@
-//! What is known of stdout and stderr: their width, whether they take colours, and whether stderr carries JSON.
+//! The properties of stdout and stderr: their width, whether they support colours, and whether stderr carries JSON.
 
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Returns what holds of stdout: colours on a terminal alone, and not when `NO_COLOR` is set
+    /// Returns the properties of stdout: colours only on a terminal, and not when `NO_COLOR` is set
     /// (<https://no-color.org>).
     pub(super) fn stdout() -> Self {
         Self::of(std::io::stdout().is_terminal(), &Term::stdout())
@@ -92,7 +92,7 @@ pub(crate) fn stderr_is_json() -> bool {
     stderr().json
 }
 
-/// Returns whether stderr takes colours.
+/// Returns whether stderr supports colours.
 pub(crate) fn stderr_has_colours() -> bool {
     stderr().stream.colours
 }
@@ -112,7 +112,7 @@ pub(crate) fn write(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Returns how wide the help of the command may be; 0 stands for no limit.
+/// Returns the maximum width of the command's help; 0 means no limit.
 pub(crate) fn help_width() -> usize {
     Stream::stdout().width.unwrap_or(0)
 }

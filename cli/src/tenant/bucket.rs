@@ -31,7 +31,7 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     pub(crate) fn new(config: &SdkConfig, name: String) -> Self {
-        // Path style, because CloudFormation is given the same addresses and takes them in every partition.
+        // Path-style addresses: CloudFormation reads the same addresses, and accepts this form in every partition.
         let settings = aws_sdk_s3::config::Builder::from(config).force_path_style(true).build();
         Self { client: Client::from_conf(settings), name, region: crate::aws::region(config) }
     }
@@ -40,7 +40,7 @@ impl Bucket {
         &self.name
     }
 
-    /// Makes the bucket unless it is there, and sets all that it must be; answers whether it was made.
+    /// Creates the bucket unless it exists, and applies all its settings; returns whether it was created.
     pub(super) async fn ensure(&self, tenant: &TenantName) -> Result<bool> {
         let made = self.create().await?;
         let (client, name) = (&self.client, &self.name);
@@ -100,7 +100,7 @@ impl Bucket {
         }
     }
 
-    /// Puts the object unless one of this size is there (keys are digests); answers whether it was put.
+    /// Puts the object unless one of this size exists (keys are digests); returns whether it was put.
     pub(crate) async fn put(&self, key: &str, bytes: &[u8]) -> Result<bool> {
         if self.size(key).await? == Some(bytes.len() as u64) {
             return Ok(false);
@@ -110,7 +110,7 @@ impl Bucket {
         Ok(true)
     }
 
-    /// Checks that an object of this size is there: CloudFormation would take a missing one for an empty function.
+    /// Checks that an object of this size exists: CloudFormation would treat a missing one as an empty function.
     pub(super) async fn check(&self, key: &str, size: usize) -> Result<()> {
         match self.size(key).await? {
             Some(found) if found == size as u64 => Ok(()),
@@ -145,7 +145,7 @@ impl Bucket {
         Ok(signed.doing(format!("make an address of `{key}`"))?.uri().to_owned())
     }
 
-    /// Deletes the bucket with every version of every object; answers whether there was one.
+    /// Deletes the bucket with every version of every object; returns whether there was one.
     pub(super) async fn delete(&self) -> Result<bool> {
         if !self.exists().await? {
             return Ok(false);
@@ -158,7 +158,7 @@ impl Bucket {
         Ok(true)
     }
 
-    /// Deletes up to a thousand versions; answers whether there were any.
+    /// Deletes up to a thousand versions; returns whether there were any.
     async fn delete_some_versions(&self) -> Result<bool> {
         let page = self.client.list_object_versions().bucket(&self.name).send().await;
         let page = page.doing(format!("list bucket `{}`", self.name))?;

@@ -25,7 +25,7 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// Returns where it lies in the deploy bucket.
+    /// Returns the key of the zip in the deploy bucket.
     pub(super) fn key(&self) -> String {
         format!("functions/{}.zip", self.digest.hex())
     }

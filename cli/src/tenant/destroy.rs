@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::output::{note, plural};
 use crate::progress::Progress;
 
-/// How often is looked for leftovers: the tag search lags behind what was deleted.
+/// How many times to look for leftovers: the tag search lags behind the deletions.
 const LOOKS: u32 = 10;
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
@@ -33,7 +33,7 @@ impl Destroy {
         let progress = Progress::start();
         let stack = stack_name(&tenant);
         progress.now(format!("deleting stack `{stack}`"));
-        // The stack goes first: its functions could make queues and log groups again.
+        // The stack is deleted first: its functions could create queues and log groups again.
         let had_stack = Stacks::new(&config).delete(&stack, &progress).await?;
         progress.now("deleting queues, table, registry, secret and log groups");
         let mut removed = remover.remove().await?;

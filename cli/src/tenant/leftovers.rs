@@ -14,12 +14,12 @@ use crate::error::{Result, ResultExt};
 pub(super) struct Leftovers {
     /// ARNs or names.
     pub(super) ours: Vec<String>,
-    /// How many resources belong to installs in this very account; those are their own stacks' business.
+    /// How many resources belong to installs in this same account; their own stacks remove those.
     pub(super) of_installs: usize,
 }
 
 impl Leftovers {
-    /// Returns what a deleted tenant left behind, in every service that it used.
+    /// Returns the resources that a deleted tenant left, in every service that it used.
     pub(super) async fn find(
         config: &SdkConfig,
         tenant: &TenantName,

@@ -10,7 +10,7 @@ use super::names::{FUNCTIONS, LOG_PREFIXES, QUEUES, TENANT_TAG, enrolment_secret
 use super::resources::{is_going, tagged};
 use crate::error::{Result, ResultExt};
 
-/// The signing key stays this long in KMS before it is gone, the shortest that KMS allows.
+/// How long the signing key stays in KMS before it is deleted: the shortest time that KMS allows.
 const KEY_WINDOW_DAYS: i32 = 7;
 
 /// Removes the parts of one tenant.
@@ -25,7 +25,7 @@ impl Remover {
         Self { config: config.clone(), tenant }
     }
 
-    /// Removes everything but the stack and the bucket; returns what was removed.
+    /// Removes everything except the stack and the bucket; returns what was removed.
     pub(super) async fn remove(&self) -> Result<Vec<String>> {
         let mut removed = Vec::new();
         removed.extend(self.remove_queues().await?);
@@ -146,7 +146,7 @@ impl Remover {
         }
     }
 
-    /// Deletes log groups: a function that was still running when its group went makes it again, without tags.
+    /// Deletes log groups. A function that still ran when its group was deleted creates the group again, without tags.
     async fn remove_log_groups(&self) -> Result<Vec<String>> {
         let client = aws_sdk_cloudwatchlogs::Client::new(&self.config);
         let mut removed = Vec::new();

@@ -70,8 +70,8 @@ fn advice(queue: &str, name: &str, waiting: u64) -> Option<String> {
         _ if waiting == 0 => None,
         "dead" => Some(format!(
             "`{name}` holds {count} that a function failed on five times; the logs of accept-report, dispatch-job and \
-             grant-artifact name the cause. Once it is mended, `aws sqs start-message-move-task` puts the messages back, \
-             and `aws sqs purge-queue` drops them"
+             grant-artifact name the cause. Once the cause is fixed, `aws sqs start-message-move-task` puts the messages \
+             back, and `aws sqs purge-queue` drops them"
         )),
         "dead.fifo" => Some(format!(
             "`{name}` holds {count} for runners that ended too often while they worked; `freehold workflow list INSTALL` \

@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::{
 
 use crate::error::{Error, Result, ResultExt};
 
-/// The attribute with the second after which an item is worth nothing.
+/// The attribute with the time, in seconds, at which an item expires.
 const TTL_ATTRIBUTE: &str = "ttl";
 
 /// Asks what the table is and sets what differs from the template; answers whether anything did.

@@ -64,7 +64,7 @@ impl Diff {
         if differs && self.exit_code { Err(Error::failed("the two differ")) } else { Ok(()) }
     }
 
-    /// Compares the version that `--version` says, or the latest, with a directory.
+    /// Compares a directory with the version from `--version`, or with the latest version.
     async fn with_directory(&self, context: &Context, dir: &Path) -> Result<(Side, Side)> {
         let dir = checked_dir(dir)?;
         let to = if self.offline { read(dir)? } else { resolved(dir).await? };

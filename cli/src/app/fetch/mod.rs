@@ -20,11 +20,11 @@ use crate::error::{Error, Result, ResultExt, chain};
 use crate::output::{bytes, note};
 use crate::progress::Progress;
 
-/// The largest text behind an address, in bytes.
+/// The largest text at an address, in bytes.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// How long one address may take.
 const LONGEST: Duration = Duration::from_secs(120);
-/// How many other addresses one may lead to.
+/// The maximum number of redirects from one address.
 const REDIRECTS: usize = 5;
 /// How often a server that is busy is asked.
 const TRIES: u32 = 3;
@@ -69,9 +69,9 @@ impl Texts {
     fn new() -> Result<Self> {
         let http = http_builder().redirect(Policy::custom(|attempt| {
             if is_plain(attempt.url()) {
-                attempt.error("it leads to an address without https")
+                attempt.error("it redirects to an address without https")
             } else if attempt.previous().len() > REDIRECTS {
-                attempt.error("it leads to too many other addresses")
+                attempt.error("it redirects too often")
             } else {
                 attempt.follow()
             }
@@ -84,7 +84,7 @@ impl Texts {
         let name = without_secrets(address);
         let fetched = async {
             if address.starts_with("git::") {
-                // Anything else behind `ref=` would be a rule for several references.
+                // Anything else after `ref=` would be a rule for several references.
                 let one = |git: &GitAddress| !git.reference.starts_with('+') && !git.reference.contains(':');
                 let git = git_address(address).filter(one).ok_or_else(|| {
                     Error::invalid("not an address of a file; expected `git::https://host/name//path?ref=branch`")
@@ -210,7 +210,7 @@ async fn run_git(directory: &Path, words: &[&str]) -> Result<GitOutput> {
     command.arg("-C").arg(directory).args(words);
     // Only ways to a repository; `ext::` would run a program.
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh");
-    // Whatever repository the command is called in, this is about another one.
+    // `git` must ignore the repository in which the command is called: it works on another one.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
         command.env_remove(name);
     }
@@ -224,7 +224,8 @@ fn too_large(size: Option<u64>) -> Error {
     Error::invalid(format!("it has {size}, and {} is the most that is taken", bytes(MAX_BYTES)))
 }
 
-/// Returns the address without what may be a secret: the user's name and password, and all behind the path.
+/// Returns the address without the parts that may be secret: the user's name, the password, and everything after the
+/// path.
 fn without_secrets(address: &str) -> String {
     let (prefix, rest) = if let Some(rest) = address.strip_prefix("git::") { ("git::", rest) } else { ("", address) };
     match rest.parse::<Url>() {

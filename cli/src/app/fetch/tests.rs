@@ -98,9 +98,9 @@ async fn a_redirect_goes_round_five_times_and_never_to_plain_http() {
     let (_, downgraded) = refused(&away).await;
 
     assert_eq!(kind, Kind::Invalid);
-    assert!(message.contains("it leads to too many other addresses"), "{message}");
+    assert!(message.contains("it redirects too often"), "{message}");
     assert_eq!(asked.lock().unwrap().len(), 6);
-    assert!(downgraded.contains("it leads to an address without https"), "{downgraded}");
+    assert!(downgraded.contains("it redirects to an address without https"), "{downgraded}");
 }
 
 #[tokio::test]

@@ -68,8 +68,8 @@ fn times(action: &GraphAction) -> Vec<String> {
     if words.is_empty() { vec!["action".to_owned()] } else { words }
 }
 
-/// Returns the components that an action hangs off: those that its triggers name, and for "after all" those that
-/// nothing comes after.
+/// Returns the components after which an action runs: those that its triggers name, and for "after all" the components
+/// that no other component depends on.
 fn triggers<'a>(graph: &'a Graph, action: &'a GraphAction) -> BTreeSet<&'a ComponentName> {
     let mut found = BTreeSet::new();
     for trigger in &action.triggers {

@@ -73,7 +73,9 @@ impl Graph {
         match freehold_appconfig::load(dir) {
             Ok(loaded) => {
                 if !loaded.addresses.is_empty() {
-                    note("warning: texts behind addresses are not read here; what they refer to is missing below");
+                    note(
+                        "warning: texts at addresses are not fetched here, so the graph below lacks what they refer to",
+                    );
                 }
                 Ok(loaded.version)
             }
