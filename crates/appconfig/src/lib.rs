@@ -34,7 +34,7 @@ pub fn load(dir: &Path) -> Result<Loaded, Diagnostics> {
     load_with(dir, &Fetched::new())
 }
 
-/// Reads the app config in `dir` with the texts behind the addresses that it names.
+/// Reads the app config in `dir`. `fetched` holds the texts that the config names by address.
 ///
 /// # Errors
 /// As [`load`].

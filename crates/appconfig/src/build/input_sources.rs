@@ -63,7 +63,7 @@ fn fetched(app: &mut App, address: &str) -> Vec<String> {
     let App { files, fetched, addresses, broken, .. } = app;
     let Some(text) = fetched.get(address) else {
         addresses.missing.insert(address.to_owned());
-        // The inputs that it defines are not known, as when a file cannot be parsed.
+        // The inputs in this text are unknown, as with a file that cannot be parsed.
         broken.push(Kind::Inputs);
         return Vec::new();
     };

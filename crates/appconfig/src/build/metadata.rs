@@ -9,7 +9,7 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// What goes into the app version.
+/// The part of the metadata that belongs to the app version.
 #[derive(Debug, Default)]
 pub(crate) struct Metadata {
     pub(crate) display_name: String,

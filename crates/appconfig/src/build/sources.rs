@@ -94,7 +94,7 @@ impl Sources {
         None
     }
 
-    /// Returns the source behind a `public_repo` or `connected_repo` table.
+    /// Returns the source that a `public_repo` or `connected_repo` table describes.
     pub(crate) fn repo(&mut self, files: &Files, checked: &Checked, entry: &Entry, owner: &str) -> Option<Source> {
         let repo = entry.value.get("repo")?;
         let word = repo.as_text()?;
@@ -166,7 +166,7 @@ impl Sources {
             }
             Err(error) => {
                 let message = format!("the source `{}` cannot be read: {}", held.word, reason(&error));
-                let help = "create it, or correct the path: beside this file, or from the app's directory";
+                let help = "create it, or correct the path: it is relative to this file or to the app's directory";
                 self.error(held.place, message, help);
                 None
             }

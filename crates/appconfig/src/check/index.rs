@@ -54,7 +54,7 @@ pub(crate) struct Index {
     pub(crate) runbooks: Names,
     /// Clusters, as `metadata.toml` names them.
     pub(crate) contexts: Names,
-    /// The component behind each cluster.
+    /// The component that creates each cluster.
     context_components: BTreeMap<String, String>,
     /// Other names of components in templates, each with its component and the place that defines it.
     var_names: BTreeMap<String, (String, Place)>,

@@ -34,7 +34,7 @@ const IMAGE_TABLE: [&str; 3] = ["repository", "tag", "digest"];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target<'a> {
     Input(&'a str),
-    /// The name that the template uses, and the keys behind it.
+    /// The name that the template uses, and the keys after it.
     Component(&'a str, &'a [String]),
     Action(&'a str, &'a [String]),
     Secret(&'a str),
@@ -91,7 +91,7 @@ fn outside(reading: &Reading, place: &Place) -> Option<Draft> {
     let shown = format!(".{}", reading.path.join("."));
     let first = reading.path.first()?;
     if first != "nuon" {
-        let message = format!("`{shown}` is not in the tree; everything is below `.nuon`");
+        let message = format!("`{shown}` does not exist in templates; all values are below `.nuon`");
         let draft = Draft::error(place.clone(), message);
         return Some(match first.as_str() {
             "install" | "inputs" | "components" | "sandbox" => draft.help(format!("write `.nuon{shown}`")),
@@ -107,7 +107,7 @@ fn outside(reading: &Reading, place: &Place) -> Option<Draft> {
     })
 }
 
-/// Reports a path to anything but the outputs of a component or action.
+/// Reports a path to anything except the outputs of a component or action.
 fn without_outputs(place: Place, folder: &str, name: &str, rest: &[String]) -> Option<Draft> {
     let word = rest.first().filter(|word| !matches!(word.as_str(), "outputs" | "*"))?;
     let draft = Draft::warning(place, format!("`.nuon.{folder}.{name}.{word}` does not exist"));

@@ -31,7 +31,7 @@ pub(crate) fn hcl(text: &str) -> Result<(), Wrong> {
     let Err(as_body) = hcl_edit::parser::parse_body(text) else { return Ok(()) };
     let skipped = text.len() - text.trim_start().len();
     let value_offset = skipped + as_value.location().offset();
-    // The parser that got further read the form that was meant.
+    // Of the two parsers, the one that read further has the form that the author meant.
     let (offset, reason) = if as_body.location().offset() > value_offset {
         (as_body.location().offset(), as_body.message())
     } else {

@@ -208,8 +208,8 @@ impl Validator<'_> {
                     }
                     None => {
                         let message = format!("`{text}` cannot be read: {reason}");
-                        let help =
-                            "create the file, or correct the path: beside this file, or from the app's directory";
+                        let help = "create the file, or correct the path: it is relative to this file or to the app's \
+                                    directory";
                         Draft::error(self.place(&node.span), message).help(help)
                     }
                 };
@@ -219,7 +219,7 @@ impl Validator<'_> {
         }
     }
 
-    /// Returns the text behind an address, or records that the caller has to fetch it.
+    /// Returns the text at an address, or records that the caller has to fetch it.
     fn fetched(&mut self, address: &str) -> Content {
         let App { files, fetched, addresses, .. } = &mut *self.app;
         let Some(text) = fetched.get(address) else {

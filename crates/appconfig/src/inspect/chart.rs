@@ -88,11 +88,11 @@ fn values(reader: &mut Reader<'_>, checked: &Checked, held: &Held, defaults: Opt
         // `a.b` sets `b` of `a`; an index names an element.
         let first = entry.key.split(['.', '[']).next().unwrap_or_default();
         if !known.contains(first) {
-            let message = format!("the chart in `{}` reads no value `{first}`; it has no effect", held.path);
+            let message = format!("the chart in `{}` does not use the value `{first}`; it has no effect", held.path);
             let draft = Draft::warning(checked.key_place(entry), message);
             reader.say(match nearest(first, known.iter().map(String::as_str)) {
                 near @ Some(_) => draft.meant(near),
-                None => draft.help("remove it, or read it in a template of the chart"),
+                None => draft.help("remove it, or use it in a template of the chart"),
             });
         }
     }

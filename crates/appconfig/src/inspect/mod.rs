@@ -47,7 +47,7 @@ fn look_at(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Vec<(Stri
     Vec::new()
 }
 
-/// Returns the types of resources as those of a component.
+/// Returns resource types as the resources of a component.
 fn of(component: &str, types: &[(String, Place)]) -> Vec<Made> {
     let made = |(kind, place): &(String, Place)| Made {
         component: component.to_owned(),

@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
             Ok(file) => {
                 let left = self.left.checked_sub(self.files.text(file).len());
                 if left.is_none() {
-                    let message = format!("`{path}` is not looked at: the sources hold more than {MAX_BYTES} bytes");
+                    let message = format!("`{path}` is not checked: the sources have more than {MAX_BYTES} bytes");
                     self.say(Draft::warning(held.place.clone(), message));
                 }
                 self.left = left?;

@@ -43,7 +43,10 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> V
     while let Some((from, source, place)) = calls.pop() {
         let Some(path) = normal(&join(&from, &source)) else {
             let message = format!("`{source}` is outside of the source `{}`, which is all that is packed", held.word);
-            reader.say(Draft::error(place, message).help("move the module into the source, or name a wider source"));
+            reader.say(
+                Draft::error(place, message)
+                    .help("move the module into the source, or name a source directory that contains it"),
+            );
             continue;
         };
         if seen.insert(path.clone())
@@ -152,11 +155,11 @@ fn draft(file: usize, text: &str, (offset, said): (usize, String)) -> Draft {
     let place = Reader::place(file, offset.min(text.len()), 1);
     // A limit of the parser, and not of Terraform.
     if said.contains("at most ") {
-        return Draft::warning(place, format!("the file is not looked at further: {said}"));
+        return Draft::warning(place, format!("the rest of the file is not checked: {said}"));
     }
     if said.contains("redefined object key") {
         let draft = Draft::warning(place, "a key of an object is given twice; the last one counts");
-        return draft.help("remove one of them; the rest of the file is not looked at");
+        return draft.help("remove one of them; the rest of the file is not checked");
     }
     if said.contains("redefined attribute") {
         return Draft::error(place, "not Terraform: an attribute is given twice").help("remove one of them");

@@ -11,7 +11,7 @@ use super::spec::MAX_ACTION_SECS;
 pub(super) const ACTION: &[Key] = &[
     must("name", Text).doc("The action's name, with which others refer to it"),
     may("description", Text).doc("What it is for, for people"),
-    may("timeout", Duration(MAX_ACTION_SECS)).doc("The longest that one run may take, at most `30m`; `5m` by default"),
+    may("timeout", Duration(MAX_ACTION_SECS)).doc("The time limit of one run: at most `30m`, `5m` by default"),
     // A key that only Freehold has: when a job is delivered a second time, its steps may run again.
     may("idempotent", Flag).doc("Whether the steps may run again when a runner died in them; `false` by default"),
     may("dependencies", Texts).doc("Components that must be deployed before it runs"),
@@ -22,7 +22,8 @@ pub(super) const ACTION: &[Key] = &[
         .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
     may("image", Template).doc("The image that steps run in; a template; the runner itself by default"),
     may("labels", Scalars).doc("Words to find and group it by"),
-    may("inputs", Any).doc("What a run by hand asks for: a list of tables with `name`, `description` and `required`"),
+    may("inputs", Any)
+        .doc("Inputs that a person gives to a manual run: a list of tables with `name`, `description` and `required`"),
     may("env_vars", Scalars).doc("Environment variables of every step; values are templates"),
     may("triggers", Tables(TRIGGER)).doc("What starts it"),
     must("steps", Tables(STEP)).doc("What it does, in order; the first that fails ends it"),
@@ -61,7 +62,7 @@ pub(super) const RUNBOOK: &[Key] = &[
     may("description", Text).doc("What it is for, for people"),
     may("readme", File).doc("Markdown for people, or `./path` or address of it"),
     may("labels", Scalars).doc("Words to find and group it by"),
-    may("inputs", Any).doc("What a run asks for"),
+    may("inputs", Any).doc("Inputs that a person gives to a run"),
     may("steps", Tables(RUNBOOK_STEP)).doc("What it does, in order; the first that fails ends it"),
 ];
 
@@ -77,8 +78,7 @@ const RUNBOOK_STEP: &[Key] = &[
     may("command", Template).doc("For `command`, and `action` without a name: a shell command line; a template"),
     may("inline_contents", TemplateFile)
         .doc("Instead of `command`: the text of a script, which is a template, or the `./path` or address of a script"),
-    may("timeout", Duration(MAX_ACTION_SECS))
-        .doc("The longest that the command may take, at most `30m`; `5m` by default"),
+    may("timeout", Duration(MAX_ACTION_SECS)).doc("The time limit of the command: at most `30m`, `5m` by default"),
     may("env_vars", Scalars).doc("Environment variables of the command; values are templates"),
     may("role", Template).doc("The role that the step runs under; a template"),
 ];

@@ -9,11 +9,11 @@ pub(super) const METADATA: &[Key] = &[
     must("version", Text).doc("The version of the config format: `v2`"),
     may("display_name", Text).doc("The app's name for people; the directory's name if absent"),
     may("description", Text).doc("One line that says what the app is"),
-    may("slack_webhook_url", Text).doc("Accepted for other tools; nothing is sent to it"),
+    may("slack_webhook_url", Text).doc("Accepted for compatibility with other tools; nothing is sent to it"),
     may("readme", File).doc("Markdown for people: the text itself or `./path` of a file"),
     may("label_colors", Any).doc("Colours of labels by key, such as `env = \"#ff5733\"`; only shown"),
-    may("default_labels", Any).doc("Accepted for other tools; labels that every install has"),
-    may("onboarding", Any).doc("Accepted for other tools; how a catalogue shows the app"),
+    may("default_labels", Any).doc("Accepted for compatibility with other tools; labels that every install has"),
+    may("onboarding", Any).doc("Accepted for compatibility with other tools; how a catalogue shows the app"),
     may("kubernetes_context", Tables(KUBERNETES_CONTEXT))
         .doc("Clusters that components create, for others to deploy into by name"),
 ];
@@ -92,7 +92,8 @@ pub(super) const INSTALL: &[Key] = &[
     .doc("Where in Google Cloud the install lives"),
     may("inputs", Any).doc("Answers by input, each a string; one table or several (`[[inputs]]`)"),
     may("component_toggles", Any).doc("Whether each toggleable component is part of the install, by component"),
-    may("stack_overrides", Any).doc("Accepted for other tools; what the install's stack has other than the app's"),
+    may("stack_overrides", Any)
+        .doc("Accepted for compatibility with other tools; what the install's stack has other than the app's"),
 ];
 
 pub(super) const BRANCH: &[Key] = &[
@@ -102,7 +103,7 @@ pub(super) const BRANCH: &[Key] = &[
     may("installs_directory", Text).doc("Where install files are; default `installs`"),
     may("install_groups", Tables(INSTALL_GROUP)).doc("Installs that are deployed together, one group after another"),
     may("preview", Table(PREVIEW)).doc("What a preview of a change does"),
-    may("run", Any).doc("Accepted for other tools; settings of a branch's runs"),
+    may("run", Any).doc("Accepted for compatibility with other tools; settings of a branch's runs"),
     may("post_deploy_runbooks", Texts).doc("Runbooks to run on each install after its deploy, in this order"),
     may("ignore_changes_regex", Text)
         .doc("A regular expression; when it matches the path of every changed file, the change deploys nothing"),

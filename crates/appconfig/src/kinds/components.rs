@@ -7,7 +7,7 @@ use crate::kinds::spec::{Key, may, must};
 
 use super::spec::MAX_COMPONENT_SECS;
 
-/// The longest that a component may take to become healthy, in seconds.
+/// The maximum time for a component to become healthy, in seconds.
 const MAX_STABILIZATION_SECS: u32 = 60 * 60;
 
 pub(super) const REPO: &[Key] = &[
@@ -40,9 +40,9 @@ pub(super) const COMPONENT: &[Key] = &[
     may("toggleable", Flag).doc("Whether an install may leave it out; `false` by default"),
     may("default_enabled", Flag).doc("Whether a new install has it; `true` by default"),
     may("build_timeout", Duration(MAX_COMPONENT_SECS))
-        .doc("The longest that a build may take, at most `1h`; `5m` by default, `15m` for images"),
+        .doc("The time limit of a build: at most `1h`; `5m` by default, `15m` for images"),
     may("deploy_timeout", Duration(MAX_COMPONENT_SECS))
-        .doc("The longest that a deploy may take; at most, and by default, `1h`"),
+        .doc("The time limit of a deploy: at most `1h`, which is also the default"),
     may("max_auto_retries", Whole).doc("How often a failed deploy is retried automatically; `0` by default"),
     may("skip_noops", Flag).doc("Whether a plan without changes ends the deploy; `false` by default"),
     may("auto_approve_on_policies_passing", Flag)

@@ -14,9 +14,10 @@ pub(super) const POLICY_OF_ROLE: &[Key] = &[
     MANAGED,
     CONTENTS,
     may("gcp_predefined_role", Text).doc("A predefined role of Google Cloud, such as `roles/editor`"),
-    may("gcp_permissions", Texts).doc("Accepted for other tools; single permissions of Google Cloud"),
-    may("azure_actions", Texts).doc("Accepted for other tools; single actions of Azure"),
-    may("azure_built_in_roles", Texts).doc("Accepted for other tools; built-in roles of Azure"),
+    may("gcp_permissions", Texts)
+        .doc("Accepted for compatibility with other tools; single permissions of Google Cloud"),
+    may("azure_actions", Texts).doc("Accepted for compatibility with other tools; single actions of Azure"),
+    may("azure_built_in_roles", Texts).doc("Accepted for compatibility with other tools; built-in roles of Azure"),
 ];
 
 const NAME: Key = must("name", Template).doc("The role's name; usually with the install's id in it. Unique in the app");

@@ -19,7 +19,7 @@ pub(super) const SANDBOX: &[Key] = &[
     may("drift_schedule", Text).doc("When to look for drift: a cron expression of five fields in UTC; empty for never"),
     may("operation_roles", Any).doc("The role of each operation, such as `provision = \"...\"`; names are templates"),
     may("max_auto_retries", Whole).doc("How often a failed run is retried automatically; default `0`"),
-    may("skip_noops", Flag).doc("Whether a plan without changes is not applied; default `false`"),
+    may("skip_noops", Flag).doc("Whether to skip the apply when a plan has no changes; default `false`"),
     may("auto_approve_on_policies_passing", Flag)
         .doc("Whether a plan is approved without a person when it passes every policy; default `false`"),
 ];
@@ -37,8 +37,10 @@ pub(super) const STACK: &[Key] = &[
     must("type", Word(&["aws-cloudformation", "azure-bicep", "gcp-terraform"])).doc("The cloud that the app is for"),
     must("name", Template).doc("The install stack's name for people"),
     must("description", Template).doc("What the customer reads before making the stack"),
-    may("vpc_nested_template_url", Template).doc("Accepted for other tools; a template that makes the network"),
-    may("runner_nested_template_url", Template).doc("Accepted for other tools; a template that makes the runner"),
+    may("vpc_nested_template_url", Template)
+        .doc("Accepted for compatibility with other tools; a template that makes the network"),
+    may("runner_nested_template_url", Template)
+        .doc("Accepted for compatibility with other tools; a template that makes the runner"),
     may(
         "custom_nested_stacks",
         Tables(&[

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The texts behind addresses that a config names (`https://...`, `git::...//path?ref=...`), by address.
+/// The texts at addresses that a config names (`https://...`, `git::...//path?ref=...`), by address.
 pub type Fetched = BTreeMap<String, String>;
 
-/// The files that hold the texts behind addresses, and the addresses whose texts are missing.
+/// The files that hold the texts at addresses, and the addresses whose texts are missing.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     /// The number of the file that holds the text of an address.
@@ -56,7 +56,7 @@ pub(crate) enum Naming<'a> {
     FileAddress(&'a str),
     /// An address to be fetched.
     Remote,
-    /// `git::` without a valid address behind it.
+    /// `git::` without a valid address after it.
     Malformed,
 }
 

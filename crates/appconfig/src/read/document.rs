@@ -185,7 +185,8 @@ impl Node {
     }
 }
 
-/// Returns which byte of the file holds byte `offset` of the string whose TOML form, with its quotes, is at `span`.
+/// Converts an offset in the value of a TOML string to an offset in the file. `span` is the place of the string in the
+/// file, with its quotes.
 pub(crate) fn offset_in_file(text: &str, span: &Range<usize>, offset: usize) -> usize {
     Offsets::new(text, span).of(offset)
 }

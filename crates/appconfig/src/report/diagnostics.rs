@@ -20,7 +20,7 @@ pub struct Diagnostics {
     not_looked_at: Vec<Elsewhere>,
 }
 
-/// A part of an app whose source is not in the app's directory, so that nothing was said about its content.
+/// A part of an app whose source is not in the app's directory, so that its content was not checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Elsewhere {
     /// Such as ``component `web` ``.

@@ -8,7 +8,7 @@ use super::kind::schema_kinds;
 pub fn taplo_config() -> String {
     let mut text = String::from(
         "# Which schema belongs to which file: for editors that use taplo, and for `taplo check`.\n\
-         # Written by `freehold app schema`; a `#:schema` line at the head of a file goes before this.\n",
+         # Written by `freehold app schema`; a `#:schema` line at the top of a file takes precedence.\n",
     );
     for kind in schema_kinds() {
         let files: Vec<String> = kind.files().iter().map(|glob| format!("\"{glob}\"")).collect();

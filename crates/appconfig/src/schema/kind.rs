@@ -97,8 +97,8 @@ impl SchemaKind {
         }
     }
 
-    /// Returns the files of this kind in an app's directory, as globs. A component of one type has none, because only
-    /// the content of a file tells the type.
+    /// Returns the files of this kind in an app's directory, as globs. A component of one type has none, because its
+    /// type is only known from the content of its file.
     pub fn files(self) -> Vec<String> {
         let Shape::File(kind) = self.0 else { return Vec::new() };
         let root = ROOT.iter().filter(|(_, of)| *of == kind).map(|(name, _)| (*name).to_owned());
@@ -144,14 +144,17 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
             "Policies",
             "Checks of plans, manifests and images before they are applied; a single one may stand without `[[policy]]`.",
         ),
-        Kind::Installer => {
-            ("The installer page", "Accepted for other tools, and not checked: there is no such page here.")
-        }
+        Kind::Installer => (
+            "The installer page",
+            "Accepted for compatibility with other tools, and not checked: there is no such page here.",
+        ),
         Kind::Branch => (
             "A branch of the app",
             "Which installs follow a branch of the config, and in which order. Checked, but not part of an app version.",
         ),
-        Kind::Triggers => ("Triggers", "Accepted for other tools, and not checked: triggers belong to actions."),
+        Kind::Triggers => {
+            ("Triggers", "Accepted for compatibility with other tools, and not checked: triggers belong to actions.")
+        }
         Kind::Component => ("A component of any type", "One thing that is built, copied and deployed."),
         Kind::Action => ("An action", "Scripts that the runner executes, by hand or at events."),
         Kind::Install => (

@@ -72,7 +72,7 @@ finding with its file, line and column.
 | kustomization | no `kustomization.yaml` | |
 | Dockerfile | it is not in the source or has no `FROM`, or not the stage `target` | |
 
-A source in a repository is not looked at; the check names the components that have one. The properties of CloudFormation's
+A source in a repository is not checked; the check names the components that have one. The properties of CloudFormation's
 resource types are not checked, nor those of Terraform's providers. A template with a macro (`Transform`) may refer to what
 the macro makes.
 

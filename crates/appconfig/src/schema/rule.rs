@@ -24,9 +24,9 @@ pub(super) enum Rule {
     ByWord(&'static str, bool, &'static [Case]),
     /// A key holds one of the texts in the list.
     Words(&'static str, &'static [&'static [&'static str]]),
-    /// A key whose text has a form, and the form in words.
+    /// A key whose text must match a form, and a description of that form.
     Form(&'static str, &'static str, &'static str),
-    /// A key whose value fits a schema, and the schema in words.
+    /// A key whose value must fit a schema, and a description of that schema.
     Holds(&'static str, fn() -> Value, &'static str),
     /// The default of an input fits its type.
     Default,
@@ -34,7 +34,7 @@ pub(super) enum Rule {
     Signature,
 }
 
-/// Words of a key, and what is needed with them.
+/// Some values of a key, and the other keys that are needed with them.
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) words: &'static [&'static str],
@@ -170,7 +170,7 @@ fn not_empty() -> Value {
     json!({ "not": { "enum": [false, "", [], {}] } })
 }
 
-/// Sets `word` of the schema of `key`, where the table has it.
+/// Sets the keyword `word` in the schema of `key`, if the table has that key.
 fn set(table: &mut Map<String, Value>, key: &str, word: &str, value: Value) {
     let property = table.get_mut("properties").and_then(|all| all.get_mut(key)).and_then(Value::as_object_mut);
     if let Some(property) = property {

@@ -12,9 +12,9 @@ use crate::state::file::Checked;
 /// Why a directory is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To make an app version: something that cannot be deployed is an error.
+    /// To make an app version: whatever Freehold cannot deploy is an error.
     Sync,
-    /// To find its mistakes.
+    /// To find mistakes in the config.
     Check,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct App {
     pub(crate) broken: Vec<Kind>,
     pub(crate) drafts: Vec<Draft>,
     pub(crate) purpose: Purpose,
-    /// Texts behind addresses, which the caller fetched.
+    /// Texts at the addresses that the config names; the caller fetched them.
     pub(crate) fetched: Fetched,
     pub(crate) addresses: Addresses,
     /// The parts whose sources are not in the directory, each with where its source is.

@@ -682,7 +682,7 @@ fn an_image_on_disk_has_no_signature_to_check() {
     6 | require_signature = true
       |                     ^^^^
       |
-      = help: name the image where it was signed, with `public` or `aws_ecr`, or leave out `require_signature`
+      = help: take the image from its registry, with `public` or `aws_ecr`, or remove `require_signature`
     ");
 }
 

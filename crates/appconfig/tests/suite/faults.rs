@@ -221,7 +221,7 @@ fn a_reference_outside_of_the_tree_says_how_to_write_it() {
     let config = good().with("components/net.toml", "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"./modules/net\"\n\n[vars]\nx = \"{{ .install.id }}{{ .nuon.instal.id }}\"\n");
 
     insta::assert_snapshot!(config.faults(), @r#"
-    error: `.install.id` is not in the tree; everything is below `.nuon`
+    error: `.install.id` does not exist in templates; all values are below `.nuon`
      --> components/net.toml:7:9
       |
     7 | x = "{{ .install.id }}{{ .nuon.instal.id }}"
@@ -328,7 +328,7 @@ fn a_source_that_is_not_there_or_outside_is_an_error() {
     4 | source = "./modules/nte"
       |          ^^^^^^^^^^^^^^^
       |
-      = help: create it, or correct the path: beside this file, or from the app's directory
+      = help: create it, or correct the path: it is relative to this file or to the app's directory
 
     error: `../../elsewhere` is outside of the app's directory
      --> components/out.toml:4:10
@@ -469,7 +469,7 @@ fn a_named_file_that_is_not_there_is_an_error() {
     6 | contents = "./net.tfvars"
       |            ^^^^^^^^^^^^^^
       |
-      = help: create the file, or correct the path: beside this file, or from the app's directory
+      = help: create the file, or correct the path: it is relative to this file or to the app's directory
     "#);
 }
 
@@ -484,7 +484,7 @@ fn a_folder_of_texts_that_is_not_here_is_an_error_only_for_a_sync() {
     4 | source = "./generated/net"
       |          ^^^^^^^^^^^^^^^^^
       |
-      = help: create it, or correct the path: beside this file, or from the app's directory
+      = help: create it, or correct the path: it is relative to this file or to the app's directory
 
     warning: `./vars/net.tfvars` cannot be read: folder `vars` does not exist
      --> components/net.toml:6:12
@@ -501,7 +501,7 @@ fn a_folder_of_texts_that_is_not_here_is_an_error_only_for_a_sync() {
     4 | source = "./generated/net"
       |          ^^^^^^^^^^^^^^^^^
       |
-      = help: create it, or correct the path: beside this file, or from the app's directory
+      = help: create it, or correct the path: it is relative to this file or to the app's directory
 
     error: `./vars/net.tfvars` cannot be read: folder `vars` does not exist
      --> components/net.toml:6:12

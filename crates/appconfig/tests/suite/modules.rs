@@ -89,7 +89,7 @@ fn a_folder_that_is_not_there_is_an_error_for_a_check_too() {
     4 | source = "./generated/net"
       |          ^^^^^^^^^^^^^^^^^
       |
-      = help: create it, or correct the path: beside this file, or from the app's directory
+      = help: create it, or correct the path: it is relative to this file or to the app's directory
     "#);
 }
 
@@ -128,7 +128,7 @@ fn a_module_that_is_called_is_looked_at_and_must_be_in_the_source() {
     8 |   source = "../c"
       |            ^^^^^^
       |
-      = help: move the module into the source, or name a wider source
+      = help: move the module into the source, or name a source directory that contains it
     "#);
 }
 

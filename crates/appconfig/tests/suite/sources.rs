@@ -49,8 +49,8 @@ fn values_that_the_chart_does_not_read_are_warned_of() {
     let all = [files[0], files[1], ("templates/a.yaml", "a: {{ toYaml .Values }}\n")];
 
     insta::assert_snapshot!(said(&chart(values, &files)), @r"
-    Warning components/chart.toml:7: the chart in `chart` reads no value `imgae`; it has no effect; did you mean `image`?
-    Warning components/chart.toml:11: the chart in `chart` reads no value `size`; it has no effect; remove it, or read it in a template of the chart
+    Warning components/chart.toml:7: the chart in `chart` does not use the value `imgae`; it has no effect; did you mean `image`?
+    Warning components/chart.toml:11: the chart in `chart` does not use the value `size`; it has no effect; remove it, or use it in a template of the chart
     ");
     assert_eq!(said(&chart(values, &all)), "");
 }

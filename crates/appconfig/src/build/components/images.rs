@@ -25,7 +25,7 @@ impl Builder<'_> {
             self.sources.error(
                 place.unwrap_or_else(|| checked.key_place(entry)),
                 "the signatures of an image on disk cannot be checked: they are in its registry",
-                "name the image where it was signed, with `public` or `aws_ecr`, or leave out `require_signature`",
+                "take the image from its registry, with `public` or `aws_ecr`, or remove `require_signature`",
             );
         }
         let source = match entry.key.as_str() {
@@ -140,7 +140,8 @@ fn is_keyless(authority: &Node) -> bool {
     }
 }
 
-/// Returns an authority as in the config, with the text of its key in place of the name of a file.
+/// Returns an authority from the config. If its `public_key` names a file, the result has the text of that file
+/// instead.
 fn with_key_text(checked: &Checked, node: &Node) -> Value {
     let mut value = node.to_json();
     if let (Some(key), Some(slot)) = (node.get("public_key"), value.get_mut("public_key")) {

@@ -128,7 +128,7 @@ fn unknown(template: &Template, entry: &Entry, what: &str, known: &[&str]) -> Dr
     let draft = Draft::error(template.place_of(&entry.key_span), message);
     match nearest(&entry.key, known.iter().copied()) {
         near @ Some(_) => draft.meant(near),
-        None => draft.help(format!("known here: {}", known.join(", "))),
+        None => draft.help(format!("expected one of: {}", known.join(", "))),
     }
 }
 
