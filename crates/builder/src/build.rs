@@ -29,7 +29,7 @@ impl Execute for BuildKind {
     }
 }
 
-/// Builds the artifact and returns the outcome. After `job.stop` it ends soon and leaves no process behind.
+/// Builds the artifact and returns the outcome. After `job.stop` it ends soon and leaves no process running.
 pub async fn execute(job: &Job) -> Outcome {
     let ended = match &job.order.work {
         Work::Build(work) => build(job, work).await,
@@ -59,8 +59,8 @@ async fn build(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
         (Package::Image, Source::Directory { .. } | Source::Git { .. }) => {
             if image::signers(work)?.is_some() {
                 return Err(Failure::new(
-                    "the signatures of an image on disk cannot be checked: they are in its registry; name the image \
-                     where it was signed, with `public` or `aws_ecr`, or leave out `require_signature`",
+                    "the signatures of an image on disk cannot be checked: they are in its registry; take the image \
+                     from its registry, with `public` or `aws_ecr`, or remove `require_signature`",
                 ));
             }
             let directory = source::fetch(job, &work.source).await?;
@@ -88,7 +88,7 @@ async fn build(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
             source @ (Source::Image { .. } | Source::EcrImage { .. } | Source::Chart { .. } | Source::Version),
         ) => {
             let (package, source) = (package.describe(), source.describe());
-            return Err(Failure::new(format!("{package} is not built from {source}")));
+            return Err(Failure::new(format!("{package} cannot be built from {source}")));
         }
     };
     if let Source::Git { url, commit, .. } = &work.source {

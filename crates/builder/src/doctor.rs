@@ -20,7 +20,8 @@ pub async fn image_builder() -> Finding {
     if !path.ends_with("buildah") || rustix::process::geteuid().is_root() {
         return Finding::new(what, Ok(shown));
     }
-    // The files of an image belong to many users; only `/etc/subuid` gives those to a user that is not root.
+    // The files of an image have many owners. A user other than root can create files for other owners only with a
+    // range of user ids from `/etc/subuid`.
     let mut command = tokio::process::Command::new(&path);
     command.args(["unshare", "true"]).stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(checks::PROGRAM, command.output()).await;

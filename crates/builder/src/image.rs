@@ -12,7 +12,8 @@ use freehold_runner::work::job::Job;
 use crate::signature;
 use crate::statement::Facts;
 
-/// The name in a statement of the key that signed an image; its digest is that of the key's `SubjectPublicKeyInfo`.
+/// The name under which a statement lists the key that signed an image; its digest in the statement is that of the
+/// key's `SubjectPublicKeyInfo`.
 const SIGNER: &str = "urn:freehold:cosign-key";
 
 /// Resolves `reference` once and copies the image that it names.

@@ -47,7 +47,7 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, F
                 | Recipe::SignedImage { .. },
             ),
             source,
-        ) => Err(Failure::new(format!("a Kubernetes manifest is not built from {} alone", source.describe()))),
+        ) => Err(Failure::new(format!("a Kubernetes manifest cannot be built only from {}", source.describe()))),
     }
 }
 

@@ -131,7 +131,7 @@ pub(crate) fn find_template(directory: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Refuses a link, which may lead out of the source.
+/// Refuses a link, because it may point outside of the source.
 fn is_file(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|data| data.is_file())
 }

@@ -11,7 +11,7 @@ pub enum AddressError {
     #[error("`{0}` is not a registry host; expected `host` or `host:port`")]
     Invalid(String),
     /// Plain HTTP to another machine.
-    #[error("`{0}` would be reached without TLS; only names of this machine may be: use `https://`")]
+    #[error("`{0}` would be reached without TLS, which is allowed only for names of this machine; use `https://`")]
     Plain(String),
 }
 

@@ -17,7 +17,7 @@ use super::manifest::MAX_BYTES;
 use super::retry::Retries;
 use super::{BlobSource, BlobStream, RegistryError, Repository, RetryPolicy};
 
-/// Bytes that must move within the idle time; a server that sends fewer counts as gone.
+/// Bytes that must move within the idle time; a server that sends fewer counts as stalled.
 const LEAST: u64 = 16 * 1024;
 /// Bytes that a resumed transfer must move before its retry budget is reset.
 const PROGRESS: u64 = 256 * 1024;
@@ -164,8 +164,8 @@ impl Reader {
         Self::resume(source, blob, policy, 0, Arc::default())
     }
 
-    /// Returns a reader that passes on the bytes from `from` on. The bytes before them are hashed too: from the ledger where
-    /// it knows them, otherwise by reading them again.
+    /// Returns a reader that passes on the bytes from `from` on. Its digest also covers the bytes before `from`: from
+    /// the ledger if it has them, otherwise by reading them again.
     pub(crate) fn resume(
         source: BlobSource,
         blob: Descriptor,
@@ -214,8 +214,8 @@ impl Reader {
         reqwest::Body::wrap_stream(stream)
     }
 
-    /// Returns the next chunk; the one that completes the blob only when the digest is right, so that a wrong blob is
-    /// never whole.
+    /// Returns the next chunk. The last chunk is returned only when the digest is right, so that a blob with a wrong
+    /// digest is never complete.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, RegistryError> {
         while !self.done {
             if self.seen == self.blob.size {

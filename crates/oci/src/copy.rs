@@ -70,8 +70,8 @@ pub async fn copy(
     Ok(Copied { artifact, whole, unchanged, moved, referrers })
 }
 
-/// Returns whether `to` holds the artifact under its tag. As manifests are pushed after what they name and the tag with
-/// the last of them, it stands for all.
+/// Returns whether `to` holds the artifact under its tag. Manifests are pushed after the blobs that they name, and the
+/// tag is pushed last, so the tag shows that the copy is complete.
 async fn is_there(to: &Repository, digest: &Digest) -> Result<bool, RegistryError> {
     let found = to.manifest_digest(&Version::Tag(digest_tag(digest))).await?;
     Ok(found.is_some_and(|found| found == *digest))

@@ -76,7 +76,8 @@ impl RegistryError {
     /// Returns whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
-            // A connection that broke off looks like a short blob; the digest decides in the end.
+            // A broken connection can look like a short blob, so a short blob is requested again too; its digest is
+            // always checked.
             Self::Transport { .. } | Self::Stalled { .. } | Self::Short { .. } => true,
             Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500..=599),
             Self::Address(_)

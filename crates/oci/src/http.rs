@@ -21,7 +21,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// # Errors
 /// [`RegistryError::Client`] when no root certificate can be loaded.
 pub fn client() -> Result<Client, RegistryError> {
-    // A provider that is installed already is this one: the process has no other.
+    // This fails only when a provider is installed already, and this process installs no other provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .user_agent(concat!("freehold/", env!("CARGO_PKG_VERSION")))

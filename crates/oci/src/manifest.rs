@@ -122,7 +122,7 @@ impl Manifest {
         let document: Document = self.read()?;
         match (self.is_index(), document.manifests, document.config) {
             (true, Some(manifests), None) => Ok(Parts { manifests, blobs: Vec::new() }),
-            (true, _, _) => Err("it has no manifests, or a config, and says that it is an index".to_owned()),
+            (true, _, _) => Err("it is marked as an index, but has a config or no manifests".to_owned()),
             (false, None, Some(config)) => {
                 let layers = document.layers.unwrap_or_default();
                 if let Some(layer) = layers.iter().find(|layer| layer.is_elsewhere()) {

@@ -152,7 +152,7 @@ fn have_all(chosen: &BTreeSet<Platform>, found: &[&Found]) -> Result<(), Platfor
         Some(wanted) => {
             let names: BTreeSet<String> = found.iter().map(|found| format!("`{found}`")).collect();
             let had = if names.is_empty() {
-                "none that it names".to_owned()
+                "no named platform".to_owned()
             } else {
                 names.into_iter().collect::<Vec<_>>().join(", ")
             };

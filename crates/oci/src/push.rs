@@ -7,7 +7,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use super::upload::Placed;
 use super::{BLOBS_AT_ONCE, BlobSource, Manifest, RegistryError, Repository, Version, digest_tag};
 
-/// How the blobs of an artifact came to their target.
+/// How each blob of an artifact got into the target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moved {
     /// Blobs that the target held.
@@ -77,7 +77,7 @@ pub async fn push_missing_blobs(to: &Repository, blobs: Vec<(Descriptor, BlobSou
         .await
 }
 
-/// Pushes manifests in the given order, all but the last by digest, the last by its digest's tag too.
+/// Pushes manifests in the given order: each by its digest, and the last also by its digest's tag.
 ///
 /// # Errors
 /// [`RegistryError`].
@@ -104,7 +104,7 @@ pub(crate) async fn push_by_digest(to: &Repository, manifest: &Manifest) -> Resu
 /// [`RegistryError`].
 pub async fn push_top_manifest(to: &Repository, top: &Manifest) -> Result<(), RegistryError> {
     push_by_own_tag(to, top).await?;
-    // The bytes, not a header: what is reported as there can be pulled.
+    // Reads the manifest itself, not only a header: an artifact that is reported as stored must be there to pull.
     to.manifest(&Version::Digest(top.digest.clone())).await.map(|_| ())
 }
 

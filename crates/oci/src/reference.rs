@@ -27,7 +27,7 @@ pub enum Version {
 #[error("`{0}` is not an image reference; expected `host/name:tag` or `host/name@sha256:<64 hex digits>`")]
 pub struct ReferenceError(String);
 
-/// The API host behind the name `docker.io`.
+/// The API host for images of `docker.io`.
 const DOCKER_HUB: &str = "registry-1.docker.io";
 
 impl FromStr for Reference {

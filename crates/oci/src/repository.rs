@@ -172,8 +172,8 @@ impl Repository {
         .await
     }
 
-    /// Returns the answer that carries a blob's bytes, from `at` on when the registry knows ranges. Redirects to storage
-    /// are followed, without the login.
+    /// Returns the answer that carries a blob's bytes, from `at` on when the registry supports ranges. Redirects to
+    /// storage are followed, without the login.
     pub(crate) async fn blob_answer(&self, digest: &Digest, at: u64) -> Result<Response, RegistryError> {
         let url = self.url(&format!("blobs/{digest}"))?;
         let make = || {

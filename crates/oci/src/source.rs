@@ -117,7 +117,7 @@ async fn get(http: &Client, url: &str, at: u64, policy: RetryPolicy) -> Result<(
     }
 }
 
-/// Returns the bytes from `at` on: as the server gave them when it knows ranges, otherwise without the first ones.
+/// Returns the bytes from `at` on. If the server does not support ranges, the bytes before `at` are read and dropped.
 fn body(answer: Response, host: String, what: &str, blob: &Descriptor, at: u64) -> Result<BlobStream, RegistryError> {
     let begins = if answer.status() == 206 { at } else { 0 };
     let wrong_size = |found| {

@@ -19,10 +19,10 @@ const SINGLE: u64 = 1024 * 1024;
 /// Bytes that a resumed upload must move before its retry budget is reset.
 const PROGRESS: u64 = 256 * 1024;
 
-/// How a blob came to be in a repository.
+/// How a blob got into a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placed {
-    /// It was there.
+    /// The registry had it already.
     Held,
     /// The registry took it from another repository.
     Mounted,
@@ -35,7 +35,7 @@ enum Begun {
     Session(Url),
 }
 
-/// What is under way: an upload's address, and how much of it the registry has.
+/// An upload in progress: its address, and the number of bytes that the registry has.
 struct Session {
     url: Url,
     at: u64,
@@ -152,7 +152,7 @@ impl Repository {
                 Ok(answer) if answer.status() == 201 => return Ok(Begun::Mounted),
                 Ok(answer) => return Ok(Begun::Session(self.location(&answer, what)?)),
                 Err(error) if error.is_transient() => return Err(error),
-                // The registry does not allow mounts, or does not know them.
+                // The registry does not allow or does not support mounts.
                 Err(_) => {}
             }
         }
@@ -215,9 +215,9 @@ impl Repository {
         Ok(answer)
     }
 
-    /// A registry that says what it stored has to say what was sent.
+    /// If the registry names the digest of what it stored, that must be the digest of what was sent.
     fn check_stored(&self, what: &str, blob: &Descriptor, answer: &Response) -> Result<(), RegistryError> {
-        // Before the end of an upload the header is about what came so far.
+        // Before the end of an upload, the header describes only the bytes that arrived so far.
         if answer.status() != 201 {
             return Ok(());
         }

@@ -45,7 +45,7 @@ impl Finder {
     fn look_into(&mut self, directory: &Path, below: &str, depth: usize) -> Result<(), String> {
         let unreadable = |error: std::io::Error| format!("could not read `{below}` of the chart: {error}");
         if depth > MAX_DEPTH {
-            return Err(format!("`{below}` nests deeper than {MAX_DEPTH} directories; a link may lead in a circle"));
+            return Err(format!("`{below}` nests deeper than {MAX_DEPTH} directories; a link may form a loop"));
         }
         for entry in std::fs::read_dir(directory).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;

@@ -41,7 +41,7 @@ impl Ignore {
 
 fn rule(line: &str) -> Result<Rule, String> {
     if line.contains("**") {
-        return Err(format!("`.helmignore` has `{line}`, and Helm knows no `**`"));
+        return Err(format!("`.helmignore` has `{line}`, but Helm does not support `**`"));
     }
     let (negated, line) = line.strip_prefix('!').map_or((false, line), |rest| (true, rest));
     let (directories_only, line) = line.strip_suffix('/').map_or((false, line), |rest| (true, rest));
@@ -50,8 +50,8 @@ fn rule(line: &str) -> Result<Rule, String> {
     Ok(Rule { pattern, negated, directories_only, whole })
 }
 
-/// Returns whether all of `text` matches `pattern`, which knows `*`, `?`, `[...]` and `\`; none of them matches a `/`
-/// (Go, `path/filepath.Match`).
+/// Returns whether all of `text` matches `pattern`, which may contain `*`, `?`, `[...]` and `\`; none of them matches a
+/// `/` (Go, `path/filepath.Match`).
 fn matches(pattern: &[char], text: &[char]) -> bool {
     let Some((first, rest)) = pattern.split_first() else { return text.is_empty() };
     let next = text.split_first();

@@ -31,7 +31,9 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, F
         let (chart, layer) = match (&work.source, directory) {
             (Source::Chart { repo_url, chart, version }, _) => published(job, repo_url, chart, version).await?,
             (_, Some(directory)) => of_directory(job, directory).await?,
-            (other, None) => return Err(Failure::new(format!("a Helm chart is not built from {}", other.describe()))),
+            (other, None) => {
+                return Err(Failure::new(format!("a Helm chart cannot be built from {}", other.describe())));
+            }
         };
         push(job, work, &chart, &layer).await
     })

@@ -67,7 +67,7 @@ fn choose(base: &Url, entries: Vec<Entry>, asked: &str) -> Result<Found, String>
         let newest = known.first().and_then(|(_, entry)| entry.version.as_deref());
         return Err(match (newest, asked) {
             (None, _) => "has no version".to_owned(),
-            (Some(newest), "") => format!("has only versions before a release; name one, such as `{newest}`"),
+            (Some(newest), "") => format!("has only pre-release versions; name one in the config, such as `{newest}`"),
             (Some(newest), _) => format!("has no version `{asked}`; its newest is `{newest}`"),
         });
     };
@@ -127,8 +127,9 @@ async fn text(http: &Client, url: &Url, max: u64) -> Result<String, Failure> {
 async fn get(http: &Client, url: &Url) -> Result<Response, Failure> {
     let asked = tokio::time::timeout(IDLE, http.get(url.clone()).send()).await.map_err(|_| stalled(url))?;
     let answer = asked.map_err(|error| Failure::because(&format!("no answer from `{url}`"), &error))?;
-    // A redirect must not lead to an address without TLS, where anybody may answer.
-    checked(answer.url().clone()).map_err(|why| Failure::new(format!("`{url}` leads elsewhere: it {why}")))?;
+    // A redirect must not end at an address without TLS, where anybody may answer.
+    checked(answer.url().clone())
+        .map_err(|why| Failure::new(format!("`{url}` redirects to another address: it {why}")))?;
     let status = answer.status();
     if status.is_success() { Ok(answer) } else { Err(Failure::new(format!("`{url}` answered {}", status.as_u16()))) }
 }
@@ -141,7 +142,7 @@ async fn chunk(answer: &mut Response, url: &Url, size: &mut u64, max: u64) -> Re
 }
 
 fn stalled(url: &Url) -> Failure {
-    Failure::new(format!("nothing came from `{url}` for {} s", IDLE.as_secs()))
+    Failure::new(format!("`{url}` sent nothing for {} s", IDLE.as_secs()))
 }
 
 /// Returns the base address of a repository's files.

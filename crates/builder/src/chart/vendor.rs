@@ -128,8 +128,8 @@ impl Vendor<'_> {
             return Err(Failure::new("it names no repository and is not in `charts/`; put the chart there"));
         } else {
             return Err(Failure::new(format!(
-                "`{from}` is not an address; write the repository's own address, `file://` of a chart beside, or put the \
-                 chart into `charts/`"
+                "`{from}` is not an address; write the repository's own address, `file://` of a chart in \
+                 another directory of the source, or put the chart into `charts/`"
             )));
         };
         chart.files.insert(format!("charts/{name}-{version}.tgz"), archive);

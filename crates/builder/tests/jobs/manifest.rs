@@ -45,7 +45,7 @@ async fn a_manifest_is_one_layer_of_its_own_text_however_the_order_carries_it() 
     let repository = ecr_repository(&cloud.tenant, TENANT_REPOSITORY).await.unwrap();
     assert_eq!(layer(&repository, &one).await, text.as_bytes());
     assert_eq!(empty, "the manifest is empty");
-    assert_eq!(none, "a Kubernetes manifest is not built from the app version itself alone");
+    assert_eq!(none, "a Kubernetes manifest cannot be built only from the app version itself");
 }
 
 #[tokio::test]
