@@ -15,9 +15,9 @@ use aws_types::sdk_config::SharedHttpClient;
 use freehold_aws_errors::Meaning;
 pub use freehold_aws_errors::chain as explain;
 
-/// The longest that one try of an ordinary call may take.
+/// The time limit of one try of an ordinary call.
 const ATTEMPT: Duration = Duration::from_secs(10);
-/// The longest that an ordinary call may take with its retries.
+/// The time limit of an ordinary call with its retries.
 const OPERATION: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
 

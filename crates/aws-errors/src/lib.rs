@@ -96,7 +96,7 @@ pub fn chain(error: &dyn Error) -> String {
     text.replace('\n', " ")
 }
 
-/// Returns what a service answered; an SDK itself writes it as the fields of a structure.
+/// Returns the service's answer as text. The SDK itself prints it as the fields of a structure.
 fn answer(answer: &ErrorMetadata) -> String {
     match (answer.message(), answer.code()) {
         (Some(message), Some(code)) if !message.contains(code) => format!("{message} ({code})"),
@@ -105,7 +105,7 @@ fn answer(answer: &ErrorMetadata) -> String {
     }
 }
 
-/// Returns whether a message of an SDK says nothing that its cause does not say.
+/// Returns whether an SDK's message only repeats the message of its cause.
 fn announces_its_cause(message: &str) -> bool {
     message == "service error" || message.starts_with("unhandled error")
 }

@@ -28,7 +28,7 @@ const CONNECT: Duration = Duration::from_secs(2);
 /// How long S3 may take to begin its answer; the function's own time limit is three times as long.
 const READ: Duration = Duration::from_secs(5);
 
-/// The characters to encode: all but the unreserved ones (RFC 3986, section 2.3).
+/// The characters to encode: all except the unreserved ones (RFC 3986, section 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The tenant's bucket.

@@ -107,7 +107,7 @@ impl RootKey for KmsSigner {
         }
         let answer =
             self.client.get_public_key().key_id(&self.key_id).send().await.map_err(|e| port_error("signing key", e))?;
-        let der = answer.public_key.ok_or_else(|| failed("no public key came back".into()))?;
+        let der = answer.public_key.ok_or_else(|| failed("KMS returned no public key".into()))?;
         let key = PublicKey::from_spki_der(der.as_ref()).map_err(|e| failed(e.to_string()))?;
         *held = Some(key.clone());
         Ok(key)

@@ -1,4 +1,4 @@
-//! The runner's config file: read once at start and parsed completely. Every error names its key and the way out.
+//! The runner's config file: read once at start and parsed completely. Every error names its key and how to fix it.
 
 pub mod stack;
 

@@ -90,8 +90,8 @@ impl StackSource {
         config(&outputs.collect(), &self.region, &self.stack, &self.state_dir)
     }
 
-    /// Compares the stack with `config`, which came from a file, now and then. A runner reads a file only when it starts, so a
-    /// difference is logged with the way out. A stack that cannot be read is passed over.
+    /// Compares the stack with `config`, which came from a file, at intervals. A runner reads a file only when it
+    /// starts, so a difference is logged with the way to fix it. A stack that cannot be read is skipped.
     pub async fn compare(&self, config: &Config) {
         let mut warned = Repeat::default();
         loop {

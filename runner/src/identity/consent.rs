@@ -16,7 +16,7 @@ enum NotAccepted {
     Unsaid,
     #[error("the release has the contract `{asked}`, and nothing says how it differs")]
     Unknown { asked: Digest },
-    #[error("the release has the contract `{asked}`, and the terms that the order brings along do not hold: {error}")]
+    #[error("the release has the contract `{asked}`, and the terms that came with the order are not valid: {error}")]
     Unproven { asked: Digest, error: TermsError },
     #[error("the release has the contract `{asked}`, which allows more: {}", .diff.summary())]
     Widened { asked: Digest, diff: TermsDiff },
@@ -124,8 +124,8 @@ mod tests {
             (refused_without_documents(&narrow, None), "does not say which contract"),
             (refused(&narrow, &wide, None), "nothing says how it differs"),
             // Documents of other terms than the digests name.
-            (refused(&narrow, &wide, Some((&wide, &wide))), "do not hold: terms have the digest"),
-            (refused(&narrow, &wide, Some((&narrow, &narrow))), "do not hold: terms have the digest"),
+            (refused(&narrow, &wide, Some((&wide, &wide))), "are not valid: terms have the digest"),
+            (refused(&narrow, &wide, Some((&narrow, &narrow))), "are not valid: terms have the digest"),
             (refused(&narrow, &strange, Some((&narrow, &strange))), "unknown field `tunnels`"),
         ];
 

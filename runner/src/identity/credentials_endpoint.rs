@@ -35,13 +35,13 @@ use crate::record::log::JobLog;
 const PATH: &str = "/credentials";
 /// The largest head of a request, in bytes.
 const MAX_HEAD: usize = 16 * 1024;
-/// The longest that the head of a request may take to come.
+/// The time limit for the head of a request to arrive.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// The longest that one request may take.
+/// The time limit of one request.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
 /// The most connections that are open at once; an SDK has one.
 const MOST_CONNECTIONS: usize = 32;
-/// The longest that a connection above [`MOST_CONNECTIONS`] is listened to before it is refused.
+/// How long a connection above [`MOST_CONNECTIONS`] is read before it is refused.
 const REFUSAL_TIME: Duration = Duration::from_millis(50);
 /// The answer above [`MOST_CONNECTIONS`]; SDKs ask again after a while.
 const BUSY: &[u8] =
@@ -105,7 +105,7 @@ async fn serve(listener: TcpListener, served: Served) {
             Ok((stream, _)) => {
                 let served = served.clone();
                 requests.spawn(async move {
-                    // A caller that went away or was slow asks again if it still wants credentials.
+                    // A caller that closed the connection or was slow asks again if it still needs credentials.
                     let _ = tokio::time::timeout(REQUEST_TIME, converse(stream, &served)).await;
                 });
             }

@@ -71,7 +71,7 @@ impl Account for AwsAccount {
 
     async fn caller(&self) -> Result<String, String> {
         let answer = self.sts.get_caller_identity().send().await.map_err(|error| aws::explain(&error))?;
-        answer.arn.ok_or_else(|| "the answer names nobody".to_owned())
+        answer.arn.ok_or_else(|| "the answer of AWS STS contains no ARN".to_owned())
     }
 }
 

@@ -68,7 +68,7 @@ fn unpack_entries<R: Read>(tar: &mut Archive<R>, into: &Path) -> Result<(), Arch
             EntryType::XGlobalHeader => continue,
             _ => return Err(ArchiveError::NotPlain { path: path.display().to_string(), what: "hard link or device" }),
         }
-        // The library refuses once more to write through a link that leads outside.
+        // As a second check, the library also refuses to write through a link that points outside.
         if !entry.unpack_in(into)? {
             return Err(escapes());
         }
@@ -81,7 +81,7 @@ fn is_plain(path: &Path) -> bool {
     path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
-/// Returns whether a link at `path` to `target` leads into the archive and never goes above its top.
+/// Returns whether a link at `path` to `target` points into the archive and never goes above its root.
 pub fn stays_inside(path: &Path, target: &Path) -> bool {
     let mut depth = path.components().filter(|part| matches!(part, Component::Normal(_))).count().saturating_sub(1);
     for part in target.components() {

@@ -34,7 +34,7 @@ impl Execute for InstallKinds {
     }
 }
 
-/// Does the job and returns the outcome. After `job.stop` it ends soon and leaves no process behind.
+/// Does the job and returns the outcome. After `job.stop` it ends soon and leaves no process running.
 pub async fn execute(job: &Job) -> Outcome {
     let ended = match &job.order.work {
         Work::ContainerImage(work) => container_image::run(job, work).await,

@@ -1,5 +1,5 @@
-//! Checks for `doctor` and for the preflight of a first deploy. Each checks one thing that a runner needs, changes nothing,
-//! and returns what works, or what is wrong with the way out.
+//! Checks for `doctor` and for the preflight of a first deploy. Each checks one thing that a runner needs and changes
+//! nothing. It returns what works, or what is wrong and how to fix it.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! `doctor`: reports what works and what is blocked, with the way out. Takes no order and changes nothing.
+//! `doctor`: reports what works, what is blocked, and how to fix it. Takes no order and changes nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub enum State {
     Works(String),
     /// Switched off by the customer.
     Off(String),
-    /// Broken, with the way out.
+    /// Broken; the text also says how to fix it.
     Blocked(String),
 }
 

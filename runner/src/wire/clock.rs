@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use freehold_protocol::Timestamp;
 use tokio::time::Instant;
 
-/// An answer older than this when it is read was stuck on the way: this process was stopped, say.
+/// An answer older than this when it is read was delayed on the way, for example because this process was stopped.
 pub const STALE: Duration = Duration::from_secs(5);
 
 /// The control plane's time.
@@ -29,8 +29,8 @@ impl Known {
 }
 
 impl ServerClock {
-    /// Learns that an answer made at `server` was read at `at`; returns how old the answer was by then, as far as one
-    /// can tell from earlier answers.
+    /// Records that an answer made at `server` was read at `at`. Returns how old the answer was by then, as far as
+    /// earlier answers show it.
     pub fn observe(&self, server: Timestamp, at: Instant) -> Duration {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let expected = known.map_or(server.as_millis(), |known| known.now(at));

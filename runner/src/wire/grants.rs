@@ -108,8 +108,8 @@ impl AttemptGrants {
     }
 }
 
-/// Returns the answer when it is for the attempt `fence` at `order` and for this artifact, and a refusal that says so
-/// otherwise.
+/// Returns the answer if it is for the attempt `fence` at `order` and for this artifact. Otherwise returns a refusal
+/// that names the difference.
 pub fn check(order: &Order, fence: Fence, artifact: &Digest, grant: ArtifactGrant) -> GrantAnswer {
     let wrong = [
         (grant.tenant != order.tenant || grant.install != order.install, "install"),

@@ -76,7 +76,7 @@ impl Reporter {
     fn attempt(&self, report: AttemptReport) -> Result<(), ReportError> {
         let (class, durable) = match &report.event {
             AttemptEvent::Progress { .. } => (Class::Log, false),
-            // A power failure ends the attempt too; the next one says all of this again.
+            // A power failure ends the attempt too; the next attempt reports all of this again.
             AttemptEvent::Started | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => {
                 (Class::Keep, false)
             }

@@ -22,9 +22,9 @@ use crate::aws;
 use crate::wire::clock::{STALE, ServerClock};
 use crate::wire::inbox::{Delivery, Inbox, InboxError, Outbox, Sent};
 
-/// The longest that SQS lets one long poll wait, in seconds.
+/// The longest wait of one long poll that SQS allows, in seconds.
 const WAIT_SECS: i32 = 20;
-/// The longest that a long poll may take, so that a connection that hangs is given up.
+/// The time limit of a long poll, so that a connection that hangs is given up.
 const POLL_DEADLINE: Duration = Duration::from_secs(28);
 /// The `Date` of an answer has whole seconds, so a lease may have begun this much earlier than it says.
 const DATE_STEP: Duration = Duration::from_secs(1);

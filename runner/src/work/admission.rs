@@ -64,7 +64,7 @@ impl Ticket {
         Some(Permit { _group: group, _slot: slot })
     }
 
-    /// Sends every order behind this place back to the queue.
+    /// Sends every order after this one back to the queue.
     pub fn went_back(&self) {
         self.line.broken.fetch_add(1, Ordering::Relaxed);
     }

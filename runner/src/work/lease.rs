@@ -16,7 +16,7 @@ const RENEW_AFTER: Duration = Duration::from_secs(limits::LEASE_RENEW_SECS);
 const MARGIN: Duration = Duration::from_secs(8);
 /// The pause after a failed renewal.
 const RETRY: Duration = Duration::from_secs(1);
-/// The longest that one renewal may take.
+/// The time limit of one renewal.
 const CALL: Duration = Duration::from_secs(5);
 
 /// How long a lease is certain to hold.

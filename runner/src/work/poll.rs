@@ -24,7 +24,7 @@ use crate::work::job::StopReason;
 const WAIT_SECS: u64 = 20;
 /// How long one poll waits while the runner drains, in seconds.
 const DRAINING_WAIT_SECS: u64 = 1;
-/// The longest that one poll may take, in every case.
+/// The time limit of one poll, in every case.
 const DEADLINE: Duration = Duration::from_secs(35);
 /// The runner ends when polls have been refused for this long: its stack or its install is gone, or its permissions are
 /// wrong.

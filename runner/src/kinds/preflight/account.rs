@@ -30,11 +30,11 @@ fn judge_region(answer: Answer, region: &str, arn: &str) -> Finding {
         "RegionDisabledException",
     ];
     match answer {
-        Answer::Allowed => pass(CHECK, format!("`{region}` knows `{arn}`")),
+        Answer::Allowed => pass(CHECK, format!("`{region}` accepts the credentials of `{arn}`")),
         Answer::Other { code, text } if REFUSED.contains(&code.as_str()) => {
             let fix =
                 format!("switch region `{region}` on in the account's settings (AWS Regions), or install elsewhere");
-            fail(CHECK, format!("`{region}` does not know this account: {text}"), fix)
+            fail(CHECK, format!("`{region}` does not accept the credentials of this account: {text}"), fix)
         }
         Answer::Unreachable(text) => fail(CHECK, text, way_to("AWS STS")),
         Answer::Denied(text) | Answer::Other { text, .. } => unchecked(CHECK, text, ""),

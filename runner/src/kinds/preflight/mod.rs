@@ -96,7 +96,7 @@ fn conclude(findings: &[Finding]) -> Result<Done, Failure> {
     let failed: Vec<&Finding> = findings.iter().filter(|finding| finding.state == Verdict::Fail).collect();
     if failed.is_empty() {
         let value = serde_json::to_value(findings);
-        let value = value.map_err(|error| Failure::because("could not write what was found", &error))?;
+        let value = value.map_err(|error| Failure::because("could not write the findings as JSON", &error))?;
         let outputs: BTreeMap<String, Value> = [(FINDINGS.to_owned(), value)].into();
         return Ok(Done { outputs, artifact: None });
     }

@@ -41,7 +41,7 @@ enum Message {
     Leave,
 }
 
-/// Runs the attempt at `held` to its end.
+/// Runs the attempt for the order `held` until it ends.
 pub async fn run(agent: Arc<Agent>, held: Arc<HeldOrder>, ticket: Ticket) {
     let keeper = keep_lease(&agent, &held);
     let message = Attempt { agent: &agent, held: &held }.settle(&ticket).await;
@@ -147,7 +147,7 @@ impl Attempt<'_> {
         }
         let reason =
             "an earlier attempt may have started and its runner is gone; a job of this kind never starts twice, \
-                      order it anew if it should run again"
+                      start a new one if it should run again"
                 .to_owned();
         self.finish(&self.reporter(), &JobLog::default(), Outcome::Interrupted { reason }).await
     }
@@ -326,7 +326,7 @@ impl Attempt<'_> {
     fn workspace(&self) -> std::io::Result<Workspace> {
         let name = format!("{}.{}", self.held.order.job, self.held.fence);
         let path = self.agent.config.state_dir.join("work").join(name);
-        // An earlier process may have left the workspace of the same attempt behind.
+        // An earlier process may have left the workspace of the same attempt.
         let _ = std::fs::remove_dir_all(&path);
         files::make_private_dir(&path)?;
         Ok(Workspace(path))

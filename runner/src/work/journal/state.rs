@@ -7,8 +7,8 @@ use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::{Group, JobId};
 use serde::{Deserialize, Serialize};
 
-/// How many jobs and cancels are remembered; older ones are long out of the queue (SQS keeps a message 14 days at
-/// most, and the head of each group, which stops replays, is never forgotten).
+/// How many jobs and cancels are remembered. Older ones left the queue long ago, because SQS keeps a message 14 days at
+/// most. The head of each group, which stops replays, is never forgotten.
 const REMEMBERED: usize = 1_000;
 
 /// One event.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::functions::function::{Answer, Function, Room, at, made, number, plain, search, text};
 use crate::value::V;
 
-/// The largest compiled pattern, in bytes. It bounds the cost of one byte of text.
+/// The largest compiled pattern, in bytes. This limit also bounds the time per byte of text.
 const MAX_PATTERN_BYTES: usize = 16 * 1024;
 
 pub(super) static FUNCTIONS: &[Function] = &[
