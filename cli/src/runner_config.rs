@@ -126,17 +126,21 @@ mod tests {
             tenant: "acme".parse().unwrap(),
             install: "globex".parse().unwrap(),
             region: "eu-west-1".into(),
-            orders_queue_url: "http://localhost:4566/111111111111/fh-acme-globex.fifo".into(),
-            reports_queue_url: "http://localhost:4566/111111111111/fh-acme-reports".into(),
+            orders_queue_url: "http://localhost:4566/111111111111/fh-acme--globex.fifo".into(),
+            reports_queue_url: "http://localhost:4566/111111111111/fh-acme--reports".into(),
             tenant_key: "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=".parse().unwrap(),
             enrolment: Enrolment::Arn(
-                "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-globex/enrolment".into(),
+                "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-acme--globex/enrolment".into(),
             ),
-            repository: "fh-globex".into(),
-            bucket: "fh-globex-222222222222-eu-west-1".into(),
-            modes: [("provision".to_owned(), "arn:aws:iam::222222222222:role/fh-globex-provision".to_owned())].into(),
-            roles: [("break-glass".to_owned(), "arn:aws:iam::222222222222:role/fh-globex-break-glass".to_owned())]
+            repository: "fh-acme/globex".into(),
+            bucket: "fh-acme--globex--222222222222".into(),
+            modes: [("provision".to_owned(), "arn:aws:iam::222222222222:role/fh-acme--globex--provision".to_owned())]
                 .into(),
+            roles: [(
+                "break-glass".to_owned(),
+                "arn:aws:iam::222222222222:role/fh-acme--globex--break-glass".to_owned(),
+            )]
+            .into(),
             inputs: [("InputDomain".to_owned(), "say \"hi\"".to_owned())].into(),
             accepted_contract: Some(Digest::of(b"terms")),
         };
@@ -150,22 +154,22 @@ mod tests {
         tenant = "acme"
         install = "globex"
         region = "eu-west-1"
-        orders_queue_url = "http://localhost:4566/111111111111/fh-acme-globex.fifo"
-        reports_queue_url = "http://localhost:4566/111111111111/fh-acme-reports"
+        orders_queue_url = "http://localhost:4566/111111111111/fh-acme--globex.fifo"
+        reports_queue_url = "http://localhost:4566/111111111111/fh-acme--reports"
         tenant_key = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
-        enrolment_secret_arn = "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-globex/enrolment"
+        enrolment_secret_arn = "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-acme--globex/enrolment"
         state_dir = "/var/lib/freehold"
         slots = 2
-        repository = "fh-globex"
-        bucket = "fh-globex-222222222222-eu-west-1"
+        repository = "fh-acme/globex"
+        bucket = "fh-acme--globex--222222222222"
         accepted_contract = "sha256:51d2361f4faea3bc8f9facdbc7d99abb555596a2e51f7b25fd3b41c93587e616"
         sandbox = "bubblewrap"
 
         [modes]
-        provision = "arn:aws:iam::222222222222:role/fh-globex-provision"
+        provision = "arn:aws:iam::222222222222:role/fh-acme--globex--provision"
 
         [roles]
-        break-glass = "arn:aws:iam::222222222222:role/fh-globex-break-glass"
+        break-glass = "arn:aws:iam::222222222222:role/fh-acme--globex--break-glass"
 
         [inputs]
         InputDomain = 'say "hi"'

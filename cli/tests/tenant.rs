@@ -148,19 +148,19 @@ Conditions:
 Resources:
   Bucket:
     Type: AWS::S3::Bucket
-    Properties: {BucketName: fh-globex-bucket, Tags: [{Key: deprovision, Value: !Ref EnableDeprovision}]}
+    Properties: {BucketName: fh-acme--globex--222222222222, Tags: [{Key: deprovision, Value: !Ref EnableDeprovision}]}
 Outputs:
   TenantName: {Value: acme}
   InstallName: {Value: globex}
   TenantKey: {Value: 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=}
-  OrdersQueueUrl: {Value: 'http://localhost:4566/111111111111/fh-acme-globex.fifo'}
-  ReportsQueueUrl: {Value: 'http://localhost:4566/111111111111/fh-acme-reports'}
-  EnrolmentSecretArn: {Value: 'arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-globex/enrolment'}
-  RepositoryName: {Value: fh-globex}
+  OrdersQueueUrl: {Value: 'http://localhost:4566/111111111111/fh-acme--globex.fifo'}
+  ReportsQueueUrl: {Value: 'http://localhost:4566/111111111111/fh-acme--reports'}
+  EnrolmentSecretArn: {Value: 'arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-acme--globex/enrolment'}
+  RepositoryName: {Value: fh-acme/globex}
   BucketName: {Value: !Ref Bucket}
-  RunnerRoleArn: {Value: 'arn:aws:iam::222222222222:role/fh-globex-runner'}
-  ProvisionRoleArn: {Value: 'arn:aws:iam::222222222222:role/fh-globex-provision'}
-  DeprovisionRoleArn: {Condition: Deprovision, Value: 'arn:aws:iam::222222222222:role/fh-globex-deprovision'}
+  RunnerRoleArn: {Value: 'arn:aws:iam::222222222222:role/fh-acme--globex--runner'}
+  ProvisionRoleArn: {Value: 'arn:aws:iam::222222222222:role/fh-acme--globex--provision'}
+  DeprovisionRoleArn: {Condition: Deprovision, Value: 'arn:aws:iam::222222222222:role/fh-acme--globex--deprovision'}
 ";
     std::fs::write(cloud.path("globex.yaml"), template).unwrap();
     std::fs::write(cloud.path("globex.enrolment"), "0123456789012345678901234\n").unwrap();
@@ -182,7 +182,10 @@ Outputs:
     assert!(output(&mistyped).contains("did you mean `EnableDeprovision`?"), "{}", output(&mistyped));
     assert_eq!([&first, &again, &switched].map(|v| v["changed"].as_bool()), [true, false, true].map(Some));
     assert!(config.status.success(), "{}", output(&config));
-    assert!(text.contains("install = \"globex\"\n") && text.contains("bucket = \"fh-globex-bucket\"\n"), "{text}");
+    assert!(
+        text.contains("install = \"globex\"\n") && text.contains("bucket = \"fh-acme--globex--222222222222\"\n"),
+        "{text}"
+    );
     assert!(text.contains("[modes]\nprovision = ") && !text.contains("deprovision"), "{text}");
     assert!(switched["outputs"]["DeprovisionRoleArn"].is_string(), "{switched}");
 }

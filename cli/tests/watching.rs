@@ -82,7 +82,7 @@ fn a_build_says_that_it_waits_for_the_build_runner_and_which_role_that_needs() {
     assert_eq!(code, Some(0), "{out}{stderr}");
     assert!(stderr.contains("waiting for the build runner for "), "{stderr}");
     assert!(stderr.contains(" s (last heard of 3 min "), "{stderr}");
-    assert!(stderr.contains("; it must run as arn:aws:iam::111111111111:role/fh-acme-build-runner"), "{stderr}");
+    assert!(stderr.contains("; it must run as arn:aws:iam::111111111111:role/fh-acme--build-runner"), "{stderr}");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_watched_workflow_says_that_it_waits_for_the_installs_runner() {
 
     assert_eq!(code, Some(0), "{out}{stderr}");
     assert!(stderr.contains(" s (it has not announced itself yet); "), "{stderr}");
-    assert!(stderr.contains("it must run as arn:aws:iam::222222222222:role/fh-globex-runner"), "{stderr}");
+    assert!(stderr.contains("it must run as arn:aws:iam::222222222222:role/fh-acme--globex--runner"), "{stderr}");
     assert_eq!(stderr.matches("waiting for the runner of `globex` for ").count(), 1, "{stderr}");
 }
 

@@ -22,7 +22,7 @@ impl AccountDouble {
     /// An account whose stack has this one parameter.
     pub(crate) fn with(parameter: &str, value: &str) -> Self {
         let account =
-            Self::new(StackState::Gone, Ok("arn:aws:sts::222222222222:assumed-role/fh-globex-prod-runner/i-1"));
+            Self::new(StackState::Gone, Ok("arn:aws:sts::222222222222:assumed-role/fh-acme--globex-prod--runner/i-1"));
         account.set(parameter, value);
         account
     }
@@ -111,8 +111,8 @@ pub(crate) fn config(state_dir: &str, role: crate::config::Role) -> crate::confi
         tenant = "acme"
         install = "{install}"
         region = "eu-west-1"
-        orders_queue_url = "http://127.0.0.1:4566/111111111111/fh-acme-{install}.fifo"
-        reports_queue_url = "http://127.0.0.1:4566/111111111111/fh-acme-reports"
+        orders_queue_url = "http://127.0.0.1:4566/111111111111/fh-acme--{install}.fifo"
+        reports_queue_url = "http://127.0.0.1:4566/111111111111/fh-acme--reports"
         tenant_key = "{key}"
         enrolment_secret_file = "/none"
         state_dir = "{state_dir}"

@@ -54,7 +54,7 @@ def builder(programs):
     programs.freehold_quietly(
         "tenant", "build-runner", "--out", config, "--state-dir", state, "--sandbox", programs.sandbox
     )
-    programs.start_runner("build", config, VENDOR, f"fh-{TENANT}-build-runner")
+    programs.start_runner("build", config, VENDOR, f"fh-{TENANT}--build-runner")
 
 
 def create(programs, name):
@@ -74,7 +74,7 @@ def install(programs):
     programs.freehold_quietly("install", "launch", INSTALL, *files, "--parameter", principal, account=CUSTOMER)
     place = ("--out", config, "--state-dir", programs.files / "runner-state", "--sandbox", programs.sandbox)
     programs.freehold_quietly("install", "runner-config", INSTALL, *place, account=CUSTOMER)
-    programs.start_runner("install", config, CUSTOMER, f"fh-{INSTALL}-runner")
+    programs.start_runner("install", config, CUSTOMER, f"fh-{TENANT}--{INSTALL}--runner")
     return created["workflow"]
 
 

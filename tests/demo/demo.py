@@ -105,7 +105,7 @@ def start_build_runner(programs):
     programs.freehold_quietly(
         "tenant", "build-runner", "--out", config, "--state-dir", state, "--sandbox", programs.sandbox
     )
-    programs.start_runner("build", config, VENDOR, f"fh-{TENANT}-build-runner")
+    programs.start_runner("build", config, VENDOR, f"fh-{TENANT}--build-runner")
 
 
 def create_install(programs):
@@ -128,7 +128,7 @@ def launch(programs, secret, template):
     programs.freehold_quietly(
         "install", "runner-config", INSTALL, "--out", config, "--state-dir", state, *tools, account=CUSTOMER
     )
-    programs.start_runner("install", config, CUSTOMER, f"fh-{INSTALL}-runner")
+    programs.start_runner("install", config, CUSTOMER, f"fh-{TENANT}--{INSTALL}--runner")
 
 
 def main():

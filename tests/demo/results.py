@@ -23,7 +23,7 @@ def show_resources(programs):
 
 def show_digests(programs):
     """Shows that each artifact is in both registries."""
-    both = _digests(programs, f"fh-{TENANT}", VENDOR) & _digests(programs, f"fh-{INSTALL}", CUSTOMER)
+    both = _digests(programs, f"fh-{TENANT}", VENDOR) & _digests(programs, f"fh-{TENANT}/{INSTALL}", CUSTOMER)
     for component in _components(programs):
         digest = component["artifact"]
         place = "tenant and install" if digest in both else "NOT in both"
@@ -59,11 +59,15 @@ def show_last_job(programs):
 
 def show_access(programs):
     """Shows that the install's runner reads its orders queue, and that no other principal does."""
-    queue = programs.client("sqs", VENDOR).get_queue_url(QueueName=f"fh-{TENANT}-{INSTALL}.fifo")["QueueUrl"]
+    queue = programs.client("sqs", VENDOR).get_queue_url(QueueName=f"fh-{TENANT}--{INSTALL}.fifo")["QueueUrl"]
     stranger = {"aws_access_key_id": "333333333333", "aws_secret_access_key": "x"}
     for name, expected, credentials in (
-        (f"{CUSTOMER} fh-{INSTALL}-runner", True, programs.assume(CUSTOMER, f"fh-{INSTALL}-runner")),
-        (f"{VENDOR} fh-{TENANT}-build-runner", False, programs.assume(VENDOR, f"fh-{TENANT}-build-runner")),
+        (
+            f"{CUSTOMER} fh-{TENANT}--{INSTALL}--runner",
+            True,
+            programs.assume(CUSTOMER, f"fh-{TENANT}--{INSTALL}--runner"),
+        ),
+        (f"{VENDOR} fh-{TENANT}--build-runner", False, programs.assume(VENDOR, f"fh-{TENANT}--build-runner")),
         (f"{CUSTOMER} another role", False, _another_role(programs)),
         ("333333333333 anybody", False, stranger),
     ):

@@ -34,6 +34,7 @@ def add_install(account, vendor, queues):
 class Install:
     def __init__(self, account, vendor, queues):
         self.account, self.vendor, self.queues, self.name = account, vendor, queues, account.name
+        self.owner = f"{vendor.name}--{account.name}"
         # The second install of a tenant has its runner on a machine of the customer's own.
         self.is_elsewhere = account.i == 1
         template = templates.install_with_roles(
@@ -119,12 +120,12 @@ class Install:
     def add_attackers(self):
         sts = policies.everything_of("sts")
         # Without a boundary, to see what Base itself permits.
-        self.account.add_principal("base-alone", "base-alone", f"fh-{self.name}-provision", [self.base])
+        self.account.add_principal("base-alone", "base-alone", f"fh-{self.owner}--provision", [self.base])
         # These may ask for every role: only the role's trust stops them.
-        self.account.add_principal("mighty-runner", "mighty-runner", f"fh-{self.name}-runner", [sts])
+        self.account.add_principal("mighty-runner", "mighty-runner", f"fh-{self.owner}--runner", [sts])
         self.account.add_principal("host", "host" if self.is_elsewhere else "host-of-nothing", "host", [sts])
         # The customer's account lets its administrator, another role and a former runner do everything.
-        for kind, role in (("admin", "admin"), ("other", "other"), ("former-runner", f"fh-{self.name}-runner-old")):
+        for kind, role in (("admin", "admin"), ("other", "other"), ("former-runner", f"fh-{self.owner}--runner-old")):
             self.account.add_principal(kind, kind, role, [policies.EVERYTHING])
 
     def add_queues_without_policy(self):
@@ -141,7 +142,7 @@ class Install:
 
     def add_machine(self):
         tags = {"aws:ResourceTag/freehold:part": "runner", "aws:ResourceTag/freehold:install": self.name}
-        group = f"autoScalingGroup:1:autoScalingGroupName/fh-{self.name}-runner"
+        group = f"autoScalingGroup:1:autoScalingGroupName/fh-{self.owner}--runner"
         for name, kind, arn, actions in (
             (
                 "machine",
@@ -192,7 +193,7 @@ class Install:
 
     def add_roles_of_the_app(self):
         """Adds roles under the install's prefix, made with and without the boundary."""
-        arn = self.account.role_arn(f"{self.name}-own")
+        arn = self.account.role_arn(f"{self.owner}--own")
         bound = {"iam:PermissionsBoundary": self.on.reference("Boundary")}
         self.account.add_resource("own-role", "own-role", arn, [("iam:CreateRole", bound), "iam:PassRole"])
         unbound = ["iam:CreateRole", "iam:DeleteRolePermissionsBoundary"]

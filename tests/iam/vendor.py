@@ -47,7 +47,7 @@ class Tenant:
         self.world, self.t = world, t
         self.name, number = f"tenant{t}", f"{1000 + t:04d}".ljust(12, "1")
         self.account = Account(world, self.name, number, t)
-        self.bucket = f"fh-{self.name}-{number}-{REGION}"
+        self.bucket = f"fh-{self.name}--{number}--{REGION}"
         # The second tenant names a principal of another vendor, whom the role's condition keeps out.
         self.builder_account = FOREIGN if t == 1 else number
         self.stack = Evaluator(
@@ -99,7 +99,7 @@ class Tenant:
         host = "builder-host" if self.builder_account == self.account.number else "builder-host-of-others"
         sts, kms = policies.everything_of("sts"), policies.everything_of("kms")
         self.account.add_principal("builder-host", host, "builder-host", [sts], account=self.builder_account)
-        self.account.add_principal("mighty-dispatch-job", "mighty-dispatch-job", f"fh-{self.name}-dispatch-job", [kms])
+        self.account.add_principal("mighty-dispatch-job", "mighty-dispatch-job", f"fh-{self.name}--dispatch-job", [kms])
         self.account.add_principal("stranger", "vendor-stranger", "stranger")
         self.account.add_principal("admin", "vendor-admin", "admin", [policies.EVERYTHING])
 
@@ -119,7 +119,7 @@ class Tenant:
 
     def add_functions(self):
         for kind in templates.FUNCTIONS:
-            function = f"fh-{self.name}-{kind}"
+            function = f"fh-{self.name}--{kind}"
             self.account.add_resource(
                 f"{kind}-log",
                 f"log-of-{kind}",
@@ -135,7 +135,7 @@ class Tenant:
 
     def add_machines(self):
         for kind in templates.DEFINITIONS:
-            machine = f"fh-{self.name}-{kind}"
+            machine = f"fh-{self.name}--{kind}"
             self.account.add_resource(
                 kind,
                 "machine",
@@ -208,7 +208,7 @@ class Tenant:
     def add_install(self, i, customer):
         """Adds the orders queue of an install, which is in the vendor's account, and the install itself."""
         install = f"globex{self.t}x{i}"
-        orders = self.account.arn("sqs", f"fh-{self.name}-{install}.fifo")
+        orders = self.account.arn("sqs", f"fh-{self.name}--{install}.fifo")
         vendors_side = Account(self.world, install, self.account.number, self.t, i)
         names = {"tenant": self.name, "tenant_account": self.account.number, "install": install, "account": customer}
         policy = self.world.queue_policy("Orders", **names)

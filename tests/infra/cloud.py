@@ -18,7 +18,7 @@ from templates import ACCOUNT, REGION, TENANT, TENANT_ACCOUNT
 CLOUD = templates.ROOT / "localstack" / "cloud"
 STATE = templates.ROOT / "target" / "infra-cloud"
 STAND_IN = Path(__file__).with_name("stand_in.py")
-BUCKET = f"fh-{TENANT}-{TENANT_ACCOUNT}-{REGION}"
+BUCKET = f"fh-{TENANT}--{TENANT_ACCOUNT}--{REGION}"
 ENROLMENT = "an-enrolment-secret-of-a-test"
 DEADLINE_SECS = 60
 
@@ -74,7 +74,7 @@ class Cloud:
         return stack, {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
     def invoke(self, function, event):
-        answer = self.client("lambda").invoke(FunctionName=f"fh-{TENANT}-{function}", Payload=json.dumps(event))
+        answer = self.client("lambda").invoke(FunctionName=f"fh-{TENANT}--{function}", Payload=json.dumps(event))
         return json.load(answer["Payload"])
 
     def assume(self, role, account=ACCOUNT, credentials=None):
@@ -121,7 +121,7 @@ def reports_policy(arn):
                     "Resource": arn,
                     "Condition": {
                         "StringEquals": {"aws:PrincipalAccount": [ACCOUNT]},
-                        "ArnLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/fh-*-runner"},
+                        "ArnLike": {"aws:PrincipalArn": f"arn:aws:iam::*:role/fh-{TENANT}--*--runner"},
                     },
                 }
             ],

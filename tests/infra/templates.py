@@ -31,7 +31,7 @@ DEFINITIONS = {
 }
 DEFINITION_FILES = {"ProvisionInstallDefinition": "provision-install", "RunWorkflowDefinition": "run-workflow"}
 QUEUES = f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}"
-ORDERS_QUEUE, REPORTS_QUEUE = f"{QUEUES}:fh-{TENANT}-{INSTALL}.fifo", f"{QUEUES}:fh-{TENANT}-reports"
+ORDERS_QUEUE, REPORTS_QUEUE = f"{QUEUES}:fh-{TENANT}--{INSTALL}.fifo", f"{QUEUES}:fh-{TENANT}--reports"
 
 
 class _Loader(yaml.SafeLoader):

@@ -39,10 +39,10 @@ ARNS = {
     "AWS::Lambda::Permission": f"arn:aws:lambda:{ARN}:function:{{FunctionName}}",
     "AWS::Logs::LogGroup": f"arn:aws:logs:{ARN}:log-group:{{LogGroupName}}",
     "AWS::Logs::MetricFilter": f"arn:aws:logs:{ARN}:log-group:{{LogGroupName}}",
-    "AWS::SNS::Subscription": f"arn:aws:sns:{ARN}:fh-{TENANT}-alarms",
+    "AWS::SNS::Subscription": f"arn:aws:sns:{ARN}:fh-{TENANT}--alarms",
     "AWS::SNS::Topic": f"arn:aws:sns:{ARN}:{{TopicName}}",
     "AWS::SQS::Queue": f"arn:aws:sqs:{ARN}:{{QueueName}}",
-    "AWS::SQS::QueuePolicy": f"arn:aws:sqs:{ARN}:fh-{TENANT}-build.fifo",
+    "AWS::SQS::QueuePolicy": f"arn:aws:sqs:{ARN}:fh-{TENANT}--build.fifo",
     "AWS::StepFunctions::StateMachine": f"arn:aws:states:{ARN}:stateMachine:{{StateMachineName}}",
 }
 # Actions by type that the handlers list for properties that the template does not set.
@@ -287,7 +287,7 @@ class DeployPolicy(unittest.TestCase):
         )
 
     def test_it_makes_roles_under_the_boundary_only_and_cannot_change_that(self):
-        boundary = f"arn:aws:iam::{TENANT_ACCOUNT}:policy/fh-{TENANT}-boundary"
+        boundary = f"arn:aws:iam::{TENANT_ACCOUNT}:policy/fh-{TENANT}--boundary"
         under = {"StringEquals": {"iam:PermissionsBoundary": boundary}}
 
         for action in ("iam:CreateRole", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy"):
@@ -318,7 +318,7 @@ class DeployPolicy(unittest.TestCase):
         [attach] = [s for s in self.policy["Statement"] if "iam:AttachRolePolicy" in as_list(s["Action"])]
         self.assertEqual(
             attach["Condition"],
-            {"ArnEquals": {"iam:PolicyARN": f"arn:aws:iam::{TENANT_ACCOUNT}:policy/fh-{TENANT}-log-delivery"}},
+            {"ArnEquals": {"iam:PolicyARN": f"arn:aws:iam::{TENANT_ACCOUNT}:policy/fh-{TENANT}--log-delivery"}},
         )
 
     def test_it_passes_roles_to_three_services_only(self):
@@ -332,7 +332,7 @@ class DeployPolicy(unittest.TestCase):
         }
 
         self.assertEqual(set(passes["Condition"]["StringEquals"]["iam:PassedToService"]), trusted)
-        self.assertEqual(passes["Resource"], f"{ROLE}fh-{TENANT}-*")
+        self.assertEqual(passes["Resource"], f"{ROLE}fh-{TENANT}--*")
 
     def test_policies_fit_where_they_are_put(self):
         def characters(policy):
@@ -376,7 +376,7 @@ class Boundary(unittest.TestCase):
             "AWS::Region": REGION,
             "AWS::AccountId": TENANT_ACCOUNT,
             "TenantName": TENANT,
-            "DeployBucket": f"fh-{TENANT}-{TENANT_ACCOUNT}-{REGION}",
+            "DeployBucket": f"fh-{TENANT}--{TENANT_ACCOUNT}--{REGION}",
         }
         return re.sub(r"\$\{([\w:]+)\}", lambda match: known[match[1]], resource["Fn::Sub"])
 

@@ -288,9 +288,13 @@ class Inputs(unittest.TestCase):
 
         self.assertEqual(
             [arn["Fn::Sub"].rpartition(":")[2] for arn in read["Resource"]],
-            ["fh-globex/input/api_token-??????", "fh-globex/input/otp_seed-??????", "fh-globex/input/otp_seed"],
+            [
+                "fh-acme--globex/input/api_token-??????",
+                "fh-acme--globex/input/otp_seed-??????",
+                "fh-acme--globex/input/otp_seed",
+            ],
         )
-        self.assertEqual(denied["Resource"][1]["Fn::Sub"].rpartition(":")[2], "fh-globex/input/*")
+        self.assertEqual(denied["Resource"][1]["Fn::Sub"].rpartition(":")[2], "fh-acme--globex/input/*")
         self.assertNotIn("Condition", resources["SecretInputApiToken"])
         self.assertEqual(resources["SecretInputOtpSeed"]["Condition"], "HasInputOtpSeed")
         self.assertEqual(properties(self.template, "SecretInputApiToken")["SecretString"], {"Ref": "InputApiToken"})

@@ -58,7 +58,10 @@ class Live(unittest.TestCase):
                     {
                         "QueueName": arn.rpartition(":")[2],
                         "tags": {"freehold:tenant": TENANT},
-                        "Attributes": {"FifoQueue": "true", "Policy": orders_policy(arn, f"fh-{INSTALL}-runner")},
+                        "Attributes": {
+                            "FifoQueue": "true",
+                            "Policy": orders_policy(arn, f"fh-{TENANT}--{INSTALL}--runner"),
+                        },
                     },
                 ]
             },
@@ -124,7 +127,7 @@ class Live(unittest.TestCase):
     def test_functions_run_their_code_and_know_their_surroundings(self):
         client = self.cloud.client("lambda")
         for name in templates.FUNCTIONS:
-            have = client.get_function_configuration(FunctionName=f"fh-{TENANT}-{name}")
+            have = client.get_function_configuration(FunctionName=f"fh-{TENANT}--{name}")
             self.assertGreater(have["CodeSize"], 500, name)
             self.assertEqual(have["Environment"]["Variables"]["FREEHOLD_TABLE"], f"fh-{TENANT}", name)
 
@@ -173,7 +176,7 @@ class Live(unittest.TestCase):
             "register-install",
             "sqs",
             "CreateQueue",
-            {"QueueName": "fh-other-x.fifo", "Attributes": {"FifoQueue": "true"}},
+            {"QueueName": "fh-other--x.fifo", "Attributes": {"FifoQueue": "true"}},
         )
         self.refused("register-install", "sqs", "DeleteQueue", {"QueueUrl": self.out["BuildQueueUrl"]})
         self.refused("register-install", "sqs", "DeleteQueue", {"QueueUrl": self.out["ReportsQueueUrl"]})
@@ -195,7 +198,7 @@ class Live(unittest.TestCase):
 
     def test_build_orders_go_from_dispatch_job_to_the_build_runner_alone(self):
         queue = self.out["BuildQueueUrl"]
-        runner = self.cloud.client("sqs", credentials=self.cloud.assume(f"fh-{TENANT}-build-runner", TENANT_ACCOUNT))
+        runner = self.cloud.client("sqs", credentials=self.cloud.assume(f"fh-{TENANT}--build-runner", TENANT_ACCOUNT))
 
         self.refused(
             "plan-workflow", "sqs", "SendMessage", {"QueueUrl": queue, "MessageBody": "x", "MessageGroupId": "g"}
@@ -215,7 +218,7 @@ class Live(unittest.TestCase):
         self.denied(runner.receive_message, QueueUrl=self.out["ReportsQueueUrl"])
 
     def test_the_build_runner_pushes_and_reads_sources_and_nobody_else_pushes(self):
-        credentials = self.cloud.assume(f"fh-{TENANT}-build-runner", TENANT_ACCOUNT)
+        credentials = self.cloud.assume(f"fh-{TENANT}--build-runner", TENANT_ACCOUNT)
         manifest = json.dumps(
             {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "layers": []}
         )
@@ -238,7 +241,7 @@ class Live(unittest.TestCase):
     # State machines
 
     def run_workflow(self, machine, workflow):
-        arn = f"arn:aws:states:{REGION}:{TENANT_ACCOUNT}:stateMachine:fh-{TENANT}-{machine}"
+        arn = f"arn:aws:states:{REGION}:{TENANT_ACCOUNT}:stateMachine:fh-{TENANT}--{machine}"
         text = json.dumps({"workflow": workflow, "install": INSTALL})
         self.allowed(
             "api", "stepfunctions", "StartExecution", {"stateMachineArn": arn, "name": workflow, "input": text}
@@ -322,7 +325,7 @@ class Live(unittest.TestCase):
         self.assertEqual([role["RoleName"] for role in roles if INSTALL in role["RoleName"]], [])
 
     def test_the_runner_receives_orders_and_sends_reports_and_not_the_other_way(self):
-        sqs = self.cloud.client("sqs", credentials=self.cloud.assume(f"fh-{INSTALL}-runner"))
+        sqs = self.cloud.client("sqs", credentials=self.cloud.assume(f"fh-{TENANT}--{INSTALL}--runner"))
         orders, reports = self.orders["answer"]["QueueUrl"], self.out["ReportsQueueUrl"]
         self.allowed(
             "dispatch-job",
@@ -340,15 +343,15 @@ class Live(unittest.TestCase):
         self.denied(sqs.receive_message, QueueUrl=self.out["BuildQueueUrl"])
 
     def test_the_runner_alone_takes_a_mode_that_is_on(self):
-        runner = self.cloud.assume(f"fh-{INSTALL}-runner")
+        runner = self.cloud.assume(f"fh-{TENANT}--{INSTALL}--runner")
 
         for mode in ("provision", "maintenance"):
-            self.cloud.assume(f"fh-{INSTALL}-{mode}", credentials=runner)
-            self.denied(self.cloud.assume, role=f"fh-{INSTALL}-{mode}")
-        self.denied(self.cloud.assume, role=f"fh-{INSTALL}-deprovision", credentials=runner)
+            self.cloud.assume(f"fh-{TENANT}--{INSTALL}--{mode}", credentials=runner)
+            self.denied(self.cloud.assume, role=f"fh-{TENANT}--{INSTALL}--{mode}")
+        self.denied(self.cloud.assume, role=f"fh-{TENANT}--{INSTALL}--deprovision", credentials=runner)
 
     def test_the_runner_keeps_logs_and_audit_and_reads_its_secret(self):
-        runner = self.cloud.assume(f"fh-{INSTALL}-runner")
+        runner = self.cloud.assume(f"fh-{TENANT}--{INSTALL}--runner")
         s3, bucket = self.cloud.client("s3", credentials=runner), self.install_out["BucketName"]
 
         for folder in ("audit", "logs", "plans"):
@@ -380,7 +383,7 @@ class Live(unittest.TestCase):
             {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
         )
         boundary, other = self.install_out["BoundaryArn"], "arn:aws:iam::aws:policy/AdministratorAccess"
-        mode_role, runner_role = f"fh-{INSTALL}-mode-of-a-test", f"fh-{INSTALL}-runner"
+        mode_role, runner_role = f"fh-{TENANT}--{INSTALL}--mode-of-a-test", f"fh-{TENANT}--{INSTALL}--runner"
         # The widest mode that a vendor can write: only the boundary limits it.
         admin.create_role(RoleName=mode_role, AssumeRolePolicyDocument=own_trust, PermissionsBoundary=boundary)
         admin.put_role_policy(RoleName=mode_role, PolicyName="all", PolicyDocument=everything)
@@ -388,7 +391,7 @@ class Live(unittest.TestCase):
         mode = self.cloud.assume(mode_role)
         iam, sts = (self.cloud.client(service, credentials=mode) for service in ("iam", "sts"))
         stacks, kms, s3 = (self.cloud.client(service, credentials=mode) for service in ("cloudformation", "kms", "s3"))
-        own, bucket = f"{INSTALL}-own", self.install_out["BucketName"]
+        own, bucket = f"{TENANT}--{INSTALL}--own", self.install_out["BucketName"]
         iam.create_role(RoleName=own, AssumeRolePolicyDocument=own_trust, PermissionsBoundary=boundary)
         iam.put_role_policy(RoleName=own, PolicyName="all", PolicyDocument=everything)
 
@@ -397,10 +400,10 @@ class Live(unittest.TestCase):
 
         escalations = {
             "a role without the boundary": lambda: iam.create_role(
-                RoleName=f"{INSTALL}-free", AssumeRolePolicyDocument=own_trust
+                RoleName=f"{TENANT}--{INSTALL}--free", AssumeRolePolicyDocument=own_trust
             ),
             "a role with another boundary": lambda: iam.create_role(
-                RoleName=f"{INSTALL}-wide", AssumeRolePolicyDocument=own_trust, PermissionsBoundary=other
+                RoleName=f"{TENANT}--{INSTALL}--wide", AssumeRolePolicyDocument=own_trust, PermissionsBoundary=other
             ),
             "a role outside of the prefix": lambda: iam.create_role(
                 RoleName="outside", AssumeRolePolicyDocument=own_trust, PermissionsBoundary=boundary
@@ -420,7 +423,7 @@ class Live(unittest.TestCase):
             "the trust of a stranger's role": lambda: iam.update_assume_role_policy(
                 RoleName="admin-of-a-test", PolicyDocument=own_trust
             ),
-            "a user with a key": lambda: iam.create_user(UserName=f"{INSTALL}-user"),
+            "a user with a key": lambda: iam.create_user(UserName=f"{TENANT}--{INSTALL}--user"),
             "the runner's instance profile": lambda: iam.delete_instance_profile(InstanceProfileName=runner_role),
             "the runner's role itself": lambda: sts.assume_role(RoleArn=arn(runner_role), RoleSessionName="escalation"),
             "an administrator's role": lambda: sts.assume_role(
@@ -441,13 +444,13 @@ class Live(unittest.TestCase):
             second = self.cloud.assume(own, credentials=mode)
             self.denied(
                 self.cloud.client("iam", credentials=second).create_role,
-                RoleName=f"{INSTALL}-free",
+                RoleName=f"{TENANT}--{INSTALL}--free",
                 AssumeRolePolicyDocument=own_trust,
             )
 
     def test_a_mode_keeps_state_and_leaves_the_rest_of_the_stack_alone(self):
-        runner = self.cloud.assume(f"fh-{INSTALL}-runner")
-        mode = self.cloud.assume(f"fh-{INSTALL}-provision", credentials=runner)
+        runner = self.cloud.assume(f"fh-{TENANT}--{INSTALL}--runner")
+        mode = self.cloud.assume(f"fh-{TENANT}--{INSTALL}--provision", credentials=runner)
         s3, bucket = self.cloud.client("s3", credentials=mode), self.install_out["BucketName"]
         iam = self.cloud.client("iam", credentials=mode)
         trust = json.dumps(
@@ -463,13 +466,13 @@ class Live(unittest.TestCase):
         s3.list_objects_v2(Bucket=bucket, Prefix="env:/")
         s3.delete_object(Bucket=bucket, Key="terraform/db.tfstate")
         iam.create_role(
-            RoleName=f"{INSTALL}-cluster",
+            RoleName=f"{TENANT}--{INSTALL}--cluster",
             AssumeRolePolicyDocument=trust,
             PermissionsBoundary=self.install_out["BoundaryArn"],
         )
         # This mode's policies include AmazonS3FullAccess and iam:CreateRole, so only the boundary denies these.
         self.denied(iam.create_role, RoleName="admin", AssumeRolePolicyDocument=trust)
-        self.denied(iam.create_role, RoleName=f"fh-{INSTALL}-second", AssumeRolePolicyDocument=trust)
+        self.denied(iam.create_role, RoleName=f"fh-{TENANT}--{INSTALL}--second", AssumeRolePolicyDocument=trust)
         self.denied(s3.put_object, Bucket=bucket, Key="audit/1", Body=b"forged")
         self.denied(s3.delete_bucket, Bucket=bucket)
         self.denied(

@@ -49,7 +49,7 @@ class DeployersCloud(cloud.Cloud):
         """Follows docs/tenant-role.md as an administrator, and assumes the role."""
         iam = self.root("iam", account)
         iam.create_policy(
-            PolicyName=f"fh-{TENANT}-boundary", PolicyDocument=json.dumps(templates.tenant_boundary(account=account))
+            PolicyName=f"fh-{TENANT}--boundary", PolicyDocument=json.dumps(templates.tenant_boundary(account=account))
         )
         iam.create_role(
             RoleName=DEPLOYER,
@@ -73,7 +73,7 @@ class DeployersCloud(cloud.Cloud):
 
 
 def boundary(account=TENANT_ACCOUNT):
-    return f"arn:aws:iam::{account}:policy/fh-{TENANT}-boundary"
+    return f"arn:aws:iam::{account}:policy/fh-{TENANT}--boundary"
 
 
 class LiveDeploy(unittest.TestCase):
@@ -104,11 +104,11 @@ class LiveDeploy(unittest.TestCase):
     def make_what_is_not_the_tenants(cls):
         root = cls.cloud.root
         root("dynamodb").create_table(TableName=f"fh-{OTHER}", **KEYS)
-        root("sqs").create_queue(QueueName=f"fh-{TENANT}-globex.fifo", Attributes={"FifoQueue": "true"})
-        for name in ("admin", f"fh-{OTHER}-api"):
+        root("sqs").create_queue(QueueName=f"fh-{TENANT}--globex.fifo", Attributes={"FifoQueue": "true"})
+        for name in ("admin", f"fh-{OTHER}--api"):
             root("iam").create_role(RoleName=name, AssumeRolePolicyDocument=LAMBDA)
         root("s3").create_bucket(
-            Bucket=f"fh-{OTHER}-{TENANT_ACCOUNT}-{REGION}", CreateBucketConfiguration={"LocationConstraint": REGION}
+            Bucket=f"fh-{OTHER}--{TENANT_ACCOUNT}--{REGION}", CreateBucketConfiguration={"LocationConstraint": REGION}
         )
         root("cloudformation").create_stack(
             StackName=f"freehold-{OTHER}",
@@ -147,7 +147,9 @@ class LiveDeploy(unittest.TestCase):
 
     def roles(self):
         iam = self.cloud.root("iam")
-        names = [role["RoleName"] for role in iam.list_roles()["Roles"] if role["RoleName"].startswith(f"fh-{TENANT}-")]
+        names = [
+            role["RoleName"] for role in iam.list_roles()["Roles"] if role["RoleName"].startswith(f"fh-{TENANT}--")
+        ]
         return [iam.get_role(RoleName=name)["Role"] for name in names]
 
     def gone(self, client):
@@ -158,21 +160,21 @@ class LiveDeploy(unittest.TestCase):
         return stack["StackStatus"] == "DELETE_COMPLETE"
 
     def test_it_makes_itself_what_the_stack_has(self):
-        role = f"fh-{TENANT}-api"
+        role = f"fh-{TENANT}--api"
         tags = [{"Key": "freehold:tenant", "Value": TENANT}]
 
         self.empty("dynamodb").create_table(TableName=f"fh-{TENANT}", **KEYS)
-        self.empty("sqs").create_queue(QueueName=f"fh-{TENANT}-reports")
+        self.empty("sqs").create_queue(QueueName=f"fh-{TENANT}--reports")
         self.empty("ecr").create_repository(repositoryName=f"fh-{TENANT}")
         self.empty("logs").create_log_group(logGroupName=f"/aws/lambda/{role}")
-        self.empty("sns").create_topic(Name=f"fh-{TENANT}-alarms")
+        self.empty("sns").create_topic(Name=f"fh-{TENANT}--alarms")
         self.empty("kms").create_key(Tags=[{"TagKey": "freehold:tenant", "TagValue": TENANT}])
         self.empty("iam").create_role(
             RoleName=role, AssumeRolePolicyDocument=LAMBDA, PermissionsBoundary=boundary(EMPTY), Tags=tags
         )
 
     def test_a_role_that_it_makes_for_itself_stays_under_the_boundary(self):
-        iam, role = self.empty("iam"), f"fh-{TENANT}-mine"
+        iam, role = self.empty("iam"), f"fh-{TENANT}--mine"
         iam.create_role(RoleName=role, AssumeRolePolicyDocument=LAMBDA, PermissionsBoundary=boundary(EMPTY))
         # The local cloud does not know a role's boundary when the role gets a policy.
         self.cloud.root("iam", EMPTY).put_role_policy(RoleName=role, PolicyName="all", PolicyDocument=ALL)
@@ -217,7 +219,7 @@ class LiveDeploy(unittest.TestCase):
         self.denied("table gone", dynamodb.delete_table, TableName=f"fh-{OTHER}")
         self.denied("own rows", dynamodb.get_item, TableName=f"fh-{TENANT}", Key={"pk": {"S": "a"}, "sk": {"S": "b"}})
         self.denied(
-            "bucket", s3.put_object, Bucket=f"fh-{OTHER}-{TENANT_ACCOUNT}-{REGION}", Key="functions/x.zip", Body=b"x"
+            "bucket", s3.put_object, Bucket=f"fh-{OTHER}--{TENANT_ACCOUNT}--{REGION}", Key="functions/x.zip", Body=b"x"
         )
         self.denied("own sources", s3.get_object, Bucket=BUCKET, Key="sources/x.tar.gz")
         self.denied("stack", cloudformation.delete_stack, StackName=f"freehold-{OTHER}")
@@ -225,7 +227,7 @@ class LiveDeploy(unittest.TestCase):
 
     def test_it_leaves_orders_and_code_alone(self):
         sqs = self.cloud.client("sqs")
-        orders = self.cloud.root("sqs").get_queue_url(QueueName=f"fh-{TENANT}-globex.fifo")["QueueUrl"]
+        orders = self.cloud.root("sqs").get_queue_url(QueueName=f"fh-{TENANT}--globex.fifo")["QueueUrl"]
 
         self.denied(
             "send", sqs.send_message, QueueUrl=orders, MessageBody="x", MessageGroupId="g", MessageDeduplicationId="1"
@@ -233,12 +235,12 @@ class LiveDeploy(unittest.TestCase):
         self.denied("receive", sqs.receive_message, QueueUrl=orders)
         self.denied("policy", sqs.set_queue_attributes, QueueUrl=orders, Attributes={"VisibilityTimeout": "1"})
         self.denied("remove", sqs.delete_queue, QueueUrl=orders)
-        self.denied("invoke", self.cloud.client("lambda").invoke, FunctionName=f"fh-{TENANT}-api", Payload="{}")
+        self.denied("invoke", self.cloud.client("lambda").invoke, FunctionName=f"fh-{TENANT}--api", Payload="{}")
         self.denied("key without the tag", self.cloud.client("kms").create_key)
 
     def test_it_cannot_make_itself_mightier(self):
         iam = self.cloud.client("iam")
-        own = f"fh-{TENANT}-accept-report"
+        own = f"fh-{TENANT}--accept-report"
 
         self.denied(
             "role outside",
@@ -250,17 +252,17 @@ class LiveDeploy(unittest.TestCase):
         self.denied(
             "role of another tenant",
             iam.put_role_policy,
-            RoleName=f"fh-{OTHER}-api",
+            RoleName=f"fh-{OTHER}--api",
             PolicyName="a",
             PolicyDocument=ALL,
         )
         self.denied("the administrator", iam.update_assume_role_policy, RoleName="admin", PolicyDocument=LAMBDA)
         self.denied("itself", iam.put_role_policy, RoleName=DEPLOYER, PolicyName="a", PolicyDocument=ALL)
-        self.denied("no boundary", iam.create_role, RoleName=f"fh-{TENANT}-free", AssumeRolePolicyDocument=LAMBDA)
+        self.denied("no boundary", iam.create_role, RoleName=f"fh-{TENANT}--free", AssumeRolePolicyDocument=LAMBDA)
         self.denied(
             "another boundary",
             iam.create_role,
-            RoleName=f"fh-{TENANT}-free",
+            RoleName=f"fh-{TENANT}--free",
             AssumeRolePolicyDocument=LAMBDA,
             PermissionsBoundary="arn:aws:iam::aws:policy/AdministratorAccess",
         )
@@ -278,8 +280,8 @@ class LiveDeploy(unittest.TestCase):
         self.denied(
             "policy of AWS",
             iam.attach_role_policy,
-            RoleName=f"fh-{TENANT}-machine-run-action",
+            RoleName=f"fh-{TENANT}--machine--run-action",
             PolicyArn="arn:aws:iam::aws:policy/AdministratorAccess",
         )
-        self.denied("user", iam.create_user, UserName=f"fh-{TENANT}-user")
+        self.denied("user", iam.create_user, UserName=f"fh-{TENANT}--user")
         self.denied("key", iam.create_access_key, UserName="somebody")

@@ -147,7 +147,7 @@ esac""",
                 "slept",
                 "systemctl stop freehold-runner",
                 "aws autoscaling complete-lifecycle-action --region eu-west-1 "
-                "--auto-scaling-group-name fh-globex-prod-runner --lifecycle-hook-name drain "
+                "--auto-scaling-group-name fh-acme--globex-prod--runner --lifecycle-hook-name drain "
                 "--lifecycle-action-result CONTINUE --instance-id i-1",
             ],
         )

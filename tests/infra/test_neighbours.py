@@ -51,10 +51,10 @@ class Neighbours(unittest.TestCase):
                         "Effect": "Allow",
                         "Principal": {"AWS": "*"},
                         "Action": "sqs:SendMessage",
-                        "Resource": f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}:fh-{tenant}-reports",
+                        "Resource": f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}:fh-{tenant}--reports",
                         "Condition": {
                             "StringEquals": {"aws:PrincipalAccount": accounts},
-                            "ArnLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/fh-*-runner"},
+                            "ArnLike": {"aws:PrincipalArn": f"arn:aws:iam::*:role/fh-{tenant}--*--runner"},
                         },
                     }
                 ],
@@ -66,12 +66,12 @@ class Neighbours(unittest.TestCase):
 
     @classmethod
     def launch(cls, install, tenant, account):
-        orders = f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}:fh-{tenant}-{install}.fifo"
+        orders = f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}:fh-{tenant}--{install}.fifo"
         cls.cloud.client("sqs").create_queue(
-            QueueName=f"fh-{tenant}-{install}.fifo",
+            QueueName=f"fh-{tenant}--{install}.fifo",
             Attributes={
                 "FifoQueue": "true",
-                "Policy": orders_policy(orders, f"fh-{install}-runner").replace(templates.ACCOUNT, account),
+                "Policy": orders_policy(orders, f"fh-{tenant}--{install}--runner").replace(templates.ACCOUNT, account),
             },
         )
         text = templates.install_text(tenant=tenant, install=install, account=account)
@@ -80,8 +80,12 @@ class Neighbours(unittest.TestCase):
             f"freehold-{install}", {"EnrolmentSecret": ENROLMENT, "RunnerPrincipal": root}, account, TemplateBody=text
         )
         assert stack["StackStatus"] == "CREATE_COMPLETE", stack
-        runner = cls.cloud.assume(f"fh-{install}-runner", account)
-        return {**out, "runner": runner, "provision": cls.cloud.assume(f"fh-{install}-provision", account, runner)}
+        runner = cls.cloud.assume(f"fh-{tenant}--{install}--runner", account)
+        return {
+            **out,
+            "runner": runner,
+            "provision": cls.cloud.assume(f"fh-{tenant}--{install}--provision", account, runner),
+        }
 
     def may(self, call, **parameters):
         try:
@@ -156,12 +160,12 @@ class Neighbours(unittest.TestCase):
         # The local cloud does not find the registry of another account by its name, so each is asked about its own.
         for install in INSTALLS:
             ecr = self.cloud.client("ecr", credentials=self.installs[install]["runner"])
-            self.assertTrue(self.may(ecr.describe_images, repositoryName=f"fh-{install}"))
+            self.assertTrue(self.may(ecr.describe_images, repositoryName=f"fh-{INSTALLS[install][0]}/{install}"))
             self.assertFalse(self.may(ecr.describe_images, repositoryName="fh-somebody"))
 
     def test_roles_of_modes_are_taken_by_their_runner_alone(self):
         def takes(sts, _, other):
-            arn = f"arn:aws:iam::{INSTALLS[other][1]}:role/fh-{other}-maintenance"
+            arn = f"arn:aws:iam::{INSTALLS[other][1]}:role/fh-{INSTALLS[other][0]}--{other}--maintenance"
             return self.may(sts.assume_role, RoleArn=arn, RoleSessionName="job_1")
 
         self.assertEqual(self.pairs("runner", "sts", takes), self.OWN)
@@ -170,7 +174,7 @@ class Neighbours(unittest.TestCase):
     def test_a_tenants_functions_reach_its_own_table_queues_key_and_registry_alone(self):
         def allowed(tenant, function, service, operation, parameters):
             answer = self.cloud.client("lambda").invoke(
-                FunctionName=f"fh-{tenant}-{function}", Payload=json.dumps({"call": [service, operation, parameters]})
+                FunctionName=f"fh-{tenant}--{function}", Payload=json.dumps({"call": [service, operation, parameters]})
             )
             result = json.load(answer["Payload"])
             self.assertTrue("answer" in result or "AccessDenied" in result.get("error", ""), result)
@@ -187,7 +191,7 @@ class Neighbours(unittest.TestCase):
                         "plan-workflow",
                         "sqs",
                         "SendMessage",
-                        {"QueueUrl": f"{queues}/fh-{other}-dispatch", "MessageBody": "x"},
+                        {"QueueUrl": f"{queues}/fh-{other}--dispatch", "MessageBody": "x"},
                     ),
                     "key": allowed(
                         mine,

@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 import templates
 from cloud import ENROLMENT, Cloud, orders_policy, reports_policy, settled, until
-from templates import ACCOUNT, REGION
+from templates import ACCOUNT, REGION, TENANT
 
 INSTALL, STACK = "globex", "freehold-globex"
 GIVEN = {
@@ -95,11 +95,11 @@ class Switches(Launched):
 
     def setUp(self):
         self.launch()
-        self.runner = self.cloud.assume(f"fh-{INSTALL}-runner")
+        self.runner = self.cloud.assume(f"fh-{TENANT}--{INSTALL}--runner")
 
     def takes(self, role, runner=None):
         try:
-            return self.cloud.assume(f"fh-{INSTALL}-{role}", credentials=runner or self.runner)
+            return self.cloud.assume(f"fh-{TENANT}--{INSTALL}--{role}", credentials=runner or self.runner)
         except ClientError as error:
             self.assertIn("AccessDenied", error.response["Error"]["Code"])
             return None
@@ -116,7 +116,10 @@ class Switches(Launched):
 
     def ids(self):
         iam = self.cloud.client("iam", ACCOUNT)
-        return {role: iam.get_role(RoleName=f"fh-{INSTALL}-{role}")["Role"]["RoleId"] for role, _ in SWITCHES.values()}
+        return {
+            role: iam.get_role(RoleName=f"fh-{TENANT}--{INSTALL}--{role}")["Role"]["RoleId"]
+            for role, _ in SWITCHES.values()
+        }
 
     def test_each_switch_takes_its_role_from_live_sessions_too_and_leaves_the_others(self):
         ids, far = self.ids(), {"BreakGlassUntil": moment(hours=1)}
@@ -149,9 +152,9 @@ class Switches(Launched):
             lambda: runner.receive_message(QueueUrl=orders),
             lambda: self.cloud.client("ecr", credentials=self.runner).get_authorization_token(),
             lambda: self.cloud.client("secretsmanager", credentials=self.runner).get_secret_value(
-                SecretId=f"fh-{INSTALL}/enrolment"
+                SecretId=f"fh-{TENANT}--{INSTALL}/enrolment"
             ),
-            lambda: self.cloud.assume(f"fh-{INSTALL}-runner"),
+            lambda: self.cloud.assume(f"fh-{TENANT}--{INSTALL}--runner"),
         ):
             with self.assertRaisesRegex(ClientError, "AccessDenied"):
                 refused()
@@ -170,7 +173,7 @@ class Switches(Launched):
 
     def queues(self):
         """Makes the vendor's two queues of this install, open to its runner as `register-install` does."""
-        sqs, name = self.cloud.client("sqs"), f"fh-{INSTALL}-runner"
+        sqs, name = self.cloud.client("sqs"), f"fh-{TENANT}--{INSTALL}--runner"
         made = []
         for queue, policy, attributes in (
             (self.out["OrdersQueueUrl"], lambda arn: orders_policy(arn, name), {"FifoQueue": "true"}),
@@ -193,7 +196,7 @@ class Switches(Launched):
         self.update(RevokeSessionsBefore=moment(minutes=10))
         self.assertFalse(self.works(before))
         self.assertIsNone(self.takes("maintenance"), "the runner's session is as old")
-        self.assertIsNone(self.takes("maintenance", self.cloud.assume(f"fh-{INSTALL}-runner")))
+        self.assertIsNone(self.takes("maintenance", self.cloud.assume(f"fh-{TENANT}--{INSTALL}--runner")))
 
         self.update(RevokeSessionsBefore=moment(minutes=-10))
         self.assertTrue(self.works(self.takes("provision")))
@@ -213,7 +216,7 @@ class Switches(Launched):
 
     def test_a_template_that_cannot_be_made_is_rolled_back_and_everything_works_as_before(self):
         broken = templates.install_with_inputs_text().replace(
-            "RepositoryName: fh-globex\n", "RepositoryName: fh-globex\n      Nonsense: !GetAtt Key.Nothing\n"
+            "RepositoryName: fh-acme/globex\n", "RepositoryName: fh-acme/globex\n      Nonsense: !GetAtt Key.Nothing\n"
         )
         self.assertNotEqual(broken, templates.install_with_inputs_text())
 
@@ -270,7 +273,7 @@ class Machine(Launched):
         cls.ec2, cls.scaling = (cls.cloud.client(service, ACCOUNT) for service in ("ec2", "autoscaling"))
 
     def group(self):
-        [group] = self.scaling.describe_auto_scaling_groups(AutoScalingGroupNames=[f"fh-{INSTALL}-runner"])[
+        [group] = self.scaling.describe_auto_scaling_groups(AutoScalingGroupNames=[f"fh-{TENANT}--{INSTALL}--runner"])[
             "AutoScalingGroups"
         ]
         return group

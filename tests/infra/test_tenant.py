@@ -11,11 +11,11 @@ from templates import as_list, of_type, properties, resource_text
 TABLE = ["BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"]
 TABLE = {f"dynamodb:{action} Table.Arn" for action in TABLE}
 CONSUME = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
-START = {f"states:StartExecution states:stateMachine:fh-T-{name}" for name in templates.DEFINITIONS}
-LOOK = {f"states:DescribeExecution states:execution:fh-T-{name}:*" for name in templates.DEFINITIONS}
+START = {f"states:StartExecution states:stateMachine:fh-T--{name}" for name in templates.DEFINITIONS}
+LOOK = {f"states:DescribeExecution states:execution:fh-T--{name}:*" for name in templates.DEFINITIONS}
 RESUME = {f"states:SendTask{what} *" for what in ("Failure", "Heartbeat", "Success")}
 SIGN = {"kms:Sign SigningKey.Arn", "kms:GetPublicKey SigningKey.Arn"}
-ORDERS = {"sqs:SendMessage sqs:fh-T-*.fifo"}
+ORDERS = {"sqs:SendMessage sqs:fh-T--*.fifo"}
 VERSIONS = {"s3:GetObject s3:B/versions/*"}
 
 
@@ -35,7 +35,7 @@ ALLOWED = {
     | {f"s3:{action} s3:B/{folder}/*" for action in ("GetObject", "PutObject") for folder in ("sources", "versions")},
     "RegisterInstall": TABLE
     | {
-        f"sqs:{action} sqs:fh-T-*.fifo"
+        f"sqs:{action} sqs:fh-T--*.fifo"
         for action in (
             "CreateQueue",
             "DeleteQueue",
@@ -239,7 +239,7 @@ class Tenant(unittest.TestCase):
         self.assertEqual(repository["ImageTagMutability"], "IMMUTABLE")
         self.assertEqual((deny["Effect"], deny["Principal"]), ("Deny", "*"))
         self.assertLessEqual({"ecr:PutImage", "ecr:InitiateLayerUpload"}, set(deny["Action"]))
-        self.assertIn("role/fh-${TenantName}-build-runner", str(deny["Condition"]["ArnNotEquals"]))
+        self.assertIn("role/fh-${TenantName}--build-runner", str(deny["Condition"]["ArnNotEquals"]))
 
     def test_only_two_roles_sign_and_the_key_is_ed25519(self):
         key = properties(self.template, "SigningKey")
@@ -257,7 +257,7 @@ class Tenant(unittest.TestCase):
         for name, logical in templates.FUNCTIONS.items():
             self.assertEqual(
                 groups[f"{logical}Logs"]["Properties"]["LogGroupName"],
-                {"Fn::Sub": f"/aws/lambda/fh-${{TenantName}}-{name}"},
+                {"Fn::Sub": f"/aws/lambda/fh-${{TenantName}}--{name}"},
             )
         for name, group in groups.items():
             self.assertEqual(group["Properties"]["RetentionInDays"], {"Ref": "LogRetentionDays"}, name)
@@ -268,7 +268,7 @@ class Tenant(unittest.TestCase):
         self.assertEqual(set(functions), set(templates.FUNCTIONS.values()))
         for name, logical in templates.FUNCTIONS.items():
             have = functions[logical]["Properties"]
-            self.assertEqual(have["FunctionName"], {"Fn::Sub": f"fh-${{TenantName}}-{name}"})
+            self.assertEqual(have["FunctionName"], {"Fn::Sub": f"fh-${{TenantName}}--{name}"})
             self.assertEqual((have["Runtime"], have["MemorySize"]), ("provided.al2023", 256 if name == "api" else 128))
             self.assertEqual(have["Role"], {"Fn::GetAtt": [f"{logical}Role", "Arn"]})
             self.assertEqual(have["Code"]["S3Key"], {"Ref": f"{logical}Code"})

@@ -20,7 +20,7 @@ async fn a_destroyed_tenant_leaves_nothing_tagged_behind() -> anyhow::Result<()>
     world.install("globex", "small").await?;
     let _ = world.build_runner().await?;
     assert!(
-        tagged(&world).await?.iter().any(|arn| arn.contains("fh-acme-globex.fifo")),
+        tagged(&world).await?.iter().any(|arn| arn.contains("fh-acme--globex.fifo")),
         "the orders queue is not tagged"
     );
 

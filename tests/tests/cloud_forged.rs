@@ -219,7 +219,7 @@ async fn send_order(world: &World, what: &str, body: &str) -> anyhow::Result<()>
 
 async fn queue(world: &World, name: &str) -> anyhow::Result<String> {
     let sqs = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
-    let found = sqs.get_queue_url().queue_name(format!("fh-{}-{name}", world.tenant())).send().await?;
+    let found = sqs.get_queue_url().queue_name(format!("fh-{}--{name}", world.tenant())).send().await?;
     Ok(found.queue_url().context("no such queue")?.to_owned())
 }
 
@@ -244,7 +244,7 @@ async fn impatient(world: &World) -> anyhow::Result<()> {
 /// Returns the reasons of all refusals in the audit log of the customer's bucket.
 async fn audit(world: &World, install: &Install) -> anyhow::Result<Vec<String>> {
     let s3 = aws_sdk_s3::Client::new(&world.administrator(&install.account)?);
-    let bucket = format!("fh-globex-{}-eu-west-1", install.account);
+    let bucket = format!("fh-acme--globex--{}", install.account);
     let objects = s3.list_objects_v2().bucket(&bucket).prefix("audit/").send().await?;
     let mut reasons = Vec::new();
     for key in objects.contents().iter().filter_map(|object| object.key()) {

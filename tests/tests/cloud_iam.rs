@@ -38,8 +38,8 @@ async fn an_installs_orders_are_its_own_runners_alone() -> anyhow::Result<()> {
     for url in [&queue_a, &queue_b] {
         put_message(&world, url).await?;
     }
-    let runner_a = Client::of_role(&world, &a.account, "fh-globex-runner").await?;
-    let runner_b = Client::of_role(&world, &b.account, "fh-initech-runner").await?;
+    let runner_a = Client::of_role(&world, &a.account, "fh-acme--globex--runner").await?;
+    let runner_b = Client::of_role(&world, &b.account, "fh-acme--initech--runner").await?;
     let handle_b = runner_b.take(&queue_b).await.context("initech's own runner")?;
 
     for url in [&queue_b, &reports] {
@@ -49,7 +49,7 @@ async fn an_installs_orders_are_its_own_runners_alone() -> anyhow::Result<()> {
         other.is_denied_everything(&queue_a, &handle_b).await?;
     }
     for name in vendor_roles()? {
-        let name = format!("fh-{}-{name}", world.tenant());
+        let name = format!("fh-{}--{name}", world.tenant());
         let vendor = Client::of_service_role(&world, &name).await?;
         vendor.is_denied_everything(&queue_a, &handle_b).await?;
     }
@@ -69,16 +69,16 @@ async fn only_the_build_role_pushes_to_the_tenant_registry() -> anyhow::Result<(
     let install = world.install("globex", "small").await?;
     let registry = registry(&world).await?;
     let tenant = world.tenant_account().to_owned();
-    let build = world.role(&tenant, &format!("fh-{}-build-runner", world.tenant())).await?;
+    let build = world.role(&tenant, &format!("fh-{}--build-runner", world.tenant())).await?;
 
     let pushed = start_push(&world, &registry, build).await?;
     assert_eq!(pushed.status, 202, "the build role itself: {}", pushed.body);
     for name in vendor_roles()?.iter().filter(|name| *name != "build-runner") {
-        let name = format!("fh-{}-{name}", world.tenant());
+        let name = format!("fh-{}--{name}", world.tenant());
         let answer = start_push(&world, &registry, Client::service_credentials(&world, &name).await?).await;
         is_refused(&name, answer)?;
     }
-    for name in ["fh-globex-runner", "fh-globex-provision", "fh-globex-maintenance"] {
+    for name in ["fh-acme--globex--runner", "fh-acme--globex--provision", "fh-acme--globex--maintenance"] {
         let credentials = mode_or_runner(&world, &install, name).await?;
         is_refused(name, start_push(&world, &registry, credentials.clone()).await)?;
         is_refused(name, read(&world, &registry, credentials).await)?;
@@ -87,7 +87,7 @@ async fn only_the_build_role_pushes_to_the_tenant_registry() -> anyhow::Result<(
     let repository = format!("arn:aws:ecr:eu-west-1:{tenant}:repository/fh-{}", world.tenant());
     let push = ["ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload", "ecr:PutImage"];
     for name in vendor_roles()? {
-        let role = format!("arn:aws:iam::{tenant}:role/fh-{}-{name}", world.tenant());
+        let role = format!("arn:aws:iam::{tenant}:role/fh-{}--{name}", world.tenant());
         let allowed = allowed(&world, &tenant, &role, &push, &repository).await?;
         let wanted = if name == "build-runner" { push.len() } else { 0 };
         assert_eq!(allowed.len(), wanted, "{name} may {allowed:?}");
@@ -100,11 +100,11 @@ async fn a_mode_stays_below_its_ceiling_and_strangers_stay_out_of_the_api() -> a
     let Some(world) = World::start("cloud_iam.modes", NEEDS).await? else { return Ok(()) };
     world.vendor(&["app", "sync", &app::demo(world.directory(), &[1000])?.display().to_string()]).await?;
     let install = world.install("globex", "demo").await?;
-    let role = format!("arn:aws:iam::{}:role/fh-globex-provision", install.account);
+    let role = format!("arn:aws:iam::{}:role/fh-acme--globex--provision", install.account);
     let arn = |what: &str| format!("arn:aws:iam::{}:{what}", install.account);
     let writes = ["iam:CreateRole", "iam:PutRolePolicy", "iam:AttachRolePolicy", "iam:DeleteRole"];
 
-    for outside in ["role/admin", "role/fh-globex-runner", "role/fh-globex-provision", "role/globex"] {
+    for outside in ["role/admin", "role/fh-acme--globex--runner", "role/fh-acme--globex--provision", "role/globex"] {
         let may = allowed(&world, &install.account, &role, &writes, &arn(outside)).await?;
         assert_eq!(may, Vec::<String>::new(), "{outside}");
     }
@@ -113,13 +113,14 @@ async fn a_mode_stays_below_its_ceiling_and_strangers_stay_out_of_the_api() -> a
     assert_eq!(may, ["s3:CreateBucket"], "what the app's own policy lists");
     let others = "arn:aws:s3:::somebody-elses";
     assert!(allowed(&world, &install.account, &role, &["s3:CreateBucket"], others).await?.is_empty());
-    let straight = world.role(&install.account, "fh-globex-provision").await;
+    let straight = world.role(&install.account, "fh-acme--globex--provision").await;
     assert!(straight.is_err(), "somebody but the runner took the mode's role");
 
     let api = format!("{}/v1/tenant", world.api_url().await?);
     let anonymous = send("GET", &api, &[], b"").await?;
-    let runner = send_signed(&world.role(&install.account, "fh-globex-runner").await?, "GET", &api, &[], b"").await?;
-    let build = world.role(world.tenant_account(), &format!("fh-{}-build-runner", world.tenant())).await?;
+    let runner =
+        send_signed(&world.role(&install.account, "fh-acme--globex--runner").await?, "GET", &api, &[], b"").await?;
+    let build = world.role(world.tenant_account(), &format!("fh-{}--build-runner", world.tenant())).await?;
     let build = send_signed(&build, "GET", &api, &[], b"").await?;
     assert_eq!((anonymous.status, runner.status, build.status), (403, 403, 403));
     Ok(())
@@ -207,12 +208,12 @@ async fn others_in_the_account(world: &World, install: &Install) -> anyhow::Resu
     );
     let all = r#"{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}"#;
     let mut others = Vec::new();
-    for name in ["admin", "fh-globex-runner-2"] {
+    for name in ["admin", "fh-acme--globex--runner-2"] {
         iam.create_role().role_name(name).assume_role_policy_document(&trust).send().await?;
         iam.put_role_policy().role_name(name).policy_name("all").policy_document(all).send().await?;
         others.push(Client::of_role(world, &install.account, name).await?);
     }
-    for name in ["fh-globex-provision", "fh-globex-maintenance"] {
+    for name in ["fh-acme--globex--provision", "fh-acme--globex--maintenance"] {
         others.push(Client::with(world, name, mode_or_runner(world, install, name).await?)?);
     }
     Ok(others)
@@ -220,8 +221,8 @@ async fn others_in_the_account(world: &World, install: &Install) -> anyhow::Resu
 
 /// Returns the runner's credentials, or those of a mode's role, which only the runner may take.
 async fn mode_or_runner(world: &World, install: &Install, name: &str) -> anyhow::Result<Credentials> {
-    let runner = world.role(&install.account, "fh-globex-runner").await?;
-    if name == "fh-globex-runner" {
+    let runner = world.role(&install.account, "fh-acme--globex--runner").await?;
+    if name == "fh-acme--globex--runner" {
         return Ok(runner);
     }
     let role = format!("arn:aws:iam::{}:role/{name}", install.account);
@@ -230,7 +231,7 @@ async fn mode_or_runner(world: &World, install: &Install, name: &str) -> anyhow:
 
 async fn queue(world: &World, name: &str) -> anyhow::Result<String> {
     let sqs = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
-    let found = sqs.get_queue_url().queue_name(format!("fh-{}-{name}", world.tenant())).send().await?;
+    let found = sqs.get_queue_url().queue_name(format!("fh-{}--{name}", world.tenant())).send().await?;
     Ok(found.queue_url().context("no such queue")?.to_owned())
 }
 

@@ -84,7 +84,7 @@ async fn a_runner_killed_in_the_middle_of_an_image_copy_copies_the_rest() -> any
     assert_eq!(missing(&world, &install, &layers).await?, 0);
     everything_ended_right_once(&world, &install, &ended, "web").await?;
     let ecr = aws_sdk_ecr::Client::new(&world.administrator(&install.account)?);
-    let images = ecr.describe_images().repository_name("fh-globex").send().await?;
+    let images = ecr.describe_images().repository_name("fh-acme/globex").send().await?;
     let shown = world.vendor(&["install", "show", "globex"]).await?;
     let web = shown["components"].as_array().and_then(|all| all.iter().find(|one| one["component"] == "web"));
     let digest = web.and_then(|web| web["artifact"].as_str()).context("`web` is not deployed")?;
@@ -174,7 +174,7 @@ async fn no_resource_is_there_twice(world: &World, install: &Install) -> anyhow:
 }
 
 fn bucket(install: &Install) -> String {
-    format!("fh-globex-{}-eu-west-1", install.account)
+    format!("fh-acme--globex--{}", install.account)
 }
 
 /// Returns the states and the locks of states.
@@ -201,7 +201,7 @@ fn layers(demo: &Path) -> anyhow::Result<Vec<String>> {
 async fn missing(world: &World, install: &Install, layers: &[String]) -> anyhow::Result<usize> {
     use aws_sdk_ecr::types::LayerAvailability::Available;
     let ecr = aws_sdk_ecr::Client::new(&world.administrator(&install.account)?);
-    let ask = ecr.batch_check_layer_availability().repository_name("fh-globex");
+    let ask = ecr.batch_check_layer_availability().repository_name("fh-acme/globex");
     let said = ask.set_layer_digests(Some(layers.to_vec())).send().await?;
     let there = said.layers().iter().filter(|layer| layer.layer_availability() == Some(&Available)).count();
     Ok(layers.len() - there)

@@ -67,7 +67,7 @@ async fn both_registries_have_every_artifact(world: &World, install: &Install, b
         deployed.iter().filter_map(|one| Some(one["artifact"].as_str()?.to_owned())).collect();
 
     let in_tenant = digests(world, world.tenant_account(), &format!("fh-{}", world.tenant())).await?;
-    let in_install = digests(world, &install.account, "fh-globex").await?;
+    let in_install = digests(world, &install.account, "fh-acme/globex").await?;
 
     assert_eq!(wanted.len(), 4, "{built}");
     assert_eq!(deployed, wanted);
@@ -126,7 +126,7 @@ async fn the_same_key_starts_nothing_twice_and_a_second_deploy_is_refused(world:
 }
 
 fn state_bucket(install: &Install) -> String {
-    format!("fh-{}-{}-eu-west-1", install.name, install.account)
+    format!("fh-acme--{}--{}", install.name, install.account)
 }
 
 fn component<'a>(install: &'a Value, name: &str) -> anyhow::Result<&'a Value> {

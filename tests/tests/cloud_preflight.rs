@@ -12,7 +12,7 @@ const NEEDS: Needs = Needs {
     programs: &["terraform|tofu", "bwrap"],
 };
 
-const MODES: [&str; 2] = ["fh-globex-provision", "fh-globex-maintenance"];
+const MODES: [&str; 2] = ["fh-acme--globex--provision", "fh-acme--globex--maintenance"];
 /// The name of the policy that the customer added.
 const CLOSED: &str = "closed";
 
@@ -34,7 +34,7 @@ async fn what_a_role_lacks_stops_a_provisioning_before_anything_is_made() -> any
     let again = world.run(&["deploy", "globex"]).await?.ended_with(1)?;
     let ended = world.vendor(&["workflow", "show", provisioning]).await?;
 
-    assert!(again.contains("`s3:ListBucket`") && again.contains("role `fh-globex-maintenance`"), "{again}");
+    assert!(again.contains("`s3:ListBucket`") && again.contains("role `fh-acme--globex--maintenance`"), "{again}");
     assert!(stopped.contains("`preflight:install` failed: "), "{stopped}");
     assert!(
         stopped.contains("`state bucket`: AccessDenied") && stopped.contains("; see `freehold job logs job_"),
@@ -84,10 +84,10 @@ fn the_reason_names_permission_and_fix(said: &str) {
         "`preflight:install` failed: ",
         "`state bucket`: AccessDenied",
         "is not authorized to perform: s3:ListBucket",
-        "fix: allow `s3:ListBucket` on `fh-globex-",
-        "with the prefix `terraform/*` for role `fh-globex-provision`",
+        "fix: allow `s3:ListBucket` on `fh-acme--globex--",
+        "with the prefix `terraform/*` for role `fh-acme--globex--provision`",
         // What is only decided by a simulation: nobody writes to try.
-        "`permissions`: role `fh-globex-provision` may not do what jobs need for certain: `s3:PutObject` on ",
+        "`permissions`: role `fh-acme--globex--provision` may not do what jobs need for certain: `s3:PutObject` on ",
     ];
     for part in parts {
         assert!(said.contains(part), "`{part}`: {said}");
@@ -105,7 +105,7 @@ async fn nothing_was_made(world: &World, install: &Install, workflow: &Value) ->
     let stacks = aws_sdk_cloudformation::Client::new(&customer).describe_stacks().send().await?;
     let names: Vec<_> = stacks.stacks().iter().filter_map(|stack| stack.stack_name()).collect();
     assert!(!names.contains(&"globex-storage"), "{names:?}");
-    let state = format!("fh-globex-{}-eu-west-1", install.account);
+    let state = format!("fh-acme--globex--{}", install.account);
     let objects =
         aws_sdk_s3::Client::new(&customer).list_objects_v2().bucket(state).prefix("terraform/").send().await?;
     assert!(objects.contents().is_empty(), "{objects:?}");

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use freehold_protocol::api::{InstallView, JobView, RunnerView, TenantView, WorkflowView};
-use freehold_protocol::{InstallId, Timestamp};
+use freehold_protocol::{InstallId, Timestamp, names};
 use tokio::time::Instant;
 
 use super::Api;
@@ -88,12 +88,15 @@ async fn sentence(api: &Api, install: &InstallId, waited: u64, now: Timestamp) -
 fn text(tenant: &TenantView, install: &InstallId, view: Option<&InstallView>, waited: u64, now: Timestamp) -> String {
     let is_build = install.as_str() == "build";
     let (who, role, account, region) = match view {
-        Some(view) if !is_build => {
-            (format!("the runner of `{install}`"), format!("fh-{install}-runner"), &view.account, &view.region)
-        }
+        Some(view) if !is_build => (
+            format!("the runner of `{install}`"),
+            names::install_part(&tenant.tenant, install, "runner"),
+            &view.account,
+            &view.region,
+        ),
         _ => (
             "the build runner".to_owned(),
-            format!("fh-{}-build-runner", tenant.tenant),
+            names::tenant_part(&tenant.tenant, "build-runner"),
             &tenant.account,
             &tenant.region,
         ),
@@ -152,7 +155,7 @@ mod tests {
         let name = |name: &str| name.parse::<InstallId>().unwrap();
         let now = Timestamp::from_millis(100_000);
 
-        insta::assert_snapshot!(text(&tenant(), &name("globex"), Some(&globex), 40_000, now), @"waiting for the runner of `globex` for 40 s (last heard of 40 s ago); it must run as arn:aws-us-gov:iam::222222222222:role/fh-globex-runner");
-        insta::assert_snapshot!(text(&tenant(), &name("build"), None, 9_000, now), @"waiting for the build runner for 9 s (it has not announced itself yet); it must run as arn:aws:iam::111111111111:role/fh-acme-build-runner");
+        insta::assert_snapshot!(text(&tenant(), &name("globex"), Some(&globex), 40_000, now), @"waiting for the runner of `globex` for 40 s (last heard of 40 s ago); it must run as arn:aws-us-gov:iam::222222222222:role/fh-acme--globex--runner");
+        insta::assert_snapshot!(text(&tenant(), &name("build"), None, 9_000, now), @"waiting for the build runner for 9 s (it has not announced itself yet); it must run as arn:aws:iam::111111111111:role/fh-acme--build-runner");
     }
 }

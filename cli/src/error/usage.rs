@@ -39,7 +39,7 @@ mod tests {
     fn wrong_usage_is_an_error_like_any_other() {
         insta::assert_snapshot!(object(&["app", "check"]), @r#"{"code":"invalid","exit_code":2,"message":"the following required arguments were not provided: <DIR>","way_out":"usage: freehold app check <DIR>"}"#);
         insta::assert_snapshot!(object(&["deplo"]), @r#"{"code":"invalid","exit_code":2,"message":"unrecognized subcommand 'deplo'","way_out":"a similar subcommand exists: 'deploy'"}"#);
-        insta::assert_snapshot!(object(&["install", "show", "Globex"]), @r#"{"code":"invalid","exit_code":2,"message":"invalid value 'Globex' for '<INSTALL>': `Globex` is not an install name; expected 2 to 30 lower-case letters, digits or single dashes, starting with a letter","way_out":"see `freehold --help`"}"#);
+        insta::assert_snapshot!(object(&["install", "show", "Globex"]), @r#"{"code":"invalid","exit_code":2,"message":"invalid value 'Globex' for '<INSTALL>': `Globex` is not an install name; expected 2 to 20 lower-case letters, digits or single dashes, starting with a letter","way_out":"see `freehold --help`"}"#);
         insta::assert_snapshot!(object(&["install"]), @r#"{"code":"invalid","exit_code":2,"message":"a command is missing","way_out":"usage: freehold install [OPTIONS] <COMMAND>"}"#);
     }
 }

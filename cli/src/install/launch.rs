@@ -46,7 +46,9 @@ impl Launch {
             if !parameters.contains_key(SECRET) {
                 return Err(Error::invalid("the first launch needs the enrolment secret; pass `--secret-file FILE`"));
             }
-            leftovers::check(&config, &self.install, &account, &region).await?;
+            if let Some(tenant) = facts.tenant.as_deref().and_then(|tenant| tenant.parse().ok()) {
+                leftovers::check(&config, &tenant, &self.install, &account).await?;
+            }
         }
         let template = self.handed_over(&config, template).await?;
         let change = Change { stack: name.clone(), template, parameters, tags: BTreeMap::new() };

@@ -2,14 +2,19 @@
 //! deleted, and a new launch cannot create others with the same names.
 
 use aws_config::SdkConfig;
-use freehold_protocol::{AccountId, InstallId};
+use freehold_protocol::{AccountId, InstallId, TenantName, names};
 
 use crate::error::{Error, Result};
 
 /// Refuses a first launch if such resources exist. A resource that this account cannot see counts as absent.
-pub(super) async fn check(config: &SdkConfig, install: &InstallId, account: &AccountId, region: &str) -> Result<()> {
-    let bucket = format!("fh-{install}-{account}-{region}");
-    let repository = format!("fh-{install}");
+pub(super) async fn check(
+    config: &SdkConfig,
+    tenant: &TenantName,
+    install: &InstallId,
+    account: &AccountId,
+) -> Result<()> {
+    let bucket = names::install_bucket(tenant, install, account);
+    let repository = names::install_registry(tenant, install);
     let s3 = aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(config).force_path_style(true).build());
     let ecr = aws_sdk_ecr::Client::new(config);
     let mut left = Vec::new();

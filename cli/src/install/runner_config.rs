@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use freehold_protocol::{Digest, InstallId};
+use freehold_protocol::{Digest, InstallId, TenantName, names};
 use serde_json::json;
 
 use super::launch::ACCEPTED;
@@ -46,7 +46,7 @@ impl Command {
             repository: stack.output("RepositoryName")?.to_owned(),
             bucket: stack.output("BucketName")?.to_owned(),
             modes: modes(&stack),
-            roles: named_roles(&stack, &self.install),
+            roles: named_roles(&stack, &parsed(&stack, "TenantName")?, &self.install),
             inputs: answers(&stack),
             accepted_contract: accepted(&stack)?,
         };
@@ -65,8 +65,8 @@ fn modes(stack: &Stack) -> BTreeMap<String, String> {
 }
 
 /// Returns the roles that the app names itself, by the last part of their name.
-fn named_roles(stack: &Stack, install: &InstallId) -> BTreeMap<String, String> {
-    let ours = format!(":role/fh-{install}-");
+fn named_roles(stack: &Stack, tenant: &TenantName, install: &InstallId) -> BTreeMap<String, String> {
+    let ours = format!(":role/{}", names::install_part(tenant, install, ""));
     let key = |arn: &String| arn.split_once(&ours).map(|(_, key)| key.to_owned());
     let outputs = stack.outputs.iter().filter(|(name, _)| name.ends_with("RoleArn"));
     let named = outputs.filter_map(|(_, arn)| Some((key(arn)?, arn.clone())));

@@ -110,18 +110,18 @@ mod tests {
     #[test]
     fn who_may_take_the_build_runners_role_is_said() {
         let (tenant, out) = ("acme".parse().unwrap(), Path::new("build-runner.toml"));
-        let role = "arn:aws:iam::111111111111:role/fh-acme-build-runner";
+        let role = "arn:aws:iam::111111111111:role/fh-acme--build-runner";
 
         insta::assert_snapshot!(registered(&tenant, out, role, None), @r"
         the build runner of tenant `acme` is registered; its config is in `build-runner.toml`
-        run it with the credentials of arn:aws:iam::111111111111:role/fh-acme-build-runner:
+        run it with the credentials of arn:aws:iam::111111111111:role/fh-acme--build-runner:
           freehold-builder run --config build-runner.toml
-        an EC2 instance with the instance profile `fh-acme-build-runner` has that role; for anything else, say who may take it:
+        an EC2 instance with the instance profile `fh-acme--build-runner` has that role; for anything else, say who may take it:
           freehold tenant deploy --name acme --build-runner-principal ARN
         ");
         insta::assert_snapshot!(registered(&tenant, out, role, Some(&"arn:aws:iam::111111111111:role/ci".into())), @r"
         the build runner of tenant `acme` is registered; its config is in `build-runner.toml`
-        run it with the credentials of arn:aws:iam::111111111111:role/fh-acme-build-runner:
+        run it with the credentials of arn:aws:iam::111111111111:role/fh-acme--build-runner:
           freehold-builder run --config build-runner.toml
         EC2 instances with that role's instance profile and `arn:aws:iam::111111111111:role/ci` may take it (sts:AssumeRole)
         ");

@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn an_orders_queue_names_its_install() {
-        let url = "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme-globex.fifo";
+        let url = "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--globex.fifo";
 
         assert_eq!(install_of(url, &"acme".parse().unwrap()), "globex");
     }

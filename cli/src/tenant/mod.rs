@@ -103,7 +103,7 @@ Examples:
   freehold tenant build-runner --name acme
   freehold-builder run --config build-runner.toml
 
-The build runner works as the role `fh-<tenant>-build-runner`. EC2 instances with the instance profile of that name have it;
+The build runner works as the role `fh-<tenant>--build-runner`. EC2 instances with the instance profile of that name have it;
 elsewhere (a laptop, a CI job), run `freehold tenant deploy --build-runner-principal ARN` once with the ARN of the role or
 user that may take it, and then take it, for instance with `role_arn` in a profile of ~/.aws/config.
 

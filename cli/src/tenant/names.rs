@@ -1,6 +1,6 @@
 //! The names of a tenant's resources. `infra/tenant.yaml` creates them; a test below compares the two.
 
-use freehold_protocol::{AccountId, TenantName};
+use freehold_protocol::{AccountId, TenantName, names};
 
 /// The template of a tenant's stack.
 pub(super) const TEMPLATE: &str = include_str!("../../../infra/tenant.yaml");
@@ -49,7 +49,7 @@ pub(super) const DEFINITIONS: [Definition; 2] = [
     },
 ];
 
-/// The queues that the stack makes, without `fh-<tenant>-`.
+/// The queues that the stack makes, without `fh-<tenant>--`.
 pub(super) const QUEUES: [&str; 6] = ["reports", "dispatch", "grants", "build.fifo", "dead", "dead.fifo"];
 
 /// Where log groups of a tenant begin, each followed by `fh-<tenant>`.
@@ -62,17 +62,17 @@ pub(super) const INSTALL_TAG: &str = "freehold:install";
 
 /// Returns the name of the tenant's table and of its registry.
 pub(super) fn prefix(tenant: &TenantName) -> String {
-    format!("fh-{tenant}")
+    names::tenant(tenant)
 }
 
 /// Returns the name of a function, queue or role.
 pub(super) fn named(tenant: &TenantName, part: &str) -> String {
-    format!("fh-{tenant}-{part}")
+    names::tenant_part(tenant, part)
 }
 
 /// Returns the name of the bucket with code and sources.
 pub(crate) fn bucket_name(tenant: &TenantName, account: &AccountId, region: &str) -> String {
-    format!("fh-{tenant}-{account}-{region}")
+    names::tenant_bucket(tenant, account, region)
 }
 
 /// Returns the name of the build runner's enrolment secret.
@@ -91,10 +91,10 @@ mod tests {
             assert!(TEMPLATE.contains(&format!("\n  {parameter}: {{")), "{parameter}");
         }
         for function in FUNCTIONS {
-            assert!(TEMPLATE.contains(&format!("FunctionName: !Sub fh-${{TenantName}}-{function}\n")), "{function}");
+            assert!(TEMPLATE.contains(&format!("FunctionName: !Sub fh-${{TenantName}}--{function}\n")), "{function}");
         }
         for queue in QUEUES {
-            assert!(TEMPLATE.contains(&format!("QueueName: !Sub fh-${{TenantName}}-{queue}\n")), "{queue}");
+            assert!(TEMPLATE.contains(&format!("QueueName: !Sub fh-${{TenantName}}--{queue}\n")), "{queue}");
         }
     }
 

@@ -203,12 +203,12 @@ mod tests {
 
     #[test]
     fn messages_where_none_should_wait_come_with_a_way_out() {
-        let said = advice("dead", "fh-acme-dead", 1).unwrap();
+        let said = advice("dead", "fh-acme--dead", 1).unwrap();
 
-        assert!(said.starts_with("`fh-acme-dead` holds 1 message that a function failed on five times"), "{said}");
+        assert!(said.starts_with("`fh-acme--dead` holds 1 message that a function failed on five times"), "{said}");
         assert!(said.contains("start-message-move-task") && said.contains("purge-queue"), "{said}");
-        assert!(advice("dead.fifo", "fh-acme-dead.fifo", 2).unwrap().contains("holds 2 messages"));
-        assert_eq!(advice("dead", "fh-acme-dead", 0), None);
-        assert_eq!(advice("reports", "fh-acme-reports", 7), None);
+        assert!(advice("dead.fifo", "fh-acme--dead.fifo", 2).unwrap().contains("holds 2 messages"));
+        assert_eq!(advice("dead", "fh-acme--dead", 0), None);
+        assert_eq!(advice("reports", "fh-acme--reports", 7), None);
     }
 }

@@ -10,7 +10,7 @@ use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use freehold_app::messages::{DispatchMessage, GrantMessage};
 use freehold_app::ports::{OrdersQueue, Outbox, PortError, QueueAdmin};
 use freehold_protocol::limits::LEASE_SECS;
-use freehold_protocol::{AccountId, InstallId, TenantName};
+use freehold_protocol::{AccountId, InstallId, TenantName, names};
 use serde_json::json;
 
 use crate::error::port_error;
@@ -148,8 +148,8 @@ impl SqsAdmin {
 #[async_trait]
 impl QueueAdmin for SqsAdmin {
     async fn create_orders_queue(&self, install: &InstallId, account: &AccountId) -> Result<String, PortError> {
-        let name = format!("fh-{}-{install}.fifo", self.tenant);
-        let policy = orders_policy(&self.arn(&name), install, account).to_string();
+        let name = names::orders_queue(&self.tenant, install);
+        let policy = orders_policy(&self.arn(&name), &self.account, &self.tenant, install, account).to_string();
         let redrive = json!({ "deadLetterTargetArn": self.dead_letter_arn, "maxReceiveCount": MAX_RECEIVES });
         let attributes = HashMap::from([
             (QueueAttributeName::FifoQueue, "true".to_owned()),
@@ -179,8 +179,10 @@ impl QueueAdmin for SqsAdmin {
     }
 
     async fn allow_reporters(&self, runners: &[(InstallId, AccountId)]) -> Result<(), PortError> {
-        let name = format!("fh-{}-reports", self.tenant);
-        let policy = reports_policy(&self.arn(&name), runners).map(|policy| policy.to_string()).unwrap_or_default();
+        let name = names::tenant_part(&self.tenant, "reports");
+        let policy = reports_policy(&self.arn(&name), &self.tenant, runners)
+            .map(|policy| policy.to_string())
+            .unwrap_or_default();
         if policy.len() > MAX_POLICY_BYTES {
             return Err(failed("reports queue", "its policy is full; the tenant has too many customer accounts"));
         }
@@ -195,26 +197,51 @@ impl QueueAdmin for SqsAdmin {
     }
 }
 
-/// Allows exactly one role of one account to take orders. A condition names the role, so that a role that is created
-/// again still matches.
-fn orders_policy(arn: &str, install: &InstallId, account: &AccountId) -> serde_json::Value {
+/// The functions that send to an orders queue: orders, and the answers to requests for artifacts.
+const SENDERS: [&str; 2] = ["dispatch-job", "grant-artifact"];
+
+/// Lets exactly one role of one account take orders and two functions send them, whatever other roles of the tenant's account
+/// `vendor` allow. Conditions name the roles, so that a role that is created again still matches.
+fn orders_policy(
+    arn: &str,
+    vendor: &AccountId,
+    tenant: &TenantName,
+    install: &InstallId,
+    account: &AccountId,
+) -> serde_json::Value {
+    let runner = format!("arn:aws:iam::{account}:role/{}", names::install_part(tenant, install, "runner"));
+    let senders = SENDERS.map(|name| format!("arn:aws:iam::{vendor}:role/{}", names::tenant_part(tenant, name)));
+    let takes = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"];
     json!({
         "Version": "2012-10-17",
         "Statement": [{
             "Sid": "RunnerTakesOrders",
             "Effect": "Allow",
             "Principal": { "AWS": format!("arn:aws:iam::{account}:root") },
-            "Action": ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"],
+            "Action": takes,
             "Resource": arn,
-            "Condition": {
-                "ArnEquals": { "aws:PrincipalArn": format!("arn:aws:iam::{account}:role/fh-{install}-runner") },
-            },
+            "Condition": { "ArnEquals": { "aws:PrincipalArn": runner } },
+        }, {
+            "Sid": "TakenByTheRunnerAlone",
+            "Effect": "Deny",
+            "Principal": { "AWS": "*" },
+            "Action": takes,
+            "Resource": arn,
+            "Condition": { "ArnNotEquals": { "aws:PrincipalArn": runner } },
+        }, {
+            "Sid": "SentByTwoFunctionsAlone",
+            "Effect": "Deny",
+            "Principal": { "AWS": "*" },
+            "Action": "sqs:SendMessage",
+            "Resource": arn,
+            "Condition": { "ArnNotEquals": { "aws:PrincipalArn": senders } },
         }],
     })
 }
 
 /// Allows only the runner roles of live installs' accounts, and only to send.
-fn reports_policy(arn: &str, runners: &[(InstallId, AccountId)]) -> Option<serde_json::Value> {
+fn reports_policy(arn: &str, tenant: &TenantName, runners: &[(InstallId, AccountId)]) -> Option<serde_json::Value> {
+    let every = format!("arn:aws:iam::*:role/fh-{tenant}--*--runner");
     let mut accounts: Vec<&str> = runners.iter().map(|(_, account)| account.as_str()).collect();
     accounts.sort_unstable();
     accounts.dedup();
@@ -229,7 +256,7 @@ fn reports_policy(arn: &str, runners: &[(InstallId, AccountId)]) -> Option<serde
                 "Resource": arn,
                 "Condition": {
                     "StringEquals": { "aws:PrincipalAccount": accounts },
-                    "ArnLike": { "aws:PrincipalArn": "arn:aws:iam::*:role/fh-*-runner" },
+                    "ArnLike": { "aws:PrincipalArn": every },
                 },
             }],
         })
@@ -250,15 +277,51 @@ mod tests {
 
     #[test]
     fn an_orders_queue_lets_exactly_one_role_take_orders() {
-        let policy = orders_policy("arn:q", &"globex".parse().unwrap(), &"222222222222".parse().unwrap());
+        let policy = globex_orders("arn:q");
 
         let statement = &policy["Statement"][0];
-        assert_eq!(policy["Statement"].as_array().unwrap().len(), 1);
+        let allowing =
+            policy["Statement"].as_array().unwrap().iter().filter(|statement| statement["Effect"] == "Allow");
+        assert_eq!(allowing.count(), 1);
         assert_eq!(
             statement["Condition"]["ArnEquals"]["aws:PrincipalArn"],
-            "arn:aws:iam::222222222222:role/fh-globex-runner"
+            "arn:aws:iam::222222222222:role/fh-acme--globex--runner"
         );
         assert!(!statement["Action"].to_string().contains("SendMessage"));
+    }
+
+    /// The Deny statements hold against roles of the vendor's own account, which need no permission of the queue.
+    #[test]
+    fn an_orders_queue_keeps_out_every_other_role_of_the_vendor() {
+        let policy = globex_orders("arn:q");
+
+        let denied = |at: usize| {
+            let statement = &policy["Statement"][at];
+            assert_eq!((&statement["Effect"], &statement["Principal"]["AWS"]), (&json!("Deny"), &json!("*")));
+            (statement["Action"].clone(), statement["Condition"]["ArnNotEquals"]["aws:PrincipalArn"].clone())
+        };
+        assert_eq!(
+            denied(1),
+            (
+                json!(["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"]),
+                json!("arn:aws:iam::222222222222:role/fh-acme--globex--runner")
+            )
+        );
+        assert_eq!(
+            denied(2),
+            (
+                json!("sqs:SendMessage"),
+                json!([
+                    "arn:aws:iam::111111111111:role/fh-acme--dispatch-job",
+                    "arn:aws:iam::111111111111:role/fh-acme--grant-artifact",
+                ])
+            )
+        );
+    }
+
+    fn globex_orders(arn: &str) -> serde_json::Value {
+        let (vendor, account) = ("111111111111".parse().unwrap(), "222222222222".parse().unwrap());
+        orders_policy(arn, &vendor, &"acme".parse().unwrap(), &"globex".parse().unwrap(), &account)
     }
 
     #[test]
@@ -266,21 +329,22 @@ mod tests {
         let runner = |install: &str, account: &str| (install.parse().unwrap(), account.parse().unwrap());
         let runners = [runner("aa", "222222222222"), runner("bb", "111111111111"), runner("cc", "222222222222")];
 
-        let policy = reports_policy("arn:q", &runners).unwrap();
+        let policy = reports_policy("arn:q", &"acme".parse().unwrap(), &runners).unwrap();
 
         let accounts = &policy["Statement"][0]["Condition"]["StringEquals"]["aws:PrincipalAccount"];
         assert_eq!(*accounts, json!(["111111111111", "222222222222"]));
-        assert_eq!(reports_policy("arn:q", &[]), None);
+        assert_eq!(reports_policy("arn:q", &"acme".parse().unwrap(), &[]), None);
     }
 
     /// `tests/iam` decides by this file what the policies permit; `FREEHOLD_UPDATE=1` writes it.
     #[test]
     fn the_policies_are_those_that_the_simulation_decides_by() {
-        let (install, account) = ("globex-prod".parse().unwrap(), "222222222222".parse().unwrap());
+        let (tenant, install) = ("acme".parse().unwrap(), "globex-prod".parse().unwrap());
+        let (vendor, account) = ("111111111111".parse().unwrap(), "222222222222".parse().unwrap());
         let queue = |name: &str| format!("arn:aws:sqs:eu-west-1:111111111111:{name}");
         let policies = json!({
-            "orders": orders_policy(&queue("fh-acme-globex-prod.fifo"), &install, &account),
-            "reports": reports_policy(&queue("fh-acme-reports"), &[(install.clone(), account.clone())]),
+            "orders": orders_policy(&queue("fh-acme--globex-prod.fifo"), &vendor, &tenant, &install, &account),
+            "reports": reports_policy(&queue("fh-acme--reports"), &tenant, &[(install.clone(), account.clone())]),
         });
         let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/queue-policies.json");
 

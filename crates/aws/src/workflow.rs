@@ -17,7 +17,7 @@ use crate::error::port_error;
 #[derive(Debug, Clone)]
 pub struct SfnMachines {
     client: Client,
-    /// `arn:aws:states:<region>:<account>:stateMachine:fh-<tenant>-`.
+    /// `arn:aws:states:<region>:<account>:stateMachine:fh-<tenant>--`.
     arn_prefix: String,
 }
 

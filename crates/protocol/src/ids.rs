@@ -86,11 +86,11 @@ macro_rules! id {
 }
 
 id!(
-    /// One vendor's control plane. Short: it is part of queue names, which SQS caps at 80 characters.
+    /// One vendor's control plane. Short: names of roles, which IAM caps at 64 characters, are made of it, an install and a role.
     TenantName,
     "a tenant name",
-    "2 to 20 lower-case letters, digits or single dashes, starting with a letter",
-    Shape::Slug { min: 2, max: 20 }
+    "2 to 16 lower-case letters, digits or single dashes, starting with a letter",
+    Shape::Slug { min: 2, max: TENANT_CHARS }
 );
 id!(
     /// One app of a tenant: the name of its config directory.
@@ -100,11 +100,11 @@ id!(
     Shape::Slug { min: 2, max: 40 }
 );
 id!(
-    /// One app in one customer account. Short: role names of 64 characters begin with it.
+    /// One app in one customer account. Short, as the name of a tenant.
     InstallId,
     "an install name",
-    "2 to 30 lower-case letters, digits or single dashes, starting with a letter",
-    Shape::Slug { min: 2, max: 30 }
+    "2 to 20 lower-case letters, digits or single dashes, starting with a letter",
+    Shape::Slug { min: 2, max: INSTALL_CHARS }
 );
 id!(
     /// One component of an app, as its config names it.
@@ -135,10 +135,10 @@ id!(
     Shape::Letters { max: 80, also: "_.:-" }
 );
 id!(
-    /// One named role of an install stack, as its IAM name ends after `fh-<install>-`.
+    /// One named role of an install stack, as its IAM name ends after `fh-<tenant>--<install>--`.
     RoleKey,
     "a role key",
-    "2 to 30 lower-case letters, digits or single dashes, starting with a letter",
+    "2 to 21 lower-case letters, digits or single dashes, starting with a letter",
     Shape::Slug { min: 2, max: ROLE_KEY_CHARS }
 );
 id!(
@@ -177,8 +177,11 @@ id!(
     Shape::Hex { prefix: "grt_", digits: 20 }
 );
 
-/// The longest role key: IAM allows 64 characters, of which `fh-<install>-` takes up to 34 (IAM quotas, "Role name").
-const ROLE_KEY_CHARS: usize = 30;
+/// The longest names of tenants and installs, and the longest role keys. Together with `fh-` and two `--` they are the 64
+/// characters that a role's name may have (IAM quotas, "Role name").
+const TENANT_CHARS: usize = 16;
+const INSTALL_CHARS: usize = 20;
+const ROLE_KEY_CHARS: usize = 64 - "fh-----".len() - TENANT_CHARS - INSTALL_CHARS;
 
 impl RoleKey {
     /// Returns the key of the role that an app config calls `name`, a template.
@@ -191,8 +194,9 @@ impl RoleKey {
             return Self(key);
         }
         let digest = Digest::of(name.split_whitespace().collect::<String>().as_bytes());
-        let kept = key.get(..ROLE_KEY_CHARS - 9).unwrap_or(kind).trim_end_matches('-');
-        Self(format!("{kept}-{}", digest.hex().get(..8).unwrap_or_default()))
+        let kept = key.get(..ROLE_KEY_CHARS - 5).unwrap_or(kind).trim_end_matches('-');
+        // Two roles of one key are refused when the app is synced, so a short digest is enough.
+        Self(format!("{kept}-{}", digest.hex().get(..4).unwrap_or_default()))
     }
 
     /// Returns whether the role is a break-glass role, whose permissions end at a date.
@@ -307,10 +311,10 @@ mod tests {
         let named = |break_glass, name| RoleKey::derive(break_glass, name).to_string();
 
         assert_eq!(named(true, "{{.nuon.install.id}}-break-glass"), "break-glass");
-        assert_eq!(named(true, "{{ .nuon.install.id }}-Emergency_Access"), "break-glass-emergency-access");
+        assert_eq!(named(true, "{{ .nuon.install.id }}-Emergency_Access"), "break-glass-emer-8250");
         assert_eq!(named(false, "{{ .nuon.install.id }}"), "custom");
         assert_eq!(named(false, "support"), "custom-support");
-        assert_eq!(named(false, long), "custom-read-only-acce-1855c273");
+        assert_eq!(named(false, long), "custom-read-only-1855");
         assert!(named(false, long).parse::<RoleKey>().is_ok());
         assert_eq!(RoleKey::derive(true, "a-1").switch(), "EnableBreakGlassA1");
     }

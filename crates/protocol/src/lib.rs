@@ -15,6 +15,7 @@ pub mod ids;
 pub mod limits;
 pub mod lineage;
 mod mode;
+pub mod names;
 pub mod order;
 mod packed;
 pub mod pem;

@@ -9,6 +9,8 @@ use crate::node::{self, Node, Unreadable};
 pub struct Facts {
     /// Where the template may be launched; empty when it may be anywhere.
     pub bound_to: Vec<Bound>,
+    /// The tenant that the template is of; `None` when it does not say so.
+    pub tenant: Option<String>,
     /// Every parameter, with its default.
     parameters: BTreeMap<String, Option<String>>,
 }
@@ -38,7 +40,9 @@ impl Facts {
         });
         let parameters = root.get("Parameters").map(Node::entries).unwrap_or_default().iter();
         let default = |parameter: &Node| parameter.get("Default").and_then(Node::text).map(str::to_owned);
+        let tenant = root.at(&["Metadata", "Freehold", "Tenant"]).and_then(Node::text);
         Ok(Self {
+            tenant: tenant.map(str::to_owned),
             bound_to: bound_to.collect(),
             parameters: parameters.map(|(name, parameter)| (name.clone(), default(parameter))).collect(),
         })

@@ -113,7 +113,7 @@ fn a_transform_is_found_however_deep_it_stands() {
 
     let (resource, _) = with(&format!("  {include}"));
     let (deep, line) = with(&format!("  Keys: {{Type: AWS::SSM::Parameter, Properties: {{Tags: {{{include}}}}}}}"));
-    let property = within("    Properties:\n      BucketName: !Sub fh-globex-${AWS::AccountId}-${AWS::Region}");
+    let property = within("    Properties:\n      BucketName: !Sub fh-acme--globex--${AWS::AccountId}");
     let (output, _) = after("\nOutputs:\n", &format!("\nOutputs:\n  {include}\n"));
 
     assert_eq!([resource.rule, deep.rule, property.rule, output.rule], [Rule::NoCode; 4]);
@@ -171,8 +171,9 @@ fn a_role_that_only_the_customers_own_boundary_holds_is_found() {
 
 #[test]
 fn a_wildcard_for_the_roles_that_may_be_taken_is_found() {
-    let all = "                  - !Sub arn:${AWS::Partition}:iam::${AWS::AccountId}:role/fh-globex-deprovision\n";
-    let (finding, line) = after(all, &all.replace("globex-deprovision", "*"));
+    let all =
+        "                  - !Sub arn:${AWS::Partition}:iam::${AWS::AccountId}:role/fh-acme--globex--deprovision\n";
+    let (finding, line) = after(all, &all.replace("acme--globex--deprovision", "*"));
 
     assert_eq!((finding.rule, finding.of.as_str()), (Rule::NoWildcardAssumeRole, "RunnerRole"));
     assert_eq!(line, "- !Sub arn:${AWS::Partition}:iam::${AWS::AccountId}:role/fh-*");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::limits::{MAX_ANSWERS, MAX_ANSWERS_BYTES};
 use freehold_protocol::order::Mode;
-use freehold_protocol::{Digest, InstallId, RoleKey, TenantName};
+use freehold_protocol::{Digest, InstallId, RoleKey, TenantName, names};
 use serde::Deserialize;
 
 /// Whose work a runner does: `freehold-runner` is one, `freehold-builder` the other.
@@ -222,8 +222,8 @@ impl Config {
     /// Returns the name of the role that this runner has to have.
     pub fn needed_role(&self) -> String {
         match self.role {
-            Role::Install => format!("fh-{}-runner", self.install),
-            Role::Build => format!("fh-{}-build-runner", self.tenant),
+            Role::Install => names::install_part(&self.tenant, &self.install, "runner"),
+            Role::Build => names::tenant_part(&self.tenant, "build-runner"),
         }
     }
 
@@ -332,15 +332,15 @@ mod tests {
 tenant = "acme"
 install = "globex-prod"
 region = "eu-west-1"
-orders_queue_url = "https://sqs.eu-central-1.amazonaws.com/111111111111/fh-acme-globex-prod.fifo"
-reports_queue_url = "https://sqs.eu-central-1.amazonaws.com/111111111111/fh-acme-reports"
+orders_queue_url = "https://sqs.eu-central-1.amazonaws.com/111111111111/fh-acme--globex-prod.fifo"
+reports_queue_url = "https://sqs.eu-central-1.amazonaws.com/111111111111/fh-acme--reports"
 tenant_key = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
-enrolment_secret_arn = "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-globex-prod/enrolment"
+enrolment_secret_arn = "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-acme--globex-prod/enrolment"
 state_dir = "/var/lib/freehold"
-repository = "fh-globex-prod"
+repository = "fh-acme/globex-prod"
 
 [modes]
-provision = "arn:aws:iam::222222222222:role/fh-globex-prod-provision"
+provision = "arn:aws:iam::222222222222:role/fh-acme--globex-prod--provision"
 "#;
 
     fn problem(text: &str) -> String {

@@ -158,9 +158,10 @@ fn config(
     file.insert("stack", value(stack));
     file.insert("state_dir", value(state_dir.display().to_string()));
     let install = outputs.get("InstallName").map(String::as_str).unwrap_or_default();
+    let tenant = outputs.get("TenantName").map(String::as_str).unwrap_or_default();
+    let ours = format!(":role/fh-{tenant}--{install}--");
     let (mut modes, mut roles, mut inputs) = (Table::new(), Table::new(), Table::new());
     for (name, text) in outputs {
-        let ours = format!(":role/fh-{install}-");
         if let Some((_, key)) = text.split_once(&ours).filter(|_| name.ends_with("RoleArn") && name != "RunnerRoleArn")
         {
             let table = if MODES.contains(&key) { &mut modes } else { &mut roles };
@@ -182,19 +183,19 @@ mod tests {
     use super::*;
 
     fn outputs() -> BTreeMap<String, String> {
-        let arn = |name: &str| format!("arn:aws:iam::222222222222:role/fh-globex-{name}");
+        let arn = |name: &str| format!("arn:aws:iam::222222222222:role/fh-acme--globex--{name}");
         [
             ("TenantName", "acme".to_owned()),
             ("InstallName", "globex".to_owned()),
-            ("OrdersQueueUrl", "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme-globex.fifo".to_owned()),
-            ("ReportsQueueUrl", "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme-reports".to_owned()),
+            ("OrdersQueueUrl", "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--globex.fifo".to_owned()),
+            ("ReportsQueueUrl", "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--reports".to_owned()),
             ("TenantKey", "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=".to_owned()),
             (
                 "EnrolmentSecretArn",
-                "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-globex/enrolment".to_owned(),
+                "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-acme--globex/enrolment".to_owned(),
             ),
-            ("RepositoryName", "fh-globex".to_owned()),
-            ("BucketName", "fh-globex-222222222222-eu-west-1".to_owned()),
+            ("RepositoryName", "fh-acme/globex".to_owned()),
+            ("BucketName", "fh-acme--globex--222222222222".to_owned()),
             ("AcceptedContract", format!("sha256:{}", "0".repeat(64))),
             ("RunnerRoleArn", arn("runner")),
             ("ProvisionRoleArn", arn("provision")),
@@ -210,7 +211,10 @@ mod tests {
         let found = config(&outputs(), "eu-west-1", "freehold-globex", Path::new("/state")).unwrap();
 
         assert_eq!(found.install.as_str(), "globex");
-        assert_eq!(found.modes.role(Mode::Provision), Some("arn:aws:iam::222222222222:role/fh-globex-provision"));
+        assert_eq!(
+            found.modes.role(Mode::Provision),
+            Some("arn:aws:iam::222222222222:role/fh-acme--globex--provision")
+        );
         assert_eq!(found.modes.role(Mode::Maintenance), None);
         assert_eq!(found.roles.keys().map(ToString::to_string).collect::<Vec<_>>(), ["break-glass"]);
         assert_eq!(found.inputs["InputNote"], "say \"hi\"\n[modes]\nprovision = 'x'");

@@ -269,7 +269,7 @@ mod tests {
     /// What is said of an order for mode `maintenance` whose role refuses the runner.
     async fn denied(account: AccountDouble) -> NoCredentials {
         let roles = roles(account);
-        let role = "arn:aws:iam::222222222222:role/fh-globex-prod-maintenance".to_owned();
+        let role = "arn:aws:iam::222222222222:role/fh-acme--globex-prod--maintenance".to_owned();
         let switch = Switch::of(&order(1, 7));
         let session =
             RoleSession { sts: roles.sts.clone(), switch, role, name: "job".to_owned(), cached: Arc::default() };

@@ -2,9 +2,9 @@
 //! redacted from its log and its outcome.
 
 use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
-use freehold_protocol::InstallId;
 use freehold_protocol::app_version::{Input, InputError};
 use freehold_protocol::order::Order;
+use freehold_protocol::{InstallId, TenantName, names};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
@@ -15,6 +15,7 @@ use crate::record::log::JobLog;
 #[derive(Debug, Clone)]
 pub struct SensitiveInputs {
     client: aws_sdk_secretsmanager::Client,
+    tenant: TenantName,
     install: InstallId,
 }
 
@@ -39,8 +40,8 @@ pub enum SensitiveInputError {
 
 impl SensitiveInputs {
     /// Returns the sensitive inputs of `install`, read with the credentials of `sdk`.
-    pub fn new(sdk: &aws_config::SdkConfig, install: InstallId) -> Self {
-        Self { client: aws_sdk_secretsmanager::Client::new(sdk), install }
+    pub fn new(sdk: &aws_config::SdkConfig, tenant: TenantName, install: InstallId) -> Self {
+        Self { client: aws_sdk_secretsmanager::Client::new(sdk), tenant, install }
     }
 
     /// Returns `order` with the values of the customer's sensitive inputs. `log` redacts every sensitive value, those of the
@@ -82,7 +83,7 @@ impl SensitiveInputs {
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
             return Err(SensitiveInputError::Name(name.to_owned()));
         }
-        let secret = format!("fh-{}/input/{name}", self.install);
+        let secret = format!("{}/input/{name}", names::install(&self.tenant, &self.install));
         match self.client.get_secret_value().secret_id(&secret).send().await {
             Ok(answer) => Ok(answer.secret_string.map(Zeroizing::new)),
             Err(error) if error.code() == Some("ResourceNotFoundException") => Ok(None),
@@ -197,7 +198,11 @@ mod tests {
     }
 
     async fn answers(text: &'static str) -> SensitiveInputs {
-        SensitiveInputs::new(&account("fh-globex/input/api_token", text).await, "globex".parse().unwrap())
+        SensitiveInputs::new(
+            &account("fh-acme--globex/input/api_token", text).await,
+            "acme".parse().unwrap(),
+            "globex".parse().unwrap(),
+        )
     }
 
     #[tokio::test]

@@ -203,7 +203,7 @@ mod tests {
         };
 
         assert!(text.contains("`arn:aws:sts::222222222222:assumed-role/admin/me`"), "{text}");
-        assert!(text.contains("needs those of role `fh-globex-prod-runner`"), "{text}");
+        assert!(text.contains("needs those of role `fh-acme--globex-prod--runner`"), "{text}");
     }
 
     #[tokio::test]
@@ -212,12 +212,12 @@ mod tests {
 
         let problem = standing(account).role().await.unwrap_err();
 
-        assert!(problem.contains("(ExpiredToken)") && problem.contains("`fh-globex-prod-runner`"), "{problem}");
+        assert!(problem.contains("(ExpiredToken)") && problem.contains("`fh-acme--globex-prod--runner`"), "{problem}");
     }
 
     #[tokio::test]
     async fn the_right_role_is_not_blamed() {
-        let arn = "arn:aws:sts::222222222222:assumed-role/fh-globex-prod-runner/i-1";
+        let arn = "arn:aws:sts::222222222222:assumed-role/fh-acme--globex-prod--runner/i-1";
         let account = AccountDouble::new(launched("true"), Ok(arn));
 
         let refused = standing(account).refused("no such queue").await;

@@ -144,7 +144,7 @@ fn assemble(
         audit,
         roles: Roles::new(config.clone(), sdk, standing.clone()),
         standing,
-        sensitive_inputs: SensitiveInputs::new(sdk, config.install.clone()),
+        sensitive_inputs: SensitiveInputs::new(sdk, config.tenant.clone(), config.install.clone()),
         grants: Arc::new(PendingGrants::default()),
         in_flight: InFlight::default(),
         admission: Admission::new(config.slots),

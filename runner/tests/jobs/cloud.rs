@@ -25,7 +25,7 @@ use crate::fixture::{ACCOUNT, BUCKET, Bench, NoGrants, REPOSITORY};
 
 pub(crate) const TENANT_ACCOUNT: &str = "111111111111";
 pub(crate) const TENANT_REPOSITORY: &str = "fh-acme";
-pub(crate) const TENANT_BUCKET: &str = "fh-acme-111111111111-eu-west-1";
+pub(crate) const TENANT_BUCKET: &str = "fh-acme--111111111111--eu-west-1";
 
 /// The cloud of this process.
 pub(crate) struct Cloud {

@@ -21,8 +21,8 @@ use tokio::sync::watch;
 
 /// The customer's account.
 pub(crate) const ACCOUNT: &str = "222222222222";
-pub(crate) const REPOSITORY: &str = "fh-globex-prod";
-pub(crate) const BUCKET: &str = "fh-globex-prod-222222222222-eu-west-1";
+pub(crate) const REPOSITORY: &str = "fh-acme/globex-prod";
+pub(crate) const BUCKET: &str = "fh-acme--globex-prod--222222222222";
 
 /// A job and what a test needs around it.
 pub(crate) struct Bench {

@@ -65,7 +65,7 @@ async fn a_bucket_that_is_gone_and_a_disk_that_is_too_small_are_named_with_their
         work.disk_bytes = u64::MAX / 2;
     });
     bench.change_config(|config| {
-        config.bucket = Some("fh-gone-222222222222-eu-west-1".into());
+        config.bucket = Some("fh-acme--gone--222222222222".into());
         config.terraform = Some("/nowhere/terraform".into());
     });
 

@@ -112,7 +112,7 @@ fn show_writes(counts: &Counts) {
 async fn transitions(world: &World) -> anyhow::Result<usize> {
     let states = aws_sdk_sfn::Client::new(&world.administrator(world.tenant_account())?);
     let (tenant, account) = (world.tenant(), world.tenant_account());
-    let machine = format!("arn:aws:states:{REGION}:{account}:stateMachine:fh-{tenant}-deploy-components");
+    let machine = format!("arn:aws:states:{REGION}:{account}:stateMachine:fh-{tenant}--deploy-components");
     let all = states.list_executions().state_machine_arn(machine).send().await?;
     let newest = all.executions().iter().max_by_key(|execution| execution.start_date().as_nanos());
     let arn = newest.context("nothing was executed")?.execution_arn();
@@ -126,7 +126,7 @@ async fn invokes(world: &World) -> anyhow::Result<Vec<(String, u64)>> {
     let logs = aws_sdk_cloudwatchlogs::Client::new(&world.administrator(world.tenant_account())?);
     let mut counts = Vec::new();
     for name in functions()? {
-        let group = format!("/aws/lambda/fh-{}-{name}", world.tenant());
+        let group = format!("/aws/lambda/fh-{}--{name}", world.tenant());
         let mut pages = logs.filter_log_events().log_group_name(group).into_paginator().send();
         let mut count = 0;
         while let Some(page) = pages.next().await {
@@ -148,12 +148,12 @@ async fn then(world: &World, words: &[String]) -> anyhow::Result<()> {
     std::fs::write(&event, http_event("/v1/apps").to_string())?;
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::null());
-    let bucket = format!("fh-{tenant}-{account}-{REGION}");
-    let (table, queue) = (format!("fh-{tenant}"), |name: &str| format!("{}/{account}/fh-{tenant}-{name}", endpoint));
+    let bucket = format!("fh-{tenant}--{account}--{REGION}");
+    let (table, queue) = (format!("fh-{tenant}"), |name: &str| format!("{}/{account}/fh-{tenant}--{name}", endpoint));
     command.env("EVENT", &event).env("RUST_LOG", "info").env("FREEHOLD_TENANT", tenant).env("FREEHOLD_TABLE", &table);
     command.env("FREEHOLD_BUCKET", bucket).env("FREEHOLD_ACCOUNT", account);
-    command.env("FREEHOLD_MACHINE_PREFIX", format!("arn:aws:states:{REGION}:{account}:stateMachine:fh-{tenant}-"));
-    command.env("FREEHOLD_SIGNING_KEY_ID", format!("arn:aws:kms:{REGION}:{account}:alias/fh-{tenant}-orders"));
+    command.env("FREEHOLD_MACHINE_PREFIX", format!("arn:aws:states:{REGION}:{account}:stateMachine:fh-{tenant}--"));
+    command.env("FREEHOLD_SIGNING_KEY_ID", format!("arn:aws:kms:{REGION}:{account}:alias/fh-{tenant}--orders"));
     command.env("FREEHOLD_REPORTS_QUEUE_URL", queue("reports")).env("FREEHOLD_BUILD_QUEUE_URL", queue("build.fifo"));
     command.env("FREEHOLD_DISPATCH_QUEUE_URL", queue("dispatch"));
     command.env("AWS_ENDPOINT_URL", endpoint).env("AWS_REGION", REGION).env("AWS_DEFAULT_REGION", REGION);

@@ -207,7 +207,7 @@ async fn judge(
 async fn shorten_visibility(world: &World) -> anyhow::Result<()> {
     let sqs = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
     for queue in ["dispatch", "reports", "grants"] {
-        let url = sqs.get_queue_url().queue_name(format!("fh-{}-{queue}", world.tenant())).send().await?;
+        let url = sqs.get_queue_url().queue_name(format!("fh-{}--{queue}", world.tenant())).send().await?;
         let set = sqs.set_queue_attributes().set_queue_url(url.queue_url);
         set.attributes(QueueAttributeName::VisibilityTimeout, VISIBILITY_SECS).send().await?;
     }

@@ -33,7 +33,7 @@ impl Forger {
     /// When KMS refuses.
     pub async fn certified(world: &World) -> anyhow::Result<Self> {
         let kms = aws_sdk_kms::Client::new(&world.administrator(world.tenant_account())?);
-        let root = format!("alias/fh-{}-orders", world.tenant());
+        let root = format!("alias/fh-{}--orders", world.tenant());
         let public = kms.get_public_key().key_id(&root).send().await?;
         let public = PublicKey::from_spki_der(public.public_key().context("no public key")?.as_ref())?;
         let key = SigningKey::from_bytes(&[7; 32]);

@@ -252,7 +252,7 @@ impl World {
         let config = self.file("build.toml");
         let (out, state) = (config.display().to_string(), self.file("build-state").display().to_string());
         self.vendor(&["tenant", "build-runner", "--out", &out, "--force", "--state-dir", &state]).await?;
-        let role = format!("fh-{}-build-runner", self.tenant);
+        let role = format!("fh-{}--build-runner", self.tenant);
         self.start_runner("build", self.tenant_account(), &role, &config).await
     }
 
@@ -360,7 +360,7 @@ impl World {
     /// # Errors
     /// What failed.
     pub async fn runner(&self, install: &Install) -> anyhow::Result<Runner> {
-        let role = format!("fh-{}-runner", install.name);
+        let role = format!("fh-{}--{}--runner", self.tenant, install.name);
         self.start_runner(&install.name, &install.account, &role, &install.config).await
     }
 
@@ -370,10 +370,10 @@ impl World {
     /// What failed.
     pub async fn runner_of_stack(&self, install: &Install) -> anyhow::Result<Runner> {
         let (name, account) = (&install.name, &install.account);
-        let credentials = self.role(account, &format!("fh-{name}-runner")).await?;
+        let credentials = self.role(account, &format!("fh-{}--{name}--runner", self.tenant)).await?;
         let state = self.file(&format!("{name}-machine"));
         let how = self.how(name, &state, &credentials);
-        Runner::start(How { stack: Some(format!("freehold-{name}")), ..how })
+        Runner::start(How { stack: Some(format!("freehold-{}--{name}", self.tenant)), ..how })
     }
 
     /// Changes parameters of a launched install stack, as the customer.

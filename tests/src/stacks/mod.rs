@@ -49,7 +49,7 @@ fn install(version: &AppVersion) -> anyhow::Result<Install> {
 }
 
 fn place(region: &str, runner: Option<RunnerProgram>) -> anyhow::Result<Place> {
-    let queue = format!("https://sqs.{region}.amazonaws.com/111111111111/fh-acme-");
+    let queue = format!("https://sqs.{region}.amazonaws.com/111111111111/fh-acme--");
     Ok(Place {
         tenant: "acme".parse()?,
         account: "111111111111".parse()?,

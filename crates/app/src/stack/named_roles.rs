@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use freehold_domain::install::Install;
-use freehold_protocol::RoleKey;
 use freehold_protocol::app_version::{AppVersion, NamedRole};
+use freehold_protocol::{RoleKey, TenantName};
 use serde::Serialize;
 
 use crate::AppError;
@@ -34,10 +34,10 @@ pub(crate) struct Role {
 ///
 /// # Errors
 /// Invalid for two roles of one key, or for a policy that cannot be rendered.
-pub(crate) fn roles(version: &AppVersion, install: &Install) -> Result<Vec<Role>, AppError> {
+pub(crate) fn roles(tenant: &TenantName, version: &AppVersion, install: &Install) -> Result<Vec<Role>, AppError> {
     let roles: Vec<(&NamedRole, RoleKey)> = version.named_roles.iter().map(|role| (role, role.key())).collect();
     check_names(&roles, version)?;
-    roles.into_iter().map(|(named, key)| role(named, &key, version, install)).collect()
+    roles.into_iter().map(|(named, key)| role(named, &key, tenant, version, install)).collect()
 }
 
 /// Returns the start of the logical names of each break-glass role.
@@ -58,7 +58,13 @@ fn check_names(roles: &[(&NamedRole, RoleKey)], version: &AppVersion) -> Result<
     Ok(())
 }
 
-fn role(named: &NamedRole, key: &RoleKey, version: &AppVersion, install: &Install) -> Result<Role, AppError> {
+fn role(
+    named: &NamedRole,
+    key: &RoleKey,
+    tenant: &TenantName,
+    version: &AppVersion,
+    install: &Install,
+) -> Result<Role, AppError> {
     let title = if named.display_name.is_empty() { key.as_str() } else { &named.display_name };
     let description = if named.description.is_empty() { title } else { &named.description };
     Ok(Role {
@@ -71,6 +77,6 @@ fn role(named: &NamedRole, key: &RoleKey, version: &AppVersion, install: &Instal
         about: one_line(title, TITLE_CHARS),
         label: Quoted(one_line(title, TITLE_CHARS)),
         description: Quoted(one_line(description, DESCRIPTION_CHARS)),
-        granted: granted(&named.policies, &format!("role `{}`", named.name), version, install)?,
+        granted: granted(&named.policies, &format!("role `{}`", named.name), tenant, version, install)?,
     })
 }

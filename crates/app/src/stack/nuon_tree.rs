@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use freehold_domain::install::Install;
 use freehold_domain::plan::Deployed;
 use freehold_protocol::app_version::AppVersion;
-use freehold_protocol::{ComponentName, TenantName};
+use freehold_protocol::{ComponentName, TenantName, names};
 use serde_json::{Map, Value, json};
 
 /// Returns the tree for a job of `install`.
@@ -31,7 +31,7 @@ pub fn tree(
             "app": { "id": version.app, "name": version.app },
             "install": { "id": install.id, "name": install.id, "inputs": inputs },
             "inputs": { "inputs": inputs },
-            "install_stack": { "outputs": stack_outputs(install) },
+            "install_stack": { "outputs": stack_outputs(tenant, install) },
             "cloud_account": cloud_account(install),
             "components": components,
             "actions": { "workflows": {} },
@@ -40,9 +40,14 @@ pub fn tree(
 }
 
 /// Returns what the install stack is known to make, whether or not it was launched yet.
-pub(crate) fn stack_outputs(install: &Install) -> Value {
-    let boundary = format!("arn:aws:iam::{}:policy/fh-{}-boundary", install.account, install.id);
-    json!({ "account_id": install.account, "region": install.region, "boundary_arn": boundary })
+pub(crate) fn stack_outputs(tenant: &TenantName, install: &Install) -> Value {
+    let boundary = names::install_part(tenant, &install.id, "boundary");
+    json!({
+        "account_id": install.account,
+        "region": install.region,
+        "boundary_arn": format!("arn:aws:iam::{}:policy/{boundary}", install.account),
+        "prefix": names::app_prefix(tenant, &install.id),
+    })
 }
 
 /// Returns where an install lives.

@@ -8,7 +8,7 @@ use freehold_protocol::api::InstallStack;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::envelope::{PublicKey, enrolment_key};
 use freehold_protocol::order::Mode;
-use freehold_protocol::{AccountId, AppName, Digest, IdError, InstallId, TenantName, Timestamp};
+use freehold_protocol::{AccountId, AppName, Digest, IdError, InstallId, TenantName, Timestamp, names};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -148,7 +148,7 @@ fn stack<'a>(
     let (tenant, id) = (&place.tenant, &install.id);
     let arn = |name: String| Quoted(format!("arn:aws:sqs:{}:{}:{name}", place.region, place.account));
     let runner = place.runner.as_ref();
-    let roles = named_roles::roles(version, install)?;
+    let roles = named_roles::roles(tenant, version, install)?;
     Ok(Stack {
         tenant,
         tenant_account: &place.account,
@@ -157,9 +157,9 @@ fn stack<'a>(
         app: &version.app,
         account: &install.account,
         region: &install.region,
-        orders_queue_arn: arn(format!("fh-{tenant}-{id}.fifo")),
+        orders_queue_arn: arn(names::orders_queue(tenant, id)),
         orders_queue_url: Quoted(&place.orders_queue_url),
-        reports_queue_arn: arn(format!("fh-{tenant}-reports")),
+        reports_queue_arn: arn(names::tenant_part(tenant, "reports")),
         reports_queue_url: Quoted(&place.reports_queue_url),
         // Endpoints of a VPC reach the queues of their own region only.
         private_endpoints: install.region == place.region,
@@ -167,9 +167,9 @@ fn stack<'a>(
         runner_digest: Quoted(runner.map_or("", |runner| &runner.sha256)),
         contract: terms::digest(version)?,
         version: digest.hex().get(..12).unwrap_or_default(),
-        provision: granted_to(Mode::Provision, version, install)?,
-        maintenance: granted_to(Mode::Maintenance, version, install)?,
-        deprovision: granted_to(Mode::Deprovision, version, install)?,
+        provision: granted_to(Mode::Provision, tenant, version, install)?,
+        maintenance: granted_to(Mode::Maintenance, tenant, version, install)?,
+        deprovision: granted_to(Mode::Deprovision, tenant, version, install)?,
         break_glass: named_roles::break_glass(&roles),
         roles,
         questions: parameters::questions(version)?,
@@ -177,10 +177,10 @@ fn stack<'a>(
 }
 
 /// Returns what the role of a mode may do.
-fn granted_to(mode: Mode, version: &AppVersion, install: &Install) -> Result<Granted, AppError> {
+fn granted_to(mode: Mode, tenant: &TenantName, version: &AppVersion, install: &Install) -> Result<Granted, AppError> {
     let role = version.roles.iter().find(|role| role.mode == mode);
     let policies = role.map(|role| role.policies.as_slice()).unwrap_or_default();
-    granted(policies, &format!("role `{}`", mode.as_str()), version, install)
+    granted(policies, &format!("role `{}`", mode.as_str()), tenant, version, install)
 }
 
 /// Checks that the install stack of `version` can be rendered and is not larger than CloudFormation accepts, for any
@@ -199,12 +199,12 @@ pub fn check(version: &AppVersion) -> Result<(), AppError> {
 /// Returns a tenant and an install that exist only for this check, with a value for each input that the vendor must
 /// answer.
 pub(super) fn example(version: &AppVersion) -> Result<(Place, Install), IdError> {
-    let tenant: TenantName = "t".repeat(20).parse()?;
-    let id: InstallId = "i".repeat(30).parse()?;
+    let tenant: TenantName = "t".repeat(16).parse()?;
+    let id: InstallId = "i".repeat(20).parse()?;
     let account: AccountId = "0".repeat(12).parse()?;
     let key = PublicKey::from(enrolment_key(&tenant, &id, "").verifying_key());
     let region = "ap-southeast-1".to_owned();
-    let queue = format!("https://sqs.{region}.amazonaws.com/{account}/fh-{tenant}-");
+    let queue = format!("https://sqs.{region}.amazonaws.com/{account}/fh-{tenant}--");
     let place = Place {
         tenant,
         account: account.clone(),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use freehold_domain::inputs::known_inputs;
 use freehold_domain::install::Install;
+use freehold_protocol::TenantName;
 use freehold_protocol::app_version::{AppVersion, Input, RolePolicy};
 use freehold_template::Limits;
 use serde::Serialize;
@@ -24,14 +25,21 @@ const CLOSES: char = '\u{f002}';
 ///
 /// # Errors
 /// Invalid, with what is wrong with the policy.
-fn render_document(text: &str, of: &str, version: &AppVersion, install: &Install) -> Result<Value, AppError> {
+fn render_document(
+    text: &str,
+    of: &str,
+    tenant: &TenantName,
+    version: &AppVersion,
+    install: &Install,
+) -> Result<Value, AppError> {
     let wrong = |reason: String| AppError::invalid(format!("{of} of app `{}`: {reason}", version.app));
     let inputs = inputs(version, install);
     let tree = json!({ "nuon": {
+        "org": { "id": tenant, "name": tenant },
         "app": { "id": version.app, "name": version.app },
         "install": { "id": install.id, "name": install.id, "inputs": inputs },
         "inputs": { "inputs": inputs },
-        "install_stack": { "outputs": nuon_tree::stack_outputs(install) },
+        "install_stack": { "outputs": nuon_tree::stack_outputs(tenant, install) },
         "cloud_account": nuon_tree::cloud_account(install),
     } });
     let rendered = freehold_template::render(text, &tree, &Limits::default()).map_err(|e| wrong(e.to_string()))?;
@@ -105,6 +113,7 @@ pub(crate) struct Granted {
 pub(crate) fn granted(
     policies: &[RolePolicy],
     of: &str,
+    tenant: &TenantName,
     version: &AppVersion,
     install: &Install,
 ) -> Result<Granted, AppError> {
@@ -120,7 +129,7 @@ pub(crate) fn granted(
             }
             RolePolicy::Inline { name, document } => inline.push(json!({
                 "PolicyName": policy_name(name, at),
-                "PolicyDocument": render_document(document, of, version, install)?,
+                "PolicyDocument": render_document(document, of, tenant, version, install)?,
             })),
             // INVARIANT: an app with such a role cannot be installed (`deployable`).
             RolePolicy::GcpPredefined(role) => {
@@ -165,7 +174,8 @@ mod tests {
     }
 
     fn rendered(text: &str) -> Result<Value, String> {
-        super::render_document(text, "role `provision`", &version(), &install()).map_err(|error| error.message)
+        let tenant = "acme".parse().unwrap();
+        super::render_document(text, "role `provision`", &tenant, &version(), &install()).map_err(|error| error.message)
     }
 
     #[test]
@@ -174,7 +184,8 @@ mod tests {
             r#"{ "Resource": [
                 "arn:aws:s3:::{{ .nuon.inputs.inputs.prefix }}-{{ .nuon.cloud_account.aws.region }}",
                 "arn:aws:eks:*:*:cluster/{{ .nuon.inputs.inputs.cluster }}/${aws:username}",
-                "arn:aws:iam::*:user/${aws:username}"
+                "arn:aws:iam::*:user/${aws:username}",
+                "arn:aws:iam::*:role/{{ .nuon.install_stack.outputs.prefix }}*"
             ], "Boundary": "{{ .nuon.install_stack.outputs.boundary_arn }}" }"#,
         );
 
@@ -183,8 +194,9 @@ mod tests {
                 "arn:aws:s3:::demo-eu-west-1",
                 { "Fn::Sub": "arn:aws:eks:*:*:cluster/${InputCluster}/${!aws:username}" },
                 "arn:aws:iam::*:user/${aws:username}",
+                "arn:aws:iam::*:role/acme--globex--*",
             ],
-            "Boundary": "arn:aws:iam::222222222222:policy/fh-globex-boundary",
+            "Boundary": "arn:aws:iam::222222222222:policy/fh-acme--globex--boundary",
         });
         assert_eq!(found, Ok(expected));
     }

@@ -34,6 +34,7 @@ mod install {
 }
 
 mod stack {
+    mod names_apart;
     mod plain_stack;
     mod render_stack;
 }

@@ -14,7 +14,7 @@ use crate::{ComponentName, RoleKey};
 #[serde(deny_unknown_fields)]
 pub struct ModeRole {
     pub mode: Mode,
-    /// What the config calls the role; a template. The install stack's own name for it is `fh-<install>-<mode>`.
+    /// What the config calls the role; a template. The install stack's own name for it is `fh-<tenant>--<install>--<mode>`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     #[serde(default)]

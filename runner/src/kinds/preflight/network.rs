@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_registry_that_denies_or_is_silent_fails_and_a_strange_one_warns() {
         let denied =
-            RegistryError::Denied { host: "ecr".into(), repository: "fh-globex".into(), detail: "no".to_owned() };
+            RegistryError::Denied { host: "ecr".into(), repository: "fh-acme/globex".into(), detail: "no".to_owned() };
         let silent = RegistryError::Stalled { host: "ecr".into(), what: "manifest".into(), secs: 9 };
         let strange = RegistryError::BadAnswer { host: "ecr".into(), what: "manifest".into(), detail: "?".into() };
 

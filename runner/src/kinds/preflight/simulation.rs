@@ -240,9 +240,9 @@ mod tests {
 
     #[test]
     fn an_arn_says_its_partition_and_account() {
-        let arn = Arn::of("arn:aws-us-gov:iam::222222222222:role/fh-globex-provision").unwrap();
+        let arn = Arn::of("arn:aws-us-gov:iam::222222222222:role/fh-acme--globex--provision").unwrap();
 
         assert_eq!((arn.partition, arn.account), ("aws-us-gov", "222222222222"));
-        assert_eq!(Arn::of("fh-globex-provision"), None);
+        assert_eq!(Arn::of("fh-acme--globex--provision"), None);
     }
 }

@@ -247,7 +247,11 @@ impl World {
             audit: Audit::open(path, identity, tenant, install).unwrap(),
             roles: Roles::new(config.clone(), &sdk, standing.clone()),
             standing,
-            sensitive_inputs: crate::identity::sensitive_inputs::SensitiveInputs::new(&sdk, config.install.clone()),
+            sensitive_inputs: crate::identity::sensitive_inputs::SensitiveInputs::new(
+                &sdk,
+                config.tenant.clone(),
+                config.install.clone(),
+            ),
             grants: Arc::new(PendingGrants::default()),
             in_flight: InFlight::default(),
             admission: Admission::new(2),

@@ -42,7 +42,7 @@ fn app() -> AppVersion {
 fn rendered(names: Names, region: &str) -> String {
     let Names { tenant, tenant_account, install, account } = names;
     let key: PublicKey = enrolment_key(&"acme".parse().unwrap(), &"golden".parse().unwrap(), "").verifying_key().into();
-    let queue = format!("https://sqs.{region}.amazonaws.com/{tenant_account}/fh-{tenant}-");
+    let queue = format!("https://sqs.{region}.amazonaws.com/{tenant_account}/fh-{tenant}--");
     let place = Place {
         tenant: tenant.parse().unwrap(),
         account: tenant_account.parse().unwrap(),

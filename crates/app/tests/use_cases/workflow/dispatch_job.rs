@@ -31,7 +31,7 @@ async fn an_order_carries_all_that_its_job_needs() {
     let (queue, group, dedup, body) = world.memory.orders.lock().unwrap()[0].clone();
     let envelope = Envelope::parse(body.as_bytes()).unwrap();
     let order: Order = envelope.open_delegated(&world.keys.public(), &world.tenant, world.now()).unwrap();
-    assert_eq!((queue.ends_with("fh-acme-globex.fifo"), group.as_str()), (true, "component:storage"));
+    assert_eq!((queue.ends_with("fh-acme--globex.fifo"), group.as_str()), (true, "component:storage"));
     assert_eq!(dedup, format!("{job}.1"));
     assert_eq!((order.install, &order.job, order.dispatch, order.mode), (globex(), &job, 1, Mode::Maintenance));
     assert_eq!((order.redelivery, order.timeout_secs), (Redelivery::Resume, 600));
