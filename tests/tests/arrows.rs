@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// What each crate may know of the others. `tests` may know all of them, and `features` has no code.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("skips", &[]),
     ("aws-errors", &[]),
     ("protocol", &[]),
@@ -23,8 +23,9 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ("aws", &["app", "aws-errors", "domain", "protocol"]),
     ("functions", &["app", "aws", "aws-errors", "domain", "protocol"]),
     ("oci", &["protocol", "skips"]),
+    ("egress", &[]),
     ("model", &["domain", "protocol", "runner"]),
-    ("runner", &["aws-errors", "oci", "permissions", "protocol", "skips", "template"]),
+    ("runner", &["aws-errors", "egress", "oci", "permissions", "protocol", "skips", "template"]),
     ("builder", &["oci", "protocol", "runner", "skips"]),
     ("cli", &["appconfig", "aws-errors", "domain", "permissions", "protocol", "stackcheck", "template"]),
 ];

@@ -1,0 +1,131 @@
+//! The way out of one job: serves its listeners until it is told to stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::count::Totals;
+use crate::gate::Gate;
+use crate::host::Destination;
+use crate::limits::Limits;
+use crate::network::{Network, SystemNetwork, dial_configured};
+use crate::proxy::converse;
+use crate::refusal::{Ledger, Reason, RefusalSink};
+use crate::rule::Rules;
+use crate::tunnel::Tunnel;
+use crate::upstream::Upstream;
+
+/// How long accepting waits when the system has no more file descriptors.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The way out of one job.
+#[derive(Clone)]
+pub struct Egress {
+    gate: Arc<Gate>,
+}
+
+/// Where the connections of a listener go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// To hosts that the rules permit, by HTTP proxy.
+    Proxy,
+    /// To one host and port that the contract names, at an address that a job may reach.
+    Pair(Destination),
+    /// To one host and port that the runner's own configuration names, at any address, even of this machine, and never
+    /// through a proxy.
+    Endpoint(Destination),
+}
+
+/// A listener that is served; it and its connections close when this is dropped.
+#[derive(Debug)]
+#[must_use = "the listener closes when this is dropped"]
+pub struct Serving {
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Egress {
+    /// Returns a way out to what `rules` permit. Every refusal goes to `refusals`.
+    pub fn new(rules: Rules, upstream: Upstream, refusals: impl RefusalSink) -> Self {
+        Self::with(rules, upstream, refusals, Arc::new(SystemNetwork), Limits::default())
+    }
+
+    /// As [`Egress::new`], on another network and with other limits. The checks of addresses stay: they stand between the
+    /// calls of the network.
+    pub fn with(
+        rules: Rules,
+        upstream: Upstream,
+        refusals: impl RefusalSink,
+        network: Arc<dyn Network>,
+        limits: Limits,
+    ) -> Self {
+        let open = Arc::new(Semaphore::new(limits.connections));
+        let (refusals, counts) = (Ledger::new(refusals), Arc::default());
+        Self { gate: Arc::new(Gate { rules, upstream, network, limits, refusals, counts, open }) }
+    }
+
+    /// Serves a listener, which may be in another network namespace. Must be called within a Tokio runtime.
+    pub fn serve(&self, listener: TcpListener, way: Way) -> Serving {
+        let task = tokio::spawn(accept(Arc::clone(&self.gate), listener, Arc::new(way)));
+        Serving { _task: AbortOnDropHandle::new(task) }
+    }
+
+    /// Returns what the job has used so far.
+    pub fn totals(&self) -> Totals {
+        self.gate.counts.totals()
+    }
+}
+
+async fn accept(gate: Arc<Gate>, listener: TcpListener, way: Arc<Way>) {
+    // Dropping the set ends the connections.
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let Ok(permit) = Arc::clone(&gate.open).try_acquire_owned() else {
+            refuse(&gate, &stream, &way);
+            continue;
+        };
+        let (gate, way) = (Arc::clone(&gate), Arc::clone(&way));
+        connections.spawn(async move {
+            serve_one(&gate, stream, &way).await;
+            drop(permit);
+        });
+    }
+}
+
+async fn serve_one(gate: &Gate, stream: TcpStream, way: &Way) {
+    let _ = stream.set_nodelay(true);
+    let reached = match way {
+        Way::Proxy => return converse(gate, stream).await,
+        Way::Pair(to) => gate.reach(to).await.map(|(destination, early)| (destination, early.to_vec())),
+        Way::Endpoint(to) => {
+            dial_configured(&*gate.network, to, &gate.limits).await.map(|destination| (destination, Vec::new()))
+        }
+    };
+    match reached {
+        Ok((destination, from_destination)) => {
+            let tunnel = Tunnel { client: stream, destination, from_client: Vec::new(), from_destination };
+            tunnel.run(&gate.counts.meter(), gate.limits.idle).await;
+        }
+        // A client of raw bytes sees a connection that closes; the reason is in the record.
+        Err(reason) => gate.note(&reason),
+    }
+}
+
+/// Closes a connection above the limit, after one try to say why.
+fn refuse(gate: &Gate, stream: &TcpStream, way: &Way) {
+    let reason = Reason::TooMany(gate.limits.connections);
+    if *way == Way::Proxy {
+        let body = format!("{reason}\n");
+        let head = "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: ";
+        let _ = stream.try_write(format!("{head}{}\r\n\r\n{body}", body.len()).as_bytes());
+    }
+    gate.note(&reason);
+}

@@ -1,0 +1,134 @@
+//! Resolves a name once, checks every address, and connects to an address that was checked.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use async_trait::async_trait;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::address::{Forbidden, check_address};
+use crate::host::{Destination, Host};
+use crate::limits::Limits;
+use crate::refusal::Reason;
+
+/// The most addresses of a name that are tried.
+const ADDRESSES_MAX: usize = 8;
+
+/// The network of the machine. The addresses are checked between the two calls, by nothing that implements this.
+#[async_trait]
+pub trait Network: Send + Sync + 'static {
+    /// Returns the addresses of a name.
+    ///
+    /// # Errors
+    /// When the name does not resolve.
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+
+    /// Connects to an address.
+    ///
+    /// # Errors
+    /// When nothing accepts there.
+    async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream>;
+
+    /// Returns whether this machine has the address.
+    fn is_own(&self, address: IpAddr) -> bool;
+}
+
+/// The runner's network: its resolver and its routes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemNetwork;
+
+#[async_trait]
+impl Network for SystemNetwork {
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        Ok(tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect())
+    }
+
+    async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        TcpStream::connect(address).await
+    }
+
+    /// Binds a socket without sending anything: only an address of this machine can be bound. Where the system permits
+    /// foreign ones too (`net.ipv4.ip_nonlocal_bind`), every address counts as the machine's own, and all is refused.
+    fn is_own(&self, address: IpAddr) -> bool {
+        UdpSocket::bind((address, 0)).is_ok()
+    }
+}
+
+/// Connects to what a rule permitted.
+pub(crate) async fn dial(network: &dyn Network, to: &Destination, limits: &Limits) -> Result<TcpStream, Reason> {
+    let addresses = addresses(network, to, limits).await?;
+    for address in &addresses {
+        check(network, *address).map_err(|why| Reason::Address { to: to.clone(), address: *address, why })?;
+    }
+    connect(network, to, &addresses, limits).await
+}
+
+/// Connects to what the runner's own configuration names, at whatever address.
+pub(crate) async fn dial_configured(
+    network: &dyn Network,
+    to: &Destination,
+    limits: &Limits,
+) -> Result<TcpStream, Reason> {
+    let addresses = addresses(network, to, limits).await?;
+    connect(network, to, &addresses, limits).await
+}
+
+/// Refuses the addresses that no job may reach.
+pub(crate) fn check(network: &dyn Network, address: IpAddr) -> Result<(), Forbidden> {
+    check_address(address)?;
+    if network.is_own(address) { Err(Forbidden::OwnMachine) } else { Ok(()) }
+}
+
+async fn addresses(network: &dyn Network, to: &Destination, limits: &Limits) -> Result<Vec<IpAddr>, Reason> {
+    let name = match &to.host {
+        Host::Address(address) => return Ok(vec![*address]),
+        Host::Name(name) => name,
+    };
+    let answer = match timeout(limits.resolve, network.resolve(name)).await {
+        Ok(Ok(addresses)) if addresses.is_empty() => Err(io::ErrorKind::NotFound.into()),
+        Ok(answer) => answer,
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    };
+    answer.map_err(|source| Reason::Unresolved { to: to.clone(), source })
+}
+
+async fn connect(
+    network: &dyn Network,
+    to: &Destination,
+    addresses: &[IpAddr],
+    limits: &Limits,
+) -> Result<TcpStream, Reason> {
+    let mut last = io::ErrorKind::AddrNotAvailable.into();
+    for address in addresses.iter().take(ADDRESSES_MAX) {
+        match timeout(limits.connect, network.connect(SocketAddr::new(*address, to.port))).await {
+            Ok(Ok(stream)) => {
+                // Small requests leave at once; a socket that does not take the option still works.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Ok(Err(error)) => last = error,
+            Err(_) => last = io::ErrorKind::TimedOut.into(),
+        }
+    }
+    Err(Reason::Unreachable { to: to.clone(), source: last })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machines_own_addresses_are_known_whatever_their_range() {
+        assert!(SystemNetwork.is_own("127.0.0.1".parse().unwrap()));
+        // TEST-NET-1 (RFC 5737): no machine has it.
+        assert!(!SystemNetwork.is_own("192.0.2.1".parse().unwrap()));
+    }
+
+    #[tokio::test]
+    async fn the_systems_resolver_leads_nobody_to_the_loopback() {
+        let refused = dial(&SystemNetwork, &"localhost:443".parse().unwrap(), &Limits::default()).await;
+
+        assert!(matches!(refused, Err(Reason::Address { why: Forbidden::Loopback, .. })), "{refused:?}");
+    }
+}

@@ -1,0 +1,202 @@
+//! Which hosts a job may reach, by name.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use crate::host::{Destination, Host, HostError, split_port};
+
+/// How a job asks for a host; a rule without a port permits the default port of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// `CONNECT`, which TLS goes through.
+    Connect,
+    /// An `http://` request in absolute form.
+    Http,
+}
+
+impl Protocol {
+    /// Returns the port that a rule without one permits.
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Self::Connect => 443,
+            Self::Http => 80,
+        }
+    }
+}
+
+/// One permission: `example.org`, `*.example.org`, either with `:port`, or an address with its port.
+///
+/// `*.example.org` permits every name below `example.org`, at any depth, and not `example.org` itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    hosts: Hosts,
+    port: Option<u16>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Hosts {
+    Name(String),
+    /// Holds the suffix with its leading dot.
+    Below(String),
+    Address(IpAddr),
+}
+
+/// Why a text is not a rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    #[error("`{0}` does not name a host")]
+    Host(String, #[source] HostError),
+    #[error("`{0}` is an address without a port; write the port after it")]
+    AddressWithoutPort(String),
+    #[error("`{0}` permits all of a top-level domain; name at least two labels after the `*`")]
+    TooWide(String),
+}
+
+impl Rule {
+    /// Returns whether a job may reach `to` by `protocol`.
+    pub fn permits(&self, to: &Destination, protocol: Protocol) -> bool {
+        let host = match (&self.hosts, &to.host) {
+            (Hosts::Name(name), Host::Name(asked)) => asked == name,
+            (Hosts::Below(suffix), Host::Name(asked)) => asked.len() > suffix.len() && asked.ends_with(suffix),
+            (Hosts::Address(address), Host::Address(asked)) => asked == address,
+            (Hosts::Name(_) | Hosts::Below(_), Host::Address(_)) | (Hosts::Address(_), Host::Name(_)) => false,
+        };
+        host && to.port == self.port.unwrap_or(protocol.default_port())
+    }
+}
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        let wrong = |error| RuleError::Host(text.to_owned(), error);
+        let (host, port) = split_port(text).map_err(wrong)?;
+        let (wildcard, name) = host.strip_prefix("*.").map_or((false, host), |suffix| (true, suffix));
+        let hosts = match name.parse().map_err(wrong)? {
+            Host::Name(name) if wildcard && !name.contains('.') => return Err(RuleError::TooWide(text.to_owned())),
+            Host::Name(name) if wildcard => Hosts::Below(format!(".{name}")),
+            Host::Name(name) => Hosts::Name(name),
+            Host::Address(_) if wildcard => return Err(wrong(HostError::Name)),
+            Host::Address(_) if port.is_none() => return Err(RuleError::AddressWithoutPort(text.to_owned())),
+            Host::Address(address) => Hosts::Address(address),
+        };
+        Ok(Self { hosts, port })
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.hosts {
+            Hosts::Name(name) => f.write_str(name)?,
+            Hosts::Below(suffix) => write!(f, "*{suffix}")?,
+            Hosts::Address(address) => write!(f, "{}", Host::Address(*address))?,
+        }
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+/// All rules of a job.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules(Vec<Rule>);
+
+impl Rules {
+    /// Reads rules, one per text.
+    ///
+    /// # Errors
+    /// For the first text that is not a rule.
+    pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, RuleError> {
+        texts.into_iter().map(str::parse).collect()
+    }
+
+    /// Returns whether a rule permits `to`.
+    pub fn permit(&self, to: &Destination, protocol: Protocol) -> bool {
+        self.0.iter().any(|rule| rule.permits(to, protocol))
+    }
+}
+
+impl FromIterator<Rule> for Rules {
+    fn from_iter<I: IntoIterator<Item = Rule>>(rules: I) -> Self {
+        Self(rules.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn permits(rule: &str, to: &str, protocol: Protocol) -> bool {
+        rule.parse::<Rule>().unwrap().permits(&to.parse().unwrap(), protocol)
+    }
+
+    #[test]
+    fn a_rule_without_a_port_permits_the_default_port_of_each_protocol() {
+        assert!(permits("example.org", "EXAMPLE.org.:443", Protocol::Connect));
+        assert!(permits("example.org", "example.org:80", Protocol::Http));
+        assert!(
+            !permits("example.org", "example.org:80", Protocol::Connect),
+            "a tunnel would pass by the check of `Host`"
+        );
+        assert!(!permits("example.org", "example.org:443", Protocol::Http));
+        assert!(!permits("example.org", "www.example.org:443", Protocol::Connect));
+    }
+
+    #[test]
+    fn a_rule_with_a_port_permits_that_port_alone() {
+        assert!(permits("*.example.org:8443", "a.b.example.org:8443", Protocol::Connect));
+        assert!(!permits("*.example.org:8443", "a.b.example.org:443", Protocol::Connect));
+    }
+
+    #[test]
+    fn a_wildcard_permits_names_below_it_and_neither_itself_nor_a_longer_name() {
+        for other in ["example.org:443", "badexample.org:443", "a.example.org.evil.test:443"] {
+            assert!(!permits("*.example.org", other, Protocol::Connect), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_address_needs_a_rule_with_that_address_and_that_port() {
+        assert!(permits("10.1.2.3:5432", "10.1.2.3:5432", Protocol::Connect));
+        assert!(!permits("10.1.2.3:5432", "10.1.2.3:443", Protocol::Connect));
+        assert!(permits("[2001:db8::1]:443", "[2001:DB8:0::1]:443", Protocol::Connect));
+    }
+
+    #[test]
+    fn what_would_permit_too_much_is_not_a_rule() {
+        for text in
+            ["*", "*.", "*.com", "*.*.com", "a.*.com", "10.1.2.3", "[::1]", "*.1.2.3", "https://a.b", "a.b/c", ""]
+        {
+            assert!(text.parse::<Rule>().is_err(), "{text}");
+        }
+    }
+
+    fn name() -> impl Strategy<Value = String> {
+        "[a-c]{1,2}(\\.[a-c]{1,2}){1,3}"
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_rule_permits_an_address(name in name(), address: IpAddr, wildcard: bool, port in 1..=u16::MAX) {
+            let rule: Rule = format!("{}{name}:{port}", if wildcard { "*." } else { "" }).parse().unwrap();
+            let to = Destination { host: Host::Address(address), port };
+
+            prop_assert!(!rule.permits(&to, Protocol::Connect));
+        }
+
+        #[test]
+        fn a_wildcard_is_a_comparison_of_whole_labels(suffix in name(), asked in name()) {
+            let rule: Rule = format!("*.{suffix}").parse().unwrap();
+            let to = Destination { host: Host::Name(asked.clone()), port: 443 };
+            let (suffix, asked): (Vec<_>, Vec<_>) = (suffix.split('.').collect(), asked.split('.').collect());
+
+            prop_assert_eq!(rule.permits(&to, Protocol::Connect), asked.len() > suffix.len() && asked.ends_with(&suffix));
+        }
+
+        #[test]
+        fn a_rule_is_written_as_it_is_read(text in "(\\*\\.)?[a-z]{1,3}\\.[a-z]{1,3}(:[1-9][0-9]{0,3})?") {
+            prop_assert_eq!(text.parse::<Rule>().unwrap().to_string(), text);
+        }
+    }
+}
