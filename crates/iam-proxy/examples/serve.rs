@@ -1,0 +1,81 @@
+//! Answers IAM as the runner does, for the checks in `tests/iam_calls`. Its only argument is the install as JSON; the mode's
+//! credentials come from the environment. Prints its address, then each record, and at the end of its input what was used.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
+use freehold_iam_proxy::{Change, Endpoint, Install, Proxy, Recorder, Server, Stage, Upstream};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+#[derive(Deserialize)]
+struct Arguments {
+    iam: String,
+    eks: String,
+    account: String,
+    region: String,
+    path: String,
+    boundary: String,
+    tags: BTreeMap<String, String>,
+    stack_roles: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Printed;
+
+#[async_trait::async_trait]
+impl Recorder for Printed {
+    async fn record(&self, change: Change) -> Result<(), String> {
+        let (stage, says) = match change.stage {
+            Stage::Announced => ("announced", String::new()),
+            Stage::Made => ("made", String::new()),
+            Stage::Failed { code } => ("failed", code),
+            Stage::Held { instead } => ("held", instead),
+            Stage::Refused { reason } => ("refused", reason),
+        };
+        println!("{}", json!({ "action": change.action, "resource": change.resource, "stage": stage, "says": says }));
+        Ok(())
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    let text = std::env::args().nth(1).context("the install is missing")?;
+    let arguments: Arguments = serde_json::from_str(&text)?;
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?.block_on(serve(arguments))
+}
+
+async fn serve(arguments: Arguments) -> anyhow::Result<()> {
+    let secret = |name: &str| std::env::var(name).with_context(|| format!("`{name}` is not set"));
+    let token = std::env::var("AWS_SESSION_TOKEN").ok();
+    let keys = Credentials::new(secret("AWS_ACCESS_KEY_ID")?, secret("AWS_SECRET_ACCESS_KEY")?, token, None, "test");
+    let region = arguments.region.clone();
+    let upstream = Upstream {
+        http: freehold_oci::client()?,
+        iam: Endpoint { url: arguments.iam.parse()?, region: Endpoint::iam(&region)?.region },
+        eks: Endpoint { url: arguments.eks.parse()?, region: region.clone() },
+        credentials: SharedCredentialsProvider::new(keys),
+    };
+    let install = Install {
+        partition: "aws".to_owned(),
+        account: arguments.account,
+        region,
+        path: arguments.path,
+        boundary: arguments.boundary,
+        tags: arguments.tags,
+        stack_roles: arguments.stack_roles,
+    };
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    println!("http://{}", listener.local_addr()?);
+    let server = Server::start(listener, Proxy::new(install, upstream, Arc::new(Printed)));
+    tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
+    let used = server.proxy().used().into_iter();
+    let used: BTreeMap<String, Value> =
+        used.map(|(action, used)| (action, json!({ "answered": used.answered, "refused": used.refused }))).collect();
+    println!("{}", json!({ "used": used }));
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Which OpenID issuers are clusters of the account: anybody's cluster in the region has an issuer of the same form.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use tokio::sync::Mutex;
+
+use crate::answer::Answer;
+use crate::refusal::Refusal;
+use crate::upstream::Upstream;
+
+/// The most pages of clusters that are read; an account has at most 100 clusters unless AWS raised that.
+const PAGES: usize = 20;
+
+/// The issuers that were found to be clusters of the account. A cluster keeps its issuer.
+#[derive(Debug, Default)]
+pub(crate) struct Clusters {
+    known: Mutex<BTreeSet<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    clusters: Vec<String>,
+    next_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Described {
+    cluster: Cluster,
+}
+
+#[derive(Deserialize)]
+struct Cluster {
+    identity: Option<Identity>,
+}
+
+#[derive(Deserialize)]
+struct Identity {
+    oidc: Option<Oidc>,
+}
+
+#[derive(Deserialize)]
+struct Oidc {
+    issuer: Option<String>,
+}
+
+impl Clusters {
+    /// Checks that `issuer`, without its scheme, is the issuer of a cluster of the account.
+    pub(crate) async fn check(&self, issuer: &str, upstream: &Upstream) -> Result<(), Refusal> {
+        let mut known = self.known.lock().await;
+        if !known.contains(issuer) {
+            known.append(&mut issuers(upstream).await?);
+        }
+        if known.contains(issuer) {
+            return Ok(());
+        }
+        Err(Refusal::Denied(format!(
+            "`{issuer}` is not the issuer of an EKS cluster of this account and region, so whoever it names is a stranger; \
+             use the issuer of a cluster that is here"
+        )))
+    }
+}
+
+async fn issuers(upstream: &Upstream) -> Result<BTreeSet<String>, Refusal> {
+    let mut found = BTreeSet::new();
+    let mut token = None::<String>;
+    for _ in 0..PAGES {
+        let query = token.map(|token| {
+            let mut form = url::form_urlencoded::Serializer::new(String::from("?"));
+            form.append_pair("nextToken", &token).finish()
+        });
+        let page: Page = read(&upstream.eks(&format!("/clusters{}", query.unwrap_or_default())).await?)?;
+        for name in page.clusters.iter().filter(|name| is_name(name)) {
+            let answer = upstream.eks(&format!("/clusters/{name}")).await?;
+            // Deleted since it was listed.
+            if answer.status == 404 {
+                continue;
+            }
+            let issuer = read::<Described>(&answer)?.cluster.identity.and_then(|identity| identity.oidc?.issuer);
+            found.extend(issuer.and_then(|url| url.strip_prefix("https://").map(str::to_owned)));
+        }
+        token = page.next_token.filter(|token| !token.is_empty());
+        if token.is_none() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn is_name(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+}
+
+fn read<'a, T: Deserialize<'a>>(answer: &'a Answer) -> Result<T, Refusal> {
+    if !answer.is_success() {
+        return Err(Refusal::Denied(format!(
+            "a trust of a cluster's identities needs a look at the clusters of the account, and EKS answered {}; allow \
+             `eks:ListClusters` and `eks:DescribeCluster` to this mode",
+            answer.status
+        )));
+    }
+    let unreadable = |error| Refusal::Unavailable(format!("the answer of EKS cannot be read: {error}"));
+    serde_json::from_slice(&answer.body).map_err(unreadable)
+}

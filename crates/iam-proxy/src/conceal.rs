@@ -1,0 +1,159 @@
+//! Shows a job what it asked for: without the install's boundary and tags, and with the paths that it gave.
+
+use crate::answer::Answer;
+use crate::install::{Install, SHOWN_BOUNDARY};
+use crate::xml::Element;
+
+/// Returns the answer as the job is to read it. What cannot be read as XML, and errors, are returned as they are.
+pub(crate) fn conceal(answer: Answer, install: &Install) -> Answer {
+    if !answer.is_success() {
+        return answer;
+    }
+    let Some(mut tree) = answer.tree() else { return answer };
+    in_element(&mut tree, install);
+    match tree.document() {
+        Some(body) => Answer { body: body.into(), ..answer },
+        None => answer,
+    }
+}
+
+fn in_element(element: &mut Element, install: &Install) {
+    match element.value("Path") {
+        Some(real) => {
+            if let Some(shown) = install.shown_path(&real) {
+                in_own(element, &shown, install);
+            }
+        }
+        // A list of tags, or a provider: neither has a path.
+        None => without_tags(element, install),
+    }
+    element.children_mut().for_each(|child| in_element(child, install));
+}
+
+/// Shows a resource of the install's.
+fn in_own(element: &mut Element, shown_path: &str, install: &Install) {
+    if let Some(path) = element.child_mut("Path") {
+        path.set_text(shown_path);
+    }
+    if !has_tag(element, SHOWN_BOUNDARY) {
+        let own = |boundary: &Element| boundary.value("PermissionsBoundaryArn").as_ref() == Some(&install.boundary);
+        element.retain(|child| !(child.is("PermissionsBoundary") && own(child)));
+    }
+    without_tags(element, install);
+    // A resource without tags has no list of them in IAM's answer; a list of tags has.
+    element.retain(|child| !(child.is("Tags") && child.children().next().is_none()));
+}
+
+/// Whether a resource has a tag of this key.
+pub(crate) fn has_tag(resource: &Element, key: &str) -> bool {
+    tags(resource).any(|(own, _)| own == key)
+}
+
+/// Returns the tags of a resource.
+pub(crate) fn tags(resource: &Element) -> impl Iterator<Item = (String, String)> {
+    let members = resource.child("Tags").into_iter().flat_map(Element::children);
+    members.filter_map(|tag| Some((tag.value("Key")?, tag.value("Value").unwrap_or_default())))
+}
+
+fn without_tags(element: &mut Element, install: &Install) {
+    if let Some(tags) = element.child_mut("Tags") {
+        let text = |tag: &Element, name: &str| tag.value(name).unwrap_or_default();
+        tags.retain(|tag| !install.hides_tag(&text(tag, "Key"), &text(tag, "Value")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::install::sample;
+
+    fn read(body: &str) -> String {
+        let answer = conceal(Answer { status: 200, body: body.to_owned().into() }, &sample());
+        String::from_utf8_lossy(&answer.body).replace("<?xml version=\"1.0\" encoding=\"UTF-8\"?>", "")
+    }
+
+    fn tag(key: &str, value: &str) -> String {
+        format!("<member><Key>{key}</Key><Value>{value}</Value></member>")
+    }
+
+    fn boundary(arn: &str) -> String {
+        format!(
+            "<PermissionsBoundary><PermissionsBoundaryType>Policy</PermissionsBoundaryType>\
+             <PermissionsBoundaryArn>{arn}</PermissionsBoundaryArn></PermissionsBoundary>"
+        )
+    }
+
+    fn role(path: &str, rest: &str) -> String {
+        format!(
+            "<GetRoleResponse><Role><Path>{path}</Path><Arn>arn:aws:iam::222222222222:role{path}a</Arn>{rest}</Role></GetRoleResponse>"
+        )
+    }
+
+    const OWN: &str = "/freehold/acme--globex/";
+
+    #[test]
+    fn a_role_of_the_install_shows_what_was_asked_for_and_its_true_name() {
+        let own = [tag("freehold:install", "globex"), tag("team", "core"), tag("freehold:tenant", "acme")].concat();
+
+        let shown = read(&role(OWN, &format!("{}<Tags>{own}</Tags>", boundary(&sample().boundary))));
+
+        let expected = format!(
+            "<GetRoleResponse><Role><Path>/</Path><Arn>arn:aws:iam::222222222222:role{OWN}a</Arn><Tags>{}</Tags></Role></GetRoleResponse>",
+            tag("team", "core")
+        );
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_role_whose_only_tags_are_ours_has_no_list_of_tags() {
+        let shown = read(&role(&format!("{OWN}ci/"), &format!("<Tags>{}</Tags>", tag("freehold:install", "globex"))));
+
+        assert!(shown.contains("<Path>/ci/</Path>") && !shown.contains("Tags"), "{shown}");
+    }
+
+    #[test]
+    fn a_boundary_that_the_module_asked_for_is_shown() {
+        let shown =
+            read(&role(OWN, &format!("{}<Tags>{}</Tags>", boundary(&sample().boundary), tag(SHOWN_BOUNDARY, "true"))));
+
+        assert!(shown.contains("PermissionsBoundaryArn") && !shown.contains(SHOWN_BOUNDARY), "{shown}");
+    }
+
+    #[test]
+    fn what_is_not_the_installs_is_shown_as_it_is() {
+        let others =
+            role("/", &format!("{}<Tags>{}</Tags>", boundary(&sample().boundary), tag("freehold:install", "globex")));
+
+        assert_eq!(read(&others), others);
+    }
+
+    #[test]
+    fn a_list_of_tags_stays_a_list_when_it_gets_empty() {
+        let list = format!("<R><Tags>{}</Tags><IsTruncated>true</IsTruncated></R>", tag("freehold:tenant", "acme"));
+
+        assert_eq!(read(&list), "<R><Tags></Tags><IsTruncated>true</IsTruncated></R>");
+    }
+
+    #[test]
+    fn an_error_is_passed_on_byte_by_byte() {
+        let error = Answer { status: 409, body: "<ErrorResponse/>\n<!-- -->".into() };
+
+        assert_eq!(conceal(error.clone(), &sample()), error);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_of_ours_is_read_and_nothing_else_is_lost(own in 0..3_usize, others in proptest::collection::btree_map("[a-z]{1,8}", "[a-z]{0,8}", 0..4)) {
+            let ours: String = sample().tags.iter().take(own).map(|(key, value)| tag(key, value)).collect();
+            let theirs: String = others.iter().map(|(key, value)| tag(key, value)).collect();
+
+            let shown = read(&role(OWN, &format!("<Tags>{ours}{theirs}</Tags>{}", boundary(&sample().boundary))));
+
+            let kept = if others.is_empty() { String::new() } else { format!("<Tags>{theirs}</Tags>") };
+            let after = shown.split_once("</Arn>").unwrap().1.to_owned();
+            prop_assert_eq!(after, format!("{kept}</Role></GetRoleResponse>"));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Policies that a module wants to attach to a role of the install stack. What such a role may do is what the customer agreed
+//! to, so nothing is attached; a tag on the policy remembers the wish, and the module reads it as done.
+
+use std::collections::BTreeSet;
+
+use crate::answer::Answer;
+use crate::conceal::tags;
+use crate::install::{HELD, Install};
+use crate::query::Query;
+use crate::refusal::Refusal;
+use crate::upstream::Upstream;
+use crate::xml::Element;
+
+/// Returns the request that remembers or forgets that a policy was to be attached to `role`.
+pub(crate) fn request(action: &str, role: &str, policy: &str) -> Query {
+    let key = format!("{HELD}{role}");
+    if action == "AttachRolePolicy" {
+        let tag = [("PolicyArn", policy), ("Tags.member.1.Key", &key), ("Tags.member.1.Value", "true")];
+        Query::new("TagPolicy", &tag)
+    } else {
+        Query::new("UntagPolicy", &[("PolicyArn", policy), ("TagKeys.member.1", &key)])
+    }
+}
+
+/// Adds to the list of a role's policies those that were to be attached to it. They stand on its last page.
+pub(crate) async fn add(answer: Answer, role: &str, install: &Install, upstream: &Upstream) -> Result<Answer, Refusal> {
+    let Some(mut tree) = answer.tree().filter(|_| answer.is_success()) else { return Ok(answer) };
+    let Some(result) = tree.child_mut("ListAttachedRolePoliciesResult") else { return Ok(answer) };
+    if result.value("IsTruncated").as_deref() == Some("true") {
+        return Ok(answer);
+    }
+    let held = of_role(role, install, upstream).await?;
+    if let Some(list) = result.child_mut("AttachedPolicies") {
+        for (name, arn) in held {
+            let member = vec![Element::with_text("PolicyName", &name), Element::with_text("PolicyArn", &arn)];
+            list.push(Element::with("member", member));
+        }
+    }
+    Ok(tree.document().map_or(answer, |body| Answer { status: 200, body: body.into() }))
+}
+
+/// Returns name and ARN of the policies that were to be attached to `role`.
+async fn of_role(role: &str, install: &Install, upstream: &Upstream) -> Result<BTreeSet<(String, String)>, Refusal> {
+    let key = format!("{HELD}{role}");
+    let mut held = BTreeSet::new();
+    for (name, arn) in own_policies(install, upstream).await? {
+        let answer = upstream.iam(&Query::new("ListPolicyTags", &[("PolicyArn", &arn)])).await?;
+        let tree = answer.tree();
+        let result = tree.as_ref().and_then(|tree| tree.child("ListPolicyTagsResult"));
+        if result.is_some_and(|result| tags(result).any(|(known, _)| known == key)) {
+            held.insert((name, arn));
+        }
+    }
+    Ok(held)
+}
+
+async fn own_policies(install: &Install, upstream: &Upstream) -> Result<Vec<(String, String)>, Refusal> {
+    let mut query = Query::new("ListPolicies", &[("Scope", "Local"), ("PathPrefix", &install.path)]);
+    let mut all = Vec::new();
+    loop {
+        let answer = upstream.iam(&query).await?;
+        let unread = || Refusal::Unavailable("the policies of the install cannot be listed; try again".to_owned());
+        let tree = answer.tree().filter(|_| answer.is_success()).ok_or_else(unread)?;
+        let result = tree.child("ListPoliciesResult").ok_or_else(unread)?;
+        let members = result.child("Policies").into_iter().flat_map(Element::children);
+        all.extend(members.filter_map(|policy| Some((policy.value("PolicyName")?, policy.value("Arn")?))));
+        match result.value("Marker").filter(|_| result.value("IsTruncated").as_deref() == Some("true")) {
+            Some(marker) => query.set("Marker", marker),
+            None => return Ok(all),
+        }
+    }
+}

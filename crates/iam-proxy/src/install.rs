@@ -1,0 +1,130 @@
+//! The install for which IAM is answered: where its resources live, and what they carry.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What begins the key of a tag that the runner keeps for itself. IAM compares keys of roles without case.
+pub(crate) const RESERVED: &str = "freehold:";
+/// The key of the tag of a role whose module asked for the boundary itself, and so reads it.
+pub(crate) const SHOWN_BOUNDARY: &str = "freehold:boundary-shown";
+/// What begins the key of a tag that says to which role of the stack a policy was to be attached.
+pub(crate) const HELD: &str = "freehold:held:";
+
+/// The install, and what each resource that its jobs make has to carry.
+#[derive(Debug, Clone)]
+pub struct Install {
+    /// Such as `aws` or `aws-cn`.
+    pub partition: String,
+    /// The account that the install is bound to, in 12 digits.
+    pub account: String,
+    pub region: String,
+    /// The path of everything that jobs make; begins and ends with `/`.
+    pub path: String,
+    /// The ARN of the policy that no role of the install exceeds.
+    pub boundary: String,
+    /// The tags of everything that jobs make; their keys begin with `freehold:`.
+    pub tags: BTreeMap<String, String>,
+    /// The names of the roles of the install stack: the customer decides what these may do, and no job.
+    pub stack_roles: BTreeSet<String>,
+}
+
+impl Install {
+    /// Returns the path that a resource gets for which `asked` was asked.
+    pub fn real_path(&self, asked: Option<&str>) -> String {
+        let below = asked.unwrap_or("/");
+        format!("{}{}", self.path, below.strip_prefix('/').unwrap_or(below))
+    }
+
+    /// Returns the path that was asked for, if a resource at `real` is the install's.
+    pub fn shown_path(&self, real: &str) -> Option<String> {
+        real.strip_prefix(&self.path).map(|below| format!("/{below}"))
+    }
+
+    /// Whether `arn` names a policy that a job of the install made.
+    pub(crate) fn owns_policy(&self, arn: &str) -> bool {
+        arn.starts_with(&format!("{}policy{}", self.arn_prefix(), self.path))
+    }
+
+    /// Returns what every IAM ARN of the account begins with.
+    pub(crate) fn arn_prefix(&self) -> String {
+        format!("arn:{}:iam::{}:", self.partition, self.account)
+    }
+
+    /// Returns what the URL of an EKS cluster's OpenID issuer in the region begins with, without its scheme.
+    pub(crate) fn issuer_prefix(&self) -> String {
+        format!("oidc.eks.{}.{}/id/", self.region, dns_suffix(&self.region))
+    }
+
+    /// Whether no read shows the tag.
+    pub(crate) fn hides_tag(&self, key: &str, value: &str) -> bool {
+        is_internal(key) || self.tags.get(key).is_some_and(|own| own == value)
+    }
+}
+
+/// Whether the tag is the runner's own note, which is on a resource of the install only.
+fn is_internal(key: &str) -> bool {
+    key == SHOWN_BOUNDARY || key.starts_with(HELD)
+}
+
+/// Whether the key of a tag is the runner's to set.
+pub(crate) fn is_reserved(key: &str) -> bool {
+    key.get(..RESERVED.len()).is_some_and(|start| start.eq_ignore_ascii_case(RESERVED))
+}
+
+/// Returns the end of the names of AWS's hosts in a region.
+pub(crate) fn dns_suffix(region: &str) -> &'static str {
+    let starts = |prefix: &str| region.starts_with(prefix);
+    match () {
+        () if starts("cn-") => "amazonaws.com.cn",
+        () if starts("eusc-") => "amazonaws.eu",
+        () if starts("us-isob-") => "sc2s.sgov.gov",
+        () if starts("us-iso-") => "c2s.ic.gov",
+        () => "amazonaws.com",
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn sample() -> Install {
+    let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    Install {
+        partition: "aws".into(),
+        account: "222222222222".into(),
+        region: "eu-west-1".into(),
+        path: "/freehold/acme--globex/".into(),
+        boundary: "arn:aws:iam::222222222222:policy/fh-acme--globex--boundary".into(),
+        tags: BTreeMap::from([tag("freehold:install", "globex"), tag("freehold:tenant", "acme")]),
+        stack_roles: BTreeSet::from(["fh-acme--globex--maintenance".to_owned()]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_path_is_read_as_it_was_asked_for(segments in proptest::collection::vec("[!-.0-~]{1,12}", 0..4)) {
+            let asked = segments.iter().fold("/".to_owned(), |path, segment| format!("{path}{segment}/"));
+
+            let real = sample().real_path(Some(&asked));
+
+            prop_assert!(real.starts_with("/freehold/acme--globex/"));
+            prop_assert_eq!(sample().shown_path(&real), Some(asked));
+        }
+    }
+
+    #[test]
+    fn a_neighbours_path_is_not_the_installs() {
+        assert_eq!(sample().shown_path("/freehold/acme--globex-2/"), None);
+        assert!(!sample().owns_policy("arn:aws:iam::222222222222:policy/freehold/acme--globex-2/p"));
+        assert!(!sample().owns_policy("arn:aws:iam::333333333333:policy/freehold/acme--globex/p"));
+        assert!(sample().owns_policy("arn:aws:iam::222222222222:policy/freehold/acme--globex/p"));
+    }
+
+    #[test]
+    fn the_keys_that_the_runner_keeps_are_compared_without_case() {
+        assert!(is_reserved("Freehold:install") && is_reserved("freehold:"));
+        assert!(!is_reserved("freehold") && !is_reserved("team"));
+    }
+}

@@ -1,0 +1,27 @@
+//! Answers IAM for a job (`AWS_ENDPOINT_URL_IAM`), so that modules which know nothing of Freehold run unchanged under the
+//! install's ceiling: new roles get its boundary, path and tags, reads show none of them, and strangers are refused.
+
+mod answer;
+mod clusters;
+mod conceal;
+mod held;
+mod install;
+mod json;
+mod own;
+mod plan;
+mod proxy;
+mod query;
+mod record;
+mod refusal;
+mod rules;
+mod server;
+mod services;
+mod trust;
+mod upstream;
+mod xml;
+
+pub use install::Install;
+pub use proxy::Proxy;
+pub use record::{Change, Recorder, Stage, Used};
+pub use server::Server;
+pub use upstream::{Endpoint, Upstream};

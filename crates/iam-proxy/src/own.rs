@@ -1,0 +1,90 @@
+//! Looks at a resource before a job changes it: only what the install's jobs made may be changed.
+
+use crate::answer::Answer;
+use crate::conceal::{has_tag, tags};
+use crate::install::{Install, SHOWN_BOUNDARY};
+use crate::query::Query;
+use crate::refusal::Refusal;
+use crate::upstream::Upstream;
+use crate::xml::Element;
+
+/// What a look at a resource gave.
+#[derive(Debug)]
+pub(crate) enum Look<T> {
+    /// It is the install's.
+    Own(T),
+    /// IAM has an answer in its place: the resource is not there, or may not be read.
+    Answered(Answer),
+}
+
+/// What a role of the install's is like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnRole {
+    /// Whether its module asked for the boundary itself.
+    pub(crate) shows_boundary: bool,
+}
+
+/// Looks at a role.
+pub(crate) async fn role(name: &str, install: &Install, upstream: &Upstream) -> Result<Look<OwnRole>, Refusal> {
+    let answer = upstream.iam(&Query::new("GetRole", &[("RoleName", name)])).await?;
+    if !answer.is_success() {
+        return Ok(Look::Answered(answer));
+    }
+    let tree = answer.tree();
+    let role = tree.as_ref().and_then(|tree| tree.child("GetRoleResult")?.child("Role"));
+    let bounded = |role: &Element| {
+        role.child("PermissionsBoundary").and_then(|boundary| boundary.value("PermissionsBoundaryArn")).as_ref()
+            == Some(&install.boundary)
+    };
+    match role.filter(|role| is_own(role, install)) {
+        Some(role) if bounded(role) => Ok(Look::Own(OwnRole { shows_boundary: has_tag(role, SHOWN_BOUNDARY) })),
+        Some(_) => Err(Refusal::Denied(format!(
+            "role `{name}` does not carry the install's boundary `{}`; ask the customer to put it back on the role",
+            install.boundary
+        ))),
+        None => Err(not_own("role", name)),
+    }
+}
+
+/// Looks at an instance profile.
+pub(crate) async fn profile(name: &str, install: &Install, upstream: &Upstream) -> Result<Look<()>, Refusal> {
+    let answer = upstream.iam(&Query::new("GetInstanceProfile", &[("InstanceProfileName", name)])).await?;
+    if !answer.is_success() {
+        return Ok(Look::Answered(answer));
+    }
+    let tree = answer.tree();
+    let profile = tree.as_ref().and_then(|tree| tree.child("GetInstanceProfileResult")?.child("InstanceProfile"));
+    let own = profile.is_some_and(|profile| is_own(profile, install));
+    if own { Ok(Look::Own(())) } else { Err(not_own("instance profile", name)) }
+}
+
+/// Looks at an identity provider, which has no path: its tags say whose it is.
+pub(crate) async fn provider(arn: &str, install: &Install, upstream: &Upstream) -> Result<Look<()>, Refusal> {
+    let query = Query::new("GetOpenIDConnectProvider", &[("OpenIDConnectProviderArn", arn)]);
+    let answer = upstream.iam(&query).await?;
+    if !answer.is_success() {
+        return Ok(Look::Answered(answer));
+    }
+    let tree = answer.tree();
+    let provider = tree.as_ref().and_then(|tree| tree.child("GetOpenIDConnectProviderResult"));
+    let own = provider.is_some_and(|provider| {
+        let known: Vec<(String, String)> = tags(provider).collect();
+        install.tags.iter().all(|(key, value)| known.iter().any(|(known, own)| known == key && own == value))
+    });
+    if own { Ok(Look::Own(())) } else { Err(not_own("identity provider", arn)) }
+}
+
+/// Checks that a policy is the install's; its ARN says so.
+pub(crate) fn policy(arn: &str, install: &Install) -> Result<(), Refusal> {
+    if install.owns_policy(arn) { Ok(()) } else { Err(not_own("policy", arn)) }
+}
+
+fn is_own(resource: &Element, install: &Install) -> bool {
+    resource.value("Path").is_some_and(|path| install.shown_path(&path).is_some())
+}
+
+fn not_own(kind: &str, name: &str) -> Refusal {
+    Refusal::Denied(format!(
+        "{kind} `{name}` was not made by a job of this install, so no job of it may change it; make one of the install's own"
+    ))
+}

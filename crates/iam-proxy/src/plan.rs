@@ -1,0 +1,214 @@
+//! Decides what is sent to IAM in the place of a change that a job asks for.
+
+use crate::answer::Answer;
+use crate::clusters::Clusters;
+use crate::held;
+use crate::install::{Install, RESERVED, SHOWN_BOUNDARY, is_reserved};
+use crate::own::{self, Look};
+use crate::query::Query;
+use crate::refusal::Refusal;
+use crate::rules::Target;
+use crate::services;
+use crate::trust;
+use crate::upstream::Upstream;
+
+/// What happens instead of passing a request on as it is.
+#[derive(Debug)]
+pub(crate) enum Plan {
+    /// IAM has answered already, with an error, when the resource was looked at.
+    Answered(Answer),
+    /// This is sent.
+    Send(Query),
+    /// The client is told that it is done, and this is sent. The text is for the audit.
+    Hold { sent: Query, instead: String },
+}
+
+/// What a decision looks at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Planner<'a> {
+    pub(crate) install: &'a Install,
+    pub(crate) upstream: &'a Upstream,
+    pub(crate) clusters: &'a Clusters,
+}
+
+impl Planner<'_> {
+    /// Decides about a request that changes `target` and may have these parameters.
+    pub(crate) async fn plan(&self, target: Target, parameters: &[&str], query: Query) -> Result<Plan, Refusal> {
+        if let Some(name) = query.names().find(|name| !parameters.contains(name)) {
+            let action = query.action();
+            return Err(Refusal::Malformed(format!(
+                "`{action}` has no parameter `{name}` that the runner knows, so it is not passed on; leave it out"
+            )));
+        }
+        without_reserved(&query)?;
+        match target {
+            Target::NewRole => self.new_role(query).await,
+            Target::NewPolicy | Target::NewProfile => self.new_resource(query),
+            Target::NewProvider => self.new_provider(query).await,
+            Target::LinkedRole => self.linked_role(query),
+            Target::Role => self.role(query).await,
+            Target::Trust => {
+                self.trust(query.required("PolicyDocument")?).await?;
+                self.role(query).await
+            }
+            Target::Attachment => self.attachment(query).await,
+            Target::Boundary => self.boundary(query).await,
+            Target::Policy => own::policy(query.required("PolicyArn")?, self.install).map(|()| Plan::Send(query)),
+            Target::Profile => self.profile(query).await,
+            Target::ProfileRole => self.profile_role(query).await,
+            Target::Provider => {
+                let look =
+                    own::provider(query.required("OpenIDConnectProviderArn")?, self.install, self.upstream).await?;
+                Ok(sent_if_own(look, query))
+            }
+        }
+    }
+
+    async fn new_role(&self, mut query: Query) -> Result<Plan, Refusal> {
+        self.trust(query.required("AssumeRolePolicyDocument")?).await?;
+        let mut notes = Vec::new();
+        if let Some(asked) = query.get("PermissionsBoundary") {
+            self.own_boundary(asked)?;
+            notes.push((SHOWN_BOUNDARY.to_owned(), "true".to_owned()));
+        }
+        query.set("PermissionsBoundary", self.install.boundary.clone());
+        query.set("Path", self.install.real_path(query.get("Path")));
+        self.mark(&mut query, notes).map(|()| Plan::Send(query))
+    }
+
+    fn new_resource(&self, mut query: Query) -> Result<Plan, Refusal> {
+        query.set("Path", self.install.real_path(query.get("Path")));
+        self.mark(&mut query, Vec::new()).map(|()| Plan::Send(query))
+    }
+
+    async fn new_provider(&self, mut query: Query) -> Result<Plan, Refusal> {
+        let url = query.required("Url")?;
+        let issuer = url.strip_prefix("https://").filter(|issuer| trust::is_issuer(issuer, self.install));
+        let stranger = || {
+            Refusal::Denied(format!(
+                "`{url}` is not the issuer of an EKS cluster in {}, and identities of elsewhere are strangers; ask the \
+                 customer to make the identity provider",
+                self.install.region
+            ))
+        };
+        self.clusters.check(issuer.ok_or_else(stranger)?, self.upstream).await?;
+        self.mark(&mut query, Vec::new()).map(|()| Plan::Send(query))
+    }
+
+    fn linked_role(&self, query: Query) -> Result<Plan, Refusal> {
+        let service = query.required("AWSServiceName")?;
+        if services::may_be_linked(service, &self.install.region) {
+            return Ok(Plan::Send(query));
+        }
+        Err(Refusal::Denied(format!(
+            "service `{service}` is not among those whose service-linked role a job may make; ask the customer to make it"
+        )))
+    }
+
+    async fn role(&self, query: Query) -> Result<Plan, Refusal> {
+        let look = own::role(query.required("RoleName")?, self.install, self.upstream).await?;
+        Ok(sent_if_own(look, query))
+    }
+
+    async fn attachment(&self, query: Query) -> Result<Plan, Refusal> {
+        let (role, policy) = (query.required("RoleName")?, query.required("PolicyArn")?);
+        if !self.install.stack_roles.contains(role) {
+            return self.role(query).await;
+        }
+        if !self.install.owns_policy(policy) {
+            return Err(Refusal::Denied(format!(
+                "role `{role}` is of the install stack, and what it may do is what the customer agreed to; write policy \
+                 `{policy}` into the permissions of the app config"
+            )));
+        }
+        let instead = format!("policy `{policy}` is not attached: the contract says what role `{role}` may do");
+        Ok(Plan::Hold { sent: held::request(query.action(), role, policy), instead })
+    }
+
+    async fn boundary(&self, query: Query) -> Result<Plan, Refusal> {
+        let name = query.required("RoleName")?;
+        if let Some(asked) = query.get("PermissionsBoundary") {
+            self.own_boundary(asked)?;
+        }
+        let role = match own::role(name, self.install, self.upstream).await? {
+            Look::Own(role) => role,
+            Look::Answered(answer) => return Ok(Plan::Answered(answer)),
+        };
+        let hold = |sent, instead: &str| Ok(Plan::Hold { sent, instead: instead.to_owned() });
+        if query.action() == "PutRolePermissionsBoundary" {
+            query.required("PermissionsBoundary")?;
+            let tag = [("RoleName", name), ("Tags.member.1.Key", SHOWN_BOUNDARY), ("Tags.member.1.Value", "true")];
+            return hold(
+                Query::new("TagRole", &tag),
+                "the role carries this boundary already; reads show it from now on",
+            );
+        }
+        if role.shows_boundary {
+            let untag = Query::new("UntagRole", &[("RoleName", name), ("TagKeys.member.1", SHOWN_BOUNDARY)]);
+            return hold(untag, "the role keeps its boundary; reads show it no longer");
+        }
+        Err(Refusal::Denied(format!(
+            "role `{name}` keeps the install's boundary as long as it exists; delete the role if it is no longer needed"
+        )))
+    }
+
+    async fn profile(&self, query: Query) -> Result<Plan, Refusal> {
+        let look = own::profile(query.required("InstanceProfileName")?, self.install, self.upstream).await?;
+        Ok(sent_if_own(look, query))
+    }
+
+    async fn profile_role(&self, query: Query) -> Result<Plan, Refusal> {
+        if query.action() == "AddRoleToInstanceProfile"
+            && let Look::Answered(answer) = own::role(query.required("RoleName")?, self.install, self.upstream).await?
+        {
+            return Ok(Plan::Answered(answer));
+        }
+        self.profile(query).await
+    }
+
+    async fn trust(&self, document: &str) -> Result<(), Refusal> {
+        let rule = |stranger| Refusal::Denied(format!("a role of an install trusts no stranger: {stranger}"));
+        for issuer in trust::issuers(document, self.install).map_err(rule)? {
+            self.clusters.check(&issuer, self.upstream).await?;
+        }
+        Ok(())
+    }
+
+    /// Another boundary is refused and not replaced: it may be narrower than ours, and the module's author counts on it.
+    fn own_boundary(&self, asked: &str) -> Result<(), Refusal> {
+        if asked == self.install.boundary {
+            return Ok(());
+        }
+        Err(Refusal::Denied(format!(
+            "a role of this install has the boundary `{}` and no other, and `{asked}` is asked for; leave the boundary out, \
+             and write what the role must not do as a `Deny` into its policies",
+            self.install.boundary
+        )))
+    }
+
+    /// Gives a new resource the install's tags, and notes.
+    fn mark(&self, query: &mut Query, notes: Vec<(String, String)>) -> Result<(), Refusal> {
+        let own = self.install.tags.iter().map(|(key, value)| (key.clone(), value.clone()));
+        let tags: Vec<(String, String)> = query.tags()?.into_iter().chain(own).chain(notes).collect();
+        query.set_tags(&tags);
+        Ok(())
+    }
+}
+
+fn sent_if_own<T>(look: Look<T>, query: Query) -> Plan {
+    match look {
+        Look::Own(_) => Plan::Send(query),
+        Look::Answered(answer) => Plan::Answered(answer),
+    }
+}
+
+fn without_reserved(query: &Query) -> Result<(), Refusal> {
+    let given = query.tags()?;
+    let reserved = given.iter().map(|(key, _)| key.as_str()).chain(query.list("TagKeys")).find(|key| is_reserved(key));
+    match reserved {
+        None => Ok(()),
+        Some(key) => Err(Refusal::Denied(format!(
+            "tag `{key}` begins with `{RESERVED}`, which the runner keeps for itself; use another key"
+        ))),
+    }
+}

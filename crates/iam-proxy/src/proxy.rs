@@ -1,0 +1,147 @@
+//! Answers IAM for one job: reads are shown as the job asked for things, writes are decided, recorded and passed on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::answer::Answer;
+use crate::clusters::Clusters;
+use crate::conceal::conceal;
+use crate::held;
+use crate::install::Install;
+use crate::plan::{Plan, Planner};
+use crate::query::Query;
+use crate::record::{Change, Recorder, Stage, Usage, Used};
+use crate::refusal::Refusal;
+use crate::rules::{Rule, rule};
+use crate::upstream::Upstream;
+
+/// Prefixes of paths that AWS or the runner made, which are asked for as they are.
+const REAL_PATHS: [&str; 3] = ["/aws-", "/service-role/", "/freehold/"];
+/// The parameters that name what a request is about, in the order in which they are looked for.
+const NAMES: [&str; 9] = [
+    "RoleName",
+    "PolicyArn",
+    "PolicyName",
+    "InstanceProfileName",
+    "OpenIDConnectProviderArn",
+    "Url",
+    "AWSServiceName",
+    "UserName",
+    "Name",
+];
+/// The longest name in a record, in characters; IAM's longest has less.
+const LONGEST_NAME: usize = 512;
+
+/// IAM as one job sees it.
+#[derive(Debug)]
+pub struct Proxy {
+    install: Install,
+    upstream: Upstream,
+    recorder: Arc<dyn Recorder>,
+    clusters: Clusters,
+    usage: Usage,
+}
+
+impl Proxy {
+    /// Returns IAM for a job of `install`.
+    pub fn new(install: Install, upstream: Upstream, recorder: Arc<dyn Recorder>) -> Self {
+        Self { install, upstream, recorder, clusters: Clusters::default(), usage: Usage::default() }
+    }
+
+    /// Returns how often the job used each action until now.
+    pub fn used(&self) -> BTreeMap<String, Used> {
+        self.usage.all()
+    }
+
+    /// Answers the form in the body of a request.
+    pub(crate) async fn answer(&self, body: &[u8]) -> Answer {
+        let query = match Query::parse(body) {
+            Ok(query) => query,
+            Err(refusal) => return refusal.answer(),
+        };
+        let (action, resource) = (shorten(query.action()), resource(&query));
+        let answer = match self.decide(query, &resource).await {
+            Ok(answer) => answer,
+            Err(refusal) => {
+                let reason = refusal.to_string();
+                self.record_calmly(&action, &resource, Stage::Refused { reason }).await;
+                refusal.answer()
+            }
+        };
+        self.usage.count(&action, answer.is_success());
+        answer
+    }
+
+    async fn decide(&self, query: Query, resource: &str) -> Result<Answer, Refusal> {
+        match rule(query.action()) {
+            Rule::Read => self.read(query).await,
+            Rule::Refused(reason) => Err(Refusal::Denied(format!("`{}` is not for jobs: {reason}", query.action()))),
+            Rule::Write(target, parameters) => {
+                let action = query.action().to_owned();
+                let planner = Planner { install: &self.install, upstream: &self.upstream, clusters: &self.clusters };
+                match planner.plan(target, parameters, query).await? {
+                    Plan::Answered(answer) => Ok(answer),
+                    Plan::Send(query) => self.send(&query, resource).await,
+                    Plan::Hold { sent, instead } => self.hold(&action, resource, &sent, instead).await,
+                }
+            }
+        }
+    }
+
+    async fn read(&self, mut query: Query) -> Result<Answer, Refusal> {
+        if let Some(prefix) = query.get("PathPrefix").filter(|prefix| *prefix != "/")
+            && !REAL_PATHS.iter().any(|real| prefix.starts_with(real))
+        {
+            let real = self.install.real_path(Some(prefix));
+            query.set("PathPrefix", real);
+        }
+        let answer = conceal(self.upstream.iam(&query).await?, &self.install);
+        let role = query.get("RoleName").filter(|role| self.install.stack_roles.contains(*role));
+        match (query.action(), role) {
+            ("ListAttachedRolePolicies", Some(role)) => held::add(answer, role, &self.install, &self.upstream).await,
+            _ => Ok(answer),
+        }
+    }
+
+    async fn send(&self, query: &Query, resource: &str) -> Result<Answer, Refusal> {
+        self.record(query.action(), resource, Stage::Announced).await?;
+        let sent = self.upstream.iam(query).await;
+        let stage = match &sent {
+            Ok(answer) if answer.is_success() => Stage::Made,
+            Ok(answer) => Stage::Failed { code: answer.code() },
+            Err(refusal) => Stage::Failed { code: refusal.code().to_owned() },
+        };
+        self.record_calmly(query.action(), resource, stage).await;
+        Ok(conceal(sent?, &self.install))
+    }
+
+    async fn hold(&self, action: &str, resource: &str, sent: &Query, instead: String) -> Result<Answer, Refusal> {
+        self.record(action, resource, Stage::Held { instead }).await?;
+        let answer = self.upstream.iam(sent).await?;
+        Ok(if answer.is_success() { Answer::done(action) } else { answer })
+    }
+
+    async fn record(&self, action: &str, resource: &str, stage: Stage) -> Result<(), Refusal> {
+        let change = Change { action: action.to_owned(), resource: resource.to_owned(), stage };
+        self.recorder.record(change).await.map_err(|error| {
+            tracing::warn!("A change of IAM was not made, because it could not be recorded: {error}");
+            Refusal::Unavailable("the runner cannot record the change, so it is not made; try again".to_owned())
+        })
+    }
+
+    /// Records what changes nothing more: that it cannot be recorded is no reason for another answer.
+    async fn record_calmly(&self, action: &str, resource: &str, stage: Stage) {
+        let change = Change { action: action.to_owned(), resource: resource.to_owned(), stage };
+        if let Err(error) = self.recorder.record(change).await {
+            tracing::warn!("The end of `{action}` on `{resource}` could not be recorded: {error}");
+        }
+    }
+}
+
+fn resource(query: &Query) -> String {
+    shorten(NAMES.iter().find_map(|name| query.get(name)).unwrap_or_default())
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().take(LONGEST_NAME).collect()
+}

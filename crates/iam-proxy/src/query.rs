@@ -1,0 +1,177 @@
+//! A request of IAM's Query API: its parameters in their order.
+
+use std::collections::BTreeSet;
+
+use url::form_urlencoded;
+
+use crate::refusal::Refusal;
+
+/// The only version of the API that there is.
+const VERSION: &str = "2010-05-08";
+
+/// The parameters of one request. No name is there twice, so that everybody reads the same request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Query {
+    action: String,
+    parameters: Vec<(String, String)>,
+}
+
+impl Query {
+    /// Returns a request of our own.
+    pub(crate) fn new(action: &str, parameters: &[(&str, &str)]) -> Self {
+        let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Self { action: action.to_owned(), parameters }
+    }
+
+    /// Reads the form in the body of a request.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, Refusal> {
+        let mut query = Self { action: String::new(), parameters: Vec::new() };
+        let mut names = BTreeSet::new();
+        let mut version = String::new();
+        for (name, value) in form_urlencoded::parse(body) {
+            if !names.insert(name.to_string()) {
+                return Err(Refusal::Malformed(format!("parameter `{name}` is given twice; give it once")));
+            }
+            match name.as_ref() {
+                "Action" => query.action = value.into_owned(),
+                "Version" => version = value.into_owned(),
+                _ => query.parameters.push((name.into_owned(), value.into_owned())),
+            }
+        }
+        let is_name = !query.action.is_empty() && query.action.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if !is_name || version != VERSION {
+            let reason = format!("the form must have one `Action`, and `Version={VERSION}`");
+            return Err(Refusal::Malformed(reason));
+        }
+        Ok(query)
+    }
+
+    /// Returns the body to send.
+    pub(crate) fn body(&self) -> String {
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.append_pair("Action", &self.action).append_pair("Version", VERSION);
+        form.extend_pairs(&self.parameters).finish()
+    }
+
+    pub(crate) fn action(&self) -> &str {
+        &self.action
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the value of a parameter that the request must have.
+    pub(crate) fn required(&self, name: &str) -> Result<&str, Refusal> {
+        let missing = || Refusal::Malformed(format!("`{}` needs the parameter `{name}`", self.action));
+        self.get(name).filter(|value| !value.is_empty()).ok_or_else(missing)
+    }
+
+    /// Gives a parameter its one value.
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<String>) {
+        let value = value.into();
+        match self.parameters.iter_mut().find(|(known, _)| known == name) {
+            Some((_, old)) => *old = value,
+            None => self.parameters.push((name.to_owned(), value)),
+        }
+    }
+
+    /// Returns the names of all parameters; of a list, the name of the list.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.parameters.iter().map(|(name, _)| name.split_once('.').map_or(name.as_str(), |(list, _)| list))
+    }
+
+    /// Returns the tags that the request gives.
+    pub(crate) fn tags(&self) -> Result<Vec<(String, String)>, Refusal> {
+        let mut tags = Vec::new();
+        for (name, key) in &self.parameters {
+            let Some(rest) = name.strip_prefix("Tags.") else { continue };
+            let number = rest.strip_prefix("member.").and_then(|rest| rest.split_once('.'));
+            match number {
+                Some((number, "Key")) if is_number(number) => {
+                    let value = self.get(&format!("Tags.member.{number}.Value")).unwrap_or_default();
+                    tags.push((key.clone(), value.to_owned()));
+                }
+                Some((number, "Value")) if is_number(number) => {}
+                Some(_) | None => return Err(Refusal::Malformed(format!("parameter `{name}` is not part of a tag"))),
+            }
+        }
+        Ok(tags)
+    }
+
+    /// Gives the request these tags instead of its own.
+    pub(crate) fn set_tags(&mut self, tags: &[(String, String)]) {
+        self.parameters.retain(|(name, _)| name != "Tags" && !name.starts_with("Tags."));
+        for (number, (key, value)) in (1..).zip(tags) {
+            self.parameters.push((format!("Tags.member.{number}.Key"), key.clone()));
+            self.parameters.push((format!("Tags.member.{number}.Value"), value.clone()));
+        }
+    }
+
+    /// Returns the values of the list `name`.
+    pub(crate) fn list<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let of_list = move |known: &str| known.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        self.parameters.iter().filter(move |(known, _)| of_list(known)).map(|(_, value)| value.as_str())
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_request_is_sent_as_it_was_read(values in proptest::collection::btree_map("[A-Z][a-zA-Z.0-9]{1,20}", ".*", 0..8)) {
+            prop_assume!(!values.contains_key("Action") && !values.contains_key("Version"));
+            let parameters: Vec<(&str, &str)> = values.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            let query = Query::new("GetRole", &parameters);
+
+            prop_assert_eq!(Query::parse(query.body().as_bytes()).unwrap(), query);
+        }
+
+        #[test]
+        fn no_body_makes_the_reader_panic(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Query::parse(&body);
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_is_given_twice_is_refused() {
+        let refused = Query::parse(b"Action=GetRole&Version=2010-05-08&RoleName=a&RoleName=b").unwrap_err();
+
+        assert!(refused.to_string().contains("`RoleName` is given twice"), "{refused}");
+    }
+
+    #[test]
+    fn another_version_or_no_action_is_refused() {
+        for body in
+            ["Action=GetRole&Version=2011-06-15", "Version=2010-05-08", "Action=Get-Role&Version=2010-05-08", ""]
+        {
+            assert!(Query::parse(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn tags_are_replaced_and_numbered_anew() {
+        let mut query = Query::new("TagRole", &[("Tags.member.7.Value", "core"), ("Tags.member.7.Key", "team")]);
+        let mut tags = query.tags().unwrap();
+        tags.push(("freehold:install".to_owned(), "globex".to_owned()));
+
+        query.set_tags(&tags);
+
+        assert_eq!(query.get("Tags.member.1.Key"), Some("team"));
+        assert_eq!(query.get("Tags.member.2.Value"), Some("globex"));
+        assert_eq!(query.get("Tags.member.7.Key"), None);
+    }
+
+    #[test]
+    fn a_tag_that_cannot_be_read_is_refused() {
+        assert!(Query::new("TagRole", &[("Tags.1.Key", "freehold:install")]).tags().is_err());
+    }
+}

@@ -1,0 +1,114 @@
+//! Serves IAM to one job over HTTP, on a listener that only the job reaches.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::answer::Answer;
+use crate::proxy::Proxy;
+use crate::refusal::Refusal;
+
+/// The largest request, in bytes. A policy has at most 10,240 characters; a simulation has several of them.
+const LARGEST: usize = 1024 * 1024;
+const LARGEST_HEAD: usize = 64 * 1024;
+/// The longest that the head of a request may take to come.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// The longest that one request may take with its answer. A look, the change and a list of policies are several calls.
+const REQUEST_TIME: Duration = Duration::from_secs(120);
+/// The most connections that are open at once; Terraform has ten.
+const MOST_CONNECTIONS: usize = 64;
+/// The longest that a connection above [`MOST_CONNECTIONS`] is listened to before it is refused.
+const REFUSAL_TIME: Duration = Duration::from_millis(50);
+/// The answer above [`MOST_CONNECTIONS`]; SDKs ask again after a while.
+const BUSY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+/// IAM for one job; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    proxy: Arc<Proxy>,
+    _serving: AbortOnDropHandle<()>,
+}
+
+impl Server {
+    /// Starts to answer on `listener`. Whoever reaches it acts as the job.
+    pub fn start(listener: TcpListener, proxy: Proxy) -> Self {
+        let proxy = Arc::new(proxy);
+        let serving = AbortOnDropHandle::new(tokio::spawn(serve(listener, Arc::clone(&proxy))));
+        Self { proxy, _serving: serving }
+    }
+
+    /// Returns what is answered.
+    pub fn proxy(&self) -> &Proxy {
+        &self.proxy
+    }
+}
+
+async fn serve(listener: TcpListener, proxy: Arc<Proxy>) {
+    // Dropping the set ends the requests.
+    let mut requests = JoinSet::new();
+    loop {
+        while requests.try_join_next().is_some() {}
+        match listener.accept().await {
+            Ok((stream, _)) if requests.len() >= MOST_CONNECTIONS => refuse(stream).await,
+            Ok((stream, _)) => {
+                let proxy = Arc::clone(&proxy);
+                requests.spawn(async move {
+                    let _ = tokio::time::timeout(REQUEST_TIME, converse(stream, &proxy)).await;
+                });
+            }
+            // For example, no file descriptor is left.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+/// Answers a connection too many. What the client sent is read first: a connection that is closed with unread bytes is reset.
+async fn refuse(mut stream: TcpStream) {
+    let mut head = [0; 1024];
+    let _ = tokio::time::timeout(REFUSAL_TIME, stream.read(&mut head)).await;
+    let _ = tokio::time::timeout(REFUSAL_TIME, stream.write_all(BUSY)).await;
+}
+
+/// Answers the one request of a connection.
+async fn converse(stream: TcpStream, proxy: &Proxy) -> hyper::Result<()> {
+    let service = service_fn(async |request| Ok::<_, Infallible>(response(answer(request, proxy).await)));
+    http1::Builder::new()
+        .keep_alive(false)
+        .half_close(true)
+        .max_buf_size(LARGEST_HEAD)
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .serve_connection(TokioIo::new(stream), service)
+        .await
+}
+
+async fn answer(request: Request<Incoming>, proxy: &Proxy) -> Answer {
+    if request.method() != Method::POST || *request.uri() != "/" {
+        return Refusal::Malformed("only `POST /` with a form is served here, IAM's Query API".to_owned()).answer();
+    }
+    match Limited::new(request.into_body(), LARGEST).collect().await {
+        Ok(body) => proxy.answer(&body.to_bytes()).await,
+        Err(error) => Refusal::Malformed(format!("the request cannot be read: {error}")).answer(),
+    }
+}
+
+fn response(answer: Answer) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(answer.body));
+    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/xml"));
+    response
+}

@@ -1,0 +1,255 @@
+//! Reads who may take a role, and finds strangers: whoever is not of the account, a service or a cluster of the install's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::install::Install;
+use crate::json::Json;
+use crate::services;
+
+/// The elements that a statement of a trust may have. IAM may read another spelling than we do, so no other is let through.
+const ELEMENTS: [&str; 5] = ["Sid", "Effect", "Principal", "Action", "Condition"];
+/// What a trust says beside its statements.
+const AROUND: [&str; 3] = ["Version", "Id", "Statement"];
+
+/// Returns the issuers of clusters, without `https://`, whose identities a role would trust; each has to be looked up.
+///
+/// # Errors
+/// A sentence that names the stranger, or what cannot be read.
+pub(crate) fn issuers(document: &str, install: &Install) -> Result<BTreeSet<String>, String> {
+    let document = Json::parse(document).map_err(|error| format!("the trust policy cannot be read: {error}"))?;
+    let around = document.object().ok_or("the trust policy is not an object")?;
+    only(around, &AROUND)?;
+    let statements = match around.get("Statement") {
+        Some(Json::List(all)) => all.iter().collect(),
+        Some(one @ Json::Object(_)) => vec![one],
+        Some(Json::Null | Json::Bool | Json::Number | Json::Text(_)) | None => {
+            return Err("the trust policy has no statement".to_owned());
+        }
+    };
+    let mut found = BTreeSet::new();
+    for statement in statements {
+        let statement = statement.object().ok_or("a statement of the trust policy is not an object")?;
+        found.append(&mut of_statement(statement, install)?);
+    }
+    Ok(found)
+}
+
+fn of_statement(statement: &BTreeMap<String, Json>, install: &Install) -> Result<BTreeSet<String>, String> {
+    only(statement, &ELEMENTS)?;
+    match statement.get("Effect") {
+        // Who is kept out is nobody's way in.
+        Some(Json::Text(effect)) if effect == "Deny" => return Ok(BTreeSet::new()),
+        Some(Json::Text(effect)) if effect == "Allow" => {}
+        Some(_) | None => return Err("a statement of the trust policy has neither `Allow` nor `Deny`".to_owned()),
+    }
+    let among_own = is_limited_to(statement.get("Condition"), install);
+    let principals = match statement.get("Principal") {
+        Some(Json::Text(text)) if text == "*" => return anyone(among_own),
+        Some(Json::Object(principals)) => principals,
+        Some(_) | None => return Err("a statement of the trust policy has no principal that can be read".to_owned()),
+    };
+    let mut found = BTreeSet::new();
+    for (kind, named) in principals {
+        for one in named.texts().ok_or_else(|| format!("principals of `{kind}` are not texts"))? {
+            found.extend(one_principal(kind, one, among_own, install)?);
+        }
+    }
+    Ok(found)
+}
+
+fn one_principal(kind: &str, one: &str, among_own: bool, install: &Install) -> Result<Option<String>, String> {
+    match kind {
+        "AWS" if one == "*" => anyone(among_own).map(|_| None),
+        "AWS" if is_of_account(one, install) => Ok(None),
+        "AWS" => Err(format!(
+            "principal `{one}` is not a role, user or root of account {}; trust a principal of this account",
+            install.account
+        )),
+        "Service" if services::may_take_roles(one, &install.region) => Ok(None),
+        "Service" => Err(format!("service `{one}` is not among those that may take a role of an install")),
+        "Federated" => {
+            let provider = format!("{}oidc-provider/", install.arn_prefix());
+            let issuer = one.strip_prefix(&provider).filter(|issuer| is_issuer(issuer, install));
+            let stranger = || {
+                format!(
+                    "identity provider `{one}` is not of an EKS cluster of account {} in {}",
+                    install.account, install.region
+                )
+            };
+            issuer.map(|issuer| Some(issuer.to_owned())).ok_or_else(stranger)
+        }
+        other => {
+            Err(format!("principals of `{other}` cannot be told from strangers; name a role, a user or a service"))
+        }
+    }
+}
+
+fn anyone(among_own: bool) -> Result<BTreeSet<String>, String> {
+    if among_own {
+        Ok(BTreeSet::new())
+    } else {
+        Err("principal `*` is everybody; name who may take the role".to_owned())
+    }
+}
+
+fn only(object: &BTreeMap<String, Json>, known: &[&str]) -> Result<(), String> {
+    match object.keys().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => Err(format!("a trust policy of an install has no `{name}`; it has {}", known.join(", "))),
+        None => Ok(()),
+    }
+}
+
+/// Whether the URL, without its scheme, has the form of an EKS cluster's issuer in the region.
+pub(crate) fn is_issuer(issuer: &str, install: &Install) -> bool {
+    let id = issuer.strip_prefix(&install.issuer_prefix());
+    id.is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
+fn is_of_account(principal: &str, install: &Install) -> bool {
+    if principal == install.account {
+        return true;
+    }
+    let session = format!("arn:{}:sts::{}:assumed-role/", install.partition, install.account);
+    let iam = principal.strip_prefix(&install.arn_prefix());
+    let named = iam.is_some_and(|rest| rest == "root" || rest.starts_with("role/") || rest.starts_with("user/"));
+    (named || principal.starts_with(&session)) && !principal.contains(['*', '?'])
+}
+
+/// Whether a condition lets nobody pass but principals of the account. All operators of a condition have to hold, so one is enough.
+fn is_limited_to(condition: Option<&Json>, install: &Install) -> bool {
+    let Some(operators) = condition.and_then(Json::object) else { return false };
+    operators.iter().any(|(operator, keys)| {
+        keys.object().is_some_and(|keys| keys.iter().any(|(key, values)| limits(operator, key, values, install)))
+    })
+}
+
+fn limits(operator: &str, key: &str, values: &Json, install: &Install) -> bool {
+    let Some(values) = values.texts() else { return false };
+    match (operator, key.to_ascii_lowercase().as_str()) {
+        ("StringEquals", "aws:principalaccount") => values.iter().all(|value| *value == install.account),
+        ("ArnEquals" | "ArnLike" | "StringEquals" | "StringLike", "aws:principalarn") => {
+            values.iter().all(|value| value.starts_with(&install.arn_prefix()))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::install::sample;
+
+    fn allow(principal: &str) -> String {
+        format!(
+            r#"{{"Version":"2012-10-17","Statement":[{{"Effect":"Allow","Principal":{principal},"Action":"sts:AssumeRole"}}]}}"#
+        )
+    }
+
+    #[test]
+    fn principals_of_the_account_services_and_clusters_are_no_strangers() {
+        for principal in [
+            r#"{"Service":"ec2.amazonaws.com"}"#,
+            r#"{"Service":["eks.amazonaws.com","ec2.amazonaws.com"],"AWS":"222222222222"}"#,
+            r#"{"AWS":"arn:aws:iam::222222222222:root"}"#,
+            r#"{"AWS":["arn:aws:iam::222222222222:role/fh-acme--globex--maintenance"]}"#,
+        ] {
+            assert_eq!(issuers(&allow(principal), &sample()), Ok(BTreeSet::new()), "{principal}");
+        }
+        let cluster =
+            r#"{"Federated":"arn:aws:iam::222222222222:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/AB12"}"#;
+        let found = BTreeSet::from(["oidc.eks.eu-west-1.amazonaws.com/id/AB12".to_owned()]);
+        assert_eq!(issuers(&allow(cluster), &sample()), Ok(found));
+    }
+
+    #[test]
+    fn strangers_are_found_in_every_place() {
+        for principal in [
+            r#""*""#,
+            r#"{"AWS":"*"}"#,
+            r#"{"AWS":"333333333333"}"#,
+            r#"{"AWS":["222222222222","arn:aws:iam::333333333333:root"]}"#,
+            r#"{"AWS":"arn:aws:iam::222222222222:role/*"}"#,
+            r#"{"AWS":"arn:aws-cn:iam::222222222222:root"}"#,
+            r#"{"AWS":"AROAEXAMPLE"}"#,
+            r#"{"Service":"ec2.amazonaws.com","AWS":"333333333333"}"#,
+            r#"{"Service":"rolesanywhere.amazonaws.com"}"#,
+            r#"{"Federated":"accounts.google.com"}"#,
+            r#"{"Federated":"cognito-identity.amazonaws.com"}"#,
+            r#"{"Federated":"arn:aws:iam::222222222222:oidc-provider/token.actions.githubusercontent.com"}"#,
+            r#"{"Federated":"arn:aws:iam::333333333333:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/AB12"}"#,
+            r#"{"Federated":"arn:aws:iam::222222222222:oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/AB12"}"#,
+            r#"{"Federated":"arn:aws:iam::222222222222:saml-provider/okta"}"#,
+            r#"{"CanonicalUser":"79a59df900b949e55d96a1e698fbacedfd6e09d98eacf8f8d5218e7cd47ef2be"}"#,
+            "{\"AWS\":7}",
+            "7",
+        ] {
+            assert!(issuers(&allow(principal), &sample()).is_err(), "{principal}");
+        }
+    }
+
+    #[test]
+    fn what_iam_could_read_otherwise_is_refused() {
+        let statement = |text: &str| {
+            format!(r#"{{"Version":"2012-10-17","Statement":{{"Effect":"Allow",{text}"Action":"sts:AssumeRole"}}}}"#)
+        };
+        for text in [
+            r#""NotPrincipal":{"AWS":"222222222222"},"#,
+            r#""Principal":{"AWS":"222222222222"},"principal":{"AWS":"*"},"#,
+            r#""Principal":{"AWS":"*"},"Principal":{"AWS":"222222222222"},"#,
+            r#""Principal":{"AWS":"*","AWS":"222222222222"},"#,
+            "",
+        ] {
+            assert!(issuers(&statement(text), &sample()).is_err(), "{text}");
+        }
+        assert!(issuers("{}", &sample()).is_err());
+        assert!(issuers("not json", &sample()).is_err());
+    }
+
+    #[test]
+    fn everybody_under_a_condition_on_the_account_is_the_account() {
+        let with = |condition: &str| {
+            format!(
+                r#"{{"Statement":[{{"Effect":"Allow","Principal":{{"AWS":"*"}},"Action":"sts:AssumeRole","Condition":{condition}}}]}}"#
+            )
+        };
+        for good in [
+            r#"{"ArnLike":{"aws:PrincipalArn":"arn:aws:iam::222222222222:role/ebs-csi-*"}}"#,
+            r#"{"StringEquals":{"aws:principalaccount":["222222222222"]}}"#,
+        ] {
+            assert!(issuers(&with(good), &sample()).is_ok(), "{good}");
+        }
+        for bad in [
+            r#"{"ArnLike":{"aws:PrincipalArn":["arn:aws:iam::222222222222:role/a","arn:aws:iam::*:role/a"]}}"#,
+            r#"{"ArnLikeIfExists":{"aws:PrincipalArn":"arn:aws:iam::222222222222:role/a"}}"#,
+            r#"{"ArnNotLike":{"aws:PrincipalArn":"arn:aws:iam::222222222222:role/a"}}"#,
+            r#"{"StringEquals":{"sts:ExternalId":"222222222222"}}"#,
+            "{}",
+        ] {
+            assert!(issuers(&with(bad), &sample()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn whoever_is_denied_is_no_stranger() {
+        let document = r#"{"Statement":[{"Effect":"Deny","Principal":"*","Action":"sts:AssumeRole"}]}"#;
+
+        assert_eq!(issuers(document, &sample()), Ok(BTreeSet::new()));
+    }
+
+    proptest! {
+        #[test]
+        fn no_other_account_gets_in(account in "[0-9]{12}", kind in "(root|role/[a-z]{1,9}|user/[a-z]{1,9})") {
+            prop_assume!(account != "222222222222");
+            let principal = format!(r#"{{"AWS":["222222222222","arn:aws:iam::{account}:{kind}"]}}"#);
+
+            prop_assert!(issuers(&allow(&principal), &sample()).is_err());
+        }
+
+        #[test]
+        fn no_document_makes_the_reader_panic(document in ".{0,200}") {
+            let _ = issuers(&document, &sample());
+        }
+    }
+}
