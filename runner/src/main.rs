@@ -10,6 +10,7 @@ use freehold_runner::config::stack::StackSource;
 use freehold_runner::config::{Config, Role};
 use freehold_runner::kinds::InstallKinds;
 use freehold_runner::operate::{doctor, program};
+use freehold_runner::sandbox;
 
 /// Runs the jobs that a vendor's control plane orders, inside your own AWS account.
 ///
@@ -59,6 +60,9 @@ struct From {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = sandbox::init::run_if_asked() {
+        return code;
+    }
     let command = Cli::parse().command;
     program::block_on(dispatch(&command))
 }

@@ -175,6 +175,9 @@ async fn run(
         output: Output::log(),
         interrupt: Interrupt::Terminate,
         writable: Vec::new(),
+        readable: Vec::new(),
+        services: Vec::new(),
+        hosts: Vec::new(),
     };
     match sandbox::run_outside(job, program).await? {
         Ended::Code { code: 0, .. } => Ok(()),

@@ -9,6 +9,7 @@ use freehold_builder::build::BuildKind;
 use freehold_builder::doctor;
 use freehold_runner::config::{Config, Role};
 use freehold_runner::operate::program;
+use freehold_runner::sandbox;
 
 /// Builds the artifacts of a vendor's apps, inside the vendor's own account.
 ///
@@ -51,6 +52,9 @@ struct From {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = sandbox::init::run_if_asked() {
+        return code;
+    }
     let command = Cli::parse().command;
     program::block_on(dispatch(&command))
 }

@@ -62,6 +62,9 @@ async fn git(job: &Job, url: &str, commit: &str, directory: &str) -> Result<Path
         output: Output::log(),
         interrupt: Interrupt::Terminate,
         writable: Vec::new(),
+        readable: Vec::new(),
+        services: Vec::new(),
+        hosts: vec![url.to_owned()],
     };
     match sandbox::run(job, program).await? {
         Ended::Code { code: 0, .. } => {}

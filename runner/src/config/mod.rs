@@ -1,5 +1,6 @@
 //! The runner's config file: read once at start and parsed completely. Every error names its key and how to fix it.
 
+pub mod limits;
 pub mod stack;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,8 @@ use freehold_protocol::limits::{MAX_ANSWERS, MAX_ANSWERS_BYTES};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{Digest, InstallId, RoleKey, TenantName, names};
 use serde::Deserialize;
+
+use limits::Limits;
 
 /// Whose work a runner does: `freehold-runner` is one, `freehold-builder` the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +58,8 @@ pub struct Config {
     /// The `terraform` or `tofu` to run; without it the first of both on `PATH`.
     pub terraform: Option<PathBuf>,
     pub sandbox: SandboxKind,
+    /// What one job may use of the machine.
+    pub limits: Limits,
     /// How long running jobs may go on after the runner was asked to stop, in seconds.
     pub drain_secs: u64,
 }
@@ -72,7 +77,7 @@ pub enum Enrolment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxKind {
-    /// Namespaces made by `bwrap`.
+    /// A box that `bwrap` makes.
     #[default]
     Bubblewrap,
     /// Nothing but a process group and a directory.
@@ -154,6 +159,8 @@ struct Raw {
     terraform: String,
     #[serde(default)]
     sandbox: SandboxKind,
+    #[serde(default)]
+    limits: Limits,
     #[serde(default = "default_drain_secs")]
     drain_secs: u64,
 }
@@ -210,6 +217,7 @@ impl Config {
             accepted_contract: reader.accepted_contract(&raw.accepted_contract)?,
             terraform: Some(raw.terraform).filter(|path| !path.is_empty()).map(PathBuf::from),
             sandbox: raw.sandbox,
+            limits: reader.limits(raw.limits)?,
             drain_secs: raw.drain_secs,
         })
     }
@@ -316,6 +324,13 @@ impl Reader<'_> {
         if text.is_empty() { Ok(None) } else { self.parsed("accepted_contract", text).map(Some) }
     }
 
+    fn limits(&self, limits: Limits) -> Result<Limits, ConfigError> {
+        match limits.problem() {
+            None => Ok(limits),
+            Some(problem) => Err(self.wrong("limits", problem)),
+        }
+    }
+
     fn slots(&self, slots: u32) -> Result<u32, ConfigError> {
         if (1..=64).contains(&slots) {
             return Ok(slots);
@@ -379,6 +394,7 @@ provision = "arn:aws:iam::222222222222:role/fh-acme--globex-prod--provision"
             ("tenant_key = \"11qY", "tenant_key = \"", "`tenant_key`", "32 bytes"),
             ("state_dir = \"/var", "state_dir = \"var", "`state_dir`", "absolute path"),
             ("repository =", "slots = 0\nrepository =", "`slots`", "1 to 64"),
+            ("[modes]", "[limits]\nprocesses = 1\n[modes]", "`limits`", "leave it out"),
             ("repository =", "enrolment_secret_file = \"/x\"\nrepository =", "`enrolment_secret_arn`", "exactly one"),
             (
                 "repository =",

@@ -1,13 +1,14 @@
 //! A loopback address that gives a job its mode's credentials, always fresh (ECS container credentials format).
 //!
 //! A session of a chained role lasts an hour at most, and a job longer: credentials in the environment would expire.
-//! Every AWS SDK and Terraform asks such an endpoint again before the credentials expire. Other programs of the machine can
-//! reach the address too, so it answers only a caller with the job's random token.
+//! Every AWS SDK and Terraform asks such an endpoint again before the credentials expire. The address is on the loopback of
+//! the job's box. Without a box it is on the machine's, where other programs can reach it too, so it answers only a caller
+//! with the job's random token.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,8 +31,13 @@ use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 use zeroize::Zeroizing;
 
+use crate::config::SandboxKind;
 use crate::record::log::JobLog;
+use crate::sandbox::{Serve, Service};
+use crate::work::job::Job;
 
+/// Where the endpoint is inside a box.
+const INSIDE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 51_679);
 const PATH: &str = "/credentials";
 /// The largest head of a request, in bytes.
 const MAX_HEAD: usize = 16 * 1024;
@@ -51,39 +57,54 @@ const BUSY: &[u8] =
 #[derive(Debug)]
 pub struct CredentialsEndpoint {
     address: SocketAddr,
-    token: Arc<str>,
-    _server: AbortOnDropHandle<()>,
+    served: Served,
+    /// Serves the machine's loopback for a job without a box.
+    server: Option<AbortOnDropHandle<()>>,
 }
 
 impl CredentialsEndpoint {
-    /// Starts to serve the credentials of `credentials`. `log` redacts the token and everything that is served.
+    /// Returns the endpoint of `job`, where its programs find it. The job's log redacts the token and everything that is
+    /// served.
     ///
     /// # Errors
     /// When there is no free loopback port, or the system gives no random bytes.
-    pub async fn start(credentials: SharedCredentialsProvider, log: JobLog) -> io::Result<Self> {
-        let mut random = [0; 32];
-        getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
-        let token: Arc<str> = freehold_protocol::digest::hex(&random).into();
-        log.add_secret(&token);
+    pub async fn of(job: &Job) -> io::Result<Self> {
+        match job.config.sandbox {
+            SandboxKind::Bubblewrap => {
+                let served = Served::new(job.credentials.clone(), job.log.clone())?;
+                Ok(Self { address: INSIDE, served, server: None })
+            }
+            SandboxKind::None => Self::start(job.credentials.clone(), job.log.clone()).await,
+        }
+    }
+
+    async fn start(credentials: SharedCredentialsProvider, log: JobLog) -> io::Result<Self> {
+        let served = Served::new(credentials, log)?;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let served = Served { token: Arc::clone(&token), credentials, log };
-        let server = AbortOnDropHandle::new(tokio::spawn(serve(listener, served)));
-        Ok(Self { address, token, _server: server })
+        let server = AbortOnDropHandle::new(tokio::spawn(serve(listener, served.clone())));
+        Ok(Self { address, served, server: Some(server) })
+    }
+
+    /// Returns what has to answer inside the box of each program.
+    pub fn services(&self) -> Vec<Service> {
+        let in_a_box = self.server.is_none();
+        let service = || Service { at: self.address, name: None, serve: Arc::new(self.served.clone()) };
+        in_a_box.then(service).into_iter().collect()
     }
 
     /// Returns the variables that a program needs in its environment.
     pub fn environment(&self) -> BTreeMap<String, String> {
         BTreeMap::from([
             ("AWS_CONTAINER_CREDENTIALS_FULL_URI".to_owned(), format!("http://{}{PATH}", self.address)),
-            ("AWS_CONTAINER_AUTHORIZATION_TOKEN".to_owned(), self.token.to_string()),
+            ("AWS_CONTAINER_AUTHORIZATION_TOKEN".to_owned(), self.served.token.to_string()),
         ])
     }
 
     /// Returns the token.
     #[cfg(test)]
     fn token(&self) -> &str {
-        &self.token
+        &self.served.token
     }
 }
 
@@ -93,6 +114,23 @@ struct Served {
     token: Arc<str>,
     credentials: SharedCredentialsProvider,
     log: JobLog,
+}
+
+impl Served {
+    fn new(credentials: SharedCredentialsProvider, log: JobLog) -> io::Result<Self> {
+        let mut random = [0; 32];
+        getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+        let token: Arc<str> = freehold_protocol::digest::hex(&random).into();
+        log.add_secret(&token);
+        Ok(Self { token, credentials, log })
+    }
+}
+
+#[async_trait::async_trait]
+impl Serve for Served {
+    async fn serve(&self, listener: TcpListener) {
+        serve(listener, self.clone()).await;
+    }
 }
 
 async fn serve(listener: TcpListener, served: Served) {

@@ -20,7 +20,7 @@ const OUTPUT_VARIABLES: [&str; 2] = ["FREEHOLD_OUTPUTS", "NUON_ACTIONS_OUTPUT_FI
 
 pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
     let templates = Templates::of(job);
-    let endpoint = CredentialsEndpoint::start(job.credentials.clone(), job.log.clone())
+    let endpoint = CredentialsEndpoint::of(job)
         .await
         .map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
     let shared = templates.map("environment variable", &work.env_vars)?;
@@ -63,6 +63,9 @@ async fn run_step(
         output: Output::Log { prefix: format!("{name} | ") },
         interrupt: Interrupt::Terminate,
         writable: Vec::new(),
+        readable: Vec::new(),
+        services: endpoint.services(),
+        hosts: Vec::new(),
     };
     match sandbox::run(job, program).await? {
         Ended::Code { code: 0, .. } => read_outputs(&results).map_err(|detail| Failure::partial(what(&detail))),

@@ -1,151 +1,243 @@
-//! The sandbox that `bwrap` makes. Its options travel through a pipe, as a command line can be read by anybody on the
-//! machine and the program's environment must not be `bwrap`'s own (`LD_PRELOAD` would act outside the sandbox).
+//! The options with which `bwrap` makes a box. They travel through a pipe, as anybody on the machine can read a command line.
 
-use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use command_fds::{CommandFdExt as _, FdMapping};
-use serde::Deserialize;
-use tokio::process::Command;
+use command_fds::FdMapping;
 
-use super::environment::{find_program, paths};
-use super::program::{Group, INSIDE, Program, SandboxError, Started, inside, spawn};
-use crate::work::job::Job;
+use super::environment::paths;
+use super::program::INSIDE;
+use super::users::{INSIDE_USER, JobUser, RUNNER_INSIDE};
+use super::{init, seccomp};
 
-/// Where `bwrap` finds its options.
-const OPTIONS_FD: i32 = 3;
-/// Where `bwrap` says which process leads the sandbox.
-const INFO_FD: i32 = 4;
+/// Where the runner's own program is inside a box, as its first process.
+const INIT: &str = "/run/freehold/init";
+/// The first file descriptor that `bwrap` inherits beside the standard three.
+const FIRST_FD: i32 = 3;
 
-/// The parts of the root that programs need. A symbolic link is a symbolic link in the sandbox too.
+/// The parts of the root that programs need. A symbolic link is a symbolic link in the box too.
 const ROOT: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"];
 
-/// The parts of `/etc` that programs need: names, trust, time; nothing that is secret on a usual system.
-const ETC: [&str; 18] = [
+/// The parts of `/etc` that programs need: trust, time and the like; nothing that is secret on a usual system.
+const ETC: [&str; 13] = [
     "alternatives",
     "ca-certificates",
     "crypto-policies",
-    "group",
     "host.conf",
-    "hosts",
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",
     "localtime",
     "mime.types",
-    "nsswitch.conf",
-    "passwd",
     "pki",
     "protocols",
-    "resolv.conf",
     "services",
     "ssl",
 ];
 
-/// Starts `program` in a sandbox of its own.
-///
-/// `--die-with-parent` ends it with the thread that starts it: the runtime's worker threads live as long as the runner.
-pub(super) async fn start(job: &Job, program: &Program<'_>) -> Result<Started, SandboxError> {
-    let bwrap = find_program(&["bwrap"]).ok_or(SandboxError::NoBubblewrap)?;
-    let not_run = |source| SandboxError::NotRun { program: bwrap.display().to_string(), source };
-    let (options_out, options_in) = std::io::pipe().map_err(not_run)?;
-    let (info_out, info_in) = std::io::pipe().map_err(not_run)?;
-    let mut command = Command::new(&bwrap);
-    command.env_clear().arg("--args").arg(OPTIONS_FD.to_string()).arg("--info-fd").arg(INFO_FD.to_string());
-    command.arg("--").arg(canonical(program.executable)).args(&program.arguments);
-    command
-        .fd_mappings(vec![
-            FdMapping { parent_fd: options_out.into(), child_fd: OPTIONS_FD },
-            FdMapping { parent_fd: info_in.into(), child_fd: INFO_FD },
-        ])
-        .map_err(|error| not_run(std::io::Error::other(error)))?;
-    let child = spawn(&mut command, &program.output).map_err(not_run)?;
-    // Closes this side's copies of what the child has now.
-    drop(command);
-    let leader = exchange(options_in, options(job, program), info_out).await;
-    // `--new-session` makes the sandbox's first process the leader of a group of its own. A signal to the group reaches
-    // the program and not that first process, which the kernel shields. All die with `bwrap`, so nothing more is killed.
-    let group = Group::of(leader.or_else(|| child.id()), false);
-    Ok(Started { child, group })
+/// Files of `/proc` that tell of the machine or command it.
+const MASKED_FILES: [&str; 11] = [
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/key-users",
+    "/proc/kmsg",
+    "/proc/kallsyms",
+    "/proc/modules",
+    "/proc/sched_debug",
+    "/proc/sysrq-trigger",
+    "/proc/timer_list",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+];
+/// Directories of `/proc` of the same kind.
+const MASKED_DIRECTORIES: [&str; 5] = ["/proc/acpi", "/proc/asound", "/proc/bus", "/proc/fs", "/proc/scsi"];
+
+/// Directories that are there without being made.
+const OWN: [&str; 4] = ["/", "/tmp", "/dev", "/dev/shm"];
+
+/// What the first process keeps where a job has another user: it starts the program as that user, hands files to it and
+/// takes them back, and ends its processes. All hold inside the box's user namespace only.
+const KEPT: [&str; 6] = ["CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", "CAP_FOWNER", "CAP_DAC_OVERRIDE", "CAP_KILL"];
+
+/// What a box shows and how large it may become.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Spec {
+    /// The directory that becomes the job's.
+    pub(super) workspace: PathBuf,
+    /// Files and directories that are shown read-only under their own path.
+    pub(super) shown: Vec<PathBuf>,
+    /// Directories that the program may write to under their own path.
+    pub(super) writable: Vec<PathBuf>,
+    /// The size of each file system in memory, in bytes.
+    pub(super) memory_files: u64,
 }
 
-/// Sends the options and returns the first process of the sandbox; nothing when `bwrap` gave up before.
-async fn exchange(mut options_in: PipeWriter, options: Vec<u8>, mut info_out: PipeReader) -> Option<u32> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "kebab-case")]
-    struct Info {
-        child_pid: u32,
-    }
-    let exchanged = tokio::task::spawn_blocking(move || {
-        // It fails when `bwrap` ended early; its exit code and message tell why.
-        let _ = options_in.write_all(&options);
-        drop(options_in);
-        let mut text = Vec::new();
-        let mut chunk = [0; 256];
-        while let Ok(read @ 1..) = info_out.read(&mut chunk) {
-            text.extend_from_slice(chunk.get(..read).unwrap_or_default());
-            if let Ok(info) = serde_json::from_slice::<Info>(&text) {
-                return Some(info.child_pid);
-            }
-        }
-        None
-    });
-    exchanged.await.ok().flatten()
+/// The options of one `bwrap`, and what it inherits.
+pub(super) struct Options {
+    bytes: Vec<u8>,
+    inherited: Vec<FdMapping>,
+    directories: BTreeSet<PathBuf>,
 }
-
-fn options(job: &Job, program: &Program<'_>) -> Vec<u8> {
-    let mut all = Options::default();
-    for flag in ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"] {
-        all.add(&[flag]);
-    }
-    all.add(&["--die-with-parent", "--new-session", "--hostname", "job", "--clearenv"]);
-    all.add(&["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]);
-    for path in ROOT {
-        match std::fs::read_link(path) {
-            Ok(target) => all.add(&["--symlink", &target.display().to_string(), path]),
-            Err(_) => all.show(Path::new(path)),
-        }
-    }
-    for name in ETC {
-        all.show(&Path::new("/etc").join(name));
-    }
-    for (_, path) in paths().filter(|(_, path)| !is_shown(path)) {
-        all.show(&path);
-    }
-    let executable = canonical(program.executable);
-    if !is_shown(&executable) {
-        all.show(&executable);
-    }
-    for path in &program.writable {
-        let path = path.display().to_string();
-        all.add(&["--bind", &path, &path]);
-    }
-    let workspace = job.workspace.display().to_string();
-    let directory = inside(job, program.directory);
-    all.add(&["--bind", &workspace, INSIDE, "--chdir", &directory]);
-    all.add(&["--remount-ro", "/"]);
-    for (name, value) in &program.environment {
-        all.add(&["--setenv", name, value]);
-    }
-    all.0
-}
-
-/// Options as `--args` reads them: each ends in a zero byte.
-#[derive(Default)]
-struct Options(Vec<u8>);
 
 impl Options {
+    /// Returns the options for a box of `spec` in which the job is `user`; the runner's own program is at `program`.
+    pub(super) fn new(spec: &Spec, user: &JobUser, program: &Path) -> std::io::Result<Self> {
+        let mut all = Self { bytes: Vec::new(), inherited: Vec::new(), directories: BTreeSet::new() };
+        all.namespaces(user);
+        all.filters()?;
+        all.file_systems(spec)?;
+        all.show_as(program, Path::new(INIT));
+        all.etc(user)?;
+        for path in spec.shown.iter().chain(paths().map(|(_, path)| path).collect::<Vec<_>>().iter()) {
+            if !is_shown(path) {
+                all.show_as(path, path);
+            }
+        }
+        for path in &spec.writable {
+            all.bind(path, &path.display().to_string());
+        }
+        all.bind(&spec.workspace, INSIDE);
+        all.add(&["--chdir", INSIDE, "--remount-ro", "/"]);
+        Ok(all)
+    }
+
+    /// Returns the words of `bwrap`'s command line and its file descriptors. `info` and `ready` are its ends of two
+    /// pipes: it writes about the box, and waits for its users where the runner maps them.
+    pub(super) fn finish(
+        mut self,
+        info: OwnedFd,
+        ready: Option<OwnedFd>,
+    ) -> std::io::Result<(Vec<String>, Vec<FdMapping>)> {
+        let info = self.inherit(info);
+        let ready = ready.map(|ready| self.inherit(ready));
+        let bytes = std::mem::take(&mut self.bytes);
+        let options = self.carry(&bytes)?;
+        let mut words = vec!["--args".to_owned(), options, "--info-fd".to_owned(), info];
+        words.extend(ready.into_iter().flat_map(|ready| ["--userns-block-fd".to_owned(), ready]));
+        words.extend(["--", INIT, init::COMMAND].map(str::to_owned));
+        Ok((words, self.inherited))
+    }
+
+    fn namespaces(&mut self, user: &JobUser) {
+        for space in ["user", "net", "pid", "ipc", "uts", "cgroup-try"] {
+            self.add(&[&format!("--unshare-{space}")]);
+        }
+        self.add(&["--as-pid-1", "--die-with-parent", "--new-session", "--hostname", "job", "--clearenv"]);
+        self.add(&["--cap-drop", "ALL"]);
+        let uid = match user {
+            JobUser::Same => {
+                self.add(&["--disable-userns", "--assert-userns-disabled"]);
+                INSIDE_USER
+            }
+            // `bwrap` cannot close a user namespace that somebody else maps. The filters refuse further ones everywhere.
+            JobUser::Other(_) => {
+                KEPT.iter().for_each(|kept| self.add(&["--cap-add", kept]));
+                RUNNER_INSIDE
+            }
+        };
+        self.add(&["--uid", &uid.to_string(), "--gid", &uid.to_string()]);
+    }
+
+    fn filters(&mut self) -> std::io::Result<()> {
+        for filter in seccomp::filters().map_err(std::io::Error::other)? {
+            let filter = self.carry(&filter)?;
+            self.add(&["--add-seccomp-fd", &filter]);
+        }
+        Ok(())
+    }
+
+    fn file_systems(&mut self, spec: &Spec) -> std::io::Result<()> {
+        self.add(&["--proc", "/proc", "--dev", "/dev"]);
+        let size = spec.memory_files.max(1).to_string();
+        for place in ["/tmp", "/dev/shm"] {
+            self.add(&["--perms", "1777", "--size", &size, "--tmpfs", place]);
+        }
+        for file in MASKED_FILES.into_iter().filter(|file| Path::new(file).exists()) {
+            self.add(&["--ro-bind", "/dev/null", file]);
+        }
+        for directory in MASKED_DIRECTORIES.into_iter().filter(|directory| Path::new(directory).is_dir()) {
+            self.add(&["--size", "4096", "--tmpfs", directory, "--remount-ro", directory]);
+        }
+        for path in ROOT {
+            match std::fs::read_link(path) {
+                Ok(target) => self.add(&["--symlink", &target.display().to_string(), path]),
+                Err(_) => self.show_as(Path::new(path), Path::new(path)),
+            }
+        }
+        Ok(())
+    }
+
+    /// A box has names of its own: no user of the machine, no name server, and hosts that the first process writes.
+    fn etc(&mut self, user: &JobUser) -> std::io::Result<()> {
+        for name in ETC {
+            let path = Path::new("/etc").join(name);
+            self.show_as(&path, &path);
+        }
+        let id = INSIDE_USER;
+        let root = if *user == JobUser::Same { "" } else { "root:x:0:0::/:/bin/false\n" };
+        let passwd = format!("{root}job:x:{id}:{id}::{INSIDE}:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n");
+        self.directories_of(Path::new("/etc/passwd"));
+        let files = [
+            ("/etc/passwd", passwd),
+            ("/etc/group", format!("job:x:{id}:\nnogroup:x:65534:\n")),
+            ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n".to_owned()),
+            ("/etc/resolv.conf", "# Names are looked up by the runner's proxy.\n".to_owned()),
+        ];
+        for (path, text) in files {
+            let content = self.carry(text.as_bytes())?;
+            self.add(&["--perms", "0644", "--ro-bind-data", &content, path]);
+        }
+        let hosts = self.carry(b"")?;
+        self.add(&["--perms", "0644", "--bind-data", &hosts, "/etc/hosts"]);
+        Ok(())
+    }
+
     fn add(&mut self, words: &[&str]) {
         for word in words {
             // A zero byte cannot be part of a word: it would start another option.
-            self.0.extend(word.bytes().filter(|byte| *byte != 0));
-            self.0.push(0);
+            self.bytes.extend(word.bytes().filter(|byte| *byte != 0));
+            self.bytes.push(0);
         }
     }
 
-    fn show(&mut self, path: &Path) {
-        let path = path.display().to_string();
-        self.add(&["--ro-bind-try", &path, &path]);
+    fn show_as(&mut self, path: &Path, inside: &Path) {
+        self.directories_of(inside);
+        self.add(&["--ro-bind-try", &path.display().to_string(), &inside.display().to_string()]);
+    }
+
+    fn bind(&mut self, path: &Path, inside: &str) {
+        self.directories_of(Path::new(inside));
+        self.add(&["--bind", &path.display().to_string(), inside]);
+    }
+
+    /// Makes the directories above `inside`, which `bwrap` would close to every user but the box's own.
+    fn directories_of(&mut self, inside: &Path) {
+        let above: Vec<PathBuf> = inside.ancestors().skip(1).map(Path::to_owned).collect();
+        for directory in above.into_iter().rev().filter(|directory| !OWN.iter().any(|own| directory == Path::new(own)))
+        {
+            let path = directory.display().to_string();
+            if self.directories.insert(directory) {
+                self.add(&["--perms", "0755", "--dir", &path]);
+            }
+        }
+    }
+
+    /// Lets `bwrap` inherit `fd`; returns its number there.
+    fn inherit(&mut self, fd: OwnedFd) -> String {
+        let number = self.inherited.iter().map(|mapping| mapping.child_fd + 1).max().unwrap_or(FIRST_FD);
+        self.inherited.push(FdMapping { parent_fd: fd, child_fd: number });
+        number.to_string()
+    }
+
+    /// Lets `bwrap` read `bytes` from a file in memory; returns its file descriptor there.
+    fn carry(&mut self, bytes: &[u8]) -> std::io::Result<String> {
+        let file = rustix::fs::memfd_create("freehold-box", rustix::fs::MemfdFlags::CLOEXEC)?;
+        let mut file = std::fs::File::from(file);
+        file.write_all(bytes)?;
+        std::io::Seek::rewind(&mut file)?;
+        Ok(self.inherit(file.into()))
     }
 }
 
@@ -153,6 +245,7 @@ fn is_shown(path: &Path) -> bool {
     ["/usr", "/etc/ssl", "/etc/pki", "/etc/ca-certificates"].iter().any(|root| path.starts_with(root))
 }
 
-fn canonical(path: &Path) -> PathBuf {
+/// Returns `path` without links.
+pub(super) fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

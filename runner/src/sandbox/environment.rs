@@ -1,27 +1,25 @@
-//! The environment of a program: the runner passes on its proxy, trust and endpoint settings, and nothing else.
+//! The environment of a program: the runner passes on its trust and endpoint settings, and nothing else. In a box the proxy
+//! is the box's own; outside of one it is the runner's.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use super::egress;
 use super::program::inside;
+use crate::config::SandboxKind;
 use crate::work::job::Job;
 
 /// Where programs are looked for inside the sandbox.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Passed on as they are; nothing else is.
-const PASSED_ON: [&str; 9] = [
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "AWS_ENDPOINT_URL",
-    "AWS_USE_FIPS_ENDPOINT",
-    "AWS_USE_DUALSTACK_ENDPOINT",
-];
+const PASSED_ON: [&str; 3] = ["AWS_ENDPOINT_URL", "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT"];
+
+/// Passed on outside of a box, and set to the box's own proxy in one.
+const PROXY: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"];
+/// What a proxy is not asked for.
+const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
 /// Passed on when they name something that exists, which the sandbox then shows read-only.
 pub(super) const PATHS: [&str; 7] = [
@@ -46,7 +44,18 @@ pub fn base_environment(job: &Job) -> BTreeMap<String, String> {
         ("AWS_REGION", job.config.region.clone()),
         ("AWS_DEFAULT_REGION", job.config.region.clone()),
     ];
-    let passed_on = PASSED_ON.into_iter().filter_map(|name| Some((name, std::env::var(name).ok()?)));
+    let own_setting = |name: &'static str| Some((name, std::env::var(name).ok()?));
+    let proxy: Vec<(&str, String)> = match job.config.sandbox {
+        SandboxKind::None => PROXY.into_iter().chain(NO_PROXY).filter_map(own_setting).collect(),
+        SandboxKind::Bubblewrap => {
+            let proxy = PROXY.map(|name| (name, format!("http://{}", egress::PROXY)));
+            proxy
+                .into_iter()
+                .chain(NO_PROXY.map(|name| (name, "localhost,127.0.0.0/8,127.0.0.1,::1".to_owned())))
+                .collect()
+        }
+    };
+    let passed_on = PASSED_ON.into_iter().filter_map(own_setting).chain(proxy);
     let paths = paths().map(|(name, path)| (name, path.display().to_string()));
     own.into_iter().chain(passed_on).chain(paths).map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -1,26 +1,34 @@
-//! Runs one program of a job isolated from the machine: its own namespaces, a read-only root, a clean environment.
+//! Runs one program of a job in a box: namespaces of its own, a read-only root, limits, and no way out but the runner.
 //!
 //! What holds: the job's workspace is the only place on disk it can write to (except for directories that its kind names);
-//! it sees no other process, no home directory, no runner state; it dies with the runner, however the runner dies.
-//! What does not hold in this first form: the network is the runner's own, so a job can reach whatever the runner's
-//! security group lets out, the instance metadata service included; and there is no memory or CPU limit.
+//! it sees no other process, no home directory, no runner state; its network has a loopback alone, whose addresses the
+//! runner serves; it has no capability, and where the machine allows it another user than the runner; it ends with the
+//! runner, however the runner ends, and when the runner does not renew its time. docs/runner.md has a picture.
 
+mod boxed;
 mod bubblewrap;
+mod channel;
+mod egress;
 mod environment;
+mod frame;
+pub mod init;
 mod output;
+mod plain;
 mod program;
+mod run;
+mod seccomp;
+mod service;
+mod users;
 
-use std::os::unix::process::ExitStatusExt as _;
-use std::process::ExitStatus;
 use std::time::Duration;
 
-use rustix::process::Signal;
-use tokio::process::{Child, Command};
-
+pub use boxed::use_init;
 pub use environment::{base_environment, find_program};
+pub(crate) use frame::ProcessLimits;
 pub use output::Output;
-use program::{Group, Started, spawn};
 pub use program::{Interrupt, Program, SandboxError, inside};
+pub use service::{Serve, Service};
+pub use users::JobUser;
 
 use crate::config::SandboxKind;
 use crate::work::job::{Job, StopReason};
@@ -39,83 +47,24 @@ pub enum Ended {
 /// # Errors
 /// [`SandboxError`] when it could not be started.
 pub async fn run(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
-    run_in(job.config.sandbox, job, program).await
+    if let Some(reason) = job.stop.reason() {
+        return Ok(Ended::Stopped(reason));
+    }
+    match job.config.sandbox {
+        SandboxKind::Bubblewrap => run::run(job, program).await,
+        SandboxKind::None => plain::run(job, program).await,
+    }
 }
 
-/// Runs a program that makes its own namespaces, which is not possible inside a sandbox. It gets a clean environment and
+/// Runs a program that makes its own namespaces, which is not possible inside a box. It gets a clean environment and
 /// starts in the workspace, without any other isolation.
 ///
 /// # Errors
 /// As [`run`].
 pub async fn run_outside(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
-    run_in(SandboxKind::None, job, program).await
-}
-
-async fn run_in(kind: SandboxKind, job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
-    if let Some(reason) = job.stop.reason() {
-        return Ok(Ended::Stopped(reason));
-    }
-    let name = program.executable.display().to_string();
-    let not_run = |source| SandboxError::NotRun { program: name.clone(), source };
-    let Started { mut child, group } = match kind {
-        SandboxKind::Bubblewrap => bubblewrap::start(job, &program).await?,
-        SandboxKind::None => start_plainly(job, &program).map_err(not_run)?,
-    };
-    let pump = output::pump(job, &mut child, &program.output).map_err(not_run)?;
-    let ended = tokio::select! {
-        status = child.wait() => Ok(status.map_err(not_run)?),
-        reason = job.stop.stopped() => Err(reason),
-    };
-    let status = match ended {
-        Ok(status) => status,
-        Err(reason) => {
-            stop(&mut child, &group, program.interrupt, reason).await;
-            drop(group);
-            pump.finish().await;
-            return Ok(Ended::Stopped(reason));
-        }
-    };
-    // What it left behind goes before its output is read to the end: it may hold the other end of the pipe.
-    drop(group);
-    let last_words = pump.finish().await;
-    if kind == SandboxKind::Bubblewrap && status.code() == Some(1) && last_words.starts_with("bwrap: ") {
-        return Err(SandboxError::NotMade(last_words));
-    }
-    Ok(Ended::Code { code: code(status), last_words })
-}
-
-fn start_plainly(job: &Job, program: &Program<'_>) -> std::io::Result<Started> {
-    let mut command = Command::new(program.executable);
-    command.args(&program.arguments).current_dir(job.workspace.join(program.directory));
-    command.env_clear().envs(&program.environment);
-    let child = spawn(&mut command, &program.output)?;
-    let group = Group::of(child.id(), true);
-    Ok(Started { child, group })
-}
-
-async fn stop(child: &mut Child, group: &Group, interrupt: Interrupt, reason: StopReason) {
-    let signal = match interrupt {
-        Interrupt::Terminate => Signal::TERM,
-        Interrupt::Interrupt => Signal::INT,
-    };
-    let asked = async {
-        // A sandbox that is only being made has no group yet. Once is enough: Terraform takes a second signal as an order
-        // to end without writing its state.
-        while !group.signal(signal) {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        std::future::pending::<()>().await;
-    };
-    let ended = async {
-        tokio::select! {
-            _ = child.wait() => {}
-            () = asked => {}
-        }
-    };
-    if tokio::time::timeout(grace(reason), ended).await.is_err() {
-        group.signal(Signal::KILL);
-        // INVARIANT: a killed process ends; if the kernel disagrees, dropping the child is all that is left.
-        let _ = child.kill().await;
+    match job.stop.reason() {
+        Some(reason) => Ok(Ended::Stopped(reason)),
+        None => plain::run(job, program).await,
     }
 }
 
@@ -126,8 +75,4 @@ const fn grace(reason: StopReason) -> Duration {
         StopReason::Cancelled | StopReason::TimedOut | StopReason::Draining => Duration::from_secs(15),
         StopReason::LeaseLost | StopReason::SwitchedOff => Duration::from_secs(4),
     }
-}
-
-fn code(status: ExitStatus) -> i32 {
-    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
 }

@@ -1,11 +1,11 @@
 //! Reads the output of a program into the job's log, line by line, or into a file.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::process::Child;
+use tokio::net::unix::pipe;
 use tokio::task::JoinHandle;
 
 use crate::record::log::LogStream;
@@ -30,13 +30,6 @@ impl Output {
     pub const fn log() -> Self {
         Self::Log { prefix: String::new() }
     }
-
-    pub(super) fn stdout(&self) -> std::io::Result<Stdio> {
-        match self {
-            Self::Log { .. } => Ok(Stdio::piped()),
-            Self::File(path) => Ok(std::fs::File::create(path)?.into()),
-        }
-    }
 }
 
 /// The readers of a program's outputs.
@@ -45,16 +38,23 @@ pub(super) struct Pump {
     stderr: Option<JoinHandle<Vec<u8>>>,
 }
 
-pub(super) fn pump(job: &Job, child: &mut Child, output: &Output) -> std::io::Result<Pump> {
+/// Starts to read what a program will write; returns its standard output and standard error.
+pub(super) fn pump(job: &Job, output: &Output) -> std::io::Result<(Pump, [OwnedFd; 2])> {
     let prefix = match output {
         Output::Log { prefix } => prefix.as_str(),
         Output::File(_) => "",
     };
-    let start = || Lines { stream: job.log.stream(), prefix: prefix.to_owned(), at_start: true };
-    Ok(Pump {
-        stdout: child.stdout.take().map(|stdout| tokio::spawn(read(stdout, start()))),
-        stderr: child.stderr.take().map(|stderr| tokio::spawn(read(stderr, start()))),
-    })
+    let start = || -> std::io::Result<(OwnedFd, JoinHandle<Vec<u8>>)> {
+        let (sender, receiver) = pipe::pipe()?;
+        let lines = Lines { stream: job.log.stream(), prefix: prefix.to_owned(), at_start: true };
+        Ok((sender.into_blocking_fd()?, tokio::spawn(read(receiver, lines))))
+    };
+    let (err, stderr) = start()?;
+    let (out, stdout) = match output {
+        Output::Log { .. } => start().map(|(out, stdout)| (out, Some(stdout)))?,
+        Output::File(path) => (std::fs::File::create(path)?.into(), None),
+    };
+    Ok((Pump { stdout, stderr: Some(stderr) }, [out, err]))
 }
 
 impl Pump {

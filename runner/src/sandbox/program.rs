@@ -1,13 +1,12 @@
-//! A program of a job: what is run, its processes, and why it could not be run.
+//! A program of a job: what is run, and why it could not be run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::process::{Child, Command};
+use rustix::process::Signal;
 
 use super::output::Output;
+use super::service::Service;
 use crate::config::SandboxKind;
 use crate::work::job::Job;
 
@@ -29,6 +28,12 @@ pub struct Program<'a> {
     pub interrupt: Interrupt,
     /// Directories outside the workspace that it may write to, under the same path.
     pub writable: Vec<PathBuf>,
+    /// Directories outside the workspace that it may read, under the same path.
+    pub readable: Vec<PathBuf>,
+    /// What answers inside its box beside the way out that its contract allows.
+    pub services: Vec<Service>,
+    /// The hosts that it may reach beyond those of the contract.
+    pub hosts: Vec<String>,
 }
 
 /// How a program is asked to stop, before it is killed.
@@ -38,6 +43,15 @@ pub enum Interrupt {
     Terminate,
     /// `SIGINT`, as Ctrl-C in a terminal: what Terraform's plugins ignore, so that Terraform can end them itself.
     Interrupt,
+}
+
+impl Interrupt {
+    pub(super) const fn signal(self) -> Signal {
+        match self {
+            Self::Terminate => Signal::TERM,
+            Self::Interrupt => Signal::INT,
+        }
+    }
 }
 
 /// Why a program could not be run.
@@ -65,44 +79,4 @@ pub fn inside(job: &Job, path: &str) -> String {
         SandboxKind::None => job.workspace.display().to_string(),
     };
     if path.is_empty() { base } else { format!("{base}/{path}") }
-}
-
-/// A program that runs.
-pub(super) struct Started {
-    pub(super) child: Child,
-    pub(super) group: Group,
-}
-
-/// The processes of a program.
-pub(super) struct Group {
-    /// The group's leader as this machine numbers it; the program itself may be another process.
-    leader: Option<Pid>,
-    /// Whether the remaining processes are killed when this is dropped.
-    ends_with_this: bool,
-}
-
-impl Group {
-    /// Returns the group that `leader` leads.
-    pub(super) fn of(leader: Option<u32>, ends_with_this: bool) -> Self {
-        Self { leader: leader.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw), ends_with_this }
-    }
-
-    /// Sends `signal` to the group; returns whether there was one.
-    pub(super) fn signal(&self, signal: Signal) -> bool {
-        self.leader.is_some_and(|leader| kill_process_group(leader, signal).is_ok())
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if self.ends_with_this {
-            self.signal(Signal::KILL);
-        }
-    }
-}
-
-/// Starts `command` in a process group of its own.
-pub(super) fn spawn(command: &mut Command, output: &Output) -> std::io::Result<Child> {
-    let stdout = output.stdout()?;
-    command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).process_group(0).kill_on_drop(true).spawn()
 }

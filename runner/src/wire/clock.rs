@@ -1,10 +1,12 @@
 //! Estimates the control plane's clock from the `Date` header of SQS answers and this machine's monotonic clock, so that a
-//! wrong wall clock on this machine decides nothing.
+//! wrong wall clock on this machine decides nothing. The monotonic clock stands still while the machine is suspended; other
+//! clocks show that.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use freehold_protocol::Timestamp;
+use rustix::time::{ClockId, clock_gettime};
 use tokio::time::Instant;
 
 /// An answer older than this when it is read was delayed on the way, for example because this process was stopped.
@@ -20,12 +22,61 @@ pub struct ServerClock {
 struct Known {
     millis: u64,
     at: Instant,
+    pauses: Pauses,
 }
 
 impl Known {
-    fn now(self, at: Instant) -> u64 {
-        self.millis.saturating_add(u64::try_from(at.saturating_duration_since(self.at).as_millis()).unwrap_or(u64::MAX))
+    fn new(server: Timestamp, at: Instant) -> Self {
+        Self { millis: server.as_millis(), at, pauses: Pauses::now() }
     }
+
+    fn now(self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.at) + self.pauses.suspended();
+        self.millis.saturating_add(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+/// The clocks of this machine beside each other, at one moment: they drift apart while it is suspended or stopped.
+#[derive(Debug, Clone, Copy)]
+pub struct Pauses {
+    boot_ahead: Duration,
+    wall_ahead: Duration,
+}
+
+impl Pauses {
+    /// Reads the clocks.
+    pub fn now() -> Self {
+        let monotonic = read(ClockId::Monotonic);
+        Self {
+            boot_ahead: read(ClockId::Boottime).saturating_sub(monotonic),
+            wall_ahead: read(ClockId::Realtime).saturating_sub(monotonic),
+        }
+    }
+
+    /// Returns how long the machine was suspended since.
+    pub fn suspended(self) -> Duration {
+        let gap = Self::now().boot_ahead.saturating_sub(self.boot_ahead);
+        // The clocks are read one after the other.
+        if gap < Duration::from_millis(50) { Duration::ZERO } else { gap }
+    }
+
+    /// Returns how far the wall clock or the clock of the boot ran ahead of the monotonic clock since. A machine whose host
+    /// stopped it may learn of that from the wall clock alone.
+    pub fn jump(self) -> Duration {
+        self.suspended().max(Self::now().wall_ahead.saturating_sub(self.wall_ahead))
+    }
+}
+
+/// Returns `at` on the clock that goes on while the machine is suspended (`CLOCK_BOOTTIME`), in nanoseconds.
+pub fn boot_nanos(at: Instant) -> u64 {
+    let (now, boot) = (Instant::now(), read(ClockId::Boottime));
+    let boot = if at >= now { boot + (at - now) } else { boot.saturating_sub(now - at) };
+    u64::try_from(boot.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn read(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::new(time.tv_sec.try_into().unwrap_or_default(), time.tv_nsec.try_into().unwrap_or_default())
 }
 
 impl ServerClock {
@@ -38,7 +89,7 @@ impl ServerClock {
         // A response is never younger than its `Date`, so the latest estimate is the best one. A large step back means that
         // the server's clock was corrected, or that a response was delayed, which the next one shows.
         if age < Duration::from_millis(1) || age > STALE {
-            *known = Some(Known { millis: server.as_millis(), at });
+            *known = Some(Known::new(server, at));
         }
         age
     }
@@ -48,7 +99,7 @@ impl ServerClock {
     pub fn at_least(&self, server: Timestamp, at: Instant) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none_or(|known| known.now(at) < server.as_millis()) {
-            *known = Some(Known { millis: server.as_millis(), at });
+            *known = Some(Known::new(server, at));
         }
     }
 

@@ -30,12 +30,13 @@ impl HeldOrder {
     /// Returns `order` under the lease of `delivery`.
     pub fn new(order: Order, delivery: &Delivery) -> Self {
         let (stop, signal) = Stop::channel();
+        let lease = HeldLease::new(delivery.handle.clone(), delivery.leased_at);
         Self {
             fence: Fence { dispatch: order.dispatch, receive: delivery.receive },
             order: Arc::new(order),
             message: Digest::of(delivery.body.as_bytes()),
-            lease: HeldLease::new(delivery.handle.clone(), delivery.leased_at),
-            signal,
+            signal: signal.bounded_by(lease.until()),
+            lease,
             stop,
             running: AtomicBool::new(false),
         }

@@ -73,9 +73,17 @@ pub enum GrantError {
     Unsent { artifact: Digest, reason: String },
 }
 
-/// Tells an attempt to stop, and why.
+/// Tells an attempt to stop, and why, and how long it may run.
 #[derive(Debug, Clone)]
-pub struct Stop(watch::Receiver<Option<StopReason>>);
+pub struct Stop {
+    reason: watch::Receiver<Option<StopReason>>,
+    lease: Lease,
+}
+
+/// Until when an attempt may run (`CLOCK_BOOTTIME`, in nanoseconds). Its processes end by themselves then, should the runner
+/// not be able to end them.
+#[derive(Debug, Clone)]
+pub struct Lease(watch::Receiver<u64>);
 
 /// Why an attempt must stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,20 +101,36 @@ pub enum StopReason {
 }
 
 impl Stop {
-    /// Returns a signal and its sender.
+    /// Returns a signal and its sender; the attempt may run for ever.
     pub fn channel() -> (watch::Sender<Option<StopReason>>, Self) {
-        let (sender, receiver) = watch::channel(None);
-        (sender, Self(receiver))
+        let (sender, reason) = watch::channel(None);
+        (sender, Self { reason, lease: Lease(watch::channel(u64::MAX).1) })
+    }
+
+    /// Returns the same signal for an attempt that may run until `lease` says.
+    #[must_use]
+    pub fn bounded_by(self, lease: watch::Receiver<u64>) -> Self {
+        Self { lease: Lease(lease), ..self }
+    }
+
+    /// Returns until when the attempt may run (`CLOCK_BOOTTIME`, in nanoseconds).
+    pub fn may_run_until(&self) -> u64 {
+        *self.lease.0.borrow()
+    }
+
+    /// Returns the lease, to wait for its renewals.
+    pub fn lease(&self) -> Lease {
+        self.lease.clone()
     }
 
     /// Returns the reason to stop, if there is one.
     pub fn reason(&self) -> Option<StopReason> {
-        *self.0.borrow()
+        *self.reason.borrow()
     }
 
     /// Waits until the lease is lost, even when there was another reason to stop before.
     pub async fn lease_lost(&self) {
-        let mut receiver = self.0.clone();
+        let mut receiver = self.reason.clone();
         if receiver.wait_for(|reason| *reason == Some(StopReason::LeaseLost)).await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -114,7 +138,7 @@ impl Stop {
 
     /// Waits until there is a reason to stop. Waits for ever when the sender is dropped without one.
     pub async fn stopped(&self) -> StopReason {
-        let mut receiver = self.0.clone();
+        let mut receiver = self.reason.clone();
         loop {
             if let Some(reason) = *receiver.borrow_and_update() {
                 return reason;
@@ -123,5 +147,15 @@ impl Stop {
                 std::future::pending::<()>().await;
             }
         }
+    }
+}
+
+impl Lease {
+    /// Waits until the lease is renewed; returns its new end. Nothing is lost when the future is dropped.
+    pub async fn renewed(&mut self) -> u64 {
+        if self.0.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        *self.0.borrow_and_update()
     }
 }

@@ -4,10 +4,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use freehold_protocol::limits;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tracing::warn;
 
+use crate::wire::clock::{self, Pauses};
 use crate::wire::inbox::{Inbox, InboxError};
 
 const LENGTH: Duration = Duration::from_secs(limits::LEASE_SECS);
@@ -18,6 +19,12 @@ const MARGIN: Duration = Duration::from_secs(8);
 const RETRY: Duration = Duration::from_secs(1);
 /// The time limit of one renewal.
 const CALL: Duration = Duration::from_secs(5);
+/// How long before its end the processes of a job end by themselves, should the runner not do it.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
+/// How often the clocks are compared while an order is held.
+const COMPARE: Duration = Duration::from_secs(1);
+/// A machine that stood still for longer has lost its leases; a wall clock is corrected by less.
+const STOOD_STILL: Duration = Duration::from_secs(5);
 
 /// How long a lease is certain to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,23 +83,41 @@ impl Lease {
 pub struct HeldLease {
     held: Mutex<Held>,
     changed: Notify,
+    /// Until when the job's processes may run (`CLOCK_BOOTTIME`, in nanoseconds).
+    until: watch::Sender<u64>,
 }
 
 #[derive(Debug, Clone)]
 struct Held {
     handle: String,
     lease: Lease,
+    pauses: Pauses,
+}
+
+impl Held {
+    fn new(handle: String, begun: Instant) -> Self {
+        Self { handle, lease: Lease::begun(begun), pauses: Pauses::now() }
+    }
+
+    fn until(&self) -> u64 {
+        let ends = self.lease.ends();
+        clock::boot_nanos(ends.checked_sub(LAST_MOMENT).unwrap_or(ends))
+    }
 }
 
 impl HeldLease {
     /// Returns the lease of the delivery `handle` that began at `begun` or later.
     pub fn new(handle: String, begun: Instant) -> Self {
-        Self { held: Mutex::new(Held { handle, lease: Lease::begun(begun) }), changed: Notify::new() }
+        let held = Held::new(handle, begun);
+        let until = watch::Sender::new(held.until());
+        Self { held: Mutex::new(held), changed: Notify::new(), until }
     }
 
     /// Continues with a newer delivery of the same message.
     pub fn adopt(&self, handle: String, begun: Instant) {
-        *self.lock() = Held { handle, lease: Lease::begun(begun) };
+        let held = Held::new(handle, begun);
+        self.until.send_replace(held.until());
+        *self.lock() = held;
         self.changed.notify_one();
     }
 
@@ -106,15 +131,25 @@ impl HeldLease {
         self.lock().lease.ends()
     }
 
+    /// Returns until when the job's processes may run (`CLOCK_BOOTTIME`, in nanoseconds).
+    pub fn until(&self) -> watch::Receiver<u64> {
+        self.until.subscribe()
+    }
+
     /// Renews the lease until it is lost.
     pub async fn keep(&self, inbox: &dyn Inbox) {
         loop {
             let held = self.lock().clone();
+            let jump = held.pauses.jump();
+            if jump > STOOD_STILL {
+                warn!("Lost a lease: this machine stood still for {} s, or its clock was set", jump.as_secs());
+                return;
+            }
             match held.lease.step(Instant::now()) {
                 Step::Lost => return,
                 Step::Wait(until) => {
                     tokio::select! {
-                        () = tokio::time::sleep_until(until) => {}
+                        () = tokio::time::sleep_until(until.min(Instant::now() + COMPARE)) => {}
                         () = self.changed.notified() => {}
                     }
                 }
@@ -128,7 +163,7 @@ impl HeldLease {
     }
 
     async fn renew(&self, inbox: &dyn Inbox, held: &Held) -> Result<(), ()> {
-        let asked_at = Instant::now();
+        let (asked_at, pauses) = (Instant::now(), Pauses::now());
         let limit = CALL.min(held.lease.ends().saturating_duration_since(asked_at + MARGIN));
         let answer = tokio::time::timeout(limit, inbox.lease(&held.handle, limits::LEASE_SECS)).await;
         let mut now_held = self.lock();
@@ -136,7 +171,11 @@ impl HeldLease {
             return Ok(());
         }
         match answer {
-            Ok(Ok(())) => now_held.lease.renewed(asked_at),
+            Ok(Ok(())) => {
+                now_held.lease.renewed(asked_at);
+                now_held.pauses = pauses;
+                self.until.send_replace(now_held.until());
+            }
             Ok(Err(error @ InboxError::Gone(_))) => {
                 warn!("Lost a lease: {error}");
                 return Err(());

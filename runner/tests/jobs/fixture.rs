@@ -71,6 +71,9 @@ pub(crate) fn statement(key: &SigningKey, work: &BuildArtifact, artifact: &Artif
 
 impl Bench {
     pub(crate) fn new(work: Work) -> Self {
+        // The program under test is the first process of a box, as it is in the field; this one is a test.
+        let program = option_env!("CARGO_BIN_EXE_freehold-runner").or(option_env!("CARGO_BIN_EXE_freehold-builder"));
+        freehold_runner::sandbox::use_init(program.expect("a program of the package"));
         let directory = tempfile::tempdir().unwrap();
         let workspace = directory.path().join("workspace");
         std::fs::create_dir(&workspace).unwrap();
@@ -168,6 +171,7 @@ fn config(directory: &Path) -> Config {
         stack: "freehold-globex-prod".into(),
         terraform: None,
         sandbox: SandboxKind::Bubblewrap,
+        limits: Default::default(),
         drain_secs: 600,
     }
 }

@@ -14,3 +14,4 @@ mod preflight;
 mod registry;
 mod sandbox;
 mod terraform_module;
+mod walls;

@@ -10,12 +10,12 @@ use freehold_skips::have;
 
 use crate::fixture::{Bench, eventually, processes};
 
-fn bench() -> Bench {
+pub(crate) fn bench() -> Bench {
     let (action, steps) = ("check".parse().unwrap(), Vec::new());
     Bench::new(Work::Action(RunAction { action, steps, env_vars: BTreeMap::new(), idempotent: false }))
 }
 
-fn shell<'a>(bench: &Bench, script: &str) -> Program<'a> {
+pub(crate) fn shell<'a>(bench: &Bench, script: &str) -> Program<'a> {
     let mut environment = sandbox::base_environment(&bench.job);
     environment.insert("GIVEN".into(), "yes".into());
     Program {
@@ -26,14 +26,17 @@ fn shell<'a>(bench: &Bench, script: &str) -> Program<'a> {
         output: Output::log(),
         interrupt: Interrupt::Terminate,
         writable: Vec::new(),
+        readable: Vec::new(),
+        services: Vec::new(),
+        hosts: Vec::new(),
     }
 }
 
-async fn run(bench: &Bench, script: &str) -> Ended {
+pub(crate) async fn run(bench: &Bench, script: &str) -> Ended {
     sandbox::run(&bench.job, shell(bench, script)).await.unwrap()
 }
 
-fn code(ended: Ended) -> i32 {
+pub(crate) fn code(ended: Ended) -> i32 {
     match ended {
         Ended::Code { code, .. } => code,
         Ended::Stopped(reason) => panic!("{reason:?}"),

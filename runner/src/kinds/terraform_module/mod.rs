@@ -29,7 +29,7 @@ const LOCK_TIMEOUT: &str = "-lock-timeout=60s";
 pub(super) async fn run(job: &Job, work: &ApplyTerraform) -> Result<Done, Failure> {
     let sdk = sdk_config(job).await;
     let bucket = JobBucket::of(job, &sdk)?;
-    let endpoint = CredentialsEndpoint::start(job.credentials.clone(), job.log.clone())
+    let endpoint = CredentialsEndpoint::of(job)
         .await
         .map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
     let terraform = Terraform::find(job, work, &endpoint)?;

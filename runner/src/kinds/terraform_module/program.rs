@@ -13,7 +13,7 @@ use crate::kinds::result::until_stopped;
 use crate::kinds::templates::Templates;
 use crate::kinds::terraform_module::files::MODULE;
 use crate::operate::checks;
-use crate::sandbox::{self, Ended, Interrupt, Output, Program};
+use crate::sandbox::{self, Ended, Interrupt, Output, Program, Service};
 use crate::work::job::Job;
 
 /// Allows one `init` at a time: Terraform's plugin cache is not safe for two (Terraform CLI documentation, "Provider
@@ -26,6 +26,7 @@ pub(super) struct Terraform<'a> {
     executable: PathBuf,
     environment: BTreeMap<String, String>,
     plugins: PathBuf,
+    services: Vec<Service>,
     wanted_version: &'a str,
 }
 
@@ -52,7 +53,14 @@ impl<'a> Terraform<'a> {
             ("TF_PLUGIN_CACHE_DIR", plugins.display().to_string()),
         ];
         environment.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
-        Ok(Self { job, executable, environment, plugins, wanted_version: &work.terraform_version })
+        Ok(Self {
+            job,
+            executable,
+            environment,
+            plugins,
+            services: endpoint.services(),
+            wanted_version: &work.terraform_version,
+        })
     }
 
     pub(super) const fn job(&self) -> &'a Job {
@@ -110,7 +118,11 @@ impl<'a> Terraform<'a> {
             directory: MODULE,
             output,
             interrupt: Interrupt::Interrupt,
+            // The providers of the module are links into the plugin cache.
+            readable: if writable.is_empty() { vec![self.plugins.clone()] } else { Vec::new() },
             writable,
+            services: self.services.clone(),
+            hosts: Vec::new(),
         };
         match sandbox::run(self.job, program).await? {
             Ended::Code { code: 0, .. } => Ok(()),

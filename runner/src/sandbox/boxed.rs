@@ -1,0 +1,167 @@
+//! A box from outside: made by `bwrap`, spoken to through its channel, and gone when it is dropped.
+
+use std::io::{PipeReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use command_fds::CommandFdExt as _;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::Deserialize;
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, Command};
+
+use super::bubblewrap::{Options, Spec};
+use super::channel::Channel;
+use super::environment::find_program;
+use super::frame::{FromInit, Start, ToInit};
+use super::program::SandboxError;
+use super::users::{JobUser, OtherUser};
+
+/// How long `bwrap` may take to make a box.
+const MAKE: Duration = Duration::from_secs(20);
+/// How much of what `bwrap` says is kept, in bytes.
+const LAST_WORDS: u64 = 4096;
+
+/// The program whose `box-init` is the first process of a box; by default the one that runs.
+static INIT: OnceLock<PathBuf> = OnceLock::new();
+
+/// Makes `program` the first process of every box of this process: for programs, such as tests, that have no `box-init`.
+pub fn use_init(program: impl Into<PathBuf>) {
+    // The first one stays.
+    let _ = INIT.set(program.into());
+}
+
+/// A box that is made and runs at most one program.
+pub(super) struct Boxed {
+    channel: Channel,
+    /// The first process, as this machine numbers it.
+    init: Option<OwnedFd>,
+    _bwrap: Child,
+}
+
+impl Boxed {
+    /// Makes a box of `spec`.
+    ///
+    /// `--die-with-parent` ends it with the thread that starts it: the runtime's worker threads live as long as the runner.
+    pub(super) async fn make(spec: &Spec, user: &JobUser) -> Result<Self, SandboxError> {
+        let bwrap = find_program(&["bwrap"]).ok_or(SandboxError::NoBubblewrap)?;
+        let not_run = |source| SandboxError::NotRun { program: bwrap.display().to_string(), source };
+        let (channel, theirs) = Channel::pair().map_err(not_run)?;
+        let (info_out, info_in) = std::io::pipe().map_err(not_run)?;
+        let (ready_out, ready_in) = std::io::pipe().map_err(not_run)?;
+        let other = match user {
+            JobUser::Same => None,
+            JobUser::Other(other) => Some(other),
+        };
+        let ready_out = other.map(|_| ready_out.into());
+        let (words, inherited) = Options::new(spec, user, &init_program().map_err(not_run)?)
+            .and_then(|options| options.finish(info_in.into(), ready_out))
+            .map_err(not_run)?;
+        let mut command = Command::new(&bwrap);
+        command.env_clear().args(words).stdin(theirs).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.process_group(0).kill_on_drop(true);
+        command.fd_mappings(inherited).map_err(|error| not_run(std::io::Error::other(error)))?;
+        let mut child = command.spawn().map_err(not_run)?;
+        // Closes this side's copies of what the child has now.
+        drop(command);
+        let mut stderr = child.stderr.take();
+        let mut made = Self { channel, init: None, _bwrap: child };
+        let ready = tokio::time::timeout(MAKE, made.begin(info_out, other, ready_in.into())).await;
+        match ready {
+            Ok(Ok(())) => Ok(made),
+            Ok(Err(error)) => {
+                drop(made);
+                let mut words = Vec::new();
+                if let Some(stderr) = &mut stderr {
+                    let _ = stderr.take(LAST_WORDS).read_to_end(&mut words).await;
+                }
+                let words = String::from_utf8_lossy(&words).trim().to_owned();
+                Err(SandboxError::NotMade(if words.is_empty() { error.to_string() } else { words }))
+            }
+            Err(_) => Err(SandboxError::NotMade(format!("`bwrap` did not make it within {} s", MAKE.as_secs()))),
+        }
+    }
+
+    async fn begin(&mut self, info: PipeReader, other: Option<&OtherUser>, ready: OwnedFd) -> std::io::Result<()> {
+        let init = tokio::task::spawn_blocking(move || first_process(info)).await.map_err(std::io::Error::other)??;
+        let number = i32::try_from(init).ok().and_then(Pid::from_raw);
+        self.init = number.and_then(|init| pidfd_open(init, PidfdFlags::empty()).ok());
+        if let Some(other) = other {
+            other.map(init).await?;
+        }
+        // `bwrap` goes on when it reads a byte; without another user it does not wait.
+        let _ = std::fs::File::from(ready).write_all(b"!");
+        match self.channel.receive().await? {
+            Some((FromInit::Ready, _)) => Ok(()),
+            Some((other, _)) => Err(std::io::Error::other(format!("its first process said {other:?}"))),
+            None => Err(std::io::Error::other("its first process ended at once")),
+        }
+    }
+
+    /// Starts a program with its outputs; returns the listeners that it asked for.
+    pub(super) async fn start(&mut self, start: Start, outputs: [OwnedFd; 2]) -> std::io::Result<Vec<TcpListener>> {
+        let wanted = start.listen.len();
+        let fds: Vec<BorrowedFd<'_>> = outputs.iter().map(|output| output.as_fd()).collect();
+        self.channel.send(&ToInit::Start(Box::new(start)), &fds).await?;
+        let gone = || std::io::Error::other("the box ended before its program started");
+        let listeners = match self.channel.receive().await?.ok_or_else(gone)? {
+            (FromInit::Listening, listeners) if listeners.len() == wanted => listeners,
+            (other, _) => return Err(std::io::Error::other(format!("the box said {other:?}"))),
+        };
+        match self.channel.receive().await?.ok_or_else(gone)? {
+            (FromInit::Started, _) => Ok(listeners.into_iter().map(TcpListener::from).collect()),
+            (FromInit::NotStarted { reason }, _) => Err(std::io::Error::other(reason)),
+            (other, _) => Err(std::io::Error::other(format!("the box said {other:?}"))),
+        }
+    }
+
+    /// Returns what the box says next; nothing when it is gone. Nothing is lost when the future is dropped.
+    pub(super) async fn next(&mut self) -> Option<FromInit> {
+        self.channel.receive().await.ok().flatten().map(|(message, _)| message)
+    }
+
+    /// Sends `signal` to the program and to what it started.
+    pub(super) async fn signal(&self, signal: Signal) {
+        let _ = self.channel.send(&ToInit::Signal(signal.as_raw()), &[]).await;
+    }
+
+    /// Lets the box live until `until` (`CLOCK_BOOTTIME`, in nanoseconds).
+    pub(super) async fn live_until(&self, until: u64) {
+        let _ = self.channel.send(&ToInit::Live { until }, &[]).await;
+    }
+}
+
+impl Drop for Boxed {
+    fn drop(&mut self) {
+        // With its first process all in the box is gone.
+        if let Some(init) = &self.init {
+            let _ = pidfd_send_signal(init, Signal::KILL);
+        }
+    }
+}
+
+fn init_program() -> std::io::Result<PathBuf> {
+    INIT.get().map_or_else(std::env::current_exe, |program| Ok(program.clone()))
+}
+
+/// Reads the number of the box's first process.
+fn first_process(mut info: PipeReader) -> std::io::Result<u32> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    struct Info {
+        child_pid: u32,
+    }
+    let mut text = Vec::new();
+    let mut chunk = [0; 256];
+    while let read @ 1.. = info.read(&mut chunk)? {
+        text.extend_from_slice(chunk.get(..read).unwrap_or_default());
+        if let Ok(info) = serde_json::from_slice::<Info>(&text) {
+            return Ok(info.child_pid);
+        }
+    }
+    Err(std::io::Error::other("`bwrap` ended before it made anything"))
+}

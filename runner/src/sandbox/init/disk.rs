@@ -1,0 +1,76 @@
+//! Watches what the workspace holds. A quota of the file system would need root or a volume of its own; a tmpfs would take
+//! memory for providers and build trees.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use super::say;
+use crate::sandbox::frame::{FromInit, Start};
+
+/// The shortest pause between two looks.
+const PAUSE: Duration = Duration::from_secs(1);
+/// A look may take this part of the time.
+const SHARE: u32 = 20;
+/// The size of a block in `st_blocks`, inode(7).
+const BLOCK: u64 = 512;
+
+/// Looks at the workspace until it is dropped.
+pub(super) struct Watch(#[expect(dead_code, reason = "its end ends the watch")] Sender<()>);
+
+impl Watch {
+    pub(super) fn start(start: &Start, control: &OwnedFd) -> io::Result<Self> {
+        let (sender, ended) = channel();
+        let (trees, limits, control) = (start.writable.clone(), start.limits, control.try_clone()?);
+        std::thread::Builder::new().name("disk".to_owned()).stack_size(256 * 1024).spawn(move || {
+            watch(&trees, limits.disk, limits.files, &control, &ended);
+        })?;
+        Ok(Self(sender))
+    }
+}
+
+fn watch(trees: &[PathBuf], most_bytes: u64, most_files: u64, control: &OwnedFd, ended: &Receiver<()>) {
+    let mut pause = PAUSE;
+    while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        let started = Instant::now();
+        let mut found = Held::default();
+        trees.iter().for_each(|tree| found.add(tree, most_bytes, most_files));
+        if found.bytes > most_bytes || found.files > most_files {
+            let _ = say(control, &FromInit::OverDisk { bytes: found.bytes, files: found.files }, &[]);
+            // The runner ends the program: this thread could take its exit status from the one that waits for it.
+            return;
+        }
+        pause = PAUSE.max(started.elapsed() * SHARE);
+    }
+}
+
+#[derive(Default)]
+struct Held {
+    bytes: u64,
+    files: u64,
+}
+
+impl Held {
+    /// Adds what `top` holds, until there is too much. What vanishes meanwhile does not count.
+    fn add(&mut self, top: &Path, most_bytes: u64, most_files: u64) {
+        let mut waiting = vec![top.to_owned()];
+        while let Some(directory) = waiting.pop() {
+            let Ok(entries) = std::fs::read_dir(&directory) else { continue };
+            for entry in entries.flatten() {
+                let Ok(data) = entry.path().symlink_metadata() else { continue };
+                self.files += 1;
+                // A file with several names counts once per name; the limit is for what does harm, not an account.
+                self.bytes = self.bytes.saturating_add(data.blocks().saturating_mul(BLOCK));
+                if data.is_dir() {
+                    waiting.push(entry.path());
+                }
+                if self.bytes > most_bytes || self.files > most_files {
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The first process of a box: makes its listeners, runs its program, and ends the box when the runner does not let it live.
+//!
+//! It is this same program, started by `bwrap` inside the namespaces. When it ends, the kernel ends every process in the box.
+
+mod disk;
+mod ownership;
+mod processes;
+mod start;
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{DumpableBehavior, Pid, Signal, kill_process_group, set_dumpable_behavior};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+
+use super::frame::{self, FromInit, Received, ToInit};
+use start::Running;
+
+/// The command line of the first process of a box.
+pub(super) const COMMAND: &str = "box-init";
+/// How often children that the program left to this process are waited for.
+const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// Runs as the first process of a box when the command line says so. A program that makes boxes calls this first.
+pub fn run_if_asked() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_none_or(|first| first != COMMAND) || arguments.next().is_some() {
+        return None;
+    }
+    Some(match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("box-init: {error}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn run() -> io::Result<()> {
+    // The program must not read this process through /proc.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let control = io::stdin().as_fd().try_clone_to_owned()?;
+    let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?;
+    let mut init = Init { control, timer, received: Received::default(), running: None };
+    init.say(&FromInit::Ready, &[])?;
+    init.serve()
+}
+
+struct Init {
+    control: OwnedFd,
+    timer: OwnedFd,
+    received: Received,
+    running: Option<Running>,
+}
+
+/// What there is to do.
+struct Woken {
+    message: bool,
+    time_is_up: bool,
+}
+
+impl Init {
+    /// Follows the runner until it is gone or the time is up.
+    fn serve(&mut self) -> io::Result<()> {
+        loop {
+            let woken = self.wait()?;
+            if woken.time_is_up || (woken.message && !self.received.read(&self.control)?) {
+                return Ok(());
+            }
+            while let Some((message, fds)) = self.received.take()? {
+                self.obey(message, fds)?;
+            }
+            self.reap()?;
+        }
+    }
+
+    fn wait(&self) -> io::Result<Woken> {
+        let mut fds = vec![PollFd::new(&self.control, PollFlags::IN), PollFd::new(&self.timer, PollFlags::IN)];
+        fds.extend(self.running.iter().map(|running| PollFd::new(&running.handle, PollFlags::IN)));
+        match poll(&mut fds, Some(&REAP_EVERY)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        Ok(Woken { message: is_ready(0), time_is_up: is_ready(1) })
+    }
+
+    fn obey(&mut self, message: ToInit, fds: Vec<OwnedFd>) -> io::Result<()> {
+        match message {
+            ToInit::Live { until } => self.live_until(until),
+            ToInit::Signal(number) => {
+                if let (Some(running), Some(signal)) = (&self.running, Signal::from_named_raw(number)) {
+                    let _ = kill_process_group(running.program, signal);
+                }
+                Ok(())
+            }
+            ToInit::Start(start) => {
+                self.live_until(start.until)?;
+                let listeners = start::listen(&start)?;
+                self.say(&FromInit::Listening, &listeners.iter().map(|fd| fd.as_fd()).collect::<Vec<_>>())?;
+                drop(listeners);
+                match Running::start(*start, fds, &self.control) {
+                    Ok(running) => {
+                        self.running = Some(running);
+                        self.say(&FromInit::Started, &[])
+                    }
+                    Err(error) => self.say(&FromInit::NotStarted { reason: error.to_string() }, &[]),
+                }
+            }
+        }
+    }
+
+    /// Waits for children that have ended; when the program is one of them, ends what it left behind.
+    fn reap(&mut self) -> io::Result<()> {
+        let program = self.running.as_ref().map(|running| running.program);
+        let Some(code) = processes::reap(program) else { return Ok(()) };
+        if let Some(running) = self.running.take() {
+            running.clean_up();
+        }
+        self.say(&FromInit::Ended { code }, &[])
+    }
+
+    fn live_until(&self, until: u64) -> io::Result<()> {
+        let at = Duration::from_nanos(until.clamp(1, i64::MAX.unsigned_abs()));
+        let value =
+            Timespec { tv_sec: i64::try_from(at.as_secs()).unwrap_or(i64::MAX), tv_nsec: at.subsec_nanos().into() };
+        let interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+        timerfd_settime(
+            &self.timer,
+            TimerfdTimerFlags::ABSTIME,
+            &Itimerspec { it_interval: interval, it_value: value },
+        )?;
+        Ok(())
+    }
+
+    fn say(&self, message: &FromInit, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        say(&self.control, message, fds)
+    }
+}
+
+fn say(control: &OwnedFd, message: &FromInit, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    frame::send(control, message, fds)
+}
+
+/// Returns the process of a handle that the kernel gives as a number.
+fn pid(number: u32) -> io::Result<Pid> {
+    i32::try_from(number).ok().and_then(Pid::from_raw).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}

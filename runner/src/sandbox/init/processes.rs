@@ -1,0 +1,47 @@
+//! The processes of a box other than its first.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
+
+/// How long processes that are killed may take to end.
+const KILL_TIME: Duration = Duration::from_secs(3);
+
+/// Waits for the children that have ended; returns the exit code of `program` when it is one of them.
+pub(super) fn reap(program: Option<Pid>) -> Option<i32> {
+    let mut code = None;
+    while let Ok(Some((ended, status))) = wait(WaitOptions::NOHANG) {
+        if Some(ended) == program {
+            code = Some(exit_code(status));
+        }
+    }
+    code
+}
+
+/// 128 and the signal's number when a signal ended it.
+fn exit_code(status: WaitStatus) -> i32 {
+    status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal)).unwrap_or(-1)
+}
+
+/// Kills every process but this one; returns whether all are gone.
+pub(super) fn kill_all() -> bool {
+    let started = Instant::now();
+    while started.elapsed() < KILL_TIME {
+        let others = others();
+        if others.is_empty() {
+            return true;
+        }
+        for process in others {
+            let _ = kill_process(process, Signal::KILL);
+        }
+        reap(None);
+        std::thread::yield_now();
+    }
+    false
+}
+
+fn others() -> Vec<Pid> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    ids.filter(|id| *id != 1).filter_map(Pid::from_raw).collect()
+}

@@ -1,0 +1,91 @@
+//! Starts the program of a box, and cleans up after it.
+
+use std::io;
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, setrlimit};
+
+use super::disk::Watch;
+use super::{ownership, pid, processes};
+use crate::sandbox::frame::{ProcessLimits, Start};
+
+const HOSTS: &str = "/etc/hosts";
+
+/// A program that runs.
+pub(super) struct Running {
+    pub(super) program: Pid,
+    /// Readable when the program has ended.
+    pub(super) handle: OwnedFd,
+    /// What the program owned while it ran.
+    borrowed: Option<Vec<std::path::PathBuf>>,
+    _watch: Watch,
+}
+
+impl Running {
+    /// Starts what `start` says with its outputs in `fds`.
+    pub(super) fn start(start: Start, fds: Vec<OwnedFd>, control: &OwnedFd) -> io::Result<Self> {
+        let mut fds = fds.into_iter();
+        let (Some(stdout), Some(stderr)) = (fds.next(), fds.next()) else {
+            return Err(io::Error::other("the outputs of the program are missing"));
+        };
+        write_names(&start)?;
+        if let Some(user) = start.user {
+            ownership::give(&start.writable, user)?;
+        }
+        let watch = Watch::start(&start, control)?;
+        limit(start.limits)?;
+        let mut command = Command::new(&start.program);
+        command.args(&start.arguments).env_clear().envs(&start.environment).current_dir(&start.directory);
+        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
+        if let Some(user) = start.user {
+            command.uid(user).gid(user);
+        }
+        let child = command.spawn()?;
+        let program = pid(child.id())?;
+        let handle = pidfd_open(program, PidfdFlags::empty())?;
+        Ok(Self { program, handle, borrowed: start.user.map(|_| start.writable), _watch: watch })
+    }
+
+    /// Ends what the program left behind, and takes back what it owned.
+    pub(super) fn clean_up(self) {
+        let all_gone = processes::kill_all();
+        if let Some(borrowed) = self.borrowed.filter(|_| all_gone) {
+            // What stays the program's is removed by the runner from another box.
+            let _ = ownership::take_back(&borrowed);
+        }
+    }
+}
+
+/// Opens the listeners of the box before its program can look for them.
+pub(super) fn listen(start: &Start) -> io::Result<Vec<TcpListener>> {
+    start.listen.iter().map(TcpListener::bind).collect()
+}
+
+fn write_names(start: &Start) -> io::Result<()> {
+    let mut text = "127.0.0.1 localhost job\n::1 localhost\n".to_owned();
+    for (address, name) in &start.names {
+        text.push_str(&format!("{address} {name}\n"));
+    }
+    std::fs::OpenOptions::new().write(true).truncate(true).open(HOSTS)?.write_all(text.as_bytes())
+}
+
+/// Limits this process and with it the program; nothing can raise a limit again.
+fn limit(limits: ProcessLimits) -> io::Result<()> {
+    let each = [
+        (Resource::Core, 0),
+        (Resource::Data, limits.memory),
+        (Resource::Nproc, limits.processes),
+        (Resource::Nofile, limits.open_files),
+        (Resource::Fsize, limits.disk),
+    ];
+    for (resource, most) in each {
+        // A machine whose own limit is lower keeps it.
+        let most = rustix::process::getrlimit(resource).maximum.map_or(most, |hard| hard.min(most));
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Runs a program in a box: makes it, serves its addresses, renews its time, and ends it.
+
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use super::boxed::Boxed;
+use super::bubblewrap::{Spec, canonical};
+use super::frame::{FromInit, Start};
+use super::program::{INSIDE, Interrupt, Program, SandboxError, inside};
+use super::service::Service;
+use super::users::{INSIDE_USER, JobUser};
+use super::{Ended, egress, grace, output};
+use crate::work::job::{Job, StopReason};
+
+/// Runs `program` until it ends or the attempt must stop.
+pub(super) async fn run(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
+    let executable = canonical(program.executable);
+    let name = executable.display().to_string();
+    let not_run = |source| SandboxError::NotRun { program: name.clone(), source };
+    let user = JobUser::find();
+    let spec = Spec {
+        workspace: job.workspace.clone(),
+        shown: program.readable.iter().cloned().chain([executable.clone()]).collect(),
+        writable: program.writable.clone(),
+        memory_files: job.config.limits.memory_files(),
+    };
+    let mut made = Boxed::make(&spec, &user).await?;
+    let services: Vec<Service> = egress::services(job, &program).into_iter().chain(program.services.clone()).collect();
+    let (pump, outputs) = output::pump(job, &program.output).map_err(not_run)?;
+    let start = Start {
+        program: executable,
+        arguments: program.arguments,
+        environment: program.environment,
+        directory: inside(job, program.directory),
+        listen: services.iter().map(|service| service.at).collect(),
+        names: services.iter().filter_map(Service::host_line).collect(),
+        user: (user != JobUser::Same).then_some(INSIDE_USER),
+        writable: spec.writable.iter().cloned().chain([INSIDE.into()]).collect(),
+        limits: job.config.limits.of_process(),
+        until: job.stop.may_run_until(),
+    };
+    let listeners = made.start(start, outputs).await.map_err(not_run)?;
+    // Dropping the set ends what serves the box.
+    let _serving = serve(&services, listeners).map_err(not_run)?;
+    let ended = tokio::select! {
+        code = follow(job, &mut made) => Ok(code),
+        reason = job.stop.stopped() => Err(reason),
+    };
+    let ended = match ended {
+        Ok(code) => Ok(code),
+        Err(reason) => {
+            stop(&mut made, program.interrupt, reason).await;
+            Err(reason)
+        }
+    };
+    drop(made);
+    let last_words = pump.finish().await;
+    Ok(match ended {
+        Ok(code) => Ended::Code { code, last_words },
+        Err(reason) => Ended::Stopped(reason),
+    })
+}
+
+fn serve(services: &[Service], listeners: Vec<std::net::TcpListener>) -> std::io::Result<JoinSet<()>> {
+    let mut serving = JoinSet::new();
+    for (service, listener) in services.iter().zip(listeners) {
+        listener.set_nonblocking(true)?;
+        let (listener, serve) = (TcpListener::from_std(listener)?, Arc::clone(&service.serve));
+        serving.spawn(async move { serve.serve(listener).await });
+    }
+    Ok(serving)
+}
+
+/// Renews the time of the box with the job's lease until its program has ended; returns the exit code.
+async fn follow(job: &Job, made: &mut Boxed) -> i32 {
+    let mut lease = job.stop.lease();
+    loop {
+        tokio::select! {
+            said = made.next() => match said {
+                Some(FromInit::Ended { code }) => return code,
+                Some(FromInit::OverDisk { bytes, files }) => {
+                    job.log.line(&job.config.limits.over_disk(bytes, files));
+                    return KILLED;
+                }
+                Some(FromInit::Ready | FromInit::Listening | FromInit::Started | FromInit::NotStarted { .. }) => {}
+                // The first process is gone and all with it: out of memory, or its time was up.
+                None => return KILLED,
+            },
+            until = lease.renewed() => made.live_until(until).await,
+        }
+    }
+}
+
+/// The exit code of a program that was killed.
+const KILLED: i32 = 128 + 9;
+
+async fn stop(made: &mut Boxed, interrupt: Interrupt, reason: StopReason) {
+    // Once is enough: Terraform takes a second signal as an order to end without writing its state.
+    made.signal(interrupt.signal()).await;
+    let ended = async {
+        while let Some(said) = made.next().await {
+            if matches!(said, FromInit::Ended { .. }) {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(grace(reason), ended).await;
+}

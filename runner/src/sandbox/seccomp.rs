@@ -1,0 +1,183 @@
+//! The system calls that no program in a box may make, as filters that the kernel evaluates (seccomp(2)).
+//!
+//! A deny list: what a tool needs differs and changes, what gives power over a kernel is known. A call that is new to this
+//! list still meets a process without capabilities in namespaces of its own.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Width, SeccompCmpOp as Op, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
+
+/// Refused whatever the arguments are.
+const REFUSED: &[i64] = &[
+    // Looking into other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_userfaultfd,
+    // Mounts and namespaces.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_quotactl,
+    libc::SYS_fanotify_init,
+    // Keyrings, which namespaces do not separate.
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    // Programs in the kernel, and interfaces with a history of holes.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    // The machine.
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+];
+
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: &[i64] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt, libc::SYS_uselib];
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_HERE: &[i64] = &[];
+
+/// `CLONE_NEWTIME` shares its bit with an exit signal, and only `unshare` and `clone3` know it.
+const NEW_NAMESPACES: [i32; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+/// `TIOCSTI` and `TIOCLINUX`: typing into the terminal of another process, ioctl_tty(2).
+const TERMINAL: [u64; 2] = [0x5412, 0x541c];
+const FAMILIES: [i32; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
+/// The type of a socket without its flags.
+const TYPE_MASK: u64 = 0xf;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Returns the filters as `bwrap --add-seccomp-fd` reads them.
+///
+/// # Errors
+/// When the rules cannot be compiled for this machine.
+pub(super) fn filters() -> Result<Vec<Vec<u8>>, String> {
+    let mut compiled = vec![
+        compile(refused()?, libc::EPERM)?,
+        // Its arguments are in memory, out of sight of a filter; the C library then calls `clone`.
+        compile(Rules::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?,
+        compile(Rules::from([(libc::SYS_socket, families()?)]), libc::EAFNOSUPPORT)?,
+    ];
+    if cfg!(target_arch = "x86_64") {
+        compiled.push(no_x32());
+    }
+    Ok(compiled)
+}
+
+fn refused() -> Result<Rules, String> {
+    let mut rules: Rules = REFUSED.iter().chain(REFUSED_HERE).map(|number| (*number, Vec::new())).collect();
+    let namespaces = NEW_NAMESPACES.into_iter().map(|flag| {
+        let flag = u64::from(flag.unsigned_abs());
+        rule(vec![condition(0, Width::Qword, Op::MaskedEq(flag), flag)?])
+    });
+    rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
+    let terminal = TERMINAL.into_iter().map(|what| rule(vec![condition(1, Width::Dword, Op::Eq, what)?]));
+    rules.insert(libc::SYS_ioctl, terminal.collect::<Result<_, _>>()?);
+    let raw = condition(1, Width::Dword, Op::MaskedEq(TYPE_MASK), u64::from(libc::SOCK_RAW.unsigned_abs()))?;
+    rules.insert(libc::SYS_socket, vec![rule(vec![raw])?]);
+    Ok(rules)
+}
+
+/// All families of sockets but [`FAMILIES`].
+fn families() -> Result<Vec<SeccompRule>, String> {
+    let others =
+        FAMILIES.into_iter().map(|family| condition(0, Width::Dword, Op::Ne, u64::from(family.unsigned_abs())));
+    Ok(vec![rule(others.collect::<Result<_, _>>()?)?])
+}
+
+fn condition(argument: u8, width: Width, op: Op, value: u64) -> Result<SeccompCondition, String> {
+    SeccompCondition::new(argument, width, op, value).map_err(|error| error.to_string())
+}
+
+fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, String> {
+    SeccompRule::new(conditions).map_err(|error| error.to_string())
+}
+
+fn compile(rules: Rules, errno: i32) -> Result<Vec<u8>, String> {
+    let architecture = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
+    let refuse = SeccompAction::Errno(errno.unsigned_abs());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture).map_err(|e| e.to_string())?;
+    let program: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
+    Ok(program.iter().flat_map(|one| instruction(one.code, one.jt, one.jf, one.k)).collect())
+}
+
+/// The x32 numbers of system calls, which the other filters do not know: `if nr >= 0x40000000 { ENOSYS }`.
+fn no_x32() -> Vec<u8> {
+    const LOAD: u16 = 0x20;
+    const JUMP_IF_GREATER_OR_EQUAL: u16 = 0x35;
+    const RETURN: u16 = 0x06;
+    const ERRNO: u32 = 0x0005_0000;
+    const ALLOW: u32 = 0x7fff_0000;
+    [
+        instruction(LOAD, 0, 0, 0),
+        instruction(JUMP_IF_GREATER_OR_EQUAL, 0, 1, 0x4000_0000),
+        instruction(RETURN, 0, 0, ERRNO | libc::ENOSYS.unsigned_abs()),
+        instruction(RETURN, 0, 0, ALLOW),
+    ]
+    .concat()
+}
+
+/// One `struct sock_filter`.
+fn instruction(code: u16, if_true: u8, if_false: u8, value: u32) -> Vec<u8> {
+    let mut bytes = code.to_ne_bytes().to_vec();
+    bytes.extend([if_true, if_false]);
+    bytes.extend(value.to_ne_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_filter_has_whole_instructions_and_fits_the_kernel() {
+        let filters = filters().unwrap();
+
+        assert!(filters.len() >= 3);
+        for filter in filters {
+            assert!(filter.len() % 8 == 0 && filter.len() / 8 <= 4096, "{}", filter.len());
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What a job cannot do: each test tries it from inside a box.
+
+use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
+
+use freehold_runner::sandbox::{self, Ended, JobUser};
+use freehold_runner::work::job::Stop;
+use freehold_skips::{have, skip};
+use tokio::sync::watch;
+
+use crate::fixture::{Bench, eventually, processes};
+use crate::sandbox::{bench, code, run, shell};
+
+/// Runs `script` in bash, whose `/dev/tcp` opens connections.
+async fn bash(bench: &Bench, script: &str) -> i32 {
+    let mut program = shell(bench, script);
+    program.executable = std::path::Path::new("/bin/bash");
+    code(sandbox::run(&bench.job, program).await.unwrap())
+}
+
+#[tokio::test]
+async fn nothing_of_the_machines_network_is_reached() {
+    if !have(&["bwrap", "bash"]) {
+        return;
+    }
+    let bench = bench();
+    let servers: Vec<TcpListener> =
+        ["127.0.0.1:0", "[::1]:0"].iter().filter_map(|at| TcpListener::bind(at).ok()).collect();
+    servers.iter().for_each(|server| server.set_nonblocking(true).unwrap());
+    let mut targets: Vec<String> = servers
+        .iter()
+        .map(|server| server.local_addr().unwrap())
+        .map(|at| format!("{}/{}", at.ip(), at.port()))
+        .collect();
+    targets.extend(["169.254.169.254/80", "169.254.170.2/80", "fd00:ec2::254/80", "192.0.2.1/80"].map(str::to_owned));
+
+    let tries: Vec<String> = targets
+        .iter()
+        .map(|at| format!("timeout 2 bash -c 'exec 3<>/dev/tcp/{at}' 2>/dev/null && echo {at}"))
+        .collect();
+    bash(&bench, &format!("{}; cat /proc/net/dev | grep -c :", tries.join("; "))).await;
+
+    assert_eq!(bench.log(), "1\n", "only `lo`, and no address answers");
+    assert!(servers.iter().all(|server| server.accept().is_err()), "a connection came out of the box");
+}
+
+#[tokio::test]
+async fn a_job_has_no_capability_and_can_get_none() {
+    if !have(&["bwrap", "mount", "unshare"]) {
+        return;
+    }
+    let bench = bench();
+
+    let script = "grep -E '^Cap(Prm|Eff|Amb)' /proc/self/status | grep -v 0000000000000000 && echo capable; \
+                  grep -q 'NoNewPrivs:.1' /proc/self/status || echo privileges; [ $(id -u) = 1000 ] || id; \
+                  mount -o remount,bind,rw /usr && echo mounted; touch /usr/x && echo wrote; \
+                  unshare -U true && echo namespace; unshare -Urm true && echo namespaces; \
+                  cat /proc/1/environ /proc/1/maps >/dev/null && echo init; kill -9 1; ls /proc/1/fd/ && echo fds; \
+                  ls -l /proc/self/fd | grep -c socket; true";
+    run(&bench, &format!("exec 2>/dev/null; {script}")).await;
+
+    assert_eq!(bench.log(), "0\n");
+}
+
+#[tokio::test]
+async fn the_kernels_dangerous_calls_are_refused() {
+    if !have(&["bwrap", "python3"]) {
+        return;
+    }
+    let bench = bench();
+    let script = r#"
+import ctypes, platform, socket
+libc = ctypes.CDLL(None, use_errno=True)
+x86 = platform.machine() == "x86_64"
+EPERM, ENOSYS = 1, 38
+calls = {"ptrace": (101, 117), "keyctl": (250, 219), "add_key": (248, 217), "bpf": (321, 280), "perf_event_open": (298, 241),
+         "io_uring_setup": (425, 425), "userfaultfd": (323, 282), "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40),
+         "fsopen": (430, 430), "open_by_handle_at": (304, 265), "chroot": (161, 51), "kexec_load": (246, 104)}
+for name, numbers in calls.items():
+    ctypes.set_errno(0)
+    if libc.syscall(numbers[0 if x86 else 1], 0, 0, 0, 0, 0) != -1 or ctypes.get_errno() != EPERM: print(name)
+if libc.syscall(435, 0, 0) != -1 or ctypes.get_errno() != ENOSYS: print("clone3")
+for flag in (0x10000000, 0x20000, 0x40000000, 0x20000000):
+    if libc.syscall(56 if x86 else 220, flag | 17, 0, 0, 0, 0) != -1: print("clone", hex(flag))
+if x86 and (libc.syscall(0x40000000 + 101, 0, 0, 0, 0) != -1 or ctypes.get_errno() != ENOSYS): print("x32")
+for family in (16, 17, 38, 40):
+    try: socket.socket(family, socket.SOCK_DGRAM); print("family", family)
+    except OSError: pass
+try: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1); print("raw")
+except OSError: pass
+socket.socket(socket.AF_INET6); socket.socketpair()
+print("done")
+"#;
+    std::fs::write(bench.job.workspace.join("calls.py"), script).unwrap();
+
+    run(&bench, "python3 calls.py 2>&1").await;
+
+    assert_eq!(bench.log(), "done\n");
+}
+
+#[tokio::test]
+async fn a_job_is_another_user_than_a_runner_that_can_have_one_and_hands_its_files_back() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let JobUser::Other(_) = JobUser::find() else { return skip("this user has no range in /etc/subuid") };
+    let bench = bench();
+    std::fs::write(bench.job.workspace.join("given"), "before").unwrap();
+    let stop = bench.stop.clone();
+
+    let script =
+        "echo after > given; mkdir -p deep/er; echo x > deep/er/x; chmod 000 deep/er deep; sleep 31536011 & wait";
+    let (_, user) = tokio::join!(run(&bench, script), async {
+        eventually("it runs", || processes("sleep\u{0}31536011").len() == 1).await;
+        let user = std::fs::metadata(format!("/proc/{}", processes("sleep\u{0}31536011")[0])).unwrap().uid();
+        stop.send(Some(freehold_runner::work::job::StopReason::Cancelled)).unwrap();
+        user
+    });
+
+    let own = std::fs::metadata("/proc/self").unwrap().uid();
+    assert_ne!(user, own);
+    for path in ["given", "deep", "deep/er", "deep/er/x"] {
+        assert_eq!(std::fs::metadata(bench.job.workspace.join(path)).unwrap().uid(), own, "{path}");
+    }
+    assert_eq!(std::fs::read_to_string(bench.job.workspace.join("given")).unwrap(), "after\n");
+}
+
+#[tokio::test]
+async fn a_job_that_takes_too_much_is_held() {
+    if !have(&["bwrap", "python3"]) {
+        return;
+    }
+    let mut bench = bench();
+    bench.change_config(|config| {
+        config.limits.processes = 32;
+        config.limits.memory_mib = 128;
+        config.limits.disk_mib = 16;
+    });
+
+    let script = r#"
+import resource
+try: bytearray(256 << 20); print("memory")
+except MemoryError: pass
+try:
+    with open("/workspace/large", "wb") as file:
+        file.seek(17 << 20); file.write(b"x"); file.flush(); print("file")
+except OSError: pass
+print(resource.getrlimit(resource.RLIMIT_CORE), resource.getrlimit(resource.RLIMIT_NPROC)[1])
+"#;
+    std::fs::write(bench.job.workspace.join("take.py"), script).unwrap();
+    run(&bench, "python3 take.py 2>&1; i=0; while [ $i -lt 64 ]; do sleep 1 & i=$((i+1)); done 2>/dev/null; echo all")
+        .await;
+
+    let log = bench.log();
+    assert!(log.starts_with("(0, 0) 32\n") && !log.contains("all"), "{log}");
+}
+
+#[tokio::test]
+async fn a_job_that_fills_the_disk_is_ended_with_a_line_that_says_so() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let mut bench = bench();
+    bench.change_config(|config| config.limits.files = 100);
+
+    let ended = run(&bench, "i=0; while [ $i -lt 200 ]; do i=$((i+1)); : > f$i; done; sleep 31536012").await;
+
+    assert!(matches!(ended, Ended::Code { code: 137, .. }), "{ended:?}");
+    let log = bench.log();
+    assert!(log.contains("[freehold: ended, the workspace holds") && log.contains("`limits.files` 100"), "{log}");
+    eventually("it is gone", || processes("sleep\u{0}31536012").is_empty()).await;
+}
+
+/// Not a test by itself, and nothing without its variable: the runner that the next test stops.
+#[tokio::test]
+async fn a_runner_with_a_lease_of_three_seconds() {
+    if std::env::var_os("FREEHOLD_TEST_LEASE").is_some() {
+        let mut bench = bench();
+        let three_secs = tokio::time::Instant::now() + Duration::from_secs(3);
+        let (lease, until) = watch::channel(freehold_runner::wire::clock::boot_nanos(three_secs));
+        bench.job.stop = Stop::channel().1.bounded_by(until);
+        run(&bench, "sleep 31536013").await;
+        drop(lease);
+    }
+}
+
+#[tokio::test]
+async fn the_job_of_a_runner_that_is_stopped_ends_before_its_lease() {
+    if !have(&["bwrap", "kill"]) {
+        return;
+    }
+    let mut runner = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "walls::a_runner_with_a_lease_of_three_seconds"])
+        .env("FREEHOLD_TEST_LEASE", "1")
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the job starts", || processes("sleep\u{0}31536013").len() == 1).await;
+    let id = runner.id().unwrap().to_string();
+
+    let stopped = tokio::process::Command::new("kill").args(["-STOP", &id]).status().await.unwrap();
+
+    assert!(stopped.success());
+    eventually("the job is gone", || processes("31536013").is_empty()).await;
+    runner.kill().await.unwrap();
+}
