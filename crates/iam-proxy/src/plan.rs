@@ -212,3 +212,102 @@ fn without_reserved(query: &Query) -> Result<(), Refusal> {
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::LazyLock;
+
+    use aws_credential_types::Credentials;
+    use aws_credential_types::provider::SharedCredentialsProvider;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::install::sample;
+    use crate::rules::{Rule, rule};
+    use crate::upstream::Endpoint;
+
+    const TRUST: &str =
+        r#"{"Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}"#;
+
+    /// Made once: a client reads the machine's certificates.
+    static UPSTREAM: LazyLock<Upstream> = LazyLock::new(|| Upstream {
+        http: freehold_oci::client().unwrap(),
+        iam: Endpoint::iam("eu-west-1").unwrap(),
+        eks: Endpoint::eks("eu-west-1").unwrap(),
+        credentials: SharedCredentialsProvider::new(Credentials::new("a", "b", None, None, "test")),
+    });
+
+    /// Plans a request for which nothing has to be looked at.
+    fn plan(query: Query) -> Result<Plan, Refusal> {
+        let (install, clusters) = (sample(), Clusters::default());
+        let planner = Planner { install: &install, upstream: &UPSTREAM, clusters: &clusters };
+        let Rule::Write(target, parameters) = rule(query.action()) else { panic!("{} is no write", query.action()) };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(planner.plan(target, parameters, query))
+    }
+
+    fn sent(plan: Result<Plan, Refusal>) -> Query {
+        match plan {
+            Ok(Plan::Send(query)) => query,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_new_role_carries_boundary_path_and_tags(
+            path in proptest::option::of("/([a-z]{1,8}/){0,3}"),
+            tags in proptest::collection::btree_map("[A-Za-z/.]{1,12}", "[a-z ]{0,12}", 0..6),
+            named in any::<bool>(),
+        ) {
+            let mut query = Query::new("CreateRole", &[("RoleName", "a"), ("AssumeRolePolicyDocument", TRUST)]);
+            let given: Vec<(String, String)> = tags.into_iter().collect();
+            query.set_tags(&given);
+            if let Some(path) = &path {
+                query.set("Path", path.clone());
+            }
+            if named {
+                query.set("PermissionsBoundary", sample().boundary);
+            }
+
+            let query = sent(plan(query));
+
+            let carried: BTreeMap<String, String> = query.tags().unwrap().into_iter().collect();
+            prop_assert_eq!(query.get("PermissionsBoundary").map(str::to_owned), Some(sample().boundary));
+            prop_assert_eq!(query.get("Path").and_then(|real| sample().shown_path(real)), Some(path.unwrap_or("/".into())));
+            prop_assert!(sample().tags.iter().chain(given.iter().map(|(key, value)| (key, value))).all(|(key, value)| carried.get(key) == Some(value)));
+            prop_assert_eq!(carried.contains_key(SHOWN_BOUNDARY), named);
+        }
+
+        #[test]
+        fn no_other_boundary_gets_through(boundary in "[ -~]{0,80}") {
+            prop_assume!(boundary != sample().boundary);
+            let parameters = [("RoleName", "a"), ("AssumeRolePolicyDocument", TRUST), ("PermissionsBoundary", &boundary)];
+
+            let refused = plan(Query::new("CreateRole", &parameters));
+
+            prop_assert!(matches!(refused, Err(Refusal::Denied(_))));
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_is_not_known_is_not_passed_on() {
+        let parameters = [("RoleName", "a"), ("AssumeRolePolicyDocument", TRUST), ("permissionsBoundary", "none")];
+
+        let refused = plan(Query::new("CreateRole", &parameters)).unwrap_err();
+
+        assert!(refused.to_string().contains("no parameter `permissionsBoundary`"), "{refused}");
+    }
+
+    #[test]
+    fn a_policy_for_a_role_of_the_stack_is_held() {
+        let policy = "arn:aws:iam::222222222222:policy/freehold/acme--globex/ecr-access";
+        let parameters = [("RoleName", "fh-acme--globex--maintenance"), ("PolicyArn", policy)];
+
+        let Ok(Plan::Hold { sent, .. }) = plan(Query::new("AttachRolePolicy", &parameters)) else { panic!("not held") };
+
+        assert_eq!((sent.action(), sent.get("PolicyArn")), ("TagPolicy", Some(policy)));
+        assert_eq!(sent.get("Tags.member.1.Key"), Some("freehold:held:fh-acme--globex--maintenance"));
+    }
+}

@@ -63,8 +63,7 @@ impl Proxy {
         let answer = match self.decide(query, &resource).await {
             Ok(answer) => answer,
             Err(refusal) => {
-                let reason = refusal.to_string();
-                self.record_calmly(&action, &resource, Stage::Refused { reason }).await;
+                self.record_refusal(&action, &resource, &refusal).await;
                 refusal.answer()
             }
         };
@@ -106,19 +105,27 @@ impl Proxy {
     async fn send(&self, query: &Query, resource: &str) -> Result<Answer, Refusal> {
         self.record(query.action(), resource, Stage::Announced).await?;
         let sent = self.upstream.iam(query).await;
-        let stage = match &sent {
-            Ok(answer) if answer.is_success() => Stage::Made,
-            Ok(answer) => Stage::Failed { code: answer.code() },
-            Err(refusal) => Stage::Failed { code: refusal.code().to_owned() },
-        };
-        self.record_calmly(query.action(), resource, stage).await;
+        self.record_calmly(query.action(), resource, stage(&sent)).await;
         Ok(conceal(sent?, &self.install))
     }
 
     async fn hold(&self, action: &str, resource: &str, sent: &Query, instead: String) -> Result<Answer, Refusal> {
         self.record(action, resource, Stage::Held { instead }).await?;
-        let answer = self.upstream.iam(sent).await?;
-        Ok(if answer.is_success() { Answer::done(action) } else { answer })
+        let noted = self.upstream.iam(sent).await;
+        if let failed @ Stage::Failed { .. } = stage(&noted) {
+            self.record_calmly(action, resource, failed).await;
+        }
+        noted.map(|answer| if answer.is_success() { Answer::done(action) } else { answer })
+    }
+
+    async fn record_refusal(&self, action: &str, resource: &str, refusal: &Refusal) {
+        match refusal {
+            Refusal::Malformed(reason) | Refusal::Denied(reason) => {
+                self.record_calmly(action, resource, Stage::Refused { reason: reason.clone() }).await;
+            }
+            // Nothing was refused: the client tries again, and what had begun is recorded as failed.
+            Refusal::Unavailable(_) => {}
+        }
     }
 
     async fn record(&self, action: &str, resource: &str, stage: Stage) -> Result<(), Refusal> {
@@ -135,6 +142,15 @@ impl Proxy {
         if let Err(error) = self.recorder.record(change).await {
             tracing::warn!("The end of `{action}` on `{resource}` could not be recorded: {error}");
         }
+    }
+}
+
+/// Returns how a change ended.
+fn stage(sent: &Result<Answer, Refusal>) -> Stage {
+    match sent {
+        Ok(answer) if answer.is_success() => Stage::Made,
+        Ok(answer) => Stage::Failed { code: answer.code() },
+        Err(refusal) => Stage::Failed { code: refusal.code().to_owned() },
     }
 }
 
