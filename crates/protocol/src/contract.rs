@@ -147,6 +147,26 @@ pub struct OrderTerms {
     /// Both documents, where the customer is known to have accepted others and they fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<TermsChange>,
+    /// The terms themselves, where no change carries them and they fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document: Option<PackedTerms>,
+}
+
+impl OrderTerms {
+    /// Returns the terms of the version, where the order carries them.
+    ///
+    /// # Errors
+    /// [`TermsError`] when what it carries are others.
+    pub fn asked(&self) -> Result<Option<Terms>, TermsError> {
+        let packed = self.change.as_ref().map(|change| &change.asked).or(self.document.as_ref());
+        packed.map(|packed| packed.open(&self.digest)).transpose()
+    }
+
+    /// Leaves the documents out; returns whether there were any.
+    pub fn drop_documents(&mut self) -> bool {
+        let change = self.change.take().is_some();
+        self.document.take().is_some() || change
+    }
 }
 
 /// Canonical bytes of terms, gzipped and in base64.

@@ -205,7 +205,7 @@ fn orders() {
     let packed = |terms: &Terms| PackedTerms::of(&canonical::to_vec(terms).unwrap()).unwrap();
     let (accepted, asked) = (Terms { hosts: BTreeSet::new(), ..terms() }, terms());
     let change = TermsChange { accepted: packed(&accepted), asked: packed(&asked) };
-    let belongs = OrderTerms { digest: asked.digest().unwrap(), change: Some(change) };
+    let belongs = OrderTerms { digest: asked.digest().unwrap(), change: Some(change), document: None };
     let image = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
     let with = Order { terms: Some(Box::new(belongs)), ..image };
     golden("order-terms", &with);

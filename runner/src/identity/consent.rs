@@ -77,7 +77,7 @@ mod tests {
     fn refused(accepted: &Value, asked: &Value, documents: Option<(&Value, &Value)>) -> Option<String> {
         let change =
             documents.map(|(accepted, asked)| TermsChange { accepted: packed(accepted), asked: packed(asked) });
-        refused_without_documents(accepted, Some(OrderTerms { digest: digest(asked), change }))
+        refused_without_documents(accepted, Some(OrderTerms { digest: digest(asked), change, document: None }))
     }
 
     fn refused_without_documents(accepted: &Value, terms: Option<OrderTerms>) -> Option<String> {

@@ -65,6 +65,17 @@ pub enum AuditEvent {
     Ended { job: JobId, fence: Fence, result: String },
     /// A message was refused.
     Refused { refusal: Refusal },
+    /// A job was refused connections to a host.
+    ConnectionRefused {
+        job: JobId,
+        fence: Fence,
+        host: String,
+        port: u16,
+        /// Why, as a stable word.
+        reason: String,
+        /// How often so far.
+        times: u64,
+    },
     /// The control plane cancelled a job.
     Cancelled { job: JobId, dispatch: u32, message: Digest },
 }

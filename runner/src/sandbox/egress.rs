@@ -1,24 +1,100 @@
-//! The way out of a box: what its program may reach, served by the runner.
+//! The way out of a box: what its program may reach, served by the runner from outside.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use freehold_egress::{Destination, Egress, Refusal, Rule, Rules, Upstream, Way};
+use tokio::net::TcpListener;
+
 use super::program::Program;
-use super::service::{Forward, Service};
+use super::service::{Serve, Service};
 use crate::work::job::Job;
 
 /// Where a box's HTTP proxy listens.
 pub(super) const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3128);
+/// The API endpoints of AWS; each contract names them, and builds have no contract.
+const AWS: &str = "*.amazonaws.com";
+/// The most hosts with a port of their own, each of which has an address inside the box.
+const MOST_PAIRS: u8 = 60;
 
 /// Returns what leads out of the box of `program`.
-pub(super) fn services(_job: &Job, _program: &Program<'_>) -> Vec<Service> {
-    own_endpoint().into_iter().collect()
+pub(super) fn services(job: &Job, program: &Program<'_>) -> Vec<Service> {
+    let hosts = hosts(job, program);
+    let own = own_endpoint();
+    let rules: Rules = hosts.iter().filter_map(|host| host.parse::<Rule>().ok()).collect();
+    let (log, connections) = (job.log.clone(), Arc::clone(&job.connections));
+    let refused = move |refusal: &Refusal| {
+        log.line(&line(refusal));
+        connections.refused(refusal);
+    };
+    let egress = Egress::new(rules, Upstream::from_env(), refused);
+    let service = |at, name, way| Service { at, name, serve: Arc::new(Out { egress: egress.clone(), way }) };
+    let mut all = vec![service(PROXY, None, Way::Proxy)];
+    all.extend(own.map(|(at, to)| service(at, None, Way::Endpoint(to))));
+    for (number, to) in (1..=MOST_PAIRS).zip(hosts.iter().filter_map(|host| pair(host))) {
+        let at = SocketAddr::new(Ipv4Addr::new(127, 1, 0, number).into(), to.port);
+        all.push(service(at, Some(to.host.to_string()), Way::Pair(to)));
+    }
+    all
 }
 
-/// An AWS endpoint on the machine's loopback, which the runner uses itself, is at the same address inside the box.
-fn own_endpoint() -> Option<Service> {
-    let address = loopback(&std::env::var("AWS_ENDPOINT_URL").ok()?)?;
-    Some(Service { at: address, name: None, serve: Arc::new(Forward { to: address }) })
+/// One listener's way out.
+struct Out {
+    egress: Egress,
+    way: Way,
+}
+
+impl std::fmt::Debug for Out {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Out").field(&self.way).finish()
+    }
+}
+
+#[async_trait]
+impl Serve for Out {
+    async fn serve(&self, listener: TcpListener) {
+        let _serving = self.egress.serve(listener, self.way.clone());
+        std::future::pending().await
+    }
+}
+
+/// Returns the hosts of the release's terms, which consent has compared with what the customer accepted, and those of the
+/// program. An order without its terms, such as a build's, has the endpoints of AWS alone.
+fn hosts(job: &Job, program: &Program<'_>) -> Vec<String> {
+    let terms = job.order.terms.as_ref().and_then(|terms| terms.asked().ok().flatten());
+    let named = terms.into_iter().flat_map(|terms| terms.hosts);
+    let own = program.hosts.iter().map(|host| of_url(host));
+    [AWS.to_owned()].into_iter().chain(named).chain(own).collect()
+}
+
+/// Returns `host:port` of a URL, and every other text as it is.
+fn of_url(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let port = match scheme {
+        "http" => Some(80),
+        "ssh" => Some(22),
+        "git" => Some(9418),
+        _ => None,
+    };
+    match (Destination::parse(host, port), port) {
+        (Ok(to), Some(_)) => to.to_string(),
+        _ => host.to_owned(),
+    }
+}
+
+/// A host with a port is reached without a proxy too: databases and SSH know none.
+fn pair(host: &str) -> Option<Destination> {
+    let is_name = !host.contains('*');
+    is_name.then(|| host.parse().ok()).flatten()
+}
+
+/// An AWS endpoint that the runner itself uses on the machine's loopback is at the same address inside the box.
+fn own_endpoint() -> Option<(SocketAddr, Destination)> {
+    let at = loopback(&std::env::var("AWS_ENDPOINT_URL").ok()?)?;
+    Some((at, at.to_string().parse().ok()?))
 }
 
 /// Returns the address of a URL whose host is a loopback address.
@@ -35,6 +111,12 @@ fn loopback(url: &str) -> Option<SocketAddr> {
     address.filter(|address: &SocketAddr| address.ip().is_loopback())
 }
 
+fn line(refusal: &Refusal) -> String {
+    let Refusal { host, port, reason, times, .. } = refusal;
+    let again = if *times > 1 { format!(" ({times} times so far)") } else { String::new() };
+    format!("[freehold: refused a connection to {host}:{port}{again}: {reason}]")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,5 +130,20 @@ mod tests {
         assert_eq!(found("http://[::1]:4566/x").as_deref(), Some("[::1]:4566"));
         assert_eq!(found("https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com"), None);
         assert_eq!(found("http://10.0.0.9:80"), None);
+    }
+
+    #[test]
+    fn the_host_of_a_repository_is_permitted_with_its_port() {
+        assert_eq!(of_url("https://token@github.com/acme/demo.git"), "github.com");
+        assert_eq!(of_url("https://git.example:8443/demo"), "git.example:8443");
+        assert_eq!(of_url("ssh://git@github.com/acme/demo"), "github.com:22");
+        assert_eq!(of_url("http://git.example/x"), "git.example:80");
+        assert_eq!(of_url("/workspace/upstream"), "/workspace/upstream");
+    }
+
+    #[test]
+    fn a_host_with_a_port_is_a_pair_and_a_wildcard_is_not() {
+        assert_eq!(pair("db.example:5432").map(|to| to.to_string()).as_deref(), Some("db.example:5432"));
+        assert!(pair("api.example").is_none() && pair("*.example.org:443").is_none());
     }
 }

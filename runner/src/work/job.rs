@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use aws_credential_types::provider::SharedCredentialsProvider;
+pub use freehold_egress::Refusal;
 use freehold_protocol::Digest;
 use freehold_protocol::grant::GrantAnswer;
 use freehold_protocol::order::{Artifact, Order};
@@ -34,6 +35,14 @@ pub struct Job {
     pub credentials: SharedCredentialsProvider,
     /// Requests artifacts that the install registry does not hold.
     pub grants: Arc<dyn Grants>,
+    /// Writes down the connections that the job was refused.
+    pub connections: Arc<dyn Connections>,
+}
+
+/// Writes down what a job tried to reach and may not.
+pub trait Connections: Send + Sync + std::fmt::Debug {
+    /// Takes one refusal; must not block.
+    fn refused(&self, refusal: &Refusal);
 }
 
 /// Requests grants for artifacts, and statements about them, from the control plane.

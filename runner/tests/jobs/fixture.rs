@@ -15,7 +15,7 @@ use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::{Digest, Envelope, Timestamp};
 use freehold_runner::config::{Config, Enrolment, Role, SandboxKind};
 use freehold_runner::record::log::JobLog;
-use freehold_runner::work::job::{GrantError, Grants, Job, Stop, StopReason};
+use freehold_runner::work::job::{Connections, GrantError, Grants, Job, Refusal, Stop, StopReason};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -69,6 +69,10 @@ pub(crate) fn statement(key: &SigningKey, work: &BuildArtifact, artifact: &Artif
     Envelope::seal(&Statement::new(&artifact.digest, external, internal, facts), &[key]).unwrap()
 }
 
+impl Connections for NoGrants {
+    fn refused(&self, _: &Refusal) {}
+}
+
 impl Bench {
     pub(crate) fn new(work: Work) -> Self {
         // The program under test is the first process of a box, as it is in the field; this one is a test.
@@ -87,6 +91,7 @@ impl Bench {
             config: Arc::new(config(directory.path())),
             credentials: SharedCredentialsProvider::new(Credentials::new(ACCOUNT, "secret", None, None, "test")),
             grants: Arc::new(NoGrants),
+            connections: Arc::new(NoGrants),
         };
         Self { job, stop, directory }
     }

@@ -205,3 +205,20 @@ async fn the_job_of_a_runner_that_is_stopped_ends_before_its_lease() {
     eventually("the job is gone", || processes("31536013").is_empty()).await;
     runner.kill().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_host_that_no_contract_names_is_refused_in_the_log() {
+    if !have(&["bwrap", "curl"]) {
+        return;
+    }
+    let bench = bench();
+
+    let script = "curl -s -o /dev/null -w '%{http_connect}\\n' https://example.org; \
+                  curl -s -o /dev/null -w '%{http_code}\\n' http://169.254.169.254/latest/meta-data/";
+    run(&bench, script).await;
+
+    let log = bench.log();
+    assert!(log.contains("403\n") && !log.contains("200"), "{log}");
+    assert!(log.contains("[freehold: refused a connection to example.org:443: "), "{log}");
+    assert!(log.contains("[freehold: refused a connection to 169.254.169.254:80: "), "{log}");
+}

@@ -129,11 +129,14 @@ pub async fn for_order(store: &dyn Store, install: &Install, version: &AppVersio
         Some(accepted) => known_terms(store, &version.app, accepted).await?,
         None => None,
     };
-    let Some(known) = known else { return Ok(OrderTerms { digest, change: None }) };
     let pack = |bytes: &[u8]| {
         PackedTerms::of(bytes).map_err(|error| AppError::internal(format!("could not pack terms: {error}")))
     };
+    let Some(known) = known else {
+        let document = Some(pack(&asked)?).filter(|packed| packed.len() <= MAX_ORDER_TERMS_BYTES);
+        return Ok(OrderTerms { digest, change: None, document });
+    };
     let change = TermsChange { accepted: pack(known.terms.as_bytes())?, asked: pack(&asked)? };
     let fits = change.accepted.len() + change.asked.len() <= MAX_ORDER_TERMS_BYTES;
-    Ok(OrderTerms { digest, change: fits.then_some(change) })
+    Ok(OrderTerms { digest, change: fits.then_some(change), document: None })
 }

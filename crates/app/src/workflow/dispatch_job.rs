@@ -105,7 +105,7 @@ impl DispatchJob {
         let too_large = |envelope: &Envelope| envelope.payload.len() / 4 * 3 > MAX_INLINE_PAYLOAD_BYTES;
         // The order can be sent without the terms documents: a runner that needs them reports that. Without the work
         // the order is useless.
-        if too_large(&envelope) && order.terms.as_mut().is_some_and(|terms| terms.change.take().is_some()) {
+        if too_large(&envelope) && order.terms.as_mut().is_some_and(|terms| terms.drop_documents()) {
             envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         }
         if too_large(&envelope) {

@@ -20,6 +20,16 @@ use crate::work::job::Job;
 /// plugin cache").
 static INIT: Mutex<()> = Mutex::const_new(());
 
+/// Where `init` fetches providers from, beside the hosts of the contract: the registries, and where they keep the files.
+const PROVIDERS: [&str; 6] = [
+    "registry.terraform.io",
+    "registry.opentofu.org",
+    "releases.hashicorp.com",
+    "github.com",
+    "objects.githubusercontent.com",
+    "release-assets.githubusercontent.com",
+];
+
 /// The Terraform program for one job.
 pub(super) struct Terraform<'a> {
     job: &'a Job,
@@ -122,7 +132,7 @@ impl<'a> Terraform<'a> {
             readable: if writable.is_empty() { vec![self.plugins.clone()] } else { Vec::new() },
             writable,
             services: self.services.clone(),
-            hosts: Vec::new(),
+            hosts: if name == "init" { PROVIDERS.map(str::to_owned).to_vec() } else { Vec::new() },
         };
         match sandbox::run(self.job, program).await? {
             Ended::Code { code: 0, .. } => Ok(()),

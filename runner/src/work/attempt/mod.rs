@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use freehold_egress::Refusal;
 use freehold_protocol::limits;
 use freehold_protocol::order::{Order, Redelivery};
 use freehold_protocol::report::{AttemptEvent, Block, Outcome, RefusalReason};
@@ -23,7 +24,7 @@ use crate::wire::verify;
 use crate::work::admission::{Permit, Ticket};
 use crate::work::agent::Agent;
 use crate::work::in_flight::HeldOrder;
-use crate::work::job::{Job, StopReason};
+use crate::work::job::{Connections, Job, StopReason};
 use crate::work::journal::{Decision, Record};
 use crate::work::supervise::{self, Ended, Limits};
 
@@ -200,6 +201,7 @@ impl Attempt<'_> {
                     stop: held.signal.clone(),
                     config: agent.config.clone(),
                     credentials,
+                    connections: Arc::new(RefusedConnections { agent: agent.clone(), held: held.clone() }),
                     grants: Arc::new(AttemptGrants::new(agent.grants.clone(), reporter.clone())),
                 };
                 supervise::run(agent.kinds.clone(), job, held, &reporter, self.limits()).await
@@ -337,6 +339,33 @@ impl Attempt<'_> {
         let left = order.not_after.since(self.agent.server_now(order.issued_at));
         let timeout = Duration::from_secs(u64::from(order.timeout_secs.min(limits::MAX_JOB_SECS)));
         Limits { time: timeout.min(Duration::from_millis(left)), redelivery: order.redelivery }
+    }
+}
+
+/// Puts refused connections into the audit log.
+#[derive(Debug)]
+struct RefusedConnections {
+    agent: Arc<Agent>,
+    held: Arc<HeldOrder>,
+}
+
+impl Connections for RefusedConnections {
+    fn refused(&self, refusal: &Refusal) {
+        let event = AuditEvent::ConnectionRefused {
+            job: self.held.order.job.clone(),
+            fence: self.held.fence,
+            host: refusal.host.clone(),
+            port: refusal.port,
+            reason: refusal.word.to_owned(),
+            times: refusal.times,
+        };
+        let agent = self.agent.clone();
+        // The file is written off the loop. The connection is refused already, so nothing waits for the record.
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = agent.audit.record(event) {
+                error!("{}", aws::explain(&error));
+            }
+        });
     }
 }
 

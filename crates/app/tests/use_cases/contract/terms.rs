@@ -225,7 +225,8 @@ async fn unknown_terms_are_reported_and_travel_in_no_order() {
     let terms = terms::for_order(&*world.memory, &install(&world).await, &app::document()).await.unwrap();
 
     assert!(error.message.contains("but no version that was synced here has these terms"), "{error}");
-    assert_eq!(terms, OrderTerms { digest: digest(&app::document()), change: None });
+    assert_eq!((&terms.digest, &terms.change), (&digest(&app::document()), &None));
+    assert_eq!(terms.asked().unwrap(), Some(freehold_domain::contract::terms(&app::document())));
 }
 
 #[tokio::test]
