@@ -77,6 +77,15 @@ GROUPS = (
         short_build=WORKSPACE[:1],
     ),
     Group(
+        "canaries",
+        "credentials that a job prints in ten spellings and that must not leave by its log",
+        "2 min",
+        "canaries --canaries {canaries} --seed {seed}",
+        "canaries --canaries 20 --seed {seed}",
+        build=(f"{CARGO} --package freehold-tests --bin canaries",),
+        short_build=WORKSPACE[:1],
+    ),
+    Group(
         "fuzz",
         "broken app configs and templates that nothing may crash on",
         "10 min",

@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test may panic")]
 
 pub mod bench;
+pub mod canaries;
 pub mod fast_sqs;
 pub mod harness;
 pub mod http;

@@ -121,7 +121,7 @@ impl Served {
         let mut random = [0; 32];
         getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
         let token: Arc<str> = freehold_protocol::digest::hex(&random).into();
-        log.add_secret(&token);
+        log.add_credentials(&[&token]);
         Ok(Self { token, credentials, log })
     }
 }
@@ -197,7 +197,8 @@ async fn answer<B>(request: &Request<B>, served: &Served) -> Response<Full<Bytes
 /// Makes `log` redact what a job gets, before the job has it.
 fn hide(credentials: &Credentials, log: &JobLog) {
     let own = [credentials.access_key_id(), credentials.secret_access_key()];
-    own.into_iter().chain(credentials.session_token()).for_each(|secret| log.add_secret(secret));
+    let all: Vec<&str> = own.into_iter().chain(credentials.session_token()).collect();
+    log.add_credentials(&all);
 }
 
 /// Compares digests, so that the time does not depend on how much of the token is right.

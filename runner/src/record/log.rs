@@ -75,11 +75,20 @@ impl JobLog {
         LogStream { log: self.clone(), partial: Vec::new() }
     }
 
-    /// Redacts `secret` in text that is written from now on or not yet reported: as it is, and in its base64, URL and JSON
-    /// forms. Texts of fewer than [`crate::record::redact::SHORTEST`] bytes are too common to be redacted.
+    /// Redacts `secret` in text that is written from now on or not yet reported, in the forms that programs print. Texts of
+    /// fewer than [`crate::record::redact::SHORTEST`] bytes are too common to be redacted.
     pub fn add_secret(&self, secret: &str) {
+        self.add(|secrets| secrets.add(secret));
+    }
+
+    /// Redacts `secrets` and parts of them, as [`JobLog::add_secret`]; they are random, as AWS credentials are.
+    pub fn add_credentials(&self, secrets: &[&str]) {
+        self.add(|secrets_of_log| secrets_of_log.add_credentials(secrets));
+    }
+
+    fn add(&self, add: impl FnOnce(&mut Secrets)) {
         let mut inner = self.lock();
-        inner.secrets.add(secret);
+        add(&mut inner.secrets);
         let pending = std::mem::take(&mut inner.pending);
         inner.pending = String::from_utf8_lossy(&inner.secrets.redact(pending.as_bytes())).into_owned();
     }
@@ -153,13 +162,13 @@ impl Inner {
 
     /// Emits the first part of a line that does not end, and keeps as much as could be the start of a secret.
     fn cut_long_line(&mut self, partial: &mut Vec<u8>) {
-        let redacted = self.secrets.redact(partial);
-        let mut at = redacted.len().saturating_sub(self.secrets.longest());
-        while at > 0 && redacted.get(at).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000) {
+        let mut at = self.secrets.cut(partial);
+        while at > 0 && partial.get(at).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000) {
             at -= 1;
         }
-        self.emit(redacted.get(..at).unwrap_or_default());
-        *partial = redacted.get(at..).unwrap_or_default().to_vec();
+        let rest = partial.split_off(at);
+        self.emit(partial);
+        *partial = rest;
     }
 
     fn emit(&mut self, line: &[u8]) {

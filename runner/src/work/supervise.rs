@@ -162,7 +162,7 @@ fn presentable(outcome: Outcome, log: &JobLog) -> Outcome {
     match outcome {
         Outcome::Succeeded { outputs, artifact } => {
             let outputs: BTreeMap<String, Value> =
-                outputs.into_iter().map(|(name, value)| (name, redacted(value, log))).collect();
+                outputs.into_iter().map(|(name, value)| (log.redacted(&name), redacted(value, log))).collect();
             let size = serde_json::to_vec(&outputs).map_or(usize::MAX, |bytes| bytes.len());
             if size > MAX_OUTPUTS_BYTES {
                 let reason = format!(
@@ -184,8 +184,15 @@ fn redacted(value: Value, log: &JobLog) -> Value {
     match value {
         Value::String(text) => Value::String(log.redacted(&text)),
         Value::Array(items) => Value::Array(items.into_iter().map(|item| redacted(item, log)).collect()),
-        Value::Object(map) => Value::Object(map.into_iter().map(|(key, item)| (key, redacted(item, log))).collect()),
-        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        Value::Object(map) => {
+            Value::Object(map.into_iter().map(|(key, item)| (log.redacted(&key), redacted(item, log))).collect())
+        }
+        Value::Number(number) => {
+            let text = number.to_string();
+            let shown = log.redacted(&text);
+            if shown == text { Value::Number(number) } else { Value::String(shown) }
+        }
+        Value::Null | Value::Bool(_) => value,
     }
 }
 
@@ -258,11 +265,20 @@ mod tests {
     fn secrets_and_oversized_outputs_do_not_leave() {
         let log = JobLog::default();
         log.add_secret("hunter22");
+        log.add_secret("90210123");
 
-        let redacted = presentable(succeeded(json!({"url": {"list": ["x:hunter22@y"]}})), &log);
+        let redacted = presentable(
+            succeeded(json!({"url": {"list": ["x:hunter22@y"], "hunter22": 1}, "a-hunter22": 90_210_123, "n": 9021})),
+            &log,
+        );
         let large = presentable(succeeded(json!({"text": "x".repeat(MAX_OUTPUTS_BYTES)})), &log);
 
-        assert_eq!(redacted, succeeded(json!({"url": {"list": ["x:[redacted]@y"]}})));
+        assert_eq!(
+            redacted,
+            succeeded(
+                json!({"url": {"list": ["x:[redacted]@y"], "[redacted]": 1}, "a-[redacted]": "[redacted]", "n": 9021})
+            )
+        );
         assert!(matches!(large, Outcome::Failed { partial: true, .. }));
     }
 }

@@ -1,0 +1,105 @@
+//! The encodings of a secret that programs print, as texts to look for.
+
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+
+/// All characters but the unreserved ones (RFC 3986 section 2.3).
+const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+const RESERVED_BUT_SLASH: AsciiSet = RESERVED.remove(b'/');
+/// RFC 4648 section 6.
+const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+/// Returns the forms of any secret: as it is, URL, JSON and shell forms, base64, base32 and hex.
+pub(super) fn of_secret(text: &str) -> Vec<Vec<u8>> {
+    let url = percent_encode(text.as_bytes(), NON_ALPHANUMERIC).to_string();
+    let json = serde_json::to_string(text).unwrap_or_default();
+    let hex = hex(text.as_bytes());
+    let mut forms = vec![
+        text.to_owned(),
+        url.to_lowercase(),
+        url.replace("%20", "+"),
+        percent_encode(text.as_bytes(), &RESERVED).to_string(),
+        percent_encode(text.as_bytes(), &RESERVED_BUT_SLASH).to_string(),
+        url,
+        json.get(1..json.len().saturating_sub(1)).unwrap_or_default().to_owned(),
+        // How shells and Python write a quote within quotes.
+        text.replace('\'', r"'\''"),
+        text.replace('\'', "'\"'\"'"),
+        hex.to_uppercase(),
+        separated(&hex, ':'),
+        separated(&hex, ' '),
+        hex,
+    ];
+    forms.extend(base64(text.as_bytes()));
+    forms.extend(base32(text.as_bytes()));
+    forms.into_iter().map(String::into_bytes).collect()
+}
+
+/// Returns the forms of which a part alone is redacted: as it is and reversed, base64, base32 and hex.
+pub(super) fn of_credential(text: &str) -> Vec<Vec<u8>> {
+    let mut forms = vec![text.to_owned(), text.chars().rev().collect(), hex(text.as_bytes())];
+    forms.extend(base64(text.as_bytes()));
+    forms.extend(base32(text.as_bytes()));
+    forms.into_iter().map(String::into_bytes).collect()
+}
+
+fn hex(secret: &[u8]) -> String {
+    freehold_protocol::digest::hex(secret)
+}
+
+fn separated(hex: &str, by: char) -> String {
+    let mut text = String::with_capacity(hex.len() * 3 / 2);
+    for (at, digit) in hex.chars().enumerate() {
+        if at > 0 && at % 2 == 0 {
+            text.push(by);
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn base64(secret: &[u8]) -> Vec<String> {
+    let inside = |offset| {
+        [inside(secret, offset, 6, |bytes| base64::Engine::encode(&STANDARD_NO_PAD, bytes)), {
+            inside(secret, offset, 6, |bytes| base64::Engine::encode(&URL_SAFE_NO_PAD, bytes))
+        }]
+    };
+    (0..3).flat_map(inside).collect()
+}
+
+fn base32(secret: &[u8]) -> Vec<String> {
+    (0..5).map(|offset| inside(secret, offset, 5, encode_base32)).collect()
+}
+
+/// Returns the digits of `bits` bits that depend on `secret` alone when it begins `offset` bytes after a group's start.
+fn inside(secret: &[u8], offset: usize, bits: usize, encode: impl Fn(&[u8]) -> String) -> String {
+    let mut padded = vec![0; offset];
+    padded.extend_from_slice(secret);
+    let first = (offset * 8).div_ceil(bits);
+    let whole = padded.len() * 8 / bits;
+    encode(&padded).get(first..whole).unwrap_or_default().to_owned()
+}
+
+fn encode_base32(bytes: &[u8]) -> String {
+    let groups = bytes.chunks(5).map(|group| {
+        let number = group.iter().enumerate().fold(0_u64, |sum, (at, byte)| sum | (u64::from(*byte) << (32 - 8 * at)));
+        (number, (group.len() * 8).div_ceil(5))
+    });
+    let digits = groups.flat_map(|(number, digits)| (0..digits).map(move |digit| (number >> (35 - 5 * digit)) & 31));
+    digits.filter_map(|digit| BASE32.get(usize::try_from(digit).ok()?)).map(|digit| char::from(*digit)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base32_is_that_of_the_rfc() {
+        // RFC 4648 section 10.
+        for (text, encoded) in
+            [("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foob", "MZXW6YQ"), ("foobar", "MZXW6YTBOI")]
+        {
+            assert_eq!(encode_base32(text.as_bytes()), encoded);
+        }
+    }
+}

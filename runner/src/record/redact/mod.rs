@@ -1,0 +1,270 @@
+//! Finds secrets in output, in the forms that programs print, and replaces them.
+//!
+//! Escapes (percent, backslash, XML entities) are read before the search, so that every mixture of them is found. Of
+//! credentials parts are found too, also when separators stand within them: hex dumps, wrapped lines, quotes. What is
+//! not found: anything compressed or encrypted, base64 of base64, and parts of fewer than 15 letters or digits.
+
+mod forms;
+mod fragments;
+mod views;
+
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, BuildError, MatchKind};
+
+use fragments::Fragments;
+use views::{LEVELS, View, may_have_escapes};
+
+/// Shorter secrets (in bytes) are not redacted: they would redact half of every log.
+pub const SHORTEST: usize = 4;
+
+const MASK: &str = "[redacted]";
+/// The most bytes that an escape writes for one byte: `\u{2b}` and `&#x2b;`, with a backslash before them.
+const ESCAPED: usize = 7;
+
+/// The secrets to redact.
+#[derive(Debug, Default)]
+pub struct Secrets {
+    patterns: Vec<Vec<u8>>,
+    whole: Option<AhoCorasick>,
+    parts: Fragments,
+    longest: usize,
+    /// Too many secrets for a search, which would be a bug: then all text is redacted.
+    is_broken: bool,
+}
+
+impl Secrets {
+    /// Adds a secret: as it is, each of its lines, and their base64, base32 (at every alignment), hex, URL, JSON and shell
+    /// forms.
+    pub fn add(&mut self, secret: &str) {
+        self.add_all(&[secret], false);
+    }
+
+    /// Adds random texts of letters and digits, as AWS credentials are, of which parts are redacted too.
+    pub fn add_credentials(&mut self, secrets: &[&str]) {
+        self.add_all(secrets, true);
+    }
+
+    fn add_all(&mut self, secrets: &[&str], are_credentials: bool) {
+        let mut is_new = false;
+        for secret in secrets {
+            let parts = if are_credentials { self.add_parts(secret) } else { None };
+            is_new |= parts.unwrap_or_else(|| self.add_lines(secret));
+        }
+        // An endpoint adds the same credentials at every request.
+        if is_new {
+            self.is_broken = self.build().is_err();
+        }
+    }
+
+    /// Returns `bytes` with every secret replaced.
+    pub fn redact(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut at = 0;
+        for span in self.find(bytes) {
+            out.extend_from_slice(bytes.get(at..span.start).unwrap_or_default());
+            out.extend_from_slice(MASK.as_bytes());
+            at = span.end;
+        }
+        out.extend_from_slice(bytes.get(at..).unwrap_or_default());
+        out
+    }
+
+    /// Returns a place in `bytes`, of which more will follow, where they can be cut: no secret is on both sides of it.
+    pub fn cut(&self, bytes: &[u8]) -> usize {
+        let at = bytes.len().saturating_sub(self.longest);
+        let crossing = self.find(bytes).into_iter().find(|span| (span.start..span.end).contains(&at));
+        // A text that is nothing but secret goes out whole: as one mask.
+        crossing.map_or(at, |span| if span.start > 0 { span.start } else { span.end })
+    }
+
+    /// Returns the length of the longest form, in bytes.
+    pub const fn longest(&self) -> usize {
+        self.longest
+    }
+
+    fn build(&mut self) -> Result<(), BuildError> {
+        self.whole = Some(AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&self.patterns)?);
+        self.parts.build()
+    }
+
+    /// Returns where secrets are, in order and apart.
+    fn find(&self, bytes: &[u8]) -> Vec<Range<usize>> {
+        if self.is_broken {
+            return std::iter::once(0..bytes.len()).collect();
+        }
+        let Some(whole) = &self.whole else { return Vec::new() };
+        let mut spans: Vec<_> = whole.find_iter(bytes).map(|found| found.range()).collect();
+        if may_have_escapes(bytes) || !self.parts.is_empty() {
+            self.find_in_views(bytes, whole, &mut spans);
+        }
+        merged(spans)
+    }
+
+    fn find_in_views(&self, bytes: &[u8], whole: &AhoCorasick, spans: &mut Vec<Range<usize>>) {
+        let mut view = View::of(bytes);
+        for _ in 0..=LEVELS {
+            if !self.parts.is_empty() {
+                let compact = view.compact();
+                spans.extend(self.parts.find(&compact.bytes).iter().map(|part| view.widened(&compact.source(part))));
+            }
+            let Some(decoded) = view.decoded() else { return };
+            spans.extend(whole.find_iter(&decoded.bytes).map(|found| decoded.source(&found.range())));
+            view = decoded;
+        }
+    }
+
+    /// Adds the parts of a credential; returns whether they are new, or nothing when it is too short to have parts.
+    fn add_parts(&mut self, credential: &str) -> Option<bool> {
+        if !Fragments::takes(credential) {
+            return None;
+        }
+        self.longest = self.longest.max(ESCAPED * credential.len());
+        let forms = forms::of_credential(credential);
+        Some(forms.iter().filter(|form| self.parts.add(form)).count() > 0)
+    }
+
+    fn add_lines(&mut self, secret: &str) -> bool {
+        let lines = secret.lines().map(str::trim).filter(|line| *line != secret);
+        let texts = std::iter::once(secret).chain(lines).filter(|text| text.trim().len() >= SHORTEST);
+        texts.filter(|text| self.add_whole(text)).count() > 0
+    }
+
+    fn add_whole(&mut self, text: &str) -> bool {
+        self.longest = self.longest.max(ESCAPED * text.len());
+        let mut is_new = false;
+        for form in forms::of_secret(text) {
+            if form.len() >= SHORTEST && !self.patterns.contains(&form) {
+                self.longest = self.longest.max(form.len());
+                self.patterns.push(form);
+                is_new = true;
+            }
+        }
+        is_new
+    }
+}
+
+/// Joins spans that overlap.
+fn merged(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    spans.sort_unstable_by_key(|span| (span.start, span.end));
+    let mut apart: Vec<Range<usize>> = Vec::with_capacity(spans.len());
+    for span in spans.into_iter().filter(|span| !span.is_empty()) {
+        match apart.last_mut() {
+            Some(last) if span.start < last.end => last.end = last.end.max(span.end),
+            Some(_) | None => apart.push(span),
+        }
+    }
+    apart
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn redacted(secret: &str, text: &str) -> String {
+        let mut secrets = Secrets::default();
+        secrets.add(secret);
+        String::from_utf8(secrets.redact(text.as_bytes())).unwrap()
+    }
+
+    #[test]
+    fn url_and_json_forms_are_taken_out() {
+        let secret = "p@ss w\"rd/1~x";
+
+        for form in ["p%40ss%20w%22rd%2F1~x", "p%40ss+w%22rd%2F1%7Ex", "p%40ss%20w%22rd/1~x", "p@ss w\\\"rd/1~x"] {
+            assert_eq!(redacted(secret, &format!("<{form}>")), "<[redacted]>", "{form}");
+        }
+    }
+
+    #[test]
+    fn each_line_of_a_key_file_is_a_secret() {
+        let key = "-----BEGIN KEY-----\nMIIBVQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY-----\n";
+
+        assert_eq!(redacted(key, "got hkiG9w0BAQEFAASC"), "got [redacted]");
+    }
+
+    const KEY: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+
+    fn without_credential(text: &str) -> String {
+        let mut secrets = Secrets::default();
+        secrets.add_credentials(&[KEY]);
+        String::from_utf8(secrets.redact(text.as_bytes())).unwrap()
+    }
+
+    #[test]
+    fn every_mixture_of_escapes_is_taken_out() {
+        for form in [
+            "wJalrXUtnFEMI%2fK7MDENG%2BbPxRfiCYEXAMPLEKEY",
+            "%77JalrXUtnFEMI%2fK7MDENG\\u002bbPxRfiCYEXAMPLEKE\\u0059",
+            "wJalrXUtnFEMI\\/K7MDENG&#43;bPxRfiCYEXAMPLEKEY",
+            "wJalrXUtnFEMI%252fK7MDENG%252BbPxRfiCYEXAMPLEKEY",
+            "wJalrXUtnFEMI&#x2F;K7MDENG\\\\u002bbPxRfiCYEXAMPLEKEY",
+        ] {
+            assert_eq!(redacted(KEY, &format!("<{form}>")), "<[redacted]>", "{form}");
+            assert_eq!(without_credential(&format!("<{form}>")), "<[redacted]>", "{form}");
+        }
+    }
+
+    #[test]
+    fn separators_within_a_credential_do_not_hide_it() {
+        let spaced: String = KEY.chars().flat_map(|character| [character, ' ', ' ']).collect();
+        let hex: Vec<String> = KEY.bytes().map(|byte| format!("{byte:02X}")).collect();
+        let dumped: String = KEY.bytes().map(|byte| format!("0x{byte:02x}, ")).collect();
+        for form in [
+            spaced.trim(),
+            &hex.join(":"),
+            &hex.join(" "),
+            dumped.trim_end_matches(", "),
+            &format!("\\x{}", hex.join("\\x")),
+        ] {
+            assert_eq!(without_credential(&format!("<{form}>")).replace("0x", ""), "<[redacted]>", "{form}");
+        }
+    }
+
+    #[test]
+    fn the_lines_of_a_wrapped_or_cut_credential_are_taken_out() {
+        let encoded = STANDARD.encode(format!("aws_secret_access_key={KEY}"));
+        for line in [&encoded[30..60], &KEY[3..18], &KEY[22..], &KEY.chars().rev().collect::<String>()[..20]] {
+            assert_eq!(without_credential(&format!("<{line}>")), "<[redacted]>", "{line}");
+        }
+    }
+
+    #[test]
+    fn the_signs_at_the_end_of_a_credential_are_taken_out_and_the_quotes_around_it_stay() {
+        let mut secrets = Secrets::default();
+        secrets.add_credentials(&["IQoJb3JpZ2luX2VjE4ED+/=="]);
+        for (text, shown) in [
+            (r#"{"t": "IQoJb3JpZ2luX2VjE4ED+/==", "n": 1}"#, r#"{"t": "[redacted]", "n": 1}"#),
+            (r"T=IQoJb3JpZ2luX2VjE4ED\u002B\/\u003D\u003d;", "T=[redacted];"),
+            (r#"T=IQoJb3JpZ2luX2VjE4ED'+'"/"\=\= x"#, "T=[redacted] x"),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&secrets.redact(text.as_bytes())), shown);
+        }
+    }
+
+    #[test]
+    fn what_only_begins_like_a_credential_stays() {
+        assert_eq!(without_credential("wJalrXUtn and FEMI/K7MDE"), "wJalrXUtn and FEMI/K7MDE");
+    }
+
+    #[test]
+    fn a_very_short_secret_does_not_take_out_everything() {
+        assert_eq!(redacted("a", "banana"), "banana");
+    }
+
+    proptest! {
+        #[test]
+        fn no_base64_of_anything_around_a_secret_shows_it(before in "[ -~]{0,5}", secret in "[ -~]{12,40}", after in "[ -~]{0,5}") {
+            let encoded = STANDARD.encode(format!("{before}{secret}{after}"));
+
+            let shown = redacted(&secret, &encoded);
+
+            // What may be left are digits that mix the secret's edge with its surroundings.
+            prop_assert!(secret.trim().len() < SHORTEST || shown.replace("[redacted]", "").len() <= encoded.len() - (secret.len() * 8 / 6 - 2));
+        }
+    }
+}

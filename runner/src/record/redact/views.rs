@@ -1,0 +1,185 @@
+//! A text as it reads without escapes, or without anything but letters and digits; each byte knows where it came from.
+
+use std::ops::Range;
+
+/// How many escapes may be nested: JSON within JSON within a URL.
+pub(super) const LEVELS: usize = 3;
+
+/// A text derived from another one.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    pub(super) bytes: Vec<u8>,
+    /// Where each byte is written in the first text.
+    places: Vec<Range<usize>>,
+}
+
+impl View {
+    /// Returns a text as it is.
+    pub(super) fn of(text: &[u8]) -> Self {
+        Self { bytes: text.to_vec(), places: (0..text.len()).map(|at| at..at + 1).collect() }
+    }
+
+    /// Returns where the bytes of `span` are written in the first text.
+    pub(super) fn source(&self, span: &Range<usize>) -> Range<usize> {
+        let places = self.places.get(span.clone()).unwrap_or_default();
+        places.first().map_or(0, |first| first.start)..places.last().map_or(0, |last| last.end)
+    }
+
+    /// Returns `span` of the first text with the signs of base64 around it, also where quotes stand before them.
+    pub(super) fn widened(&self, span: &Range<usize>) -> Range<usize> {
+        let start = self.places.partition_point(|place| place.end <= span.start);
+        let end = self.places.partition_point(|place| place.start < span.end);
+        let (before, after) = (self.bytes.get(..start).unwrap_or_default(), self.bytes.get(end..).unwrap_or_default());
+        let before = signs(before.iter().rev(), b"+/");
+        let after = signs(after.iter(), b"+/=-_");
+        self.source(&(start.saturating_sub(before)..end + after))
+    }
+
+    /// Returns the letters and digits; a `0x` at the start of a number is left out.
+    pub(super) fn compact(&self) -> Self {
+        let mut compact = Self::default();
+        let mut at = 0;
+        let mut in_word = false;
+        while let Some(byte) = self.bytes.get(at) {
+            if !in_word && matches!(self.bytes.get(at..at + 2), Some(b"0x" | b"0X")) {
+                at += 2;
+                in_word = true;
+                continue;
+            }
+            in_word = byte.is_ascii_alphanumeric();
+            if in_word {
+                compact.push(*byte, self.source(&(at..at + 1)));
+            }
+            at += 1;
+        }
+        compact
+    }
+
+    /// Returns the text with its escapes replaced by what they stand for; `None` when there are none.
+    pub(super) fn decoded(&self) -> Option<Self> {
+        if !may_have_escapes(&self.bytes) {
+            return None;
+        }
+        let mut decoded = Self::default();
+        let mut at = 0;
+        let mut escapes = false;
+        while let Some(byte) = self.bytes.get(at) {
+            let rest = self.bytes.get(at..).unwrap_or_default();
+            let (character, length) = escape(rest).unwrap_or((u32::from(*byte), 1));
+            escapes |= length > 1;
+            let place = self.source(&(at..at + length));
+            match char::from_u32(character) {
+                Some(character) if length > 1 => {
+                    let mut buffer = [0; 4];
+                    character.encode_utf8(&mut buffer).bytes().for_each(|byte| decoded.push(byte, place.clone()));
+                }
+                Some(_) | None => decoded.push(*byte, place),
+            }
+            at += length;
+        }
+        escapes.then_some(decoded)
+    }
+
+    fn push(&mut self, byte: u8, place: Range<usize>) {
+        self.bytes.push(byte);
+        self.places.push(place);
+    }
+}
+
+/// Returns how many bytes there are up to the last sign that only signs and quotes precede.
+fn signs<'a>(bytes: impl Iterator<Item = &'a u8>, signs: &[u8]) -> usize {
+    let run = bytes.take_while(|byte| signs.contains(byte) || b"'\"\\".contains(byte));
+    run.enumerate().filter(|(_, byte)| signs.contains(byte)).last().map_or(0, |(at, _)| at + 1)
+}
+
+/// Returns whether a text holds what begins an escape.
+pub(super) fn may_have_escapes(text: &[u8]) -> bool {
+    text.iter().any(|byte| matches!(byte, b'%' | b'\\' | b'&'))
+}
+
+/// Returns the code point of the escape at the start of `text`, and the escape's length.
+fn escape(text: &[u8]) -> Option<(u32, usize)> {
+    match text {
+        [b'%', rest @ ..] => number(rest, 16, 2, 2).map(|(value, digits)| (value, 1 + digits)),
+        [b'\\', b'u', b'{', rest @ ..] => {
+            let (value, digits) = number(rest, 16, 1, 6)?;
+            (rest.get(digits) == Some(&b'}')).then_some((value, 4 + digits))
+        }
+        [b'\\', b'u', rest @ ..] => number(rest, 16, 4, 4).map(|(value, digits)| (value, 2 + digits)),
+        [b'\\', b'U', rest @ ..] => number(rest, 16, 8, 8).map(|(value, digits)| (value, 2 + digits)),
+        [b'\\', b'x', rest @ ..] => number(rest, 16, 2, 2).map(|(value, digits)| (value, 2 + digits)),
+        [b'\\', b'0'..=b'3', ..] => number(text.get(1..)?, 8, 3, 3).map(|(value, digits)| (value, 1 + digits)),
+        [b'\\', byte, ..] if byte.is_ascii_punctuation() => Some((u32::from(*byte), 2)),
+        [b'&', b'#', b'x' | b'X', rest @ ..] => entity(rest, 16).map(|(value, length)| (value, 3 + length)),
+        [b'&', b'#', rest @ ..] => entity(rest, 10).map(|(value, length)| (value, 2 + length)),
+        [b'&', rest @ ..] => named(rest).map(|(value, length)| (value, 1 + length)),
+        _ => None,
+    }
+}
+
+fn entity(text: &[u8], radix: u32) -> Option<(u32, usize)> {
+    let (value, digits) = number(text, radix, 1, 7)?;
+    (text.get(digits) == Some(&b';')).then_some((value, digits + 1))
+}
+
+fn named(text: &[u8]) -> Option<(u32, usize)> {
+    let names: [(&[u8], u8); 8] = [
+        (b"amp;", b'&'),
+        (b"lt;", b'<'),
+        (b"gt;", b'>'),
+        (b"quot;", b'"'),
+        (b"apos;", b'\''),
+        (b"plus;", b'+'),
+        (b"sol;", b'/'),
+        (b"equals;", b'='),
+    ];
+    let (name, byte) = names.into_iter().find(|(name, _)| text.starts_with(name))?;
+    Some((u32::from(byte), name.len()))
+}
+
+/// Returns the number at the start of `text`, with at least `least` and at most `most` digits.
+fn number(text: &[u8], radix: u32, least: usize, most: usize) -> Option<(u32, usize)> {
+    let digits = text.iter().take(most).take_while(|byte| char::from(**byte).is_digit(radix)).count();
+    let value = text.iter().take(digits).filter_map(|byte| char::from(*byte).to_digit(radix));
+    (digits >= least).then(|| (value.fold(0, |sum, digit| sum * radix + digit), digits))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decoded(text: &str) -> String {
+        let view = View::of(text.as_bytes()).decoded().unwrap_or_else(|| View::of(text.as_bytes()));
+        String::from_utf8_lossy(&view.bytes).into_owned()
+    }
+
+    #[test]
+    fn escapes_are_read_as_what_they_stand_for() {
+        for text in
+            [r"%2b%2B", r"\u002b\u002B", r"\x2b\053", r"\+\u{2b}", "&#43;&#x2b;", "&#0043;&plus;", r"\U0000002b+"]
+        {
+            assert_eq!(decoded(text), "++", "{text}");
+        }
+        for text in ["100%", r"C:\new", "a & b", "&#;", "%g1", r"\u12"] {
+            assert_eq!(decoded(text), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_span_of_a_view_leads_to_its_source(text in "[a-z%\\\\&#;u0-9x: -]{0,60}") {
+            let plain = View::of(text.as_bytes());
+            for view in [plain.compact(), plain.decoded().unwrap_or_default()] {
+                let mut end = 0;
+                for at in 0..view.bytes.len() {
+                    let source = view.source(&(at..at + 1));
+                    prop_assert!(source.start >= end || source.end == end, "bytes of one escape share their place");
+                    prop_assert!(source.start < source.end && source.end <= text.len());
+                    end = source.end;
+                }
+            }
+        }
+    }
+}
