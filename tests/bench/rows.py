@@ -52,7 +52,7 @@ def dollars(digits):
 
 def rows(large):
     """Returns all rows; the largest layer of an image has `large` MiB."""
-    return [*_functions(), *_runner(), *_deploy(), *_copies(large), *_check()]
+    return [*_functions(), *_runner(), *_deploy(), *_copies(large), *_check(), *_egress()]
 
 
 def _functions():
@@ -126,3 +126,9 @@ def _check():
         Row("app check of the largest real app, p50", 50, "", ("check_real.wall",), plain(1, "ms")),
         Row("app check of 1,000 components, p50", 1000, "", ("check_generated.wall",), plain(0, "ms")),
     ]
+
+
+def _egress():
+    # Twice the copies of a direct connection: on two busy cores at best twice its time, on four about the same.
+    times = plain(2, "x")
+    return [Row("tunnel out of a box, time against direct", 3, "1.4", ("egress.direct", "egress.tunnel"), times)]
