@@ -140,7 +140,7 @@ VENDOR = {
         "vendor-elsewhere": {"kms:Decrypt", "kms:Sign", "kms:GetPublicKey"},
     },
     "vendor-stranger": {},
-    # The policies of some resources deny an administrator too: signing, pushing images, build orders, roles.
+    # The policies of some resources deny an administrator too: signing, pushing images, orders, roles.
     "vendor-admin": {
         "rows": {READ, WRITE, "dynamodb:DeleteTable"},
         "app-rows": {WRITE},
@@ -148,10 +148,10 @@ VENDOR = {
         "tokens-given-back": {WRITE},
         "grant-rows": {WRITE},
         **dict.fromkeys(
-            ("reports", "dispatch-queue", "grants-queue", "orders"),
+            ("reports", "dispatch-queue", "grants-queue"),
             {SEND, RECEIVE, "sqs:PurgeQueue", SET, "sqs:DeleteQueue"},
         ),
-        "build-queue": {"sqs:PurgeQueue", SET, "sqs:DeleteQueue"},
+        **dict.fromkeys(("build-queue", "orders"), {"sqs:PurgeQueue", SET, "sqs:DeleteQueue"}),
         **OPEN_QUEUES,
         "source-role": {TAKE, TAG},
         "other-source": {TAKE},

@@ -249,7 +249,7 @@ class Tenant(unittest.TestCase):
         self.assertEqual(len(signs), 1)
         roles = signs[0]["Condition"]["ArnEquals"]["aws:PrincipalArn"]
         self.assertEqual(
-            [role["Fn::Sub"].rpartition("${TenantName}-")[2] for role in roles], ["dispatch-job", "grant-artifact"]
+            [role["Fn::Sub"].rpartition("${TenantName}--")[2] for role in roles], ["dispatch-job", "grant-artifact"]
         )
 
     def test_every_function_logs_into_its_own_group_with_retention(self):

@@ -210,11 +210,17 @@ async fn refusals(world: &World, job: &str) -> anyhow::Result<Vec<String>> {
 }
 
 async fn send_order(world: &World, what: &str, body: &str) -> anyhow::Result<()> {
-    let sqs = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
+    let sqs = aws_sdk_sqs::Client::new(&sender(world).await?);
     let group = what.replace([' ', ','], "-");
     let send = sqs.send_message().queue_url(queue(world, "globex.fifo").await?).message_body(body);
     send.message_group_id(&group).message_deduplication_id(&group).send().await.context("the queue refuses it")?;
     Ok(())
+}
+
+/// Returns the role of `dispatch-job`: no other role but that of `grant-artifact` can send to an orders queue.
+async fn sender(world: &World) -> anyhow::Result<aws_config::SdkConfig> {
+    let credentials = world.service_role(&format!("fh-{}--dispatch-job", world.tenant())).await?;
+    world.acting_as(credentials)
 }
 
 async fn queue(world: &World, name: &str) -> anyhow::Result<String> {

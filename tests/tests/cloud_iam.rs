@@ -53,6 +53,9 @@ async fn an_installs_orders_are_its_own_runners_alone() -> anyhow::Result<()> {
         let vendor = Client::of_service_role(&world, &name).await?;
         vendor.is_denied_everything(&queue_a, &handle_b).await?;
     }
+    let mighty = mighty(&world, world.tenant_account(), "admin").await?;
+    mighty.is_denied_everything(&queue_a, &handle_b).await?;
+    mighty.cannot_send(&queue_a).await?;
 
     let handle_a = runner_a.take(&queue_a).await.context("globex's own runner")?;
     runner_a.hide(&queue_a, &handle_a).await.context("globex's own runner")?;
@@ -75,7 +78,7 @@ async fn only_the_build_role_pushes_to_the_tenant_registry() -> anyhow::Result<(
     assert_eq!(pushed.status, 202, "the build role itself: {}", pushed.body);
     for name in vendor_roles()?.iter().filter(|name| *name != "build-runner") {
         let name = format!("fh-{}--{name}", world.tenant());
-        let answer = start_push(&world, &registry, Client::service_credentials(&world, &name).await?).await;
+        let answer = start_push(&world, &registry, world.service_role(&name).await?).await;
         is_refused(&name, answer)?;
     }
     for name in ["fh-acme--globex--runner", "fh-acme--globex--provision", "fh-acme--globex--maintenance"] {
@@ -138,24 +141,11 @@ impl Client {
     }
 
     async fn of_service_role(world: &World, role: &str) -> anyhow::Result<Self> {
-        Self::with(world, role, Self::service_credentials(world, role).await?)
+        Self::with(world, role, world.service_role(role).await?)
     }
 
     fn with(world: &World, who: &str, credentials: Credentials) -> anyhow::Result<Self> {
         Ok(Self { who: who.to_owned(), sqs: aws_sdk_sqs::Client::new(&world.acting_as(credentials)?) })
-    }
-
-    /// Takes a role of the tenant that only a service may take: its trust policy is opened for the test, its
-    /// permissions stay as they are.
-    async fn service_credentials(world: &World, role: &str) -> anyhow::Result<Credentials> {
-        let account = world.tenant_account();
-        let iam = aws_sdk_iam::Client::new(&world.administrator(account)?);
-        let trust = format!(
-            r#"{{"Version": "2012-10-17", "Statement": [{{"Effect": "Allow", "Action": "sts:AssumeRole",
-            "Principal": {{"AWS": "arn:aws:iam::{account}:root"}}}}]}}"#
-        );
-        iam.update_assume_role_policy().role_name(role).policy_document(trust).send().await.context("the trust")?;
-        world.role(account, role).await
     }
 
     /// Receives a message; returns its handle.
@@ -187,6 +177,12 @@ impl Client {
         self.denied("hide in", queue, hide.send().await.err().map(|error| code(&error)))
     }
 
+    async fn cannot_send(&self, queue: &str) -> anyhow::Result<()> {
+        let send = self.sqs.send_message().queue_url(queue).message_body("x");
+        let send = send.message_group_id("g").message_deduplication_id("x").send().await;
+        self.denied("send to", queue, send.err().map(|error| code(&error)))
+    }
+
     fn denied(&self, what: &str, queue: &str, code: Option<String>) -> anyhow::Result<()> {
         let code = code.with_context(|| format!("`{}` could {what} {queue}", self.who))?;
         ensure!(code.contains("AccessDenied"), "`{}` may not {what} {queue}, but for {code}", self.who);
@@ -200,23 +196,27 @@ fn code(error: &(impl ProvideErrorMetadata + std::fmt::Debug)) -> String {
 
 /// Returns other principals of a customer's account: a role with every right in it, and the modes' roles.
 async fn others_in_the_account(world: &World, install: &Install) -> anyhow::Result<Vec<Client>> {
-    let iam = aws_sdk_iam::Client::new(&world.administrator(&install.account)?);
-    let trust = format!(
-        r#"{{"Version": "2012-10-17", "Statement": [{{"Effect": "Allow", "Action": "sts:AssumeRole",
-        "Principal": {{"AWS": "arn:aws:iam::{}:root"}}}}]}}"#,
-        install.account
-    );
-    let all = r#"{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}"#;
     let mut others = Vec::new();
     for name in ["admin", "fh-acme--globex--runner-2"] {
-        iam.create_role().role_name(name).assume_role_policy_document(&trust).send().await?;
-        iam.put_role_policy().role_name(name).policy_name("all").policy_document(all).send().await?;
-        others.push(Client::of_role(world, &install.account, name).await?);
+        others.push(mighty(world, &install.account, name).await?);
     }
     for name in ["fh-acme--globex--provision", "fh-acme--globex--maintenance"] {
         others.push(Client::with(world, name, mode_or_runner(world, install, name).await?)?);
     }
     Ok(others)
+}
+
+/// Makes a role that may do everything in its account.
+async fn mighty(world: &World, account: &str, name: &str) -> anyhow::Result<Client> {
+    let iam = aws_sdk_iam::Client::new(&world.administrator(account)?);
+    let trust = format!(
+        r#"{{"Version": "2012-10-17", "Statement": [{{"Effect": "Allow", "Action": "sts:AssumeRole",
+        "Principal": {{"AWS": "arn:aws:iam::{account}:root"}}}}]}}"#
+    );
+    let all = r#"{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}"#;
+    iam.create_role().role_name(name).assume_role_policy_document(&trust).send().await?;
+    iam.put_role_policy().role_name(name).policy_name("all").policy_document(all).send().await?;
+    Client::of_role(world, account, name).await
 }
 
 /// Returns the runner's credentials, or those of a mode's role, which only the runner may take.
@@ -236,8 +236,10 @@ async fn queue(world: &World, name: &str) -> anyhow::Result<String> {
 }
 
 async fn put_message(world: &World, url: &str) -> anyhow::Result<()> {
-    let sqs = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
-    sqs.send_message()
+    let sender = Client::of_service_role(world, &format!("fh-{}--dispatch-job", world.tenant())).await?;
+    sender
+        .sqs
+        .send_message()
         .queue_url(url)
         .message_body("x")
         .message_group_id("g")

@@ -250,7 +250,7 @@ pub fn check_name<'a>(
     wanted: &InstallId,
     existing: impl IntoIterator<Item = &'a InstallId>,
 ) -> Result<(), InstallError> {
-    // Whatever an install's modes make is called `<install>-...`, and what stacks make `fh-...`.
+    // Apps call what they make `<install>-...`, and stacks call what they make `fh-...`.
     let of_stacks = wanted.as_str() == "fh" || wanted.as_str().starts_with("fh-");
     if of_stacks || RESERVED_INSTALLS.contains(&wanted.as_str()) {
         return Err(InstallError::Reserved(wanted.clone()));

@@ -188,6 +188,21 @@ impl World {
         clients::assume(&self.administrator(account)?, &role).await
     }
 
+    /// Returns the credentials of a role of the tenant that only Lambda takes: its trust is opened, its permissions stay.
+    ///
+    /// # Errors
+    /// When the role may not be changed or assumed.
+    pub async fn service_role(&self, name: &str) -> anyhow::Result<Credentials> {
+        let account = self.tenant_account();
+        let trust = format!(
+            r#"{{"Version": "2012-10-17", "Statement": [{{"Effect": "Allow", "Action": "sts:AssumeRole",
+            "Principal": {{"Service": "lambda.amazonaws.com", "AWS": "arn:aws:iam::{account}:root"}}}}]}}"#
+        );
+        let iam = aws_sdk_iam::Client::new(&self.administrator(account)?);
+        iam.update_assume_role_policy().role_name(name).policy_document(trust).send().await.context("the trust")?;
+        self.role(account, name).await
+    }
+
     // Commands
 
     /// Runs `freehold` as the administrator of `account`.

@@ -53,9 +53,9 @@ tree, `.nuon`, or `.freehold`, which is the same. It holds `org`, `app`, `instal
 another component is a dependency on it. A reference to something that does not exist is an error, which suggests the
 nearest name.
 
-`install_stack.outputs` has `account_id`, `region` and `boundary_arn`. Every role that a component creates needs a name
-`<install>-...` and that permission boundary (`permissions_boundary` in Terraform, `PermissionsBoundary` in
-CloudFormation); otherwise AWS denies it, whatever the policies of the mode allow.
+`install_stack.outputs` has `account_id`, `region`, `prefix` and `boundary_arn`. Every role that a component creates needs a name
+that begins with that prefix (`<tenant>--<install>--`) and that permission boundary (`permissions_boundary` in Terraform,
+`PermissionsBoundary` in CloudFormation); otherwise AWS denies it, whatever the policies of the mode allow.
 
 ## What a check looks at
 
