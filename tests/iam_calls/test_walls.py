@@ -5,7 +5,7 @@ import unittest
 
 from botocore.exceptions import ClientError
 
-from world import ACCOUNT, BOUNDARY, ISSUER, MODES, PATH, World, document, root_of_account
+from world import ACCOUNT, BOUNDARY, ISSUER, MODES, PATH, PREFIX, World, document, root_of_account
 
 STRANGERS = {
     "another account": {"AWS": "arn:aws:iam::333333333333:root"},
@@ -168,6 +168,16 @@ class Walls(unittest.TestCase):
         listed = self.iam.list_roles(PathPrefix="/team/")["Roles"]
         self.assertEqual([role["RoleName"] for role in listed], ["team"])
         self.iam.delete_role(RoleName="team")
+
+    def test_a_name_with_the_installs_prefix_needs_no_path(self):
+        own, name = document([root_of_account()]), f"{PREFIX}reader"
+        arn = self.iam.create_role(RoleName=name, AssumeRolePolicyDocument=own)["Role"]["Arn"]
+        self.assertEqual(arn, f"arn:aws:iam::{ACCOUNT}:role/{name}")
+
+        self.assertNotIn("PermissionsBoundary", self.iam.get_role(RoleName=name)["Role"])
+        real = self.root.get_role(RoleName=name)["Role"]
+        self.assertEqual(real["PermissionsBoundary"]["PermissionsBoundaryArn"], BOUNDARY)
+        self.iam.delete_role(RoleName=name)
 
 
 class Usage(unittest.TestCase):

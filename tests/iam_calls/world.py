@@ -16,7 +16,7 @@ CLOUD = ROOT / "localstack" / "cloud"
 STATE = ROOT / "target" / "iam-calls-cloud"
 SERVE = ROOT / "target" / "debug" / "examples" / "serve"
 ACCOUNT, REGION = "222222222222", "eu-west-1"
-PATH = "/freehold/acme--globex/"
+PATH, PREFIX = "/freehold/acme--globex/", "acme--globex--"
 BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/fh-acme--globex--boundary"
 TAGS = {"freehold:tenant": "acme", "freehold:install": "globex"}
 MODES = {mode: f"fh-acme--globex--{mode}" for mode in ("provision", "maintenance", "deprovision")}
@@ -123,6 +123,7 @@ class World:
             "account": ACCOUNT,
             "region": REGION,
             "path": PATH,
+            "prefix": PREFIX,
             "boundary": BOUNDARY,
             "tags": TAGS,
             "stack_roles": list(MODES.values()),

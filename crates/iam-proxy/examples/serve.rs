@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
-use freehold_iam_proxy::{Change, Endpoint, Install, Proxy, Recorder, Server, Stage, Upstream};
+use freehold_iam_proxy::{Change, Endpoint, Install, Proxy, Recorder, Stage, Upstream, Used};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -20,6 +20,7 @@ struct Arguments {
     account: String,
     region: String,
     path: String,
+    prefix: String,
     boundary: String,
     tags: BTreeMap<String, String>,
     stack_roles: BTreeSet<String>,
@@ -39,6 +40,15 @@ impl Recorder for Printed {
             Stage::Refused { reason } => ("refused", reason),
         };
         println!("{}", json!({ "action": change.action, "resource": change.resource, "stage": stage, "says": says }));
+        Ok(())
+    }
+
+    async fn used(&self, used: BTreeMap<String, Used>) -> Result<(), String> {
+        let used = used.into_iter();
+        let used: BTreeMap<String, Value> = used
+            .map(|(action, used)| (action, json!({ "answered": used.answered, "refused": used.refused })))
+            .collect();
+        println!("{}", json!({ "used": used }));
         Ok(())
     }
 }
@@ -65,17 +75,16 @@ async fn serve(arguments: Arguments) -> anyhow::Result<()> {
         account: arguments.account,
         region,
         path: arguments.path,
+        prefix: arguments.prefix,
         boundary: arguments.boundary,
         tags: arguments.tags,
         stack_roles: arguments.stack_roles,
     };
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     println!("http://{}", listener.local_addr()?);
-    let server = Server::start(listener, Proxy::new(install, upstream, Arc::new(Printed)));
+    let proxy = Arc::new(Proxy::new(install, upstream, Arc::new(Printed)));
+    let serving = tokio::spawn(freehold_iam_proxy::serve(listener, Arc::clone(&proxy)));
     tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
-    let used = server.proxy().used().into_iter();
-    let used: BTreeMap<String, Value> =
-        used.map(|(action, used)| (action, json!({ "answered": used.answered, "refused": used.refused }))).collect();
-    println!("{}", json!({ "used": used }));
-    Ok(())
+    serving.abort();
+    proxy.finish().await.map_err(anyhow::Error::msg)
 }

@@ -20,7 +20,7 @@ pub(crate) fn conceal(answer: Answer, install: &Install) -> Answer {
 fn in_element(element: &mut Element, install: &Install) {
     match element.value("Path") {
         Some(real) => {
-            if let Some(shown) = install.shown_path(&real) {
+            if let Some(shown) = install.shown_path(&name(element), &real) {
                 in_own(element, &shown, install);
             }
         }
@@ -42,6 +42,12 @@ fn in_own(element: &mut Element, shown_path: &str, install: &Install) {
     without_tags(element, install);
     // A resource without tags has no list of them in IAM's answer; a list of tags has.
     element.retain(|child| !(child.is("Tags") && child.children().next().is_none()));
+}
+
+/// Returns the name of a role, a policy or an instance profile.
+pub(crate) fn name(resource: &Element) -> String {
+    let names = ["RoleName", "PolicyName", "InstanceProfileName"];
+    names.iter().find_map(|name| resource.value(name)).unwrap_or_default()
 }
 
 /// Whether a resource has a tag of this key.
@@ -119,6 +125,15 @@ mod tests {
             read(&role(OWN, &format!("{}<Tags>{}</Tags>", boundary(&sample().boundary), tag(SHOWN_BOUNDARY, "true"))));
 
         assert!(shown.contains("PermissionsBoundaryArn") && !shown.contains(SHOWN_BOUNDARY), "{shown}");
+    }
+
+    #[test]
+    fn a_name_with_the_installs_prefix_is_its_own_under_any_path() {
+        let named = "<Role><RoleName>acme--globex--a</RoleName><Path>/team/</Path>";
+
+        let shown = read(&format!("{named}{}</Role>", boundary(&sample().boundary)));
+
+        assert_eq!(shown, format!("{named}</Role>"));
     }
 
     #[test]

@@ -55,7 +55,7 @@ async fn of_role(role: &str, install: &Install, upstream: &Upstream) -> Result<B
 }
 
 async fn own_policies(install: &Install, upstream: &Upstream) -> Result<Vec<(String, String)>, Refusal> {
-    let mut query = Query::new("ListPolicies", &[("Scope", "Local"), ("PathPrefix", &install.path)]);
+    let mut query = Query::new("ListPolicies", &[("Scope", "Local")]);
     let mut all = Vec::new();
     loop {
         let answer = upstream.iam(&query).await?;
@@ -63,7 +63,8 @@ async fn own_policies(install: &Install, upstream: &Upstream) -> Result<Vec<(Str
         let tree = answer.tree().filter(|_| answer.is_success()).ok_or_else(unread)?;
         let result = tree.child("ListPoliciesResult").ok_or_else(unread)?;
         let members = result.child("Policies").into_iter().flat_map(Element::children);
-        all.extend(members.filter_map(|policy| Some((policy.value("PolicyName")?, policy.value("Arn")?))));
+        let named = members.filter_map(|policy| Some((policy.value("PolicyName")?, policy.value("Arn")?)));
+        all.extend(named.filter(|(_, arn)| install.owns_policy(arn)));
         match result.value("Marker").filter(|_| result.value("IsTruncated").as_deref() == Some("true")) {
             Some(marker) => query.set("Marker", marker),
             None => return Ok(all),

@@ -17,8 +17,10 @@ pub struct Install {
     /// The account that the install is bound to, in 12 digits.
     pub account: String,
     pub region: String,
-    /// The path of everything that jobs make; begins and ends with `/`.
+    /// The path of what jobs make; begins and ends with `/`.
     pub path: String,
+    /// What has a name that begins so is the install's too, under any path.
+    pub prefix: String,
     /// The ARN of the policy that no role of the install exceeds.
     pub boundary: String,
     /// The tags of everything that jobs make; their keys begin with `freehold:`.
@@ -28,20 +30,32 @@ pub struct Install {
 }
 
 impl Install {
-    /// Returns the path that a resource gets for which `asked` was asked.
-    pub fn real_path(&self, asked: Option<&str>) -> String {
-        let below = asked.unwrap_or("/");
-        format!("{}{}", self.path, below.strip_prefix('/').unwrap_or(below))
+    /// Returns the path that a new resource gets for which `asked` was asked. One whose name has the install's prefix needs
+    /// none, so that its ARN is what a module may have made from its name.
+    pub fn real_path(&self, name: &str, asked: Option<&str>) -> String {
+        let asked = asked.unwrap_or("/");
+        if name.starts_with(&self.prefix) { asked.to_owned() } else { self.below(asked) }
     }
 
-    /// Returns the path that was asked for, if a resource at `real` is the install's.
-    pub fn shown_path(&self, real: &str) -> Option<String> {
+    /// Returns where things are that were asked for under `asked`.
+    pub(crate) fn below(&self, asked: &str) -> String {
+        format!("{}{}", self.path, asked.strip_prefix('/').unwrap_or(asked))
+    }
+
+    /// Returns the path that was asked for, if the resource `name` at `real` is the install's.
+    pub fn shown_path(&self, name: &str, real: &str) -> Option<String> {
+        if name.starts_with(&self.prefix) {
+            return Some(real.to_owned());
+        }
         real.strip_prefix(&self.path).map(|below| format!("/{below}"))
     }
 
-    /// Whether `arn` names a policy that a job of the install made.
+    /// Whether `arn` names a policy of the install's.
     pub(crate) fn owns_policy(&self, arn: &str) -> bool {
-        arn.starts_with(&format!("{}policy{}", self.arn_prefix(), self.path))
+        let Some(rest) = arn.strip_prefix(&format!("{}policy/", self.arn_prefix())) else { return false };
+        let (path, name) =
+            rest.rsplit_once('/').map_or(("/".to_owned(), rest), |(path, name)| (format!("/{path}/"), name));
+        self.shown_path(name, &path).is_some()
     }
 
     /// Returns what every IAM ARN of the account begins with.
@@ -90,6 +104,7 @@ pub(crate) fn sample() -> Install {
         account: "222222222222".into(),
         region: "eu-west-1".into(),
         path: "/freehold/acme--globex/".into(),
+        prefix: "acme--globex--".into(),
         boundary: "arn:aws:iam::222222222222:policy/fh-acme--globex--boundary".into(),
         tags: BTreeMap::from([tag("freehold:install", "globex"), tag("freehold:tenant", "acme")]),
         stack_roles: BTreeSet::from(["fh-acme--globex--maintenance".to_owned()]),
@@ -104,22 +119,26 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_path_is_read_as_it_was_asked_for(segments in proptest::collection::vec("[!-.0-~]{1,12}", 0..4)) {
+        fn a_path_is_read_as_it_was_asked_for(name in "(acme--globex--)?[a-z]{1,9}", segments in proptest::collection::vec("[!-.0-~]{1,12}", 0..4)) {
             let asked = segments.iter().fold("/".to_owned(), |path, segment| format!("{path}{segment}/"));
 
-            let real = sample().real_path(Some(&asked));
+            let real = sample().real_path(&name, Some(&asked));
 
-            prop_assert!(real.starts_with("/freehold/acme--globex/"));
-            prop_assert_eq!(sample().shown_path(&real), Some(asked));
+            prop_assert!(name.starts_with("acme--globex--") || real.starts_with("/freehold/acme--globex/"));
+            prop_assert_eq!(sample().shown_path(&name, &real), Some(asked));
         }
     }
 
     #[test]
     fn a_neighbours_path_is_not_the_installs() {
-        assert_eq!(sample().shown_path("/freehold/acme--globex-2/"), None);
+        assert_eq!(sample().shown_path("a", "/freehold/acme--globex-2/"), None);
+        assert_eq!(sample().shown_path("acme--globex-2--a", "/"), None);
         assert!(!sample().owns_policy("arn:aws:iam::222222222222:policy/freehold/acme--globex-2/p"));
         assert!(!sample().owns_policy("arn:aws:iam::333333333333:policy/freehold/acme--globex/p"));
+        assert!(!sample().owns_policy("arn:aws:iam::222222222222:policy/acme--globex--x/p"));
         assert!(sample().owns_policy("arn:aws:iam::222222222222:policy/freehold/acme--globex/p"));
+        assert!(sample().owns_policy("arn:aws:iam::222222222222:policy/freehold/acme--globex/team/p"));
+        assert!(sample().owns_policy("arn:aws:iam::222222222222:policy/acme--globex--p"));
     }
 
     #[test]

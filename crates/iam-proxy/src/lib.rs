@@ -23,5 +23,5 @@ mod xml;
 pub use install::Install;
 pub use proxy::Proxy;
 pub use record::{Change, Recorder, Stage, Used};
-pub use server::Server;
+pub use server::serve;
 pub use upstream::{Endpoint, Upstream};

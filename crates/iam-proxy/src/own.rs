@@ -1,7 +1,7 @@
 //! Looks at a resource before a job changes it: only what the install's jobs made may be changed.
 
 use crate::answer::Answer;
-use crate::conceal::{has_tag, tags};
+use crate::conceal::{has_tag, name, tags};
 use crate::install::{Install, SHOWN_BOUNDARY};
 use crate::query::Query;
 use crate::refusal::Refusal;
@@ -80,7 +80,7 @@ pub(crate) fn policy(arn: &str, install: &Install) -> Result<(), Refusal> {
 }
 
 fn is_own(resource: &Element, install: &Install) -> bool {
-    resource.value("Path").is_some_and(|path| install.shown_path(&path).is_some())
+    resource.value("Path").is_some_and(|path| install.shown_path(&name(resource), &path).is_some())
 }
 
 fn not_own(kind: &str, name: &str) -> Refusal {

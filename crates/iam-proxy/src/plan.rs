@@ -43,7 +43,8 @@ impl Planner<'_> {
         without_reserved(&query)?;
         match target {
             Target::NewRole => self.new_role(query).await,
-            Target::NewPolicy | Target::NewProfile => self.new_resource(query),
+            Target::NewPolicy => self.new_resource("PolicyName", query),
+            Target::NewProfile => self.new_resource("InstanceProfileName", query),
             Target::NewProvider => self.new_provider(query).await,
             Target::LinkedRole => self.linked_role(query),
             Target::Role => self.role(query).await,
@@ -72,12 +73,12 @@ impl Planner<'_> {
             notes.push((SHOWN_BOUNDARY.to_owned(), "true".to_owned()));
         }
         query.set("PermissionsBoundary", self.install.boundary.clone());
-        query.set("Path", self.install.real_path(query.get("Path")));
+        query.set("Path", self.install.real_path(query.required("RoleName")?, query.get("Path")));
         self.mark(&mut query, notes).map(|()| Plan::Send(query))
     }
 
-    fn new_resource(&self, mut query: Query) -> Result<Plan, Refusal> {
-        query.set("Path", self.install.real_path(query.get("Path")));
+    fn new_resource(&self, name: &str, mut query: Query) -> Result<Plan, Refusal> {
+        query.set("Path", self.install.real_path(query.required(name)?, query.get("Path")));
         self.mark(&mut query, Vec::new()).map(|()| Plan::Send(query))
     }
 
@@ -275,7 +276,7 @@ mod tests {
 
             let carried: BTreeMap<String, String> = query.tags().unwrap().into_iter().collect();
             prop_assert_eq!(query.get("PermissionsBoundary").map(str::to_owned), Some(sample().boundary));
-            prop_assert_eq!(query.get("Path").and_then(|real| sample().shown_path(real)), Some(path.unwrap_or("/".into())));
+            prop_assert_eq!(query.get("Path").and_then(|real| sample().shown_path("a", real)), Some(path.unwrap_or("/".into())));
             prop_assert!(sample().tags.iter().chain(given.iter().map(|(key, value)| (key, value))).all(|(key, value)| carried.get(key) == Some(value)));
             prop_assert_eq!(carried.contains_key(SHOWN_BOUNDARY), named);
         }

@@ -1,6 +1,5 @@
 //! Answers IAM for one job: reads are shown as the job asked for things, writes are decided, recorded and passed on.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::answer::Answer;
@@ -10,7 +9,7 @@ use crate::held;
 use crate::install::Install;
 use crate::plan::{Plan, Planner};
 use crate::query::Query;
-use crate::record::{Change, Recorder, Stage, Usage, Used};
+use crate::record::{Change, Recorder, Stage, Usage};
 use crate::refusal::Refusal;
 use crate::rules::{Rule, rule};
 use crate::upstream::Upstream;
@@ -48,9 +47,13 @@ impl Proxy {
         Self { install, upstream, recorder, clusters: Clusters::default(), usage: Usage::default() }
     }
 
-    /// Returns how often the job used each action until now.
-    pub fn used(&self) -> BTreeMap<String, Used> {
-        self.usage.all()
+    /// Records which actions the job used, if any.
+    ///
+    /// # Errors
+    /// That of the recorder.
+    pub async fn finish(&self) -> Result<(), String> {
+        let used = self.usage.all();
+        if used.is_empty() { Ok(()) } else { self.recorder.used(used).await }
     }
 
     /// Answers the form in the body of a request.
@@ -91,7 +94,7 @@ impl Proxy {
         if let Some(prefix) = query.get("PathPrefix").filter(|prefix| *prefix != "/")
             && !REAL_PATHS.iter().any(|real| prefix.starts_with(real))
         {
-            let real = self.install.real_path(Some(prefix));
+            let real = self.install.below(prefix);
             query.set("PathPrefix", real);
         }
         let answer = conceal(self.upstream.iam(&query).await?, &self.install);

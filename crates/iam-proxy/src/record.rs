@@ -38,6 +38,12 @@ pub trait Recorder: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// A sentence for people.
     async fn record(&self, change: Change) -> Result<(), String>;
+
+    /// Records which actions the job used; called once, at its end.
+    ///
+    /// # Errors
+    /// A sentence for people.
+    async fn used(&self, used: BTreeMap<String, Used>) -> Result<(), String>;
 }
 
 /// How often a job used an action.

@@ -15,7 +15,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tokio_util::task::AbortOnDropHandle;
 
 use crate::answer::Answer;
 use crate::proxy::Proxy;
@@ -36,28 +35,8 @@ const REFUSAL_TIME: Duration = Duration::from_millis(50);
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// IAM for one job; it ends when this is dropped.
-#[derive(Debug)]
-pub struct Server {
-    proxy: Arc<Proxy>,
-    _serving: AbortOnDropHandle<()>,
-}
-
-impl Server {
-    /// Starts to answer on `listener`. Whoever reaches it acts as the job.
-    pub fn start(listener: TcpListener, proxy: Proxy) -> Self {
-        let proxy = Arc::new(proxy);
-        let serving = AbortOnDropHandle::new(tokio::spawn(serve(listener, Arc::clone(&proxy))));
-        Self { proxy, _serving: serving }
-    }
-
-    /// Returns what is answered.
-    pub fn proxy(&self) -> &Proxy {
-        &self.proxy
-    }
-}
-
-async fn serve(listener: TcpListener, proxy: Arc<Proxy>) {
+/// Answers on `listener` until it is dropped. Whoever reaches the listener acts as the job.
+pub async fn serve(listener: TcpListener, proxy: Arc<Proxy>) {
     // Dropping the set ends the requests.
     let mut requests = JoinSet::new();
     loop {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
-use freehold_iam_proxy::{Change, Endpoint, Install, Proxy, Recorder, Server, Stage, Upstream};
+use freehold_iam_proxy::{Change, Endpoint, Install, Proxy, Recorder, Stage, Upstream, Used};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -20,6 +20,7 @@ const CREATE: &str = "Action=CreateRole&Version=2010-05-08&RoleName=a&AssumeRole
 #[derive(Debug, Default)]
 struct Kept {
     changes: Mutex<Vec<Change>>,
+    used: Mutex<BTreeMap<String, Used>>,
     full: bool,
 }
 
@@ -30,6 +31,11 @@ impl Recorder for Kept {
             return Err("no space is left".to_owned());
         }
         self.changes.lock().unwrap().push(change);
+        Ok(())
+    }
+
+    async fn used(&self, used: BTreeMap<String, Used>) -> Result<(), String> {
+        *self.used.lock().unwrap() = used;
         Ok(())
     }
 }
@@ -82,13 +88,14 @@ async fn whole(stream: &mut TcpStream) -> String {
     }
 }
 
-/// Starts the server for an IAM at `iam` and returns it with its address.
-async fn serve(iam: &str, recorder: Arc<Kept>) -> (Server, String) {
+/// Starts to serve for an IAM at `iam` and returns what is served, with its address.
+async fn serve(iam: &str, recorder: Arc<Kept>) -> (Arc<Proxy>, String) {
     let install = Install {
         partition: "aws".into(),
         account: "222222222222".into(),
         region: "eu-west-1".into(),
         path: "/freehold/acme--globex/".into(),
+        prefix: "acme--globex--".into(),
         boundary: "arn:aws:iam::222222222222:policy/fh-acme--globex--boundary".into(),
         tags: BTreeMap::from([("freehold:install".to_owned(), "globex".to_owned())]),
         stack_roles: BTreeSet::new(),
@@ -103,7 +110,9 @@ async fn serve(iam: &str, recorder: Arc<Kept>) -> (Server, String) {
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    (Server::start(listener, Proxy::new(install, upstream, recorder)), address)
+    let proxy = Arc::new(Proxy::new(install, upstream, recorder));
+    tokio::spawn(freehold_iam_proxy::serve(listener, Arc::clone(&proxy)));
+    (proxy, address)
 }
 
 /// Sends raw bytes and returns everything that comes back.
@@ -131,7 +140,7 @@ const MADE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 21\r\nconnection: close\r
 async fn a_change_is_signed_by_the_mode_and_recorded_before_and_after() {
     let iam = Iam::start(MADE).await;
     let recorder = Arc::new(Kept::default());
-    let (server, address) = serve(&iam.address, Arc::clone(&recorder)).await;
+    let (proxy, address) = serve(&iam.address, Arc::clone(&recorder)).await;
 
     let answer = post(&address, CREATE).await;
 
@@ -140,13 +149,14 @@ async fn a_change_is_signed_by_the_mode_and_recorded_before_and_after() {
     assert!(request.contains("Credential=AKIDOFTHEMODE/") && !request.contains("of the job"), "{request}");
     let stages: Vec<Stage> = recorder.changes.lock().unwrap().iter().map(|change| change.stage.clone()).collect();
     assert_eq!(stages, [Stage::Announced, Stage::Made]);
-    assert_eq!(server.proxy().used()["CreateRole"].answered, 1);
+    proxy.finish().await.unwrap();
+    assert_eq!(recorder.used.lock().unwrap()["CreateRole"].answered, 1);
 }
 
 #[tokio::test]
 async fn a_change_that_cannot_be_recorded_is_not_made() {
     let iam = Iam::start(MADE).await;
-    let (_server, address) = serve(&iam.address, Arc::new(Kept { full: true, ..Kept::default() })).await;
+    let (_proxy, address) = serve(&iam.address, Arc::new(Kept { full: true, ..Kept::default() })).await;
 
     let answer = post(&address, CREATE).await;
 
@@ -158,7 +168,7 @@ async fn a_change_that_cannot_be_recorded_is_not_made() {
 async fn an_iam_that_is_not_there_is_asked_once_and_the_client_may_try_again() {
     let recorder = Arc::new(Kept::default());
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
-    let (_server, address) = serve(&closed, Arc::clone(&recorder)).await;
+    let (_proxy, address) = serve(&closed, Arc::clone(&recorder)).await;
 
     let answer = post(&address, CREATE).await;
 
@@ -172,7 +182,7 @@ async fn an_error_of_iam_arrives_as_it_was_sent() {
     let error = "<ErrorResponse><Error><Code>EntityAlreadyExists</Code></Error>\n</ErrorResponse>";
     let head = format!("HTTP/1.1 409 Conflict\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", error.len());
     let iam = Iam::start(&format!("{head}{error}")).await;
-    let (_server, address) = serve(&iam.address, Arc::default()).await;
+    let (_proxy, address) = serve(&iam.address, Arc::default()).await;
 
     let answer = post(&address, CREATE).await;
 
@@ -182,7 +192,7 @@ async fn an_error_of_iam_arrives_as_it_was_sent() {
 #[tokio::test]
 async fn a_list_by_path_is_asked_for_below_the_installs() {
     let iam = Iam::start(MADE).await;
-    let (_server, address) = serve(&iam.address, Arc::default()).await;
+    let (_proxy, address) = serve(&iam.address, Arc::default()).await;
 
     for prefix in ["/team/", "/", "/aws-reserved/sso.amazonaws.com/"] {
         post(&address, &format!("Action=ListRoles&Version=2010-05-08&PathPrefix={prefix}")).await;
@@ -196,7 +206,7 @@ async fn a_list_by_path_is_asked_for_below_the_installs() {
 #[tokio::test]
 async fn what_is_not_a_request_of_iam_is_refused_and_goes_nowhere() {
     let iam = Iam::start(MADE).await;
-    let (_server, address) = serve(&iam.address, Arc::default()).await;
+    let (_proxy, address) = serve(&iam.address, Arc::default()).await;
     let large = "x".repeat(1024 * 1024 + 1);
     let cases = [
         ("a query in the address", "GET /?Action=ListRoles&Version=2010-05-08 HTTP/1.1\r\nhost: a\r\n\r\n".to_owned()),
@@ -221,7 +231,7 @@ async fn what_is_not_a_request_of_iam_is_refused_and_goes_nowhere() {
 #[tokio::test]
 async fn a_connection_too_many_is_told_to_come_again_and_the_next_after_that_is_served() {
     let iam = Iam::start(MADE).await;
-    let (_server, address) = serve(&iam.address, Arc::default()).await;
+    let (_proxy, address) = serve(&iam.address, Arc::default()).await;
     let mut open = Vec::new();
     for _ in 0..64 {
         open.push(TcpStream::connect(&address).await.unwrap());
