@@ -127,8 +127,8 @@ async fn an_artifact_without_the_tenants_statement_is_not_copied() {
     let wrong = [
         ("has no provenance", None),
         ("failed verification", signed(&SigningKey::from_bytes(&[9; 32]), &statement)),
-        ("about artifact", signed(&root(), &other_subject)),
-        ("about component `other`", signed(&root(), &other_component)),
+        ("names another artifact", signed(&root(), &other_subject)),
+        ("names another component: `other`", signed(&root(), &other_component)),
     ];
 
     for (why, provenance) in wrong {

@@ -146,6 +146,6 @@ mod tests {
 
         assert_eq!(files.keys().collect::<Vec<_>>(), [".helmignore", "shared/labels.tpl"]);
         assert!(outside.unwrap_err().contains("outside the source"));
-        assert!(circle.unwrap_err().contains("circle"));
+        assert!(circle.unwrap_err().contains("may form a loop"));
     }
 }
