@@ -78,7 +78,11 @@ impl CredentialsEndpoint {
         }
     }
 
-    async fn start(credentials: SharedCredentialsProvider, log: JobLog) -> io::Result<Self> {
+    /// Starts an endpoint on a loopback port of this machine, for a job that runs outside of a box.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub async fn start(credentials: SharedCredentialsProvider, log: JobLog) -> io::Result<Self> {
         let served = Served::new(credentials, log)?;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
