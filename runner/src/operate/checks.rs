@@ -2,7 +2,6 @@
 //! nothing. It returns what works, or what is wrong and how to fix it.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
@@ -70,23 +69,6 @@ pub(crate) fn terraform(configured: Option<&Path>) -> Result<PathBuf, String> {
         None => find_program(&["terraform", "tofu"]).ok_or_else(|| {
             "neither `terraform` nor `tofu` is on PATH; install one, or set `terraform` in the config".to_owned()
         }),
-    }
-}
-
-/// Makes an empty sandbox.
-pub(crate) async fn bubblewrap() -> Result<String, String> {
-    let path = find_program(&["bwrap"]).ok_or("`bwrap` is not on PATH; install the package `bubblewrap`")?;
-    let mut command = tokio::process::Command::new(&path);
-    command.args(["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "true"]).stdin(Stdio::null());
-    let output = tokio::time::timeout(PROGRAM, command.kill_on_drop(true).output()).await;
-    match output {
-        Ok(Ok(output)) if output.status.success() => Ok(path.display().to_string()),
-        Ok(Ok(output)) => Err(format!(
-            "`bwrap` cannot make a sandbox: {}; allow unprivileged user namespaces for this user",
-            String::from_utf8_lossy(&output.stderr).trim()
-        )),
-        Ok(Err(error)) => Err(format!("`{}` does not start: {error}", path.display())),
-        Err(_) => Err(format!("`bwrap` did nothing for {} s", PROGRAM.as_secs())),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::identity::mode::Switch;
 use crate::identity::runner_key::Identity;
 use crate::identity::standing::{AwsAccount, StackState, Standing};
 use crate::operate::checks;
+use crate::sandbox::{self, cgroup};
 
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +80,7 @@ pub async fn examine(config: &Config, program: impl Future<Output = Finding>) ->
         findings.push(Finding::new("bucket", checks::bucket(&sdk, bucket).await));
     }
     findings.push(program.await);
-    findings.push(sandbox(config).await);
+    findings.extend(sandbox(config).await);
     findings
 }
 
@@ -152,14 +153,24 @@ pub async fn terraform(config: &Config) -> Finding {
     Finding::new("terraform", terraform.map(|path| path.display().to_string()))
 }
 
-async fn sandbox(config: &Config) -> Finding {
-    match config.sandbox {
-        SandboxKind::Bubblewrap => Finding::new("sandbox", checks::bubblewrap().await),
-        SandboxKind::None => {
-            let detail = "none: jobs see the whole machine; set `sandbox = \"bubblewrap\"` outside of tests".to_owned();
-            Finding { what: "sandbox".into(), state: State::Off(detail) }
-        }
+async fn sandbox(config: &Config) -> Vec<Finding> {
+    if config.sandbox == SandboxKind::None {
+        let detail = "none: jobs see the whole machine; set `sandbox = \"bubblewrap\"` outside of tests".to_owned();
+        return vec![Finding { what: "sandbox".into(), state: State::Off(detail) }];
     }
+    let (is_other, user) = sandbox::user();
+    let user = if is_other { State::Works(user) } else { State::Off(user) };
+    let limits = match cgroup::delegated() {
+        Ok(group) => State::Works(format!("of all processes of a job together, by `{}`", group.display())),
+        Err(reason) => {
+            State::Off(format!("of each process only, not of a job's memory and processors as a whole: {reason}"))
+        }
+    };
+    vec![
+        Finding::new("sandbox", sandbox::check(&config.limits).await),
+        Finding { what: "user of a job".into(), state: user },
+        Finding { what: "limits of a job".into(), state: limits },
+    ]
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use crate::operate::drain::{Drain, Phase};
 use crate::operate::watchdog::supervise;
 use crate::record::audit::{Audit, AuditError};
 use crate::record::log_store::LogStore;
+use crate::sandbox::{WarmBoxes, cgroup};
 use crate::wire::clock::ServerClock;
 use crate::wire::grants::PendingGrants;
 use crate::wire::inbox::Outbox;
@@ -90,6 +91,10 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
     let queues = aws::sdk_config(config.queue_region(), None).await;
     let outbox: Arc<dyn Outbox> = Arc::new(SqsOutbox::new(&queues, &config.reports_queue_url));
     let agent = Arc::new(assemble(&config, &identity, &spool, &sdk, &queues, kinds)?);
+    if let Err(reason) = cgroup::claim() {
+        warn!("The memory and processes of a job are limited for each process only: {reason}");
+    }
+    agent.boxes.refill();
     info!(
         install.id = %config.install,
         runner.key = %identity.id(),
@@ -151,6 +156,7 @@ fn assemble(
         drain: Drain::default(),
         kinds,
         logs,
+        boxes: WarmBoxes::new(config.clone()),
         fatal: OnceLock::new(),
     })
 }
@@ -233,7 +239,7 @@ fn lock_state_dir(path: &Path) -> Result<File, StartError> {
         Err(std::fs::TryLockError::WouldBlock) => return Err(StartError::InUse(path.display().to_string())),
         Err(std::fs::TryLockError::Error(error)) => return Err(wrong(error)),
     }
-    match std::fs::remove_dir_all(path.join("work")) {
+    match files::remove_tree(&path.join("work")) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             warn!("Workspaces of an earlier run were not removed: {error}");
         }

@@ -9,17 +9,20 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use command_fds::CommandFdExt as _;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::Deserialize;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 
 use super::bubblewrap::{Options, Spec};
+use super::cgroup::{self, Group};
 use super::channel::Channel;
 use super::environment::find_program;
 use super::frame::{FromInit, Start, ToInit};
 use super::program::SandboxError;
 use super::users::{JobUser, OtherUser};
+use crate::config::limits::Limits;
 
 /// How long `bwrap` may take to make a box.
 const MAKE: Duration = Duration::from_secs(20);
@@ -36,18 +39,20 @@ pub fn use_init(program: impl Into<PathBuf>) {
 }
 
 /// A box that is made and runs at most one program.
+#[derive(Debug)]
 pub(super) struct Boxed {
     channel: Channel,
     /// The first process, as this machine numbers it.
     init: Option<OwnedFd>,
-    _bwrap: Child,
+    bwrap: Child,
+    group: Option<Group>,
 }
 
 impl Boxed {
     /// Makes a box of `spec`.
     ///
     /// `--die-with-parent` ends it with the thread that starts it: the runtime's worker threads live as long as the runner.
-    pub(super) async fn make(spec: &Spec, user: &JobUser) -> Result<Self, SandboxError> {
+    pub(super) async fn make(spec: &Spec, user: &JobUser, limits: &Limits) -> Result<Self, SandboxError> {
         let bwrap = find_program(&["bwrap"]).ok_or(SandboxError::NoBubblewrap)?;
         let not_run = |source| SandboxError::NotRun { program: bwrap.display().to_string(), source };
         let (channel, theirs) = Channel::pair().map_err(not_run)?;
@@ -69,8 +74,8 @@ impl Boxed {
         // Closes this side's copies of what the child has now.
         drop(command);
         let mut stderr = child.stderr.take();
-        let mut made = Self { channel, init: None, _bwrap: child };
-        let ready = tokio::time::timeout(MAKE, made.begin(info_out, other, ready_in.into())).await;
+        let mut made = Self { channel, init: None, bwrap: child, group: None };
+        let ready = tokio::time::timeout(MAKE, made.begin(info_out, other, ready_in.into(), limits)).await;
         match ready {
             Ok(Ok(())) => Ok(made),
             Ok(Err(error)) => {
@@ -86,10 +91,21 @@ impl Boxed {
         }
     }
 
-    async fn begin(&mut self, info: PipeReader, other: Option<&OtherUser>, ready: OwnedFd) -> std::io::Result<()> {
+    async fn begin(
+        &mut self,
+        info: PipeReader,
+        other: Option<&OtherUser>,
+        ready: OwnedFd,
+        limits: &Limits,
+    ) -> std::io::Result<()> {
         let init = tokio::task::spawn_blocking(move || first_process(info)).await.map_err(std::io::Error::other)??;
         let number = i32::try_from(init).ok().and_then(Pid::from_raw);
         self.init = number.and_then(|init| pidfd_open(init, PidfdFlags::empty()).ok());
+        self.group = cgroup::new_group(&format!("box-{init}"), limits)?;
+        if let Some(group) = &self.group {
+            group.add(init)?;
+            self.bwrap.id().map_or(Ok(()), |bwrap| group.add(bwrap))?;
+        }
         if let Some(other) = other {
             other.map(init).await?;
         }
@@ -122,6 +138,14 @@ impl Boxed {
     /// Returns what the box says next; nothing when it is gone. Nothing is lost when the future is dropped.
     pub(super) async fn next(&mut self) -> Option<FromInit> {
         self.channel.receive().await.ok().flatten().map(|(message, _)| message)
+    }
+
+    /// Returns whether its first process has not ended.
+    pub(super) fn is_alive(&self) -> bool {
+        let Some(init) = &self.init else { return false };
+        // The handle of a process is readable when the process has ended.
+        let mut handle = [PollFd::new(init, PollFlags::IN)];
+        poll(&mut handle, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(0)
     }
 
     /// Sends `signal` to the program and to what it started.

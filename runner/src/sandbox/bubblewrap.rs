@@ -11,6 +11,7 @@ use super::environment::paths;
 use super::program::INSIDE;
 use super::users::{INSIDE_USER, JobUser, RUNNER_INSIDE};
 use super::{init, seccomp};
+use crate::config::limits::Limits;
 
 /// Where the runner's own program is inside a box, as its first process.
 const INIT: &str = "/run/freehold/init";
@@ -72,6 +73,19 @@ pub(super) struct Spec {
     pub(super) writable: Vec<PathBuf>,
     /// The size of each file system in memory, in bytes.
     pub(super) memory_files: u64,
+}
+
+impl Spec {
+    /// Returns a box around `workspace` that shows and writes nothing more; boxes that wait for a job are such.
+    pub(super) fn plain(workspace: &Path, limits: &Limits) -> Self {
+        let memory_files = limits.memory_files();
+        Self { workspace: workspace.to_owned(), shown: Vec::new(), writable: Vec::new(), memory_files }
+    }
+
+    /// Returns whether a plain box does for it.
+    pub(super) fn is_plain(&self) -> bool {
+        self.writable.is_empty() && self.shown.iter().all(|path| is_shown(path))
+    }
 }
 
 /// The options of one `bwrap`, and what it inherits.

@@ -7,7 +7,9 @@
 
 mod boxed;
 mod bubblewrap;
+pub mod cgroup;
 mod channel;
+mod check;
 mod egress;
 mod environment;
 mod frame;
@@ -19,16 +21,19 @@ mod run;
 mod seccomp;
 mod service;
 mod users;
+mod warm;
 
 use std::time::Duration;
 
 pub use boxed::use_init;
+pub use check::{check, user};
 pub use environment::{base_environment, find_program};
 pub(crate) use frame::ProcessLimits;
 pub use output::Output;
 pub use program::{Interrupt, Program, SandboxError, inside};
 pub use service::{Serve, Service};
 pub use users::JobUser;
+pub use warm::{FirstBox, WarmBoxes};
 
 use crate::config::SandboxKind;
 use crate::work::job::{Job, StopReason};

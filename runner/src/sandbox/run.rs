@@ -26,7 +26,11 @@ pub(super) async fn run(job: &Job, program: Program<'_>) -> Result<Ended, Sandbo
         writable: program.writable.clone(),
         memory_files: job.config.limits.memory_files(),
     };
-    let mut made = Boxed::make(&spec, &user).await?;
+    let waiting = job.first_box.take().filter(|waiting| spec.is_plain() && waiting.is_alive());
+    let mut made = match waiting {
+        Some(made) => made,
+        None => Boxed::make(&spec, &user, &job.config.limits).await?,
+    };
     let services: Vec<Service> = egress::services(job, &program).into_iter().chain(program.services.clone()).collect();
     let (pump, outputs) = output::pump(job, &program.output).map_err(not_run)?;
     let start = Start {

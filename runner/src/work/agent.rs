@@ -16,6 +16,7 @@ use crate::identity::standing::Standing;
 use crate::operate::drain::{Drain, Phase};
 use crate::record::audit::{Audit, AuditEvent};
 use crate::record::log_store::LogStore;
+use crate::sandbox::WarmBoxes;
 use crate::wire::clock::ServerClock;
 use crate::wire::grants::PendingGrants;
 use crate::wire::inbox::{Inbox, InboxError};
@@ -52,6 +53,7 @@ pub struct Agent {
     pub drain: Drain,
     pub kinds: Arc<dyn Execute>,
     pub logs: LogStore,
+    pub boxes: WarmBoxes,
     /// Why the runner gave up, if it did.
     pub fatal: OnceLock<String>,
 }

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::record::log::JobLog;
+use crate::sandbox::FirstBox;
 
 /// How long a job may take to end after [`Stop::stopped`]. Then its future is dropped, and every process that it started
 /// must end with it. After [`StopReason::LeaseLost`] it has about 7 s.
@@ -35,6 +36,8 @@ pub struct Job {
     pub credentials: SharedCredentialsProvider,
     /// Requests artifacts that the install registry does not hold.
     pub grants: Arc<dyn Grants>,
+    /// The box that waits for the job's first program, if one was made ahead.
+    pub first_box: FirstBox,
     /// Writes down the connections that the job was refused.
     pub connections: Arc<dyn Connections>,
 }

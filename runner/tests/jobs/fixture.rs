@@ -91,6 +91,7 @@ impl Bench {
             config: Arc::new(config(directory.path())),
             credentials: SharedCredentialsProvider::new(Credentials::new(ACCOUNT, "secret", None, None, "test")),
             grants: Arc::new(NoGrants),
+            first_box: Default::default(),
             connections: Arc::new(NoGrants),
         };
         Self { job, stop, directory }

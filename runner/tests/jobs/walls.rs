@@ -222,3 +222,39 @@ async fn a_host_that_no_contract_names_is_refused_in_the_log() {
     assert!(log.contains("[freehold: refused a connection to example.org:443: "), "{log}");
     assert!(log.contains("[freehold: refused a connection to 169.254.169.254:80: "), "{log}");
 }
+
+#[tokio::test]
+async fn this_machine_is_told_which_walls_stand() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    drop(bench());
+
+    let holds = sandbox::check(&Default::default()).await.unwrap();
+
+    assert!(holds.contains("own network, no capability"), "{holds}");
+}
+
+#[tokio::test]
+async fn a_job_starts_in_the_box_that_waited_and_finds_what_was_put_into_its_workspace() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let mut bench = bench();
+    let boxes = sandbox::WarmBoxes::new(bench.job.config.clone());
+    boxes.refill();
+    let workspace = bench.job.config.state_dir.join("work/job");
+    while boxes.len() < 1 {
+        tokio::task::yield_now().await;
+    }
+
+    bench.job.first_box = boxes.take(&workspace).unwrap();
+    bench.job.workspace = workspace.clone();
+    std::fs::write(workspace.join("given"), "given\n").unwrap();
+    let before = boxes.len();
+    run(&bench, "cat given; pwd; echo made > file; id -u").await;
+
+    assert_eq!(bench.log(), "given\n/workspace\n1000\n");
+    assert_eq!(std::fs::read_to_string(workspace.join("file")).unwrap(), "made\n");
+    assert!(boxes.len() >= before, "the box came from those that waited");
+}

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::finding::{fail, pass, unchecked, warn};
 use crate::config::SandboxKind;
 use crate::operate::checks;
+use crate::sandbox;
 use crate::work::job::Job;
 
 /// The usual size of Terraform's providers, in bytes: the AWS provider alone has some 700 MB.
@@ -114,8 +115,8 @@ pub(super) async fn sandbox(job: &Job, work: &CheckInstall) -> Vec<Finding> {
             warn(CHECK, "none: jobs see the whole machine", "set `sandbox = \"bubblewrap\"` in the runner's config")
         }
         (SandboxKind::Bubblewrap, false) => pass(CHECK, "no deployed component needs it"),
-        (SandboxKind::Bubblewrap, true) => match checks::bubblewrap().await {
-            Ok(path) => pass(CHECK, format!("`{path}` works")),
+        (SandboxKind::Bubblewrap, true) => match sandbox::check(&job.config.limits).await {
+            Ok(holds) => pass(CHECK, holds),
             Err(problem) => fail(CHECK, problem, "see `freehold-runner doctor` on the runner's machine"),
         },
     }]

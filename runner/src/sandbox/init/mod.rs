@@ -40,6 +40,8 @@ pub fn run_if_asked() -> Option<ExitCode> {
 }
 
 fn run() -> io::Result<()> {
+    // When memory runs out, a job goes before the runner.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "500");
     // The program must not read this process through /proc.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let control = io::stdin().as_fd().try_clone_to_owned()?;
@@ -80,7 +82,9 @@ impl Init {
     fn wait(&self) -> io::Result<Woken> {
         let mut fds = vec![PollFd::new(&self.control, PollFlags::IN), PollFd::new(&self.timer, PollFlags::IN)];
         fds.extend(self.running.iter().map(|running| PollFd::new(&running.handle, PollFlags::IN)));
-        match poll(&mut fds, Some(&REAP_EVERY)) {
+        // A box that waits costs nothing.
+        let reap = self.running.as_ref().map(|_| &REAP_EVERY);
+        match poll(&mut fds, reap) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use freehold_egress::Refusal;
 use freehold_protocol::limits;
-use freehold_protocol::order::{Order, Redelivery};
+use freehold_protocol::order::{Order, Redelivery, Work};
 use freehold_protocol::report::{AttemptEvent, Block, Outcome, RefusalReason};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info, warn};
@@ -18,6 +18,7 @@ use crate::identity::mode::{Disabled, NoCredentials};
 use crate::operate::drain::Phase;
 use crate::record::audit::AuditEvent;
 use crate::record::log::JobLog;
+use crate::sandbox::FirstBox;
 use crate::wire::grants::AttemptGrants;
 use crate::wire::report::AttemptReporter;
 use crate::wire::verify;
@@ -192,7 +193,7 @@ impl Attempt<'_> {
         info!(job.id = %order.job, fence = %held.fence, resume, "Started job `{}` ({})", order.job, order.work.kind());
         let log = self.log();
         let ended = match self.prepared(&log).await {
-            Ok((workspace, order)) => {
+            Ok((workspace, order, first_box)) => {
                 let job = Job {
                     order,
                     fence: held.fence,
@@ -201,6 +202,7 @@ impl Attempt<'_> {
                     stop: held.signal.clone(),
                     config: agent.config.clone(),
                     credentials,
+                    first_box,
                     connections: Arc::new(RefusedConnections { agent: agent.clone(), held: held.clone() }),
                     grants: Arc::new(AttemptGrants::new(agent.grants.clone(), reporter.clone())),
                 };
@@ -318,20 +320,32 @@ impl Attempt<'_> {
     }
 
     /// Returns a fresh workspace, and the order with the sensitive inputs of this account.
-    async fn prepared(&self, log: &JobLog) -> Result<(Workspace, Arc<Order>), String> {
-        let workspace = self.workspace().map_err(|error| format!("cannot make a workspace in `state_dir`: {error}"))?;
+    async fn prepared(&self, log: &JobLog) -> Result<(Workspace, Arc<Order>, FirstBox), String> {
+        let (workspace, first_box) =
+            self.workspace().map_err(|error| format!("cannot make a workspace in `state_dir`: {error}"))?;
         let order =
             self.agent.sensitive_inputs.added(&self.held.order, log).await.map_err(|error| error.to_string())?;
-        Ok((workspace, Arc::new(order)))
+        Ok((workspace, Arc::new(order), first_box))
     }
 
-    fn workspace(&self) -> std::io::Result<Workspace> {
+    fn workspace(&self) -> std::io::Result<(Workspace, FirstBox)> {
         let name = format!("{}.{}", self.held.order.job, self.held.fence);
         let path = self.agent.config.state_dir.join("work").join(name);
         // An earlier process may have left the workspace of the same attempt.
-        let _ = std::fs::remove_dir_all(&path);
-        files::make_private_dir(&path)?;
-        Ok(Workspace(path))
+        let _ = files::remove_tree(&path);
+        let first_box = match self.held.order.work {
+            Work::Action(_) | Work::TerraformModule(_) => {
+                let first_box = self.agent.boxes.take(&path)?;
+                self.agent.boxes.refill();
+                first_box
+            }
+            // What these start, if anything, is not at once a program in a box.
+            Work::ContainerImage(_) | Work::CloudformationStack(_) | Work::Build(_) | Work::Preflight(_) => {
+                files::make_private_dir(&path)?;
+                FirstBox::default()
+            }
+        };
+        Ok((Workspace(path), first_box))
     }
 
     fn limits(&self) -> Limits {
@@ -374,9 +388,13 @@ struct Workspace(PathBuf);
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            warn!("The workspace `{}` was not removed: {error}", self.0.display());
-        }
+        // A million files take a while, and leases are renewed meanwhile.
+        let path = std::mem::take(&mut self.0);
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = files::remove_tree(&path) {
+                warn!("The workspace `{}` was not removed: {error}", path.display());
+            }
+        });
     }
 }
 

@@ -258,6 +258,7 @@ impl World {
             drain: Drain::default(),
             kinds: stage.clone(),
             logs: LogStore::open(path.join("logs"), None).unwrap(),
+            boxes: crate::sandbox::WarmBoxes::new(config.clone()),
             fatal: OnceLock::new(),
             config,
         };
