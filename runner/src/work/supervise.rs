@@ -57,6 +57,11 @@ pub async fn run(
 ) -> Ended {
     let log = job.log.clone();
     let mut work = AbortOnDropHandle::new(tokio::spawn(async move { kinds.execute(&job).await }));
+    // After the job has its turn: sending a report takes longer than starting a program.
+    if let Err(error) = reporter.event(AttemptEvent::Started) {
+        // The control plane learns of the attempt from its next report.
+        warn!("{}", aws::explain(&error));
+    }
     let deadline = Instant::now() + limits.time;
     let mut last_report = Instant::now();
     let mut ticks = tokio::time::interval(LOG_EVERY);

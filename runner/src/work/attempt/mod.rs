@@ -186,10 +186,6 @@ impl Attempt<'_> {
             error!(job.id = %order.job, "Did not start job `{}`: {}", order.job, aws::explain(&error));
             return Message::Leave;
         }
-        if let Err(error) = reporter.event(AttemptEvent::Started) {
-            // The control plane learns of the attempt from its next report.
-            warn!("{}", aws::explain(&error));
-        }
         info!(job.id = %order.job, fence = %held.fence, resume, "Started job `{}` ({})", order.job, order.work.kind());
         let log = self.log();
         let ended = match self.prepared(&log).await {
