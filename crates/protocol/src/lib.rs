@@ -15,7 +15,6 @@ pub mod ids;
 pub mod limits;
 pub mod lineage;
 mod mode;
-pub mod names;
 pub mod order;
 mod packed;
 pub mod pem;
@@ -28,6 +27,7 @@ pub mod time;
 
 pub use digest::{Digest, canonical};
 pub use envelope::{Envelope, EnvelopeError, KeyId, Payload};
+pub use ids::names;
 pub use ids::{
     AccountId, ActionName, AppName, BuildId, ComponentName, GrantId, Group, IdError, InstallId, JobId, ReleaseName,
     RoleKey, TenantName, WorkflowId,

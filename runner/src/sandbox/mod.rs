@@ -11,6 +11,7 @@ pub mod cgroup;
 mod channel;
 mod check;
 mod egress;
+mod ended;
 mod environment;
 mod frame;
 pub mod init;
@@ -23,10 +24,9 @@ mod service;
 mod users;
 mod warm;
 
-use std::time::Duration;
-
 pub use boxed::use_init;
 pub use check::{check, user};
+pub use ended::Ended;
 pub use environment::{base_environment, find_program};
 pub(crate) use frame::ProcessLimits;
 pub use output::Output;
@@ -36,16 +36,7 @@ pub use users::JobUser;
 pub use warm::{FirstBox, WarmBoxes};
 
 use crate::config::SandboxKind;
-use crate::work::job::{Job, StopReason};
-
-/// How a program ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
-    /// By itself; 128 and the signal's number when a signal ended it.
-    Code { code: i32, last_words: String },
-    /// The attempt had to stop.
-    Stopped(StopReason),
-}
+use crate::work::job::Job;
 
 /// Runs `program` until it ends or the attempt must stop; then none of its processes is left.
 ///
@@ -70,14 +61,5 @@ pub async fn run_outside(job: &Job, program: Program<'_>) -> Result<Ended, Sandb
     match job.stop.reason() {
         Some(reason) => Ok(Ended::Stopped(reason)),
         None => plain::run(job, program).await,
-    }
-}
-
-/// Returns how long a program has to end by itself, less than [`crate::work::job::STOP_GRACE`]. Terraform writes its state then;
-/// a lost lease leaves little time, as another attempt is about to start.
-const fn grace(reason: StopReason) -> Duration {
-    match reason {
-        StopReason::Cancelled | StopReason::TimedOut | StopReason::Draining => Duration::from_secs(15),
-        StopReason::LeaseLost | StopReason::SwitchedOff => Duration::from_secs(4),
     }
 }

@@ -7,11 +7,12 @@ use tokio::task::JoinSet;
 
 use super::boxed::Boxed;
 use super::bubblewrap::{Spec, canonical};
+use super::ended::{Ended, grace};
 use super::frame::{FromInit, Start};
 use super::program::{INSIDE, Interrupt, Program, SandboxError, inside};
 use super::service::Service;
 use super::users::{INSIDE_USER, JobUser};
-use super::{Ended, egress, grace, output};
+use super::{egress, output};
 use crate::work::job::{Job, StopReason};
 
 /// Runs `program` until it ends or the attempt must stop.

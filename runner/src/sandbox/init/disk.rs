@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use super::say;
-use crate::sandbox::frame::{FromInit, Start};
+use crate::sandbox::frame::{self, FromInit, Start};
 
 /// The shortest pause between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -39,7 +38,7 @@ fn watch(trees: &[PathBuf], most_bytes: u64, most_files: u64, control: &OwnedFd,
         let mut found = Held::default();
         trees.iter().for_each(|tree| found.add(tree, most_bytes, most_files));
         if found.bytes > most_bytes || found.files > most_files {
-            let _ = say(control, &FromInit::OverDisk { bytes: found.bytes, files: found.files }, &[]);
+            let _ = frame::send(control, &FromInit::OverDisk { bytes: found.bytes, files: found.files }, &[]);
             // The runner ends the program: this thread could take its exit status from the one that waits for it.
             return;
         }

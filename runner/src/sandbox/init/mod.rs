@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{DumpableBehavior, Pid, Signal, kill_process_group, set_dumpable_behavior};
+use rustix::process::{DumpableBehavior, Signal, kill_process_group, set_dumpable_behavior};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 use super::frame::{self, FromInit, Received, ToInit};
@@ -141,15 +141,6 @@ impl Init {
     }
 
     fn say(&self, message: &FromInit, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-        say(&self.control, message, fds)
+        frame::send(&self.control, message, fds)
     }
-}
-
-fn say(control: &OwnedFd, message: &FromInit, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-    frame::send(control, message, fds)
-}
-
-/// Returns the process of a handle that the kernel gives as a number.
-fn pid(number: u32) -> io::Result<Pid> {
-    i32::try_from(number).ok().and_then(Pid::from_raw).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }

@@ -1,5 +1,6 @@
 //! The processes of a box other than its first.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
@@ -44,4 +45,9 @@ fn others() -> Vec<Pid> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     ids.filter(|id| *id != 1).filter_map(Pid::from_raw).collect()
+}
+
+/// Returns the process of a handle that the kernel gives as a number.
+pub(super) fn pid(number: u32) -> io::Result<Pid> {
+    i32::try_from(number).ok().and_then(Pid::from_raw).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, setrlimit};
 
 use super::disk::Watch;
-use super::{ownership, pid, processes};
+use super::{ownership, processes};
 use crate::sandbox::frame::{ProcessLimits, Start};
 
 const HOSTS: &str = "/etc/hosts";
@@ -45,7 +45,7 @@ impl Running {
             command.uid(user).gid(user);
         }
         let child = command.spawn()?;
-        let program = pid(child.id())?;
+        let program = processes::pid(child.id())?;
         let handle = pidfd_open(program, PidfdFlags::empty())?;
         Ok(Self { program, handle, borrowed: start.user.map(|_| start.writable), _watch: watch })
     }

@@ -1,5 +1,7 @@
 //! Every id is its own type, parsed once at the boundary.
 
+pub mod names;
+
 use std::fmt;
 use std::str::FromStr;
 
