@@ -40,7 +40,7 @@ fn a_stack_that_keeps_every_rule_is_reported_with_its_hash() {
 
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
     assert!(
-        text(&done.stdout).starts_with("stack.yaml keeps all 9 rules:\n- nothing runs while"),
+        text(&done.stdout).starts_with("stack.yaml keeps all 10 rules:\n- each resource, parameter,"),
         "{}",
         text(&done.stdout)
     );
@@ -74,6 +74,45 @@ fn findings_have_lines_and_end_with_1() {
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["findings"][0]["line"], line);
     assert_eq!(json["findings"][0]["of"], "Bucket");
+}
+
+#[test]
+fn the_answer_says_whom_and_what_the_template_names() {
+    let done = verify(RENDERED.as_bytes(), &[]);
+    let json = verify(RENDERED.as_bytes(), &["--json"]);
+
+    let shown = text(&done.stdout);
+    for line in [
+        "- vendor: acme, account 111111111111, public key iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w=\n",
+        "- install: globex in account 222222222222, eu-west-1\n",
+        "- queues: https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--globex.fifo and https://sqs.",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["names"]["tenant_account"], "111111111111");
+    assert_eq!((&json["findings"], &json["added"]), (&Value::Array(Vec::new()), &Value::Array(Vec::new())));
+}
+
+#[test]
+fn a_resource_that_freehold_does_not_render_is_found_unless_the_customer_says_that_it_is_theirs() {
+    let more = RENDERED
+        .replace("\nOutputs:\n", "\n  Alarm: {Type: AWS::SNS::Topic, Properties: {KmsMasterKeyId: x}}\n\nOutputs:\n");
+
+    let found = verify(more.as_bytes(), &[]);
+    let allowed = verify(more.as_bytes(), &["--allow", "Alarm=AWS::SNS::Topic"]);
+    let wrong = verify(more.as_bytes(), &["--allow", "Alarm"]);
+
+    assert_eq!([found.status.code(), allowed.status.code(), wrong.status.code()], [Some(1), Some(0), Some(2)]);
+    assert!(
+        text(&found.stderr).contains("has no resource `Alarm` of type `AWS::SNS::Topic`"),
+        "{}",
+        text(&found.stderr)
+    );
+    let listed = text(&allowed.stdout);
+    assert!(listed.contains("Added by you, not judged:\n- line "), "{listed}");
+    assert!(listed.contains(": Alarm, AWS::SNS::Topic\n"), "{listed}");
+    assert!(text(&wrong.stderr).contains("write its logical id and its type"), "{}", text(&wrong.stderr));
 }
 
 #[test]

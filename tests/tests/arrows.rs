@@ -14,7 +14,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("aws-errors", &[]),
     ("protocol", &[]),
     ("template", &["skips"]),
-    ("stackcheck", &[]),
+    ("stackcheck", &["protocol", "template"]),
     ("permissions", &["protocol"]),
     ("domain", &["permissions", "protocol"]),
     ("appconfig", &["domain", "permissions", "protocol", "skips", "template"]),

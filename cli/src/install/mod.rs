@@ -17,6 +17,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use freehold_protocol::{AccountId, AppName, Digest, InstallId};
+use freehold_stackcheck::Own;
 
 use crate::context::Context;
 use crate::error::Result;
@@ -41,20 +42,27 @@ pub(crate) enum InstallCommand {
     VerifyTemplate(VerifyTemplate),
 }
 
-/// Check an install stack's template against security rules, without an account or a network.
+/// Check an install stack's template, without an account or a network: it is the one that Freehold renders, and keeps the
+/// security rules.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   freehold install verify-template globex.yaml
   freehold install verify-template globex.yaml --sha256 4b5e57f6eb2f42b9039b3d1e13929295f231749c510cbe341cd68036d9af97e2
+  freehold install verify-template globex.yaml --allow Alarm=AWS::SNS::Topic
 
-Every finding has its line and its reason. Exit code 1 when there is one.")]
+Everything that this version of Freehold does not render is a finding, with its line and its reason. Exit code 1 when there is
+one. The answer lists the vendor, the account, the queues, the contract and the runner that the template names: compare them
+with what you were told.")]
 pub(crate) struct VerifyTemplate {
     /// The template.
     file: PathBuf,
     /// The SHA-256 of the file, as the vendor published it.
     #[arg(long, value_name = "HEX")]
     sha256: Option<String>,
+    /// A resource that you added to the template yourself; it is listed and not judged. Repeatable.
+    #[arg(long, value_name = "ID=TYPE")]
+    allow: Vec<Own>,
 }
 
 /// Create an install of an app in a customer's account.

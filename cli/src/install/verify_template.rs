@@ -1,7 +1,8 @@
-//! `freehold install verify-template`: checks a template against security rules; each finding names its line.
+//! `freehold install verify-template`: checks a template against the one that Freehold renders and against security rules; each
+//! finding names its line.
 
 use freehold_protocol::Digest;
-use freehold_stackcheck::{Finding, RULES, check};
+use freehold_stackcheck::{Added, Checked, Finding, Names, RULES, verify};
 use serde::Serialize;
 
 use super::VerifyTemplate;
@@ -15,6 +16,10 @@ struct Verified<'a> {
     sha256: &'a str,
     rules: usize,
     findings: &'a [Finding],
+    /// Resources that the customer added, which nothing judges.
+    added: &'a [Added],
+    /// Whom and what the template names, when it can be read.
+    names: Option<&'a Names>,
 }
 
 impl VerifyTemplate {
@@ -36,8 +41,16 @@ impl VerifyTemplate {
         let text = String::from_utf8(bytes).map_err(|_| {
             Error::invalid(format!("`{shown}` is not text; name the template that `install stack` wrote"))
         })?;
-        let findings = check(&text).map_err(|wrong| Error::invalid(format!("`{shown}` is not a template: {wrong}")))?;
-        let verified = Verified { file: shown.clone(), sha256: digest.hex(), rules: RULES.len(), findings: &findings };
+        let Checked { findings, added, names } = verify(&text, &self.allow)
+            .map_err(|wrong| Error::invalid(format!("`{shown}` is not a template: {wrong}")))?;
+        let verified = Verified {
+            file: shown.clone(),
+            sha256: digest.hex(),
+            rules: RULES.len(),
+            findings: &findings,
+            added: &added,
+            names: names.as_ref(),
+        };
         context.out.show(&verified, |verified| render(verified, context.out))?;
         match findings.as_slice() {
             [] => Ok(()),
@@ -54,15 +67,48 @@ fn is_sha256(text: &str) -> bool {
 }
 
 fn render(verified: &Verified<'_>, out: Output) -> String {
-    let hash = format!("SHA-256: {}", verified.sha256);
+    let sections = [
+        Some(judgement(verified, out)),
+        verified.names.map(named),
+        (!verified.added.is_empty()).then(|| added(verified.added)),
+        Some(format!("SHA-256: {}", verified.sha256)),
+    ];
+    sections.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+}
+
+fn judgement(verified: &Verified<'_>, out: Output) -> String {
     if verified.findings.is_empty() {
         let rules: Vec<String> = RULES.iter().map(|(_, asks)| format!("- {asks}")).collect();
-        return format!("{} keeps all {} rules:\n{}\n\n{hash}", verified.file, verified.rules, rules.join("\n"));
+        return format!("{} keeps all {} rules:\n{}", verified.file, verified.rules, rules.join("\n"));
     }
     let mut table = Table::new(&["LINE", "OF", "RULE", "REASON"]);
     for finding in verified.findings {
         let of = if finding.of.is_empty() { "template" } else { &finding.of };
         table.row([finding.line.to_string(), of.to_owned(), finding.rule.as_str().to_owned(), finding.reason.clone()]);
     }
-    format!("{}\n\n{hash}", out.table(&table))
+    out.table(&table)
+}
+
+/// Returns what only the customer can compare with what they were told.
+fn named(names: &Names) -> String {
+    let runner = if names.runner_url.is_empty() {
+        "none; set `RunnerPrincipal`, or `RunnerUrl` and `RunnerSha256`".to_owned()
+    } else {
+        format!("{} with the SHA-256 {}", names.runner_url, names.runner_sha256)
+    };
+    let Names { tenant, tenant_account, tenant_key, install, account, region, app, version, contract, .. } = names;
+    let lines = [
+        "The template names these; compare them with what you were told:".to_owned(),
+        format!("- vendor: {tenant}, account {tenant_account}, public key {tenant_key}"),
+        format!("- install: {install} in account {account}, {region}"),
+        format!("- app: {app}, version {version}, contract {contract}"),
+        format!("- queues: {} and {}", names.orders_queue_url, names.reports_queue_url),
+        format!("- runner: {runner}"),
+    ];
+    lines.join("\n")
+}
+
+fn added(added: &[Added]) -> String {
+    let lines = added.iter().map(|one| format!("- line {}: {}, {}", one.line, one.name, one.kind));
+    format!("Added by you, not judged:\n{}", lines.collect::<Vec<_>>().join("\n"))
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::node::{self, Node, Unreadable};
+use crate::node::Node;
+use crate::read::{Unreadable, read};
 
 /// Facts about a template.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,7 +30,7 @@ impl Facts {
     /// # Errors
     /// When the text is not a template.
     pub fn of(template: &str) -> Result<Self, Unreadable> {
-        let root = node::read(template)?;
+        let root = read(template)?;
         let regions = root.at(&["Mappings", "BoundTo"]).map(Node::entries).unwrap_or_default();
         let bound_to = regions.iter().flat_map(|(region, accounts)| {
             accounts.entries().iter().map(|(account, install)| Bound {

@@ -17,6 +17,7 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
+    AsRendered,
     NoCode,
     NoOutsidePrincipal,
     NoWildcardAssumeRole,
@@ -32,6 +33,7 @@ impl Rule {
     /// Returns the rule's name, as findings and options write it.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::AsRendered => "as-rendered",
             Self::NoCode => "no-code",
             Self::NoOutsidePrincipal => "no-outside-principal",
             Self::NoWildcardAssumeRole => "no-wildcard-assume-role",
@@ -46,7 +48,11 @@ impl Rule {
 }
 
 /// Every rule with what it asks for.
-pub const RULES: [(Rule, &str); 9] = [
+pub const RULES: [(Rule, &str); 10] = [
+    (
+        Rule::AsRendered,
+        "each resource, parameter, condition, statement, output and text is the one that Freehold renders for this install",
+    ),
     (Rule::NoCode, "nothing runs while the stack is made: no transform, custom resource, function or nested stack"),
     (Rule::NoOutsidePrincipal, "nobody outside of the account may assume a role or use a resource"),
     (Rule::NoWildcardAssumeRole, "a policy that allows to assume roles names each of them"),

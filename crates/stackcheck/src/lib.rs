@@ -1,14 +1,20 @@
 //! Checks the template of an install stack as a customer's security team would: offline, with line and reason. Pure.
 
+mod check;
 mod facts;
 mod finding;
 mod node;
 mod own_arns;
 mod policy;
+mod read;
+mod rendered;
 mod rules;
+mod scalar;
 mod template;
 
+pub use check::{Added, Checked, Own, check, verify};
 pub use facts::{Bound, Facts};
 pub use finding::{Finding, RULES, Rule};
-pub use node::Unreadable;
-pub use rules::check;
+pub use read::Unreadable;
+pub use rendered::Names;
+pub use rules::check_rules;

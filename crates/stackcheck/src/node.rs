@@ -1,27 +1,12 @@
-//! Parses a template into a tree in which every value has its line; short forms such as `!Ref` are expanded.
-
-use std::collections::BTreeMap;
-
-use saphyr_parser::{Event, Parser, Span, StrInput, Tag};
-
-/// How deep values may nest.
-const MAX_DEPTH: usize = 64;
-/// How many values a template may hold: the largest templates that CloudFormation accepts have a tenth of that.
-const MAX_VALUES: usize = 500_000;
-
-/// Why a text is not a template.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {reason}")]
-pub struct Unreadable {
-    pub line: usize,
-    pub reason: String,
-}
+//! A template as a tree in which every value has its line; short forms such as `!Ref` are written out.
 
 /// A value and where it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Node {
     /// From 1.
     pub(crate) line: usize,
+    /// Whether it is a scalar without quotes, which may be another thing than a text: a number, `true`, nothing.
+    pub(crate) is_plain: bool,
     pub(crate) kind: Kind,
 }
 
@@ -133,138 +118,4 @@ impl Node {
             Kind::Map(entries) => entries.iter().for_each(|(_, value)| value.walk(look)),
         }
     }
-}
-
-/// Reads a template.
-///
-/// # Errors
-/// When the text is not a template: the reason and the line.
-pub(crate) fn read(text: &str) -> Result<Node, Unreadable> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reader = Reader { events: Parser::new_from_str(text), anchors: BTreeMap::new(), left: MAX_VALUES, line: 1 };
-    let mut event = reader.next()?;
-    while matches!(event, Event::StreamStart | Event::DocumentStart(_)) {
-        event = reader.next()?;
-    }
-    if matches!(event, Event::StreamEnd) {
-        return Err(reader.wrong("it is empty"));
-    }
-    let root = reader.value(event, 0)?;
-    let mut event = reader.next()?;
-    while matches!(event, Event::DocumentEnd) {
-        event = reader.next()?;
-    }
-    if matches!(event, Event::StreamEnd) { Ok(root) } else { Err(reader.wrong("there is a second document")) }
-}
-
-struct Reader<'t> {
-    events: Parser<'t, StrInput<'t>>,
-    anchors: BTreeMap<usize, (Node, usize)>,
-    /// How many more values may come.
-    left: usize,
-    line: usize,
-}
-
-impl<'t> Reader<'t> {
-    fn next(&mut self) -> Result<Event<'t>, Unreadable> {
-        match self.events.next() {
-            Some(Ok((event, span))) => {
-                let Span { start, .. } = span;
-                self.line = start.line();
-                Ok(event)
-            }
-            Some(Err(error)) => Err(Unreadable { line: error.marker().line(), reason: error.info().to_owned() }),
-            None => Ok(Event::StreamEnd),
-        }
-    }
-
-    fn wrong(&self, reason: impl Into<String>) -> Unreadable {
-        Unreadable { line: self.line, reason: reason.into() }
-    }
-
-    fn value(&mut self, event: Event<'t>, depth: usize) -> Result<Node, Unreadable> {
-        if depth > MAX_DEPTH {
-            return Err(self.wrong(format!("it nests deeper than {MAX_DEPTH}")));
-        }
-        let (line, before) = (self.line, self.left);
-        self.count(1)?;
-        let (anchor, tag, kind) = match event {
-            Event::Scalar(text, _, anchor, tag) => (anchor, tag, Kind::Text(text.into_owned())),
-            Event::SequenceStart(anchor, tag) => (anchor, tag, Kind::List(self.list(depth)?)),
-            Event::MappingStart(anchor, tag) => (anchor, tag, Kind::Map(self.map(depth)?)),
-            Event::Alias(anchor) => {
-                let (node, size) = self
-                    .anchors
-                    .get(&anchor)
-                    .cloned()
-                    .ok_or_else(|| self.wrong("an alias refers to an anchor that does not exist"))?;
-                self.count(size)?;
-                return Ok(node);
-            }
-            Event::Nothing
-            | Event::StreamStart
-            | Event::StreamEnd
-            | Event::DocumentStart(_)
-            | Event::DocumentEnd
-            | Event::SequenceEnd
-            | Event::MappingEnd => return Err(self.wrong("it ends too early")),
-        };
-        let node = written_out(Node { line, kind }, tag.as_deref());
-        if anchor > 0 {
-            self.anchors.insert(anchor, (node.clone(), before - self.left));
-        }
-        Ok(node)
-    }
-
-    fn list(&mut self, depth: usize) -> Result<Vec<Node>, Unreadable> {
-        let mut items = Vec::new();
-        loop {
-            match self.next()? {
-                Event::SequenceEnd => return Ok(items),
-                event => items.push(self.value(event, depth + 1)?),
-            }
-        }
-    }
-
-    fn map(&mut self, depth: usize) -> Result<Vec<(String, Node)>, Unreadable> {
-        let mut entries: Vec<(String, Node)> = Vec::new();
-        loop {
-            let key = match self.next()? {
-                Event::MappingEnd => return Ok(entries),
-                event => self.value(event, depth + 1)?,
-            };
-            let Some(name) = key.text() else { return Err(self.wrong("a key is not a text")) };
-            // Some readers use the last of equal keys, others the first.
-            if entries.iter().any(|(known, _)| known == name) {
-                return Err(Unreadable { line: key.line, reason: format!("key `{name}` is given twice") });
-            }
-            let event = self.next()?;
-            let value = self.value(event, depth + 1)?;
-            entries.push((name.to_owned(), value));
-        }
-    }
-
-    fn count(&mut self, values: usize) -> Result<(), Unreadable> {
-        let left = self.left.checked_sub(values);
-        self.left = left.ok_or_else(|| self.wrong(format!("it holds more than {MAX_VALUES} values")))?;
-        Ok(())
-    }
-}
-
-/// Expands a short form: `!Ref A` is `{Ref: A}`, `!GetAtt A.B` is `{Fn::GetAtt: [A, B]}`.
-fn written_out(node: Node, tag: Option<&Tag>) -> Node {
-    let Some(tag) = tag.filter(|tag| tag.handle == "!") else { return node };
-    let line = node.line;
-    let name = match tag.suffix.as_str() {
-        "Ref" | "Condition" => tag.suffix.clone(),
-        other => format!("Fn::{other}"),
-    };
-    let value = match (&*name, node.text()) {
-        ("Fn::GetAtt", Some(text)) => {
-            let parts = text.splitn(2, '.').map(|part| Node { line, kind: Kind::Text(part.to_owned()) });
-            Node { line, kind: Kind::List(parts.collect()) }
-        }
-        _ => node,
-    };
-    Node { line, kind: Kind::Map(vec![(name, value)]) }
 }

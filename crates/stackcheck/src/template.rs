@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::finding::{Finding, Rule};
-use crate::node::{Node, Unreadable};
+use crate::node::Node;
 use crate::own_arns::account_of;
+use crate::read::Unreadable;
 
 /// One resource of a template.
 #[derive(Debug, Clone, Copy)]

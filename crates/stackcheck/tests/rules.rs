@@ -2,7 +2,7 @@
 
 #![cfg(test)]
 
-use freehold_stackcheck::{Finding, RULES, Rule, check};
+use freehold_stackcheck::{Finding, RULES, Rule, check_rules as check};
 use proptest::prelude::*;
 
 /// A stack as `freehold install stack` renders it, of an app that asks the customer everything.

@@ -1,14 +1,14 @@
 //! Writes the install stacks of real apps and of generated ones into a folder, and ends with an error when one is not the same
-//! bytes twice; or checks templates as `freehold install verify-template` does, one JSON document a line.
+//! bytes twice; or checks templates, one JSON document a line: the rules alone, or all of `freehold install verify-template`.
 
+use std::fs;
 use std::io::{BufRead, stdin};
 use std::path::PathBuf;
-use std::{fs, io};
 
 use anyhow::ensure;
 use clap::{Parser, Subcommand};
 use freehold_skips::skip_as;
-use freehold_stackcheck::check;
+use freehold_stackcheck::{Finding, Unreadable, check, check_rules};
 use freehold_tests::stacks::{Case, generated, real_apps, real_apps_are_here};
 
 #[derive(Debug, Parser)]
@@ -32,14 +32,17 @@ enum What {
         #[arg(long, default_value_t = usize::MAX)]
         real: usize,
     },
-    /// Prints, for each line of the input, what is wrong with the template in it; an empty line for nothing.
+    /// Prints, for each line of the input, which rules the template in it breaks; an empty line for none.
     Check,
+    /// Prints, for each line of the input, what `verify-template` finds in it; an empty line for nothing.
+    Verify,
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().what {
         What::Render { out, generated, seed, real } => render(&out, generated, seed, real),
-        What::Check => stdin().lock().lines().try_for_each(|line| checked(&line?)),
+        What::Check => stdin().lock().lines().try_for_each(|line| Ok(print_findings(check_rules(&line?)))),
+        What::Verify => stdin().lock().lines().try_for_each(|line| Ok(print_findings(check(&line?)))),
     }
 }
 
@@ -70,10 +73,11 @@ fn render(out: &PathBuf, apps: u64, seed: u64, real: usize) -> anyhow::Result<()
     Ok(())
 }
 
-fn checked(template: &str) -> anyhow::Result<()> {
-    let found = check(template).map_err(|unreadable| io::Error::other(unreadable.to_string()))?;
-    let said: Vec<String> =
-        found.iter().map(|one| format!("{}: {}: {}", one.rule.as_str(), one.of, one.reason)).collect();
-    println!("{}", said.join("; "));
-    Ok(())
+fn print_findings(found: Result<Vec<Finding>, Unreadable>) {
+    let sentence = |one: &Finding| format!("{}: {}: {}", one.rule.as_str(), one.of, one.reason);
+    let said = match found {
+        Ok(found) => found.iter().map(sentence).collect::<Vec<_>>().join("; "),
+        Err(unreadable) => format!("unreadable: {unreadable}"),
+    };
+    println!("{said}");
 }

@@ -146,7 +146,7 @@ pub(crate) struct MemoryQueues {
 
 /// Returns the URL of an install's orders queue.
 pub(crate) fn queue_url(install: &str) -> String {
-    format!("https://sqs.invalid/111111111111/fh-acme--{install}.fifo")
+    format!("https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--{install}.fifo")
 }
 
 #[async_trait]

@@ -285,7 +285,7 @@ impl World {
             tenant: self.tenant.clone(),
             account: "111111111111".parse().unwrap(),
             region: "eu-west-1".into(),
-            reports_queue_url: "https://sqs.invalid/111111111111/fh-acme--reports".into(),
+            reports_queue_url: "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--reports".into(),
             runner: None,
             store: self.memory.clone(),
             versions: self.versions(),

@@ -13,16 +13,20 @@ mod switch_defaults;
 use std::collections::BTreeSet;
 
 use crate::finding::Finding;
-use crate::node::{self, Unreadable};
+use crate::read::{Unreadable, read};
 use crate::template::Template;
 
-/// Returns what is wrong with a template, by line; nothing for one that keeps every rule.
+/// Returns which of the nine rules a template breaks, by line, whoever rendered it.
 ///
 /// # Errors
 /// When the text is not a template.
-pub fn check(template: &str) -> Result<Vec<Finding>, Unreadable> {
-    let root = node::read(template)?;
-    let template = Template::new(&root)?;
+pub fn check_rules(template: &str) -> Result<Vec<Finding>, Unreadable> {
+    let root = read(template)?;
+    Ok(find(&Template::new(&root)?).into_iter().collect())
+}
+
+/// Returns what the nine rules find.
+pub(crate) fn find(template: &Template<'_>) -> BTreeSet<Finding> {
     let rules: [fn(&Template<'_>) -> Vec<Finding>; 9] = [
         no_code::find,
         no_outside_principal::find,
@@ -34,6 +38,5 @@ pub fn check(template: &str) -> Result<Vec<Finding>, Unreadable> {
         no_public_access::find,
         switch_defaults::find,
     ];
-    let found: BTreeSet<Finding> = rules.iter().flat_map(|rule| rule(&template)).collect();
-    Ok(found.into_iter().collect())
+    rules.iter().flat_map(|rule| rule(template)).collect()
 }

@@ -86,7 +86,7 @@ async fn every_placeholder_is_filled_in() {
     for part in [
         "arn:aws:sqs:eu-west-1:111111111111:fh-acme--globex.fifo",
         "arn:aws:sqs:eu-west-1:111111111111:fh-acme--reports",
-        "https://sqs.invalid/111111111111/fh-acme--globex.fifo",
+        "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--globex.fifo",
         &world.keys.public().to_string(),
         "\"222222222222\": \"globex\"",
     ] {

@@ -1,0 +1,107 @@
+//! The whole check of a template: it is the one that Freehold renders, but for resources of the customer's own, and keeps the
+//! rules.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::finding::{Finding, Rule};
+use crate::node::{Kind, Node};
+use crate::read::{Unreadable, read};
+use crate::rendered::{self, Names};
+use crate::rules;
+use crate::template::Template;
+
+/// A resource that the customer adds to the template: its logical id and its type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Own {
+    name: String,
+    kind: String,
+}
+
+impl FromStr for Own {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_name = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let is_kind = |kind: &str| kind.contains("::") && kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b':');
+        match text.split_once('=') {
+            Some((name, kind)) if is_name(name) && is_kind(kind) => {
+                Ok(Self { name: name.to_owned(), kind: kind.to_owned() })
+            }
+            _ => Err(format!(
+                "`{text}` is not a resource; write its logical id and its type, such as `Alarm=AWS::SNS::Topic`"
+            )),
+        }
+    }
+}
+
+/// A resource that is in the template because the customer added it. Nothing judges it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Added {
+    /// In the template, from 1.
+    pub line: usize,
+    pub name: String,
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// What the check of a template found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// By line; empty for the template that Freehold renders.
+    pub findings: Vec<Finding>,
+    /// The customer's own resources.
+    pub added: Vec<Added>,
+    /// Whom and what the template names; nothing when it does not say so.
+    pub names: Option<Names>,
+}
+
+/// Returns what is wrong with a template, by line; nothing for one that Freehold rendered.
+///
+/// # Errors
+/// When the text is not a template.
+pub fn check(template: &str) -> Result<Vec<Finding>, Unreadable> {
+    Ok(verify(template, &[])?.findings)
+}
+
+/// Checks a template to which a customer may have added resources.
+///
+/// # Errors
+/// When the text is not a template.
+pub fn verify(template: &str, own: &[Own]) -> Result<Checked, Unreadable> {
+    let whole = read(template)?;
+    let (root, added) = without(whole, own);
+    let mut findings = rules::find(&Template::new(&root)?);
+    let (differences, names) = rendered::compare(&root);
+    let judged: BTreeSet<(usize, String)> = findings.iter().map(|one| (one.line, one.of.clone())).collect();
+    // A rule says more of a line than that it differs.
+    findings.extend(differences.into_iter().filter(|one| !judged.contains(&(one.line, one.of.clone()))));
+    findings.extend(own.iter().filter(|own| !added.iter().any(|one| one.name == own.name)).map(absent));
+    Ok(Checked { findings: findings.into_iter().collect(), added, names })
+}
+
+fn absent(own: &Own) -> Finding {
+    let reason =
+        format!("the template has no resource `{}` of type `{}`, which you say is your own", own.name, own.kind);
+    Finding { line: 1, of: own.name.clone(), rule: Rule::AsRendered, reason }
+}
+
+/// Takes the customer's own resources out of a template.
+fn without(mut root: Node, own: &[Own]) -> (Node, Vec<Added>) {
+    let mut added = Vec::new();
+    let Kind::Map(sections) = &mut root.kind else { return (root, added) };
+    let resources = sections.iter_mut().find(|(section, _)| section == "Resources").map(|(_, resources)| resources);
+    if let Some(Kind::Map(resources)) = resources.map(|resources| &mut resources.kind) {
+        resources.retain(|(name, resource)| {
+            let kind = resource.get("Type").and_then(Node::text).unwrap_or_default();
+            let is_own = own.iter().any(|own| own.name == *name && own.kind == kind);
+            if is_own {
+                added.push(Added { line: resource.line, name: name.clone(), kind: kind.to_owned() });
+            }
+            !is_own
+        });
+    }
+    (root, added)
+}

@@ -1,0 +1,254 @@
+//! Reads a template strictly: what two readers of YAML could take for two different templates is refused.
+
+use std::collections::BTreeSet;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
+
+use crate::node::{Kind, Node};
+use crate::scalar::is_text;
+
+/// How deep values may nest.
+const MAX_DEPTH: usize = 64;
+/// The largest template that CloudFormation reads, in bytes (AWS CloudFormation quotas, "Template body size in an S3 object").
+const MAX_BYTES: usize = 1_000_000;
+/// The short forms of CloudFormation's functions.
+const SHORT_FORMS: [&str; 21] = [
+    "And",
+    "Base64",
+    "Cidr",
+    "Condition",
+    "Contains",
+    "EachMemberEquals",
+    "EachMemberIn",
+    "Equals",
+    "FindInMap",
+    "GetAtt",
+    "GetAZs",
+    "If",
+    "ImportValue",
+    "Join",
+    "Not",
+    "Or",
+    "Ref",
+    "Select",
+    "Split",
+    "Sub",
+    "Transform",
+];
+
+/// Why a text is not a template.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct Unreadable {
+    pub line: usize,
+    pub reason: String,
+}
+
+/// Reads a template.
+///
+/// # Errors
+/// When the text is not a template: the reason and the line.
+pub(crate) fn read(text: &str) -> Result<Node, Unreadable> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    check_characters(text)?;
+    let mut reader = Reader { events: Parser::new_from_str(text), line: 1 };
+    let mut event = reader.next()?;
+    while matches!(event, Event::StreamStart | Event::DocumentStart(_)) {
+        event = reader.next()?;
+    }
+    if matches!(event, Event::StreamEnd) {
+        return Err(reader.wrong("it is empty"));
+    }
+    let root = reader.value(event, 0)?;
+    let mut event = reader.next()?;
+    while matches!(event, Event::DocumentEnd) {
+        event = reader.next()?;
+    }
+    if matches!(event, Event::StreamEnd) { Ok(root) } else { Err(reader.wrong("there is a second document")) }
+}
+
+/// Refuses characters that some readers take for the end of a line, and others for a part of it.
+fn check_characters(text: &str) -> Result<(), Unreadable> {
+    if text.len() > MAX_BYTES {
+        let reason = format!("it has {} bytes, more than the {MAX_BYTES} that CloudFormation reads", text.len());
+        return Err(Unreadable { line: 1, reason });
+    }
+    for (at, line) in text.split('\n').enumerate() {
+        let wrong = |reason: String| Unreadable { line: at + 1, reason };
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        let is_odd = |c: char| {
+            c != '\t' && c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+        };
+        if let Some(odd) = line.chars().find(|c| is_odd(*c)) {
+            return Err(wrong(format!(
+                "it holds the character U+{:04X}, which readers of YAML take for different things",
+                u32::from(odd)
+            )));
+        }
+        if line.starts_with('%') {
+            return Err(wrong("it has a directive, which can change what a tag means".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+struct Reader<'t> {
+    events: Parser<'t, StrInput<'t>>,
+    line: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn next(&mut self) -> Result<Event<'t>, Unreadable> {
+        match self.events.next() {
+            Some(Ok((event, span))) => {
+                self.line = span.start.line();
+                Ok(event)
+            }
+            Some(Err(error)) => Err(Unreadable { line: error.marker().line(), reason: error.info().to_owned() }),
+            None => Ok(Event::StreamEnd),
+        }
+    }
+
+    fn wrong(&self, reason: impl Into<String>) -> Unreadable {
+        Unreadable { line: self.line, reason: reason.into() }
+    }
+
+    fn value(&mut self, event: Event<'t>, depth: usize) -> Result<Node, Unreadable> {
+        if depth > MAX_DEPTH {
+            return Err(self.wrong(format!("it nests deeper than {MAX_DEPTH}")));
+        }
+        let line = self.line;
+        let (anchor, tag, is_plain, kind) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                (anchor, tag, style == ScalarStyle::Plain, Kind::Text(text.into_owned()))
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.check_anchor(anchor)?;
+                (anchor, tag, false, Kind::List(self.list(depth)?))
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.check_anchor(anchor)?;
+                (anchor, tag, false, Kind::Map(self.map(depth)?))
+            }
+            Event::Alias(_) => return Err(self.wrong("it has an alias, which CloudFormation does not read")),
+            Event::Nothing
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(_)
+            | Event::DocumentEnd
+            | Event::SequenceEnd
+            | Event::MappingEnd => return Err(self.wrong("it ends too early")),
+        };
+        self.check_anchor(anchor)?;
+        written_out(Node { line, is_plain, kind }, tag.as_deref())
+    }
+
+    fn check_anchor(&self, anchor: usize) -> Result<(), Unreadable> {
+        if anchor == 0 { Ok(()) } else { Err(self.wrong("it has an anchor, which CloudFormation does not read")) }
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Vec<Node>, Unreadable> {
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                Event::SequenceEnd => return Ok(items),
+                event => items.push(self.value(event, depth + 1)?),
+            }
+        }
+    }
+
+    fn map(&mut self, depth: usize) -> Result<Vec<(String, Node)>, Unreadable> {
+        let mut entries: Vec<(String, Node)> = Vec::new();
+        let mut known = BTreeSet::new();
+        loop {
+            let key = match self.next()? {
+                Event::MappingEnd => return Ok(entries),
+                event => self.value(event, depth + 1)?,
+            };
+            let Some(name) = key.text() else { return Err(self.wrong("a key is not a text")) };
+            let wrong = |reason| Unreadable { line: key.line, reason };
+            if name == "<<" {
+                return Err(wrong("it merges maps (`<<`), which CloudFormation does not read".to_owned()));
+            }
+            if key.is_plain && !is_text(name) {
+                return Err(wrong(format!("key `{name}` is not a text; put it into quotes")));
+            }
+            // Some readers use the last of equal keys, others the first.
+            if !known.insert(name.to_owned()) {
+                return Err(wrong(format!("key `{name}` is given twice")));
+            }
+            let event = self.next()?;
+            let value = self.value(event, depth + 1)?;
+            entries.push((name.to_owned(), value));
+        }
+    }
+}
+
+/// Expands a short form: `!Ref A` is `{Ref: A}`, `!GetAtt A.B` is `{Fn::GetAtt: [A, B]}`.
+fn written_out(node: Node, tag: Option<&Tag>) -> Result<Node, Unreadable> {
+    let Some(tag) = tag else { return Ok(node) };
+    let line = node.line;
+    if tag.handle != "!" || !SHORT_FORMS.contains(&tag.suffix.as_str()) {
+        let reason = format!("the tag `{}{}` is not a function of CloudFormation", tag.handle, tag.suffix);
+        return Err(Unreadable { line, reason });
+    }
+    let name = match tag.suffix.as_str() {
+        "Ref" | "Condition" => tag.suffix.clone(),
+        other => format!("Fn::{other}"),
+    };
+    let value = match (&*name, node.text()) {
+        ("Fn::GetAtt", Some(text)) => {
+            let part = |part: &str| Node { line, is_plain: false, kind: Kind::Text(part.to_owned()) };
+            Node { line, is_plain: false, kind: Kind::List(text.splitn(2, '.').map(part).collect()) }
+        }
+        // A tagged scalar is a text, whatever it looks like.
+        (_, Some(_)) => Node { is_plain: false, ..node },
+        (_, None) => node,
+    };
+    Ok(Node { line, is_plain: false, kind: Kind::Map(vec![(name, value)]) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        read(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_readers_take_for_different_things_is_refused() {
+        for (text, why) in [
+            ("a: &x 1\n", "line 1: it has an anchor"),
+            ("a: &x [1]\n", "line 1: it has an anchor"),
+            ("a: 1\nb: &x {c: 1}\n", "line 2: it has an anchor"),
+            ("a: {<<: {b: 1}}\n", "line 1: it merges maps"),
+            ("a: !!binary aGVsbG8=\n", "line 1: the tag `tag:yaml.org,2002:binary` is not"),
+            ("a: !!str 1\n", "line 1: the tag `tag:yaml.org,2002:str` is not"),
+            ("a: !Reff B\n", "line 1: the tag `!Reff` is not"),
+            ("a: ! B\n", "line 1: the tag"),
+            ("a: !<tag:x> B\n", "line 1: the tag"),
+            ("%TAG ! tag:x,\n---\na: !Ref B\n", "line 1: it has a directive"),
+            ("a: 1\n---\nb: 1\n", "line 2: there is a second document"),
+            ("a: 1\n# x\u{85}b: 1\n", "line 2: it holds the character U+0085"),
+            ("a: 1\n# x\u{2028}b: 1\n", "line 2: it holds the character U+2028"),
+            ("a: 1\n# x\rb: 1\n", "line 2: it holds the character U+000D"),
+            ("a: \"\u{0}\"\n", "line 1: it holds the character U+0000"),
+            ("{\"a\": 1, \"\\u0061\": 2}", "line 1: key `a` is given twice"),
+            ("no: 1\n", "line 1: key `no` is not a text"),
+            ("012345670123: 1\n", "line 1: key `012345670123` is not a text"),
+            ("{a: 1}: 1\n", "line 1: a key is not a text"),
+        ] {
+            assert!(refused(text).starts_with(why), "{text:?}: {}", refused(text));
+        }
+        assert!(refused(&"a: 1\n".repeat(300_000)).contains("more than the 1000000 that CloudFormation reads"));
+        assert!(refused(&("[".repeat(70) + &"]".repeat(70))).contains("nests deeper than 64"));
+    }
+
+    #[test]
+    fn a_map_of_many_keys_is_read_in_little_time() {
+        let many: String = (0..100_000).map(|at| format!("k{at}: 1\n")).collect();
+
+        assert_eq!(read(&many).unwrap().entries().len(), 100_000);
+    }
+}

@@ -1,0 +1,85 @@
+//! Renders the install stack's template from what a template says about itself. What the app fills in stays a hole.
+
+use freehold_protocol::names;
+use freehold_template::{Limits, Template};
+use serde_json::{Value, json};
+
+use super::hole::Hole;
+use super::identity::Names;
+use super::inputs::Inputs;
+use super::roles::{NamedRole, Roles};
+use crate::node::Node;
+use crate::read::read;
+
+/// The template of Go's `text/template` that the control plane renders too.
+const TEMPLATE: &str = include_str!("../../../../infra/install.yaml");
+/// More than the largest template takes.
+const LIMITS: Limits = Limits { max_steps: 10_000_000, max_output_bytes: 16 * 1024 * 1024 };
+
+/// Returns the template that Freehold renders for this install.
+///
+/// # Errors
+/// When it cannot be rendered.
+pub(super) fn expected(names: &Names, roles: &Roles, inputs: &Inputs) -> Result<Node, String> {
+    let template = Template::parse(TEMPLATE).map_err(|error| error.to_string())?;
+    let text = template.render(&stack(names, roles, inputs), &LIMITS).map_err(|error| error.to_string())?;
+    read(&text).map_err(|error| error.to_string())
+}
+
+/// Returns the tree over which the control plane renders the template.
+fn stack(names: &Names, roles: &Roles, inputs: &Inputs) -> Value {
+    let Names { tenant, tenant_account, tenant_region, install, .. } = names;
+    let arn = |name: String| format!("\"arn:aws:sqs:{tenant_region}:{tenant_account}:{name}\"");
+    let named: Vec<Value> = roles.named.iter().map(named).collect();
+    let break_glass = roles.named.iter().filter(|role| role.key.is_break_glass()).map(|role| role.key.camel());
+    json!({
+        "tenant": tenant,
+        "tenant_account": tenant_account,
+        "tenant_key": quoted(&names.tenant_key),
+        "install": install,
+        "app": names.app,
+        "account": names.account,
+        "region": names.region,
+        "orders_queue_arn": arn(names::orders_queue(tenant, install)),
+        "orders_queue_url": quoted(&names.orders_queue_url),
+        "reports_queue_arn": arn(names::tenant_part(tenant, "reports")),
+        "reports_queue_url": quoted(&names.reports_queue_url),
+        "private_endpoints": names.region == *tenant_region,
+        "runner_url": quoted(&names.runner_url),
+        "runner_digest": quoted(&names.runner_sha256),
+        "contract": names.contract,
+        "version": names.version,
+        "provision": granted(&roles.provision),
+        "maintenance": granted(&roles.maintenance),
+        "deprovision": granted(&roles.deprovision),
+        "roles": named,
+        "break_glass": break_glass.collect::<Vec<_>>(),
+        "groups": inputs.groups,
+        "inputs": inputs.parameters,
+        "secrets": inputs.secrets,
+    })
+}
+
+fn named(role: &NamedRole) -> Value {
+    json!({
+        "name": role.key.camel(),
+        "key": role.key,
+        "switch": role.key.switch(),
+        "on": role.is_on,
+        "break_glass": role.key.is_break_glass(),
+        "about": "",
+        "label": Hole::Line.quoted(),
+        "description": Hole::Line.quoted(),
+        "granted": granted(&role.managed),
+    })
+}
+
+fn granted(managed: &[String]) -> Value {
+    let managed: Vec<String> = managed.iter().map(|arn| quoted(arn)).collect();
+    json!({ "inline": Hole::Policies.quoted(), "managed": managed })
+}
+
+/// Puts a text into quotes, whose shape was checked: it holds no quotes, no backslash and no line break.
+fn quoted(text: &str) -> String {
+    format!("\"{text}\"")
+}

@@ -1,0 +1,102 @@
+//! The places of the rendered template that an app fills in: what may stand there, whatever the app.
+
+/// What an app fills in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hole {
+    /// One line for people: a title or a description.
+    Line,
+    /// The description of a secret, one line.
+    SecretDescription,
+    /// The default of an input.
+    Default,
+    /// The default of an input that is a number.
+    DefaultNumber,
+    /// The inline policies of a role.
+    Policies,
+}
+
+/// Begins the text that stands for a hole (Unicode, private use area).
+const MARK: char = '\u{f001}';
+const ALL: [(Hole, &str); 5] = [
+    (Hole::Line, "line"),
+    (Hole::SecretDescription, "secret-description"),
+    (Hole::Default, "default"),
+    (Hole::DefaultNumber, "default-number"),
+    (Hole::Policies, "policies"),
+];
+/// The longest line: a description of an input, and what it says of the kind of its answer.
+const LINE_CHARS: usize = 600;
+/// The longest default of a parameter, in bytes (AWS CloudFormation quotas, "Parameter value size").
+const DEFAULT_BYTES: usize = 4096;
+
+impl Hole {
+    /// Returns the quoted scalar that stands for the hole while the template is rendered.
+    pub(super) fn quoted(self) -> String {
+        let name = ALL.iter().find(|(hole, _)| *hole == self).map_or("", |(_, name)| name);
+        format!("\"{MARK}{name}\"")
+    }
+
+    /// Returns the hole that a text of the rendered template stands for.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let name = text.strip_prefix(MARK)?;
+        ALL.iter().find(|(_, known)| *known == name).map(|(hole, _)| *hole)
+    }
+
+    /// Returns why a text may not stand here; policies are not a text.
+    pub(super) fn refuses(self, text: &str, account: &str) -> Option<String> {
+        let is_line = !text.contains(char::is_control) && text.chars().count() <= LINE_CHARS;
+        match self {
+            Self::Line if is_line => None,
+            Self::SecretDescription if is_line && text.starts_with("Answer to ") => None,
+            Self::Line => Some(format!("is not one line of at most {LINE_CHARS} characters")),
+            Self::SecretDescription => Some("is not one line that begins with `Answer to `".to_owned()),
+            Self::DefaultNumber if text.parse::<f64>().is_err() => Some("is not a number".to_owned()),
+            Self::Default | Self::DefaultNumber => refused_default(text, account),
+            Self::Policies => Some("is not a list of policies".to_owned()),
+        }
+    }
+}
+
+fn refused_default(text: &str, account: &str) -> Option<String> {
+    if text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+        return Some("holds a control character".to_owned());
+    }
+    if text.len() > DEFAULT_BYTES {
+        return Some(format!("has more than the {DEFAULT_BYTES} bytes of a parameter"));
+    }
+    foreign_account(text, account).map(|other| format!("names account {other}, which is not yours"))
+}
+
+/// Returns the first number of 12 digits in a text that is not `account`.
+pub(super) fn foreign_account<'t>(text: &'t str, account: &str) -> Option<&'t str> {
+    text.split(|c: char| !c.is_ascii_digit()).find(|number| number.len() == 12 && *number != account)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_hole_is_known_by_its_text() {
+        for (hole, _) in ALL {
+            assert_eq!(Hole::of(hole.quoted().trim_matches('"')), Some(hole));
+        }
+        assert_eq!(Hole::of("line"), None);
+    }
+
+    #[test]
+    fn a_text_that_does_not_belong_is_refused_with_the_reason() {
+        for (hole, text, why) in [
+            (Hole::Line, "a\nb", "is not one line"),
+            (Hole::SecretDescription, "The enrolment secret", "is not one line that begins with `Answer to `"),
+            (Hole::Default, "a\u{7}", "holds a control character"),
+            (Hole::Default, "arn:aws:iam::999999999999:root", "names account 999999999999"),
+            (Hole::DefaultNumber, "many", "is not a number"),
+        ] {
+            let found = hole.refuses(text, "222222222222").unwrap();
+            assert!(found.starts_with(why), "{found}");
+        }
+        assert_eq!(Hole::Default.refuses("a\n222222222222", "222222222222"), None);
+        assert_eq!(Hole::Default.refuses("1234567890123", "222222222222"), None);
+    }
+}

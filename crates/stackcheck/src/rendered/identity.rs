@@ -1,0 +1,213 @@
+//! Whom and what a template names, read from the places in which the renderer writes it.
+
+use std::str::FromStr;
+
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::shape::Shape;
+use freehold_protocol::{AccountId, AppName, Digest, InstallId, TenantName, names};
+use serde::Serialize;
+
+use super::finding;
+use crate::finding::Finding;
+use crate::node::Node;
+
+/// Whom and what a template names. Whether these are the right ones, only those who launch it know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Names {
+    /// The vendor.
+    pub tenant: TenantName,
+    /// The vendor's account, whose two queues the runner uses.
+    pub tenant_account: AccountId,
+    /// The region of the queues.
+    pub tenant_region: String,
+    /// The vendor's public key, at which the signature chain of every order ends.
+    pub tenant_key: String,
+    pub app: AppName,
+    /// The start of the digest of the app's version.
+    pub version: String,
+    pub install: InstallId,
+    /// The account to which the stack is bound.
+    pub account: AccountId,
+    pub region: String,
+    pub orders_queue_url: String,
+    pub reports_queue_url: String,
+    /// The digest of the terms that the template asks the customer to accept.
+    pub contract: Digest,
+    /// From where the machine downloads the runner; empty when the vendor publishes none.
+    pub runner_url: String,
+    /// The SHA-256 of the program that the machine starts.
+    pub runner_sha256: String,
+}
+
+/// Reads the names of a template.
+///
+/// # Errors
+/// What is missing or not of its shape.
+pub(super) fn read(root: &Node) -> Result<Names, Vec<Finding>> {
+    let mut source = Source { root, wrong: Vec::new() };
+    let names = source.names();
+    names.filter(|_| source.wrong.is_empty()).ok_or(source.wrong)
+}
+
+struct Source<'t> {
+    root: &'t Node,
+    wrong: Vec<Finding>,
+}
+
+impl Source<'_> {
+    fn names(&mut self) -> Option<Names> {
+        let tenant: Option<TenantName> = self.parsed(&["Metadata", "Freehold", "Tenant"]);
+        let app = self.parsed(&["Metadata", "Freehold", "App"]);
+        let install: Option<InstallId> = self.parsed(&["Metadata", "Freehold", "Install"]);
+        let version = self.text(&["Metadata", "Freehold", "Version"], |text| is_hex(text, 12));
+        let bound = self.bound();
+        let contract = self.parsed(&["Parameters", "AcceptedContract", "Default"]);
+        let key: Option<PublicKey> = self.parsed(&["Outputs", "TenantKey", "Value"]);
+        let runner = self.runner();
+        let (tenant, install) = (tenant?, install?);
+        let (tenant_region, tenant_account) = self.vendor(&tenant, &install)?;
+        let queue = |name: String| is_queue(&tenant_region, &tenant_account, name);
+        let orders = self.text(&["Outputs", "OrdersQueueUrl", "Value"], queue(names::orders_queue(&tenant, &install)));
+        let reports =
+            self.text(&["Outputs", "ReportsQueueUrl", "Value"], queue(names::tenant_part(&tenant, "reports")));
+        let (region, account) = bound?;
+        let (runner_url, runner_sha256) = runner?;
+        Some(Names {
+            tenant,
+            tenant_account,
+            tenant_region,
+            tenant_key: key?.to_string(),
+            app: app?,
+            version: version?,
+            install,
+            account,
+            region,
+            orders_queue_url: orders?,
+            reports_queue_url: reports?,
+            contract: contract?,
+            runner_url,
+            runner_sha256,
+        })
+    }
+
+    /// Returns the region and the account to which the template is bound.
+    fn bound(&mut self) -> Option<(String, AccountId)> {
+        let bound = self.root.at(&["Mappings", "BoundTo"]).and_then(|regions| regions.entries().first());
+        let place = bound.and_then(|(region, accounts)| {
+            let (account, _) = accounts.entries().first()?;
+            Some((Some(region.clone()).filter(|region| Shape::Region.accepts(region))?, account.parse().ok()?))
+        });
+        if place.is_none() {
+            let line = bound.map_or(self.root.line, |(_, accounts)| accounts.line);
+            self.wrong.push(finding(
+                line,
+                "BoundTo",
+                "`Mappings.BoundTo` does not name a region and an account".to_owned(),
+            ));
+        }
+        place
+    }
+
+    /// Returns the region and the account of the vendor's queues, as the runner's permission to receive orders names them.
+    fn vendor(&mut self, tenant: &TenantName, install: &InstallId) -> Option<(String, AccountId)> {
+        let (orders, mut found) = (names::orders_queue(tenant, install), None);
+        self.root.walk(&mut |node| {
+            let queue = node.text().and_then(|text| {
+                let (place, name) = text.strip_prefix("arn:aws:sqs:")?.rsplit_once(':')?;
+                let (region, account) = place.split_once(':')?;
+                let is_orders = name == orders && Shape::Region.accepts(region);
+                Some((region.to_owned(), account.parse().ok()?)).filter(|_| is_orders)
+            });
+            found = found.take().or(queue);
+        });
+        if found.is_none() {
+            let reason = format!("no role may receive orders from the vendor's queue `{orders}`");
+            self.wrong.push(finding(self.root.line, "", reason));
+        }
+        found
+    }
+
+    /// Returns the URL and the SHA-256 of the runner's program; both are empty when the vendor publishes none.
+    fn runner(&mut self) -> Option<(String, String)> {
+        let url = self.text(&["Parameters", "RunnerUrl", "Default"], |text| text.is_empty() || is_https(text));
+        let sha256 = self.text(&["Parameters", "RunnerSha256", "Default"], |text| text.is_empty() || is_hex(text, 64));
+        let (url, sha256) = (url?, sha256?);
+        if url.is_empty() != sha256.is_empty() {
+            let reason = "`RunnerUrl` and `RunnerSha256` belong together, and one of them is empty".to_owned();
+            let line = self.root.at(&["Parameters", "RunnerSha256", "Default"]).map_or(1, |node| node.line);
+            self.wrong.push(finding(line, "RunnerSha256", reason));
+        }
+        Some((url, sha256))
+    }
+
+    fn parsed<T: FromStr<Err: ToString>>(&mut self, path: &[&str]) -> Option<T> {
+        let text = self.text(path, |_| true)?;
+        text.parse().map_err(|error: T::Err| self.refuse(path, &error.to_string())).ok()
+    }
+
+    fn text(&mut self, path: &[&str], fits: impl Fn(&str) -> bool) -> Option<String> {
+        let found = self.root.at(path).and_then(Node::text);
+        let fitting = found.filter(|text| fits(text)).map(str::to_owned);
+        if fitting.is_none() {
+            let what = if found.is_some() { "is not what Freehold renders here" } else { "is missing" };
+            self.refuse(path, what);
+        }
+        fitting
+    }
+
+    /// Reports the value at `path`, in the line in which its nearest part stands.
+    fn refuse(&mut self, path: &[&str], what: &str) {
+        let nearest = (0..=path.len()).rev().find_map(|parts| self.root.at(path.get(..parts)?));
+        let line = nearest.map_or(1, |node| node.line);
+        let of = path.get(1).copied().unwrap_or_default();
+        self.wrong.push(finding(line, of, format!("`{}`: {what}", path.join("."))));
+    }
+}
+
+fn is_hex(text: &str, digits: usize) -> bool {
+    text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn is_https(url: &str) -> bool {
+    url.strip_prefix("https://").is_some_and(|rest| Shape::Letters { max: 2000, also: "._~:/?&=%+-" }.accepts(rest))
+}
+
+/// Returns whether a text is the URL of a queue in SQS, or in a cloud on the reader's own machine.
+fn is_queue(region: &str, account: &AccountId, name: String) -> impl Fn(&str) -> bool {
+    let (aws, path) = (format!("https://sqs.{region}.amazonaws.com"), format!("/{account}/{name}"));
+    move |url| {
+        let Some(host) = url.strip_suffix(&path) else { return false };
+        let port = ["http://localhost:", "http://127.0.0.1:"].iter().find_map(|local| host.strip_prefix(local));
+        host == aws || port.is_some_and(|port| port.parse::<u16>().is_ok_and(|number| number.to_string() == port))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_is_in_sqs_or_on_this_machine() {
+        let account = "111111111111".parse().unwrap();
+        let fits = is_queue("eu-west-1", &account, "q".to_owned());
+
+        for url in [
+            "https://sqs.eu-west-1.amazonaws.com/111111111111/q",
+            "http://localhost:4566/111111111111/q",
+            "http://127.0.0.1:4566/111111111111/q",
+        ] {
+            assert!(fits(url), "{url}");
+        }
+        for url in [
+            "https://sqs.eu-west-2.amazonaws.com/111111111111/q",
+            "https://sqs.eu-west-1.amazonaws.com.example/111111111111/q",
+            "https://sqs.eu-west-1.amazonaws.com/999999999999/q",
+            "https://sqs.eu-west-1.amazonaws.com/111111111111/other",
+            "http://localhost:4566@example.com/111111111111/q",
+            "http://127.0.0.1:+80/111111111111/q",
+            "https://example.com/111111111111/q",
+        ] {
+            assert!(!fits(url), "{url}");
+        }
+    }
+}

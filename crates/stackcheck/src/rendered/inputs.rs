@@ -1,0 +1,164 @@
+//! The questions of an app as a template asks them: parameters, their groups, and a secret for each sensitive one.
+
+use serde_json::{Value, json};
+
+use super::finding;
+use super::hole::Hole;
+use crate::finding::Finding;
+use crate::node::Node;
+
+/// The pattern of a number that may be left empty.
+const OPTIONAL_NUMBER: &str = r#""^([-+]?[0-9]*\\.?[0-9]+([eE][-+]?[0-9]+)?)?$""#;
+
+/// The questions of an app, as the renderer takes them.
+#[derive(Debug, Default)]
+pub(super) struct Inputs {
+    pub(super) groups: Vec<Value>,
+    pub(super) parameters: Vec<Value>,
+    pub(super) secrets: Vec<Value>,
+    /// The parameters that policies may refer to: those that are not sensitive.
+    plain: Vec<String>,
+}
+
+impl Inputs {
+    /// Returns whether a policy may refer to this parameter.
+    pub(super) fn is_plain(&self, name: &str) -> bool {
+        self.plain.iter().any(|plain| plain == name)
+    }
+}
+
+/// Reads the questions of a template; one that no app can ask is a finding.
+pub(super) fn read(root: &Node, findings: &mut Vec<Finding>) -> Inputs {
+    let mut inputs = Inputs { groups: groups(root), ..Inputs::default() };
+    for (id, node) in root.get("Parameters").map(Node::entries).unwrap_or_default() {
+        if !is_input(id) {
+            continue;
+        }
+        let question = Question::of(node);
+        if question.is_sensitive {
+            match secret(root, id, question.default.is_some()) {
+                Some(secret) => inputs.secrets.push(secret),
+                None => findings.push(finding(node.line, id, "no secret of this name keeps the answer".to_owned())),
+            }
+        } else {
+            inputs.plain.push(id.clone());
+        }
+        let groups = inputs.groups.iter().filter(|group| asks(group, id)).count();
+        if groups != 1 {
+            findings.push(finding(node.line, id, format!("it is in {groups} groups of parameters, not in one")));
+        }
+        inputs.parameters.push(question.rendered(id));
+    }
+    inputs
+}
+
+fn is_input(id: &str) -> bool {
+    let rest = id.strip_prefix("Input");
+    rest.is_some_and(|rest| (1..=220).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
+fn asks(group: &Value, id: &str) -> bool {
+    group.get("parameters").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == id))
+}
+
+/// Returns the groups of parameters that hold inputs only.
+fn groups(root: &Node) -> Vec<Value> {
+    let groups = root.at(&["Metadata", "AWS::CloudFormation::Interface", "ParameterGroups"]).map(Node::items);
+    let of_inputs = groups.unwrap_or_default().iter().filter_map(|group| {
+        let listed = group.get("Parameters")?.items();
+        let ids: Vec<&str> = listed.iter().filter_map(Node::text).filter(|id| is_input(id)).collect();
+        let is_of_inputs = !ids.is_empty() && ids.len() == listed.len();
+        is_of_inputs.then(|| json!({ "label": Hole::Line.quoted(), "parameters": ids }))
+    });
+    of_inputs.collect()
+}
+
+/// What decides the form of a question.
+struct Question<'t> {
+    kind: QuestionKind,
+    is_sensitive: bool,
+    default: Option<&'t str>,
+}
+
+enum QuestionKind {
+    Number,
+    NumberOrEmpty,
+    Bool,
+    Text,
+}
+
+impl<'t> Question<'t> {
+    fn of(node: &'t Node) -> Self {
+        let is_number = node.get("Type").and_then(Node::text) == Some("Number");
+        let kind = match (is_number, node.get("AllowedPattern"), node.get("AllowedValues")) {
+            (true, _, _) => QuestionKind::Number,
+            (false, Some(_), _) => QuestionKind::NumberOrEmpty,
+            (false, None, Some(_)) => QuestionKind::Bool,
+            (false, None, None) => QuestionKind::Text,
+        };
+        let default = node.get("Default").map(|default| default.text().unwrap_or_default());
+        Self { kind, is_sensitive: node.get("NoEcho").is_some(), default }
+    }
+
+    /// Returns the parameter as the renderer makes it for such a question.
+    fn rendered(&self, id: &str) -> Value {
+        let empty = "\"\"".to_owned();
+        let default = self.default.map(|_| if self.is_sensitive { empty.clone() } else { Hole::Default.quoted() });
+        let mut parameter = json!({
+            "id": id,
+            "label": Hole::Line.quoted(),
+            "type": "String",
+            "description": Hole::Line.quoted(),
+            "sensitive": self.is_sensitive,
+            "allowed_pattern": null,
+            "allowed_values": [],
+            "min_length": null,
+            "default": default,
+            "constraint": null,
+        });
+        let changes = match self.kind {
+            QuestionKind::Number => json!({
+                "type": "Number",
+                "default": self.default.map(|_| Hole::DefaultNumber.quoted()),
+                "constraint": "\"must be a number\"",
+            }),
+            QuestionKind::NumberOrEmpty => json!({
+                "allowed_pattern": OPTIONAL_NUMBER,
+                "default": self.default.map(|_| empty),
+                "constraint": "\"must be a number, or empty\"",
+            }),
+            QuestionKind::Bool => {
+                let words = match self.default {
+                    Some("true" | "false") | None => vec!["\"true\"", "\"false\""],
+                    Some(_) => vec!["\"true\"", "\"false\"", "\"\""],
+                };
+                let chosen = self.default.map(|default| match default {
+                    "true" | "false" if !self.is_sensitive => format!("\"{default}\""),
+                    _ => empty,
+                });
+                json!({ "allowed_values": words, "default": chosen, "constraint": "\"must be true or false\"" })
+            }
+            QuestionKind::Text if self.default.is_none() => {
+                json!({ "min_length": 1, "constraint": "\"must not be empty\"" })
+            }
+            QuestionKind::Text => json!({}),
+        };
+        if let (Some(parameter), Value::Object(changes)) = (parameter.as_object_mut(), changes) {
+            parameter.extend(changes);
+        }
+        parameter
+    }
+}
+
+/// Returns the secret that keeps the answer to a sensitive question.
+fn secret(root: &Node, id: &str, is_optional: bool) -> Option<Value> {
+    let name = root.at(&["Resources", &format!("Secret{id}"), "Properties", "Name"])?.text()?.rsplit('/').next()?;
+    let is_name =
+        (1..=200).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    // The parameter is named for the input, whose name the secret has.
+    let letters: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    let is_of_input = id.to_ascii_lowercase().strip_prefix("input").is_some_and(|rest| rest.starts_with(&letters));
+    let secret =
+        json!({ "id": id, "name": name, "description": Hole::SecretDescription.quoted(), "optional": is_optional });
+    (is_name && is_of_input).then_some(secret)
+}

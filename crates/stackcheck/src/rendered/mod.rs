@@ -1,0 +1,57 @@
+//! Compares a template with the one that Freehold renders for the same install: every difference is a finding.
+
+mod compare;
+mod expected;
+mod hole;
+mod identity;
+mod inputs;
+mod place;
+mod policies;
+mod roles;
+
+pub use identity::Names;
+
+use crate::finding::{Finding, Rule};
+use crate::node::Node;
+
+/// Returns every difference of a template from the one that Freehold renders, and whom and what it names.
+pub(crate) fn compare(root: &Node) -> (Vec<Finding>, Option<Names>) {
+    let mut findings = dynamic_references(root);
+    let names = match identity::read(root) {
+        Ok(names) => names,
+        Err(wrong) => {
+            findings.extend(wrong);
+            return (findings, None);
+        }
+    };
+    let roles = roles::read(root, &mut findings);
+    let inputs = inputs::read(root, &mut findings);
+    match expected::expected(&names, &roles, &inputs) {
+        Ok(expected) => {
+            let context = policies::Context { account: names.account.as_str(), inputs: &inputs };
+            compare::differences(&expected, root, &context, &mut findings);
+        }
+        // INVARIANT: the values have the shapes that the renderer takes, and a test renders them.
+        Err(reason) => findings.push(finding(root.line, "", format!("cannot be compared: {reason}"))),
+    }
+    (findings, Some(names))
+}
+
+/// Finds texts in whose place CloudFormation puts a parameter or a secret of the account.
+fn dynamic_references(root: &Node) -> Vec<Finding> {
+    let mut found = Vec::new();
+    root.walk(&mut |node| {
+        let keys = node.entries().iter().map(|(key, value)| (key.as_str(), value.line));
+        for (text, line) in node.text().map(|text| (text, node.line)).into_iter().chain(keys) {
+            if text.contains("{{resolve:") {
+                let reason = "`{{resolve:` puts a parameter or a secret of the account in place of this text";
+                found.push(finding(line, "", reason.to_owned()));
+            }
+        }
+    });
+    found
+}
+
+fn finding(line: usize, of: &str, reason: String) -> Finding {
+    Finding { line, of: of.to_owned(), rule: Rule::AsRendered, reason }
+}

@@ -1,0 +1,48 @@
+//! Where in a template a value stands, for messages.
+
+use std::fmt;
+
+/// The way from the template's root to a value.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Place(Vec<String>);
+
+impl Place {
+    /// Returns the place of an entry of this map.
+    pub(super) fn key(&self, key: &str) -> Self {
+        Self([self.0.as_slice(), &[key.to_owned()]].concat())
+    }
+
+    /// Returns the place of an item of this list, from 0.
+    pub(super) fn item(&self, at: usize) -> Self {
+        self.key(&format!("[{at}]"))
+    }
+
+    /// Returns the resource, parameter or other named part; empty for the template as a whole.
+    pub(super) fn of(&self) -> &str {
+        self.0.get(1).map_or("", String::as_str)
+    }
+
+    /// Returns whether this is a resource as a whole.
+    pub(super) fn is_resource(&self) -> bool {
+        matches!(self.0.as_slice(), [section, _] if section == "Resources")
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, part) in self.0.iter().enumerate() {
+            let dot = if at == 0 || part.starts_with('[') { "" } else { "." };
+            write!(f, "{dot}{}", shown(part))?;
+        }
+        Ok(())
+    }
+}
+
+/// The most characters of a value that a message repeats.
+const SHOWN_CHARS: usize = 80;
+
+/// Returns the start of a text on one line.
+pub(super) fn shown(text: &str) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN_CHARS).collect();
+    if text.chars().count() > SHOWN_CHARS { format!("{line}…") } else { line }
+}

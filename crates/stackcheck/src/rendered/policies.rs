@@ -1,0 +1,131 @@
+//! The inline policies that an app gives to a role: their form, and no account but the customer's. What they permit is the
+//! contract's matter.
+
+use super::hole::foreign_account;
+use super::inputs::Inputs;
+use super::place::shown;
+use crate::node::{Kind, Node};
+
+/// What a policy may name.
+pub(super) struct Context<'c> {
+    /// The account to which the template is bound.
+    pub(super) account: &'c str,
+    pub(super) inputs: &'c Inputs,
+}
+
+type Wrong<'t> = Vec<(&'t Node, String)>;
+
+/// Returns what is wrong with a role's inline policies, each with the value that it is about.
+pub(super) fn wrong<'t>(policies: &'t Node, context: &Context<'_>) -> Wrong<'t> {
+    let Kind::List(all) = &policies.kind else { return vec![(policies, "is not a list of policies".to_owned())] };
+    let mut wrong = Vec::new();
+    for policy in all {
+        only_keys(policy, &["PolicyDocument", "PolicyName"], &mut wrong);
+        if !policy.get("PolicyName").and_then(Node::text).is_some_and(is_policy_name) {
+            wrong.push((policy, "has a policy without a name of IAM's".to_owned()));
+        }
+        match policy.get("PolicyDocument") {
+            Some(document) => of_document(document, context, &mut wrong),
+            None => wrong.push((policy, "has a policy without a document".to_owned())),
+        }
+    }
+    wrong
+}
+
+fn is_policy_name(name: &str) -> bool {
+    (1..=128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"+=,.@_-".contains(&b))
+}
+
+fn of_document<'t>(document: &'t Node, context: &Context<'_>, wrong: &mut Wrong<'t>) {
+    only_keys(document, &["Id", "Statement", "Version"], wrong);
+    let Some(statements) = document.get("Statement") else {
+        return wrong.push((document, "has a policy without statements".to_owned()));
+    };
+    let statements = match &statements.kind {
+        Kind::List(items) => items.as_slice(),
+        Kind::Map(_) | Kind::Text(_) => std::slice::from_ref(statements),
+    };
+    for statement in statements {
+        of_statement(statement, context, wrong);
+    }
+    for key in ["Id", "Version"] {
+        document.get(key).into_iter().for_each(|text| value(text, context, wrong));
+    }
+}
+
+fn of_statement<'t>(statement: &'t Node, context: &Context<'_>, wrong: &mut Wrong<'t>) {
+    let keys = ["Action", "Condition", "Effect", "NotAction", "NotResource", "Resource", "Sid"];
+    only_keys(statement, &keys, wrong);
+    if !matches!(statement.get("Effect").and_then(Node::text), Some("Allow" | "Deny")) {
+        wrong.push((statement, "has a statement that neither allows nor denies".to_owned()));
+    }
+    for pair in [["Action", "NotAction"], ["Resource", "NotResource"]] {
+        if pair.iter().filter(|key| statement.get(key).is_some()).count() != 1 {
+            wrong.push((statement, format!("has a statement without one of `{}` and `{}`", pair[0], pair[1])));
+        }
+    }
+    for (key, part) in statement.entries() {
+        if key == "Condition" {
+            let operators = part.entries().iter().flat_map(|(_, tests)| tests.entries());
+            operators.for_each(|(_, values)| value(values, context, wrong));
+            if !matches!(&part.kind, Kind::Map(all) if all.iter().all(|(_, tests)| matches!(tests.kind, Kind::Map(_))))
+            {
+                wrong.push((part, "has a condition that cannot be read".to_owned()));
+            }
+        } else {
+            value(part, context, wrong);
+        }
+    }
+}
+
+/// Checks a text, a reference to inputs in a text, or a list of them.
+fn value<'t>(node: &'t Node, context: &Context<'_>, wrong: &mut Wrong<'t>) {
+    match &node.kind {
+        Kind::Text(text) => text_of(node, text, context, wrong),
+        Kind::List(items) => items.iter().for_each(|item| match item.kind {
+            Kind::List(_) => wrong.push((item, "has a list in a list".to_owned())),
+            Kind::Map(_) | Kind::Text(_) => value(item, context, wrong),
+        }),
+        Kind::Map(entries) => match entries.as_slice() {
+            [(function, sub)] if function == "Fn::Sub" && sub.text().is_some() => {
+                let text = sub.text().unwrap_or_default();
+                if let Some(name) =
+                    variables(text).find(|name| !name.starts_with('!') && !context.inputs.is_plain(name))
+                {
+                    let reason =
+                        format!("refers to `{}`, which is not an input of the app that policies may have", shown(name));
+                    wrong.push((sub, reason));
+                }
+                text_of(sub, text, context, wrong);
+            }
+            _ => wrong.push((node, "has a function or a map where Freehold renders a text".to_owned())),
+        },
+    }
+}
+
+fn text_of<'t>(node: &'t Node, text: &str, context: &Context<'_>, wrong: &mut Wrong<'t>) {
+    if let Some(other) = foreign_account(text, context.account) {
+        return wrong.push((node, format!("names account {other}, which is not yours")));
+    }
+    let account = text.strip_prefix("arn:").and_then(|arn| arn.split(':').nth(3));
+    let is_known = |account: &str| {
+        matches!(account, "" | "*" | "aws") || account == context.account || account.starts_with("${Input")
+    };
+    if let Some(other) = account.filter(|account| !is_known(account)) {
+        wrong.push((node, format!("names resources of account `{}`, which is not yours", shown(other))));
+    }
+}
+
+/// Returns the names inside `${` and `}`.
+fn variables(text: &str) -> impl Iterator<Item = &str> {
+    text.split("${").skip(1).map(|rest| rest.split_once('}').map_or(rest, |(name, _)| name))
+}
+
+fn only_keys<'t>(node: &'t Node, known: &[&str], wrong: &mut Wrong<'t>) {
+    for (key, value) in node.entries().iter().filter(|(key, _)| !known.contains(&key.as_str())) {
+        wrong.push((value, format!("has `{}`, which a policy of a role does not have", shown(key))));
+    }
+    if !matches!(node.kind, Kind::Map(_)) {
+        wrong.push((node, "has a part that cannot be read".to_owned()));
+    }
+}

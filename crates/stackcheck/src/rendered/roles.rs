@@ -1,0 +1,76 @@
+//! The roles of a template that its app names or fills in: their switches and the managed policies of AWS that they list.
+
+use freehold_protocol::RoleKey;
+
+use super::finding;
+use crate::finding::Finding;
+use crate::node::Node;
+
+/// The switches of every install stack.
+const SWITCHES: [&str; 4] = ["EnableDeprovision", "EnableMaintenance", "EnableProvision", "EnableRunner"];
+
+/// What the roles of a template take from its app.
+#[derive(Debug, Default)]
+pub(super) struct Roles {
+    pub(super) provision: Vec<String>,
+    pub(super) maintenance: Vec<String>,
+    pub(super) deprovision: Vec<String>,
+    /// The roles that the app names itself.
+    pub(super) named: Vec<NamedRole>,
+}
+
+#[derive(Debug)]
+pub(super) struct NamedRole {
+    pub(super) key: RoleKey,
+    pub(super) is_on: bool,
+    /// The ARNs of managed policies.
+    pub(super) managed: Vec<String>,
+}
+
+/// Reads the roles of a template; a switch without a role is a finding.
+pub(super) fn read(root: &Node, findings: &mut Vec<Finding>) -> Roles {
+    let parameters = root.get("Parameters").map(Node::entries).unwrap_or_default().iter();
+    let switches = parameters.filter(|(name, _)| name.starts_with("Enable") && !SWITCHES.contains(&name.as_str()));
+    let named = switches.filter_map(|(name, switch)| {
+        let role = named(root, name, switch);
+        if role.is_none() {
+            findings.push(finding(switch.line, name, "it is not the switch of a role that an app can name".to_owned()));
+        }
+        role
+    });
+    Roles {
+        named: named.collect(),
+        provision: managed(root, "ProvisionRole"),
+        maintenance: managed(root, "MaintenanceRole"),
+        deprovision: managed(root, "DeprovisionRole"),
+    }
+}
+
+fn named(root: &Node, name: &str, switch: &Node) -> Option<NamedRole> {
+    let camel = name.strip_prefix("Enable")?;
+    let role = format!("{camel}Role");
+    // The role's name ends with its key.
+    let whole = root.at(&["Resources", &role, "Properties", "RoleName"])?.text()?;
+    let ends = whole.match_indices('-').filter_map(|(at, _)| whole.get(at + 1..)?.parse::<RoleKey>().ok());
+    let key = ends.into_iter().find(|key| key.camel() == camel)?;
+    let is_on = switch.get("Default").and_then(Node::text) == Some("true") && !key.is_break_glass();
+    let is_of_app = key.is_break_glass() || key.as_str().starts_with("custom");
+    is_of_app.then(|| NamedRole { key, is_on, managed: managed(root, &role) })
+}
+
+/// Returns the managed policies of AWS that a role lists.
+fn managed(root: &Node, role: &str) -> Vec<String> {
+    let listed = root.at(&["Resources", role, "Properties", "ManagedPolicyArns"]).map(Node::items).unwrap_or_default();
+    let mut arns = Vec::new();
+    for arn in listed.iter().filter_map(Node::text).filter(|arn| is_of_aws(arn)) {
+        if !arns.iter().any(|known| known == arn) {
+            arns.push(arn.to_owned());
+        }
+    }
+    arns
+}
+
+fn is_of_aws(arn: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+=,.@_/-".contains(&byte);
+    arn.strip_prefix("arn:aws:iam::aws:policy/").is_some_and(|name| !name.is_empty() && name.bytes().all(is_part))
+}
