@@ -1,4 +1,8 @@
-"""Runs the engine of AWS CloudFormation Guard: which rules of `infra/install.guard` a template breaks, and why."""
+"""Runs the engine of AWS CloudFormation Guard: which rules of `infra/install.guard` a template breaks, and why.
+
+The file has nine rules and, at its end, the comparison with the template that Freehold renders. The nine judge other
+templates too, such as one whose conditions are decided, and take less time: most checks ask for them alone.
+"""
 
 import importlib.metadata
 import json
@@ -12,6 +16,8 @@ from pathlib import Path
 import templates
 
 RULES = templates.INFRA / "install.guard"
+# Where the comparison begins in the file.
+COMPARISON = "# ---- as-rendered: "
 # This package is used only for the binaries of the engine that it ships.
 PACKAGE = "cdklabs-cdk-validator-cfnguard"
 BROKEN = 19
@@ -33,23 +39,32 @@ def engine():
     return place
 
 
-def broken_rules(template):
-    """Returns the rules that a template breaks, each with its reasons: pairs of a path and a message."""
+def broken_rules(template, whole=False):
+    """Returns the rules, of the nine or of the whole file, that a template breaks: each with its paths and messages."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write(template)
         file.flush()
-        [found] = broken_rules_of_files(file.name).values()
+        [found] = broken_rules_of_files(file.name, whole).values()
     return found
 
 
-def broken_rules_of_files(place):
+def broken_rules_of_files(place, whole=False):
     """Returns the broken rules of one file, or of each file of a folder, by the name of the file."""
+    if whole:
+        return _broken_rules(place, RULES)
+    with tempfile.NamedTemporaryFile("w", suffix=".guard") as nine:
+        nine.write(RULES.read_text().partition(COMPARISON)[0])
+        nine.flush()
+        return _broken_rules(place, nine.name)
+
+
+def _broken_rules(place, rules):
     ran = subprocess.run(
         [
             engine(),
             "validate",
             "--rules",
-            RULES,
+            rules,
             "--data",
             place,
             "--structured",

@@ -23,7 +23,7 @@ ROOT = {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}
 
 class Guard(GuardCase):
     def test_there_are_nine_rules_each_with_reasons_and_fixes(self):
-        text = guard.RULES.read_text()
+        text = guard.RULES.read_text().partition(guard.COMPARISON)[0]
 
         for rule in RULES:
             self.assertIn(f"# ---- {rule.replace('_', '-')}: ", text)

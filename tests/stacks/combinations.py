@@ -70,7 +70,7 @@ def check(texts, args, place):
     """Returns by figure how many were checked and how many passed, and what is wrong, as sentences."""
     draw = random.Random(args.seed)
     wrong = [f"{app}: {found}" for app, text in texts.items() for found in lint(text)]
-    wrong += guard_findings(place / "guard-whole", {f"{app}.yaml": text for app, text in texts.items()})
+    wrong += guard_findings(place / "guard-whole", {f"{app}.yaml": text for app, text in texts.items()}, True)
     checker = Checker()
     count, failed, sample, larger = 0, 0, {}, {}
     for app, text in texts.items():
@@ -164,8 +164,8 @@ def lint_decided(text):
     return lint(json.dumps(template))
 
 
-def guard_findings(place, texts):
-    """Returns what Guard finds in these templates, with one process for each core."""
+def guard_findings(place, texts, whole=False):
+    """Returns what Guard finds in these templates, with one process for each core; `whole` as in `guard.py`."""
     cores = os.cpu_count() or 1
 
     def part_findings(part):
@@ -174,7 +174,7 @@ def guard_findings(place, texts):
         names = sorted(texts)[part::cores]
         for name in names:
             (folder / name).write_text(texts[name])
-        return guard.broken_rules_of_files(folder) if names else {}
+        return guard.broken_rules_of_files(folder, whole) if names else {}
 
     with ThreadPoolExecutor(cores) as pool:
         found = {name: rules for part in pool.map(part_findings, range(cores)) for name, rules in part.items()}

@@ -1,0 +1,163 @@
+"""The Guard rule `as_rendered` knows the template that Freehold renders, and finds whatever else a template holds."""
+
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+import guard
+import guard_rules
+import templates
+from guard_case import with_resources
+from templates import properties
+
+VENDOR = templates.TENANT_ACCOUNT
+# The changes hand the account over; none of them breaks one of the nine rules.
+TAKE_OVERS = {
+    "a trust anchor and a role for it": """
+  Anchor:
+    Type: AWS::RolesAnywhere::TrustAnchor
+    Properties: {Name: a, Enabled: true, Source: {SourceType: CERTIFICATE_BUNDLE, SourceData: {X509CertificateData: x}}}
+  AnchoredRole:
+    Type: AWS::IAM::Role
+    Properties:
+      PermissionsBoundary: !Ref Boundary
+      ManagedPolicyArns: [arn:aws:iam::aws:policy/AdministratorAccess]
+      AssumeRolePolicyDocument:
+        Statement: [{Effect: Allow, Principal: {Service: rolesanywhere.amazonaws.com}, Action: sts:AssumeRole}]
+""",
+    "a build project that a rule starts": f"""
+  Builder:
+    Type: AWS::CodeBuild::Project
+    Properties:
+      ServiceRole: !GetAtt ProvisionRole.Arn
+      Environment: {{Image: {VENDOR}.dkr.ecr.eu-west-1.amazonaws.com/x, Type: LINUX_CONTAINER, ComputeType: SMALL}}
+  Nightly:
+    Type: AWS::Events::Rule
+    Properties: {{ScheduleExpression: rate(1 hour), Targets: [{{Id: x, Arn: !GetAtt Builder.Arn}}]}}
+""",
+    "a share, a peering and a subscription": f"""
+  Share: {{Type: AWS::RAM::ResourceShare, Properties: {{Name: s, Principals: ["{VENDOR}"]}}}}
+  Peering:
+    Type: AWS::EC2::VPCPeeringConnection
+    Properties: {{PeerOwnerId: "{VENDOR}", PeerVpcId: vpc-1, VpcId: !Ref Vpc}}
+  Logs:
+    Type: AWS::Logs::SubscriptionFilter
+    Properties: {{DestinationArn: "arn:aws:logs:eu-west-1:{VENDOR}:destination:x"}}
+""",
+    "a policy on roles of the customer's and an identity provider": """
+  Mine:
+    Type: AWS::IAM::ManagedPolicy
+    Properties: {Roles: [admin], PolicyDocument: {Statement: [{Effect: Allow, Action: "s3:*", Resource: "*"}]}}
+  Issuer: {Type: AWS::IAM::OIDCProvider, Properties: {Url: "https://example.com"}}
+""",
+}
+
+
+def _statements(template, name):
+    return properties(template, name)["PolicyDocument"]["Statement"]
+
+
+def _replicate(template):
+    rule = {"Status": "Enabled", "Destination": {"Account": VENDOR, "Bucket": "arn:aws:s3:::x"}}
+    properties(template, "Bucket")["ReplicationConfiguration"] = {"Role": "x", "Rules": [rule]}
+
+
+SMALL = {
+    "a replication of the bucket": _replicate,
+    "a boundary without a statement": lambda t: _statements(t, "Boundary").pop(),
+    "a boundary whose statement has a condition": lambda t: _statements(t, "Boundary")[-1].update(
+        Condition={"StringEquals": {"aws:PrincipalTag/x": "y"}}
+    ),
+    "a boundary with an allow": lambda t: _statements(t, "Boundary").append(
+        {"Effect": "Allow", "Action": "x:y", "Resource": "*"}
+    ),
+    "a boundary for another install": lambda t: properties(t, "Boundary").update(ManagedPolicyName="fh-other-boundary"),
+    "limits of fewer roles": lambda t: properties(t, "Limits")["Roles"].pop(),
+    "limits of more roles": lambda t: properties(t, "Limits")["Roles"].append("admin"),
+    "limits without a statement": lambda t: _statements(t, "Limits").pop(),
+    "a script that does more": lambda t: properties(t, "Machine")["LaunchTemplateData"].update(UserData="x"),
+    "a condition that is flipped": lambda t: t["Conditions"].update(RunnerEnabled={"Fn::Equals": ["true", "true"]}),
+    "a default that is another": lambda t: t["Parameters"]["BreakGlassUntil"].update(Default="2999-01-01T00:00:00Z"),
+    "values that are allowed": lambda t: t["Parameters"]["EnableRunner"]["AllowedValues"].append("maybe"),
+    "a parameter of Systems Manager": lambda t: t["Parameters"]["InputZones"].update(
+        Type="AWS::SSM::Parameter::Value<String>"
+    ),
+    "a parameter more": lambda t: t["Parameters"].update(More={"Type": "String"}),
+    "an output more": lambda t: t["Outputs"].update(More={"Value": "x"}),
+    "an export": lambda t: t["Outputs"]["KeyArn"].update(Export={"Name": "x"}),
+    "a description that misleads": lambda t: t["Parameters"]["EnableProvision"].update(Description="Leave this on."),
+    "a queue of another tenant": lambda t: t["Outputs"]["OrdersQueueUrl"].update(
+        Value=f"https://sqs.eu-west-1.amazonaws.com/{VENDOR}/fh-other-globex.fifo"
+    ),
+    "a queue elsewhere": lambda t: t["Outputs"]["ReportsQueueUrl"].update(
+        Value=f"https://example.com/{VENDOR}/fh-acme-reports"
+    ),
+    "another account's resource": lambda t: properties(t, "ProvisionRole")["Policies"][0]["PolicyDocument"][
+        "Statement"
+    ][0].update(Resource="arn:aws:iam::999999999999:role/x"),
+    "a principal in a role's policy": lambda t: properties(t, "ProvisionRole")["Policies"][0]["PolicyDocument"][
+        "Statement"
+    ][0].update(Principal="*"),
+    "a service that may take the runner's role": lambda t: properties(t, "RunnerRole")["AssumeRolePolicyDocument"][
+        "Statement"
+    ].append({"Effect": "Allow", "Principal": {"Service": "ecs-tasks.amazonaws.com"}, "Action": "sts:AssumeRole"}),
+    "a statement of the runner's": lambda t: properties(t, "RunnerRole")["Policies"][0]["PolicyDocument"][
+        "Statement"
+    ].append({"Sid": "More", "Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}),
+    "a role that is not of the app": lambda t: properties(t, "RunnerRole")["Policies"][0]["PolicyDocument"][
+        "Statement"
+    ][2]["Resource"].append({"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/admin"}),
+    "a policy that is kept": lambda t: t["Resources"]["Boundary"].update(DeletionPolicy="Retain"),
+    "an order of creation": lambda t: t["Resources"]["Limits"].update(DependsOn="Bucket"),
+    "metadata of a resource": lambda t: t["Resources"]["Machine"].update(Metadata={"AWS::CloudFormation::Init": {}}),
+    "hooks": lambda t: t.update(Hooks={}),
+    "a bound account more": lambda t: t["Mappings"]["BoundTo"]["eu-west-1"].update({"999999999999": "globex"}),
+}
+
+
+class AsRendered(unittest.TestCase):
+    def test_the_section_is_what_the_golden_stacks_say(self):
+        self.assertTrue(
+            guard_rules.FILE.read_text() == guard_rules.file(), f"infra/install.guard is old; run {guard_rules.COMMAND}"
+        )
+
+    def test_rendered_stacks_keep_every_rule(self):
+        for text in (templates.install_text(), templates.install_with_inputs_text()):
+            self.assertEqual(guard.broken_rules(text, whole=True), {})
+            self.assertEqual(guard.broken_rules(json.dumps(templates.parse(text)), whole=True), {})
+        other = templates.install_text("initech", "444444444444", "us-east-1-prod", "555555555555")
+        self.assertEqual(guard.broken_rules(other, whole=True), {})
+
+    def test_every_reason_has_a_fix(self):
+        section = guard_rules.FILE.read_text().partition(guard.COMPARISON)[2]
+
+        reasons = [line.strip() for line in section.splitlines() if line.lstrip().startswith("<<")]
+        self.assertGreater(len(reasons), 100)
+        for reason in reasons:
+            self.assertRegex(reason, r"\A<<[A-Z`][^\n]*\. Fix: [^\n]+\.>>\Z")
+
+    def test_take_overs_that_no_other_rule_knows_are_found(self):
+        found = _found({name: with_resources(resources) for name, resources in TAKE_OVERS.items()})
+
+        self.assertEqual(found, {name: {"as_rendered"} for name in TAKE_OVERS})
+
+    def test_small_changes_are_found(self):
+        changed = {}
+        for name, change in SMALL.items():
+            template = templates.install_with_inputs()
+            change(template)
+            changed[name] = json.dumps(template)
+
+        missed = [name for name, rules in _found(changed).items() if "as_rendered" not in rules]
+
+        self.assertEqual(missed, [])
+
+
+def _found(texts):
+    """Returns the broken rules of each text; one run of the engine reads them all."""
+    with tempfile.TemporaryDirectory() as place:
+        for at, text in enumerate(texts.values()):
+            (Path(place) / f"{at}.yaml").write_text(text)
+        broken = guard.broken_rules_of_files(place, whole=True)
+    return {name: set(broken[f"{at}.yaml"]) for at, name in enumerate(texts)}
