@@ -122,4 +122,12 @@ GROUPS = (
         "tests/stacks/run --real 3 --generated 2 --each 48 --guarded 1 --mutants --seed {seed}",
         folder=ROOT,
     ),
+    Group(
+        "templates",
+        "hostile templates that the checks of install stacks have to refuse",
+        "15 min",
+        "tests/hostile/run --seed {seed}",
+        "tests/hostile/run --types 40 --changes 40 --guarded 4 --seed {seed}",
+        folder=ROOT,
+    ),
 )
