@@ -26,7 +26,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("egress", &[]),
     ("iam-proxy", &["oci"]),
     ("model", &["domain", "protocol", "runner"]),
-    ("runner", &["aws-errors", "egress", "oci", "permissions", "protocol", "skips", "template"]),
+    ("runner", &["aws-errors", "iam-proxy", "egress", "oci", "permissions", "protocol", "skips", "template"]),
     ("builder", &["oci", "protocol", "runner", "skips"]),
     ("cli", &["appconfig", "aws-errors", "domain", "permissions", "protocol", "stackcheck", "template"]),
 ];

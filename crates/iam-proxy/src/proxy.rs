@@ -1,6 +1,7 @@
 //! Answers IAM for one job: reads are shown as the job asked for things, writes are decided, recorded and passed on.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::answer::Answer;
 use crate::clusters::Clusters;
@@ -28,8 +29,12 @@ const NAMES: [&str; 9] = [
     "UserName",
     "Name",
 ];
-/// The longest name in a record, in characters; IAM's longest has less.
-const LONGEST_NAME: usize = 512;
+/// The longest text in a record, in characters: a job may ask for anything.
+const LONGEST: usize = 512;
+/// The longest name of an action that is kept; IAM's longest has 40 characters.
+const LONGEST_ACTION: usize = 64;
+/// The most refusals of one job that are recorded one by one; all of them are counted.
+const MOST_REFUSALS: usize = 1_000;
 
 /// IAM as one job sees it.
 #[derive(Debug)]
@@ -39,12 +44,20 @@ pub struct Proxy {
     recorder: Arc<dyn Recorder>,
     clusters: Clusters,
     usage: Usage,
+    refusals: AtomicUsize,
 }
 
 impl Proxy {
     /// Returns IAM for a job of `install`.
     pub fn new(install: Install, upstream: Upstream, recorder: Arc<dyn Recorder>) -> Self {
-        Self { install, upstream, recorder, clusters: Clusters::default(), usage: Usage::default() }
+        Self {
+            install,
+            upstream,
+            recorder,
+            clusters: Clusters::default(),
+            usage: Usage::default(),
+            refusals: AtomicUsize::new(0),
+        }
     }
 
     /// Records which actions the job used, if any.
@@ -62,7 +75,7 @@ impl Proxy {
             Ok(query) => query,
             Err(refusal) => return refusal.answer(),
         };
-        let (action, resource) = (shorten(query.action()), resource(&query));
+        let (action, resource) = (shorten(query.action(), LONGEST_ACTION), resource(&query));
         let answer = match self.decide(query, &resource).await {
             Ok(answer) => answer,
             Err(refusal) => {
@@ -113,7 +126,7 @@ impl Proxy {
     }
 
     async fn hold(&self, action: &str, resource: &str, sent: &Query, instead: String) -> Result<Answer, Refusal> {
-        self.record(action, resource, Stage::Held { instead }).await?;
+        self.record(action, resource, Stage::Held { instead: shorten(&instead, 2 * LONGEST) }).await?;
         let noted = self.upstream.iam(sent).await;
         if let failed @ Stage::Failed { .. } = stage(&noted) {
             self.record_calmly(action, resource, failed).await;
@@ -124,7 +137,10 @@ impl Proxy {
     async fn record_refusal(&self, action: &str, resource: &str, refusal: &Refusal) {
         match refusal {
             Refusal::Malformed(reason) | Refusal::Denied(reason) => {
-                self.record_calmly(action, resource, Stage::Refused { reason: reason.clone() }).await;
+                if self.refusals.fetch_add(1, Ordering::Relaxed) < MOST_REFUSALS {
+                    let reason = shorten(reason, LONGEST);
+                    self.record_calmly(action, resource, Stage::Refused { reason }).await;
+                }
             }
             // Nothing was refused: the client tries again, and what had begun is recorded as failed.
             Refusal::Unavailable(_) => {}
@@ -158,9 +174,9 @@ fn stage(sent: &Result<Answer, Refusal>) -> Stage {
 }
 
 fn resource(query: &Query) -> String {
-    shorten(NAMES.iter().find_map(|name| query.get(name)).unwrap_or_default())
+    shorten(NAMES.iter().find_map(|name| query.get(name)).unwrap_or_default(), LONGEST)
 }
 
-fn shorten(text: &str) -> String {
-    text.chars().take(LONGEST_NAME).collect()
+fn shorten(text: &str, characters: usize) -> String {
+    text.chars().take(characters).collect()
 }

@@ -61,7 +61,7 @@ pub(crate) struct Usage(Mutex<BTreeMap<String, Used>>);
 
 impl Usage {
     /// Names of actions that are kept; a job can make up any number of them.
-    const MOST: usize = 256;
+    const MOST: usize = 128;
 
     pub(crate) fn count(&self, action: &str, answered: bool) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

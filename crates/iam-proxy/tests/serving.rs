@@ -178,6 +178,21 @@ async fn an_iam_that_is_not_there_is_asked_once_and_the_client_may_try_again() {
 }
 
 #[tokio::test]
+async fn what_a_job_makes_up_does_not_make_a_record_long() {
+    let iam = Iam::start(MADE).await;
+    let recorder = Arc::new(Kept::default());
+    let (proxy, address) = serve(&iam.address, Arc::clone(&recorder)).await;
+    let long = "x".repeat(100_000);
+
+    post(&address, &format!("Action={long}&Version=2010-05-08&RoleName={long}")).await;
+    post(&address, &format!("Action=CreateRole&Version=2010-05-08&RoleName={long}&{long}=1")).await;
+    proxy.finish().await.unwrap();
+
+    let kept = format!("{:?}{:?}", recorder.changes.lock().unwrap(), recorder.used.lock().unwrap());
+    assert!(kept.len() < 5_000, "{} bytes", kept.len());
+}
+
+#[tokio::test]
 async fn an_error_of_iam_arrives_as_it_was_sent() {
     let error = "<ErrorResponse><Error><Code>EntityAlreadyExists</Code></Error>\n</ErrorResponse>";
     let head = format!("HTTP/1.1 409 Conflict\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", error.len());

@@ -51,6 +51,8 @@ pub struct Config {
     pub modes: Modes,
     /// The ARNs of the roles that the app names itself.
     pub roles: BTreeMap<RoleKey, String>,
+    /// The ARN of the policy that no role of the install exceeds; that of the install stack when the config does not say.
+    pub boundary: Option<String>,
     /// The customer's answers to the app's inputs, by parameter of the install stack; the runner announces them.
     pub inputs: BTreeMap<String, String>,
     /// The contract that the customer agreed to; without one, orders of every release are accepted.
@@ -99,6 +101,12 @@ pub struct Modes {
 }
 
 impl Modes {
+    /// Returns the ARNs of the modes' roles.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        let modes = [Mode::Provision, Mode::Maintenance, Mode::Deprovision, Mode::BreakGlass];
+        modes.into_iter().filter_map(|mode| self.role(mode))
+    }
+
     /// Returns the ARN of the mode's role; `None` when the mode is switched off.
     pub fn role(&self, mode: Mode) -> Option<&str> {
         let arn = match mode {
@@ -151,6 +159,8 @@ struct Raw {
     modes: Modes,
     #[serde(default)]
     roles: BTreeMap<RoleKey, String>,
+    #[serde(default)]
+    boundary: String,
     #[serde(default)]
     inputs: BTreeMap<String, String>,
     #[serde(default)]
@@ -213,6 +223,7 @@ impl Config {
             bucket: Some(raw.bucket).filter(|bucket| !bucket.is_empty()),
             modes: raw.modes,
             roles: raw.roles,
+            boundary: Some(raw.boundary).filter(|arn| !arn.is_empty()),
             inputs: reader.inputs(raw.inputs)?,
             accepted_contract: reader.accepted_contract(&raw.accepted_contract)?,
             terraform: Some(raw.terraform).filter(|path| !path.is_empty()).map(PathBuf::from),

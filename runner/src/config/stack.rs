@@ -17,7 +17,7 @@ use crate::repeat::Repeat;
 /// How often the stack is read.
 const LOOK: Duration = Duration::from_secs(10 * 60);
 /// Keys of the config and the outputs that they come from.
-const OUTPUTS: [(&str, &str); 9] = [
+const OUTPUTS: [(&str, &str); 10] = [
     ("tenant", "TenantName"),
     ("install", "InstallName"),
     ("orders_queue_url", "OrdersQueueUrl"),
@@ -27,6 +27,7 @@ const OUTPUTS: [(&str, &str); 9] = [
     ("repository", "RepositoryName"),
     ("bucket", "BucketName"),
     ("accepted_contract", "AcceptedContract"),
+    ("boundary", "BoundaryArn"),
 ];
 /// The modes, by the last part of their roles' names.
 const MODES: [&str; 3] = ["provision", "maintenance", "deprovision"];
@@ -197,6 +198,7 @@ mod tests {
             ("RepositoryName", "fh-acme/globex".to_owned()),
             ("BucketName", "fh-acme--globex--222222222222".to_owned()),
             ("AcceptedContract", format!("sha256:{}", "0".repeat(64))),
+            ("BoundaryArn", "arn:aws:iam::222222222222:policy/fh-acme--globex--boundary".to_owned()),
             ("RunnerRoleArn", arn("runner")),
             ("ProvisionRoleArn", arn("provision")),
             ("BreakGlassRoleArn", arn("break-glass")),
@@ -216,6 +218,7 @@ mod tests {
             Some("arn:aws:iam::222222222222:role/fh-acme--globex--provision")
         );
         assert_eq!(found.modes.role(Mode::Maintenance), None);
+        assert_eq!(found.boundary.as_deref(), Some("arn:aws:iam::222222222222:policy/fh-acme--globex--boundary"));
         assert_eq!(found.roles.keys().map(ToString::to_string).collect::<Vec<_>>(), ["break-glass"]);
         assert_eq!(found.inputs["InputNote"], "say \"hi\"\n[modes]\nprovision = 'x'");
     }

@@ -3,6 +3,7 @@
 pub mod consent;
 pub mod credentials_endpoint;
 pub mod enrol;
+pub mod job_aws;
 pub mod mode;
 pub mod runner_key;
 pub mod sensitive_inputs;

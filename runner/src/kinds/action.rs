@@ -8,7 +8,7 @@ use freehold_protocol::limits::MAX_OUTPUTS_BYTES;
 use freehold_protocol::order::{ActionStep, RunAction};
 use serde_json::{Map, Value};
 
-use crate::identity::credentials_endpoint::CredentialsEndpoint;
+use crate::identity::job_aws::JobAws;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::Done;
 use crate::kinds::templates::Templates;
@@ -20,14 +20,19 @@ const OUTPUT_VARIABLES: [&str; 2] = ["FREEHOLD_OUTPUTS", "NUON_ACTIONS_OUTPUT_FI
 
 pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
     let templates = Templates::of(job);
-    let endpoint = CredentialsEndpoint::of(job)
-        .await
-        .map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
+    let aws =
+        JobAws::of(job).await.map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
+    let done = run_steps(job, &templates, &aws, work).await;
+    aws.finish().await;
+    done
+}
+
+async fn run_steps(job: &Job, templates: &Templates, aws: &JobAws, work: &RunAction) -> Result<Done, Failure> {
     let shared = templates.map("environment variable", &work.env_vars)?;
     let mut outputs = BTreeMap::new();
     for (index, step) in work.steps.iter().enumerate() {
         // A failure in the first step's templates has changed nothing; a later failure may have.
-        let made = run_step(job, &templates, &endpoint, &shared, index, step).await;
+        let made = run_step(job, templates, aws, &shared, index, step).await;
         outputs.extend(made.map_err(|failure| if index > 0 { failure.after_change() } else { failure })?);
     }
     Ok(Done { outputs, artifact: None })
@@ -36,7 +41,7 @@ pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
 async fn run_step(
     job: &Job,
     templates: &Templates,
-    endpoint: &CredentialsEndpoint,
+    aws: &JobAws,
     shared: &BTreeMap<String, String>,
     index: usize,
     step: &ActionStep,
@@ -50,7 +55,7 @@ async fn run_step(
     let mut environment = sandbox::base_environment(job);
     environment.extend(shared.clone());
     environment.extend(templates.map(&what("environment variable"), &step.env_vars)?);
-    environment.extend(endpoint.environment());
+    environment.extend(aws.environment());
     let inside = sandbox::inside(job, &format!("outputs-{index}.json"));
     environment.extend(OUTPUT_VARIABLES.map(|name| (name.to_owned(), inside.clone())));
 
@@ -64,7 +69,7 @@ async fn run_step(
         interrupt: Interrupt::Terminate,
         writable: Vec::new(),
         readable: Vec::new(),
-        services: endpoint.services(),
+        services: aws.services(),
         hosts: Vec::new(),
     };
     match sandbox::run(job, program).await? {

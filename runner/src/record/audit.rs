@@ -1,6 +1,7 @@
 //! The audit trail: hash-chained records signed by the runner key. They are stored in the state directory and, for an
 //! install, in the customer's bucket before the effect that they announce.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -78,6 +79,21 @@ pub enum AuditEvent {
     },
     /// The control plane cancelled a job.
     Cancelled { job: JobId, dispatch: u32, message: Digest },
+    /// A job asked IAM for a change.
+    IamChange {
+        job: JobId,
+        fence: Fence,
+        /// Such as `CreateRole`.
+        action: String,
+        resource: String,
+        /// `announced`, then `made` or `failed`; or `held`, or `refused`.
+        stage: String,
+        /// IAM's word for an error, what was done instead, or the rule.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        detail: String,
+    },
+    /// The actions of IAM that a job used, with how often each was answered and refused.
+    IamUsed { job: JobId, fence: Fence, answered: BTreeMap<String, u64>, refused: BTreeMap<String, u64> },
 }
 
 /// The chain of one state directory.

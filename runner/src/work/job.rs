@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use aws_credential_types::provider::SharedCredentialsProvider;
 pub use freehold_egress::Refusal;
+pub use freehold_iam_proxy::{Change, Recorder, Used};
 use freehold_protocol::Digest;
 use freehold_protocol::grant::GrantAnswer;
 use freehold_protocol::order::{Artifact, Order};
@@ -40,6 +41,8 @@ pub struct Job {
     pub first_box: FirstBox,
     /// Writes down the connections that the job was refused.
     pub connections: Arc<dyn Connections>,
+    /// Takes what the job's programs do with IAM.
+    pub iam: Arc<dyn Recorder>,
 }
 
 /// Writes down what a job tried to reach and may not.

@@ -1,6 +1,7 @@
 //! Actions: steps, outputs, failures, credentials.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use freehold_protocol::order::{ActionStep, RunAction, Work};
 use freehold_protocol::report::Outcome;
@@ -9,7 +10,7 @@ use freehold_runner::work::job::StopReason;
 use freehold_skips::have;
 use serde_json::json;
 
-use crate::fixture::{Bench, eventually, outputs, reason};
+use crate::fixture::{ACCOUNT, Bench, IamRecords, eventually, outputs, reason};
 
 fn command(name: &str, command: &str) -> ActionStep {
     ActionStep { name: name.into(), command: command.into(), inline_contents: String::new(), env_vars: BTreeMap::new() }
@@ -120,4 +121,29 @@ async fn a_cancelled_action_ends_as_cancelled() {
     });
 
     assert_eq!(outcome, Outcome::Cancelled);
+}
+
+#[tokio::test]
+async fn iam_is_answered_by_the_runner_and_what_is_used_is_recorded() {
+    if !have(&["bwrap", "bash"]) {
+        return;
+    }
+    let form = "Action=CreateUser&Version=2010-05-08&UserName=robot";
+    let call = format!(
+        "at=${{AWS_ENDPOINT_URL_IAM#http://}}; exec 3<>/dev/tcp/${{at%:*}}/${{at#*:}}; \
+         printf 'POST / HTTP/1.1\\r\\nhost: iam\\r\\ncontent-length: {}\\r\\n\\r\\n%s' '{form}' >&3; cat <&3",
+        form.len()
+    );
+    let mut bench = bench(vec![command("first", &call), command("second", &call)]);
+    let role = format!("arn:aws:iam::{ACCOUNT}:role/fh-acme--globex-prod--custom-ops");
+    bench.change_config(|config| config.roles = BTreeMap::from([("custom-ops".parse().unwrap(), role)]));
+    let records = Arc::new(IamRecords::default());
+    bench.job.iam = records.clone();
+
+    let outcome = execute(&bench.job).await;
+
+    let log = bench.log();
+    assert!(matches!(outcome, Outcome::Succeeded { .. }), "{outcome:?} {log}");
+    assert_eq!(log.matches("<Code>AccessDenied</Code>").count(), 2, "{log}");
+    assert_eq!(records.all(), ["CreateUser robot", "CreateUser robot", "used CreateUser"]);
 }

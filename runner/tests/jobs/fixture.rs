@@ -1,7 +1,8 @@
 //! Jobs as the agent would make them, with a log, a stop signal and grants of the test's own.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,7 +16,9 @@ use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::{Digest, Envelope, Timestamp};
 use freehold_runner::config::{Config, Enrolment, Role, SandboxKind};
 use freehold_runner::record::log::JobLog;
-use freehold_runner::work::job::{Connections, GrantError, Grants, Job, Refusal, Stop, StopReason};
+use freehold_runner::work::job::{
+    Change, Connections, GrantError, Grants, Job, Recorder, Refusal, Stop, StopReason, Used,
+};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -44,6 +47,30 @@ impl Grants for NoGrants {
     async fn attest(&self, job: &Job, artifact: &Artifact, facts: BuildFacts) -> Result<GrantAnswer, GrantError> {
         let Work::Build(work) = &job.order.work else { panic!("only a build asks for a statement") };
         Ok(GrantAnswer::Attested { statement: statement(&root(), work, artifact, facts) })
+    }
+}
+
+/// Keeps what a job asked of IAM, as `action resource`.
+#[derive(Debug, Default)]
+pub(crate) struct IamRecords(Mutex<Vec<String>>);
+
+impl IamRecords {
+    /// Returns what was recorded until now.
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Recorder for IamRecords {
+    async fn record(&self, change: Change) -> Result<(), String> {
+        self.0.lock().unwrap().push(format!("{} {}", change.action, change.resource));
+        Ok(())
+    }
+
+    async fn used(&self, used: BTreeMap<String, Used>) -> Result<(), String> {
+        self.0.lock().unwrap().extend(used.keys().map(|action| format!("used {action}")));
+        Ok(())
     }
 }
 
@@ -93,6 +120,7 @@ impl Bench {
             grants: Arc::new(NoGrants),
             first_box: Default::default(),
             connections: Arc::new(NoGrants),
+            iam: Arc::new(IamRecords::default()),
         };
         Self { job, stop, directory }
     }
@@ -171,6 +199,7 @@ fn config(directory: &Path) -> Config {
         repository: REPOSITORY.into(),
         bucket: Some(BUCKET.into()),
         modes: Default::default(),
+        boundary: None,
         roles: Default::default(),
         inputs: Default::default(),
         accepted_contract: None,

@@ -10,7 +10,7 @@ mod state_lock;
 
 use freehold_protocol::order::{ApplyTerraform, MODULE_LAYER};
 
-use crate::identity::credentials_endpoint::CredentialsEndpoint;
+use crate::identity::job_aws::JobAws;
 use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::bucket::file_digest;
@@ -29,12 +29,12 @@ const LOCK_TIMEOUT: &str = "-lock-timeout=60s";
 pub(super) async fn run(job: &Job, work: &ApplyTerraform) -> Result<Done, Failure> {
     let sdk = sdk_config(job).await;
     let bucket = JobBucket::of(job, &sdk)?;
-    let endpoint = CredentialsEndpoint::of(job)
-        .await
-        .map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
-    let terraform = Terraform::find(job, work, &endpoint)?;
+    let aws =
+        JobAws::of(job).await.map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
+    let terraform = Terraform::find(job, work, &aws)?;
     let (variable_files, lock) = until_stopped(job, prepare(job, work, &bucket)).await?;
     let done = deploy(&terraform, &bucket, &lock, variable_files).await;
+    aws.finish().await;
     // Also after a stop: the mark tells the next attempt whether this one left a lock behind.
     let ended = lock.end(&bucket, matches!(done, Err(Failure::Stopped { .. }))).await;
     let done = done?;

@@ -7,7 +7,7 @@ use freehold_protocol::order::ApplyTerraform;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
-use crate::identity::credentials_endpoint::CredentialsEndpoint;
+use crate::identity::job_aws::JobAws;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::until_stopped;
 use crate::kinds::templates::Templates;
@@ -42,11 +42,7 @@ pub(super) struct Terraform<'a> {
 
 impl<'a> Terraform<'a> {
     /// Finds the program and prepares its environment.
-    pub(super) fn find(
-        job: &'a Job,
-        work: &'a ApplyTerraform,
-        endpoint: &CredentialsEndpoint,
-    ) -> Result<Self, Failure> {
+    pub(super) fn find(job: &'a Job, work: &'a ApplyTerraform, aws: &JobAws) -> Result<Self, Failure> {
         let executable = checks::terraform(job.config.terraform.as_deref()).map_err(Failure::new)?;
         let plugins = job.config.state_dir.join("terraform-plugins");
         std::fs::create_dir_all(&plugins)
@@ -55,7 +51,7 @@ impl<'a> Terraform<'a> {
         let own = Templates::of(job).map("environment variable", &work.env_vars)?;
         // Options from the environment would apply to every command, also to the apply of the plan.
         environment.extend(own.into_iter().filter(|(name, _)| !name.starts_with("TF_CLI_ARGS")));
-        environment.extend(endpoint.environment());
+        environment.extend(aws.environment());
         let fixed = [
             ("TF_IN_AUTOMATION", "1".to_owned()),
             ("TF_INPUT", "0".to_owned()),
@@ -68,7 +64,7 @@ impl<'a> Terraform<'a> {
             executable,
             environment,
             plugins,
-            services: endpoint.services(),
+            services: aws.services(),
             wanted_version: &work.terraform_version,
         })
     }

@@ -1,5 +1,7 @@
 //! One attempt, from admission to deleting the message: journal first, then the job, then the durable report.
 
+mod iam_audit;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +30,7 @@ use crate::work::in_flight::HeldOrder;
 use crate::work::job::{Connections, Job, StopReason};
 use crate::work::journal::{Decision, Record};
 use crate::work::supervise::{self, Ended, Limits};
+use iam_audit::IamAudit;
 
 /// The pause before another try to store a report.
 const KEEP_RETRY: Duration = Duration::from_secs(2);
@@ -201,6 +204,7 @@ impl Attempt<'_> {
                     first_box,
                     connections: Arc::new(RefusedConnections { agent: agent.clone(), held: held.clone() }),
                     grants: Arc::new(AttemptGrants::new(agent.grants.clone(), reporter.clone())),
+                    iam: Arc::new(IamAudit::new(agent, &held.order.job, held.fence)),
                 };
                 supervise::run(agent.kinds.clone(), job, held, &reporter, self.limits()).await
             }

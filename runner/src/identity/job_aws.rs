@@ -1,0 +1,168 @@
+//! What a job's programs have of AWS: the credentials of its mode, and IAM as the runner answers it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use freehold_iam_proxy::{Endpoint, Install, Proxy, Upstream};
+use freehold_protocol::names;
+use tokio::net::TcpListener;
+
+use crate::config::{Config, Role, SandboxKind};
+use crate::identity::credentials_endpoint::CredentialsEndpoint;
+use crate::sandbox::{Serve, Service};
+use crate::work::job::Job;
+
+/// Where IAM answers inside a box.
+const IAM: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 51_680);
+
+/// AWS for the programs of one job.
+#[derive(Debug)]
+pub struct JobAws {
+    credentials: CredentialsEndpoint,
+    /// A job without a box has the real IAM: whoever reaches the machine's loopback would act as the job.
+    iam: Option<Arc<Proxy>>,
+}
+
+impl JobAws {
+    /// Returns it for `job`.
+    ///
+    /// # Errors
+    /// As [`CredentialsEndpoint::of`], and when an endpoint of the machine's environment is not a URL.
+    pub async fn of(job: &Job) -> io::Result<Self> {
+        let credentials = CredentialsEndpoint::of(job).await?;
+        let boxed = job.config.sandbox == SandboxKind::Bubblewrap;
+        let iam = match install(&job.config).filter(|_| boxed) {
+            Some(install) => Some(Arc::new(Proxy::new(install, upstream(job)?, Arc::clone(&job.iam)))),
+            None => None,
+        };
+        Ok(Self { credentials, iam })
+    }
+
+    /// Returns what has to answer inside the box of each program.
+    pub fn services(&self) -> Vec<Service> {
+        let iam = self.iam.iter().map(|proxy| {
+            let serve = Arc::new(Served(Arc::clone(proxy)));
+            Service { at: IAM, name: None, serve }
+        });
+        self.credentials.services().into_iter().chain(iam).collect()
+    }
+
+    /// Returns the variables that a program needs in its environment.
+    pub fn environment(&self) -> BTreeMap<String, String> {
+        let iam = self.iam.iter().map(|_| ("AWS_ENDPOINT_URL_IAM".to_owned(), format!("http://{IAM}")));
+        self.credentials.environment().into_iter().chain(iam).collect()
+    }
+
+    /// Records what the job used of IAM.
+    pub async fn finish(&self) {
+        if let Some(proxy) = &self.iam
+            && let Err(error) = proxy.finish().await
+        {
+            tracing::warn!("What a job used of IAM could not be recorded: {error}");
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Served(Arc<Proxy>);
+
+#[async_trait]
+impl Serve for Served {
+    async fn serve(&self, listener: TcpListener) {
+        freehold_iam_proxy::serve(listener, Arc::clone(&self.0)).await;
+    }
+}
+
+/// Returns the install for which IAM is answered; none for builds, and for an install all of whose roles are off.
+fn install(config: &Config) -> Option<Install> {
+    if config.role == Role::Build {
+        return None;
+    }
+    let roles: Vec<&str> = config.modes.all().chain(config.roles.values().map(String::as_str)).collect();
+    let mut parts = roles.first()?.split(':').skip(1);
+    let (partition, account) = (parts.next()?, parts.nth(2)?);
+    let (tenant, install) = (&config.tenant, &config.install);
+    let boundary = names::install_part(tenant, install, "boundary");
+    let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let name = |arn: &&str| arn.rsplit_once('/').map(|(_, name)| name.to_owned());
+    Some(Install {
+        partition: partition.to_owned(),
+        account: account.to_owned(),
+        region: config.region.clone(),
+        path: format!("/freehold/{tenant}--{install}/"),
+        prefix: names::app_prefix(tenant, install),
+        boundary: config
+            .boundary
+            .clone()
+            .unwrap_or_else(|| format!("arn:{partition}:iam::{account}:policy/{boundary}")),
+        tags: BTreeMap::from([tag("freehold:tenant", tenant.as_str()), tag("freehold:install", install.as_str())]),
+        stack_roles: roles.iter().filter_map(name).chain([config.needed_role()]).collect(),
+    })
+}
+
+/// Returns the real services, at the endpoints that the runner's own clients use.
+fn upstream(job: &Job) -> io::Result<Upstream> {
+    let region = &job.config.region;
+    let (iam, eks) = (Endpoint::iam(region).map_err(invalid)?, Endpoint::eks(region).map_err(invalid)?);
+    Ok(Upstream {
+        http: freehold_oci::client().map_err(invalid)?,
+        iam: at_own_endpoint("AWS_ENDPOINT_URL_IAM", iam)?,
+        eks: at_own_endpoint("AWS_ENDPOINT_URL_EKS", eks)?,
+        credentials: job.credentials.clone(),
+    })
+}
+
+/// Returns `endpoint` at the address that the runner's environment names for the service or for all of AWS, if it does.
+fn at_own_endpoint(variable: &str, endpoint: Endpoint) -> io::Result<Endpoint> {
+    match std::env::var(variable).or_else(|_| std::env::var("AWS_ENDPOINT_URL")) {
+        Ok(url) => Ok(Endpoint { url: url.parse().map_err(invalid)?, ..endpoint }),
+        Err(_) => Ok(endpoint),
+    }
+}
+
+fn invalid(error: impl std::fmt::Display) -> io::Error {
+    io::Error::other(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::config;
+
+    fn toml(roles: &str) -> Config {
+        let config = config("/state", Role::Install);
+        let roles = toml_edit::de::from_str(roles).unwrap();
+        Config { modes: roles, ..config }
+    }
+
+    #[test]
+    fn the_roles_of_the_stack_say_which_account_it_is() {
+        let config = toml("provision = 'arn:aws-cn:iam::222222222222:role/fh-acme--globex-prod--provision'");
+
+        let install = install(&config).unwrap();
+
+        assert_eq!((install.partition.as_str(), install.account.as_str()), ("aws-cn", "222222222222"));
+        assert_eq!(install.path, "/freehold/acme--globex-prod/");
+        assert_eq!(install.boundary, "arn:aws-cn:iam::222222222222:policy/fh-acme--globex-prod--boundary");
+        let roles: Vec<&String> = install.stack_roles.iter().collect();
+        assert_eq!(roles, ["fh-acme--globex-prod--provision", "fh-acme--globex-prod--runner"]);
+    }
+
+    #[test]
+    fn the_boundary_of_the_customers_company_is_the_one_that_roles_get() {
+        let own = Some("arn:aws:iam::222222222222:policy/company".to_owned());
+        let config = toml("provision = 'arn:aws:iam::222222222222:role/fh-acme--globex-prod--provision'");
+
+        let install = install(&Config { boundary: own.clone(), ..config }).unwrap();
+
+        assert_eq!(Some(install.boundary), own);
+    }
+
+    #[test]
+    fn an_install_without_roles_has_no_iam() {
+        assert!(install(&toml("")).is_none());
+    }
+}
