@@ -13,7 +13,7 @@ from templates import properties
 
 PROGRAM = b"#!/bin/sh\necho the runner\n"
 # Commands that would change the machine of the test, or call out of it, only record their call.
-CALLED = ("update-ca-trust", "dnf", "useradd", "systemctl")
+CALLED = ("update-ca-trust", "dnf", "useradd", "usermod", "systemctl")
 
 
 class Script(unittest.TestCase):
@@ -80,6 +80,7 @@ class Script(unittest.TestCase):
         self.assertEqual((self.root / "opt/freehold/freehold-runner").read_bytes(), PROGRAM)
         self.assertEqual(self.calls()[-1], "systemctl enable --now freehold-runner freehold-drain")
         self.assertIn("useradd --system --shell /sbin/nologin freehold", self.calls())
+        self.assertIn("usermod --add-subuids 231072-231073 --add-subgids 231072-231073 freehold", self.calls())
 
     def test_another_program_is_removed_and_nothing_is_started(self):
         ended = self.run_script(RunnerSha256="f" * 64)
