@@ -53,6 +53,13 @@ impl Pauses {
         }
     }
 
+    /// Returns the clocks as they were before the machine was suspended for `time`.
+    #[cfg(test)]
+    pub(crate) fn before_a_suspension_of(time: Duration) -> Self {
+        let now = Self::now();
+        Self { boot_ahead: now.boot_ahead.saturating_sub(time), wall_ahead: now.wall_ahead.saturating_sub(time) }
+    }
+
     /// Returns how long the machine was suspended since.
     pub fn suspended(self) -> Duration {
         let gap = Self::now().boot_ahead.saturating_sub(self.boot_ahead);

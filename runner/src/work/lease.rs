@@ -279,6 +279,21 @@ mod tests {
         assert_eq!(lease.handle(), "second");
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_machine_that_stood_still_has_lost_its_lease_though_its_own_clock_says_nothing() {
+        let start = Instant::now();
+        let lease = HeldLease::new("handle".into(), start);
+        let suspend = async {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            lease.lock().pauses = Pauses::before_a_suspension_of(Duration::from_secs(60));
+        };
+
+        let inbox = Renewals(Mutex::new(VecDeque::new()));
+        tokio::join!(lease.keep(&inbox), suspend);
+
+        assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+    }
+
     #[test]
     fn a_lease_found_to_have_lapsed_is_lost_and_not_renewed() {
         let begun = Instant::now();

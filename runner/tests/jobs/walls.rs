@@ -244,7 +244,7 @@ async fn a_job_starts_in_the_box_that_waited_and_finds_what_was_put_into_its_wor
     let boxes = sandbox::WarmBoxes::new(bench.job.config.clone());
     boxes.refill();
     let workspace = bench.job.config.state_dir.join("work/job");
-    while boxes.len() < 1 {
+    while boxes.is_empty() {
         tokio::task::yield_now().await;
     }
 
