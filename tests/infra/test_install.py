@@ -7,7 +7,7 @@ import unittest
 
 import linting
 import templates
-from intrinsics import statements
+from intrinsics import Evaluator, statements
 from templates import APP, INSTALL, TENANT, as_list, of_type, properties
 
 USUAL_MODES = ("Provision", "Maintenance")
@@ -145,6 +145,47 @@ class Install(unittest.TestCase):
         ]
 
         self.assertEqual(sorted(services), [f"com.amazonaws.${{AWS::Region}}.{name}" for name in expected])
+
+    def test_an_endpoint_takes_requests_of_this_account_for_this_account_alone(self):
+        own = {"Ref": "AWS::AccountId"}
+        for name, endpoint in of_type(self.template, "AWS::EC2::VPCEndpoint").items():
+            first, *more = endpoint["Properties"]["PolicyDocument"]["Statement"]
+            condition = first["Condition"]
+            resource = {"aws:ResourceAccount": own}
+            if name in ("SqsEndpoint", "S3Endpoint"):
+                self.assertEqual(condition, {"StringEquals": {"aws:PrincipalAccount": own, **resource}}, name)
+                self.assertEqual(len(more), 1, name)
+            else:
+                # Requests without a resource, such as sts:GetCallerIdentity, may have no account of a resource.
+                self.assertEqual(
+                    condition,
+                    {"StringEquals": {"aws:PrincipalAccount": own}, "StringEqualsIfExists": resource},
+                    name,
+                )
+                self.assertEqual(more, [], name)
+
+    def test_beyond_this_account_the_endpoints_reach_two_queues_and_three_kinds_of_public_objects(self):
+        def beyond(name):
+            return properties(self.template, name)["PolicyDocument"]["Statement"][1]
+
+        queues, objects = beyond("SqsEndpoint"), beyond("S3Endpoint")
+        self.assertEqual(queues["Resource"], [templates.ORDERS_QUEUE, templates.REPORTS_QUEUE])
+        self.assertEqual(queues["Condition"], {"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}})
+        self.assertEqual(objects["Action"], "s3:GetObject")
+        stack = Evaluator(
+            self.template,
+            "freehold",
+            templates.ACCOUNT,
+            {"RunnerUrl": "https://dist.s3.eu-west-1.amazonaws.com/runners/1.2/freehold-runner"},
+        )
+        self.assertEqual(
+            stack.resolve(objects["Resource"]),
+            [
+                "arn:aws:s3:::prod-eu-west-1-starport-layer-bucket/*",
+                "arn:aws:s3:::dist/runners/1.2/freehold-runner",
+                "arn:aws:s3:::al2023-repos-eu-west-1-de612dc2/*",
+            ],
+        )
 
     def test_the_machine_can_read_its_metadata_and_names_its_volume(self):
         data = properties(self.template, "Machine")["LaunchTemplateData"]

@@ -50,15 +50,16 @@ class Script(unittest.TestCase):
             "RunnerSha256": hashlib.sha256(PROGRAM).hexdigest(),
             "AWS::StackName": "freehold-globex-prod",
             "RevokeSessionsBefore": "1970-01-01T00:00:00Z",
+            "InstallPackages": "true",
             **parameters,
         }
         text = re.sub(r"\$\{([A-Za-z0-9:]+)\}", lambda match: values[match[1]], text)
         return re.sub(r"(?<![\w.])/(etc|opt)/", lambda match: f"{self.root}/{match[1]}/", text)
 
-    def run_script(self, **parameters):
+    def run_script(self, before="", **parameters):
         env = {"PATH": f"{self.root}/bin:{os.environ['PATH']}"}
         return subprocess.run(
-            ["bash", "-c", self.script(**parameters)], env=env, capture_output=True, text=True, timeout=60
+            ["bash", "-c", before + self.script(**parameters)], env=env, capture_output=True, text=True, timeout=60
         )
 
     def calls(self):
@@ -98,6 +99,17 @@ class Script(unittest.TestCase):
 
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertEqual([call for call in self.calls() if call.startswith("curl")], [])
+
+    def test_an_image_without_bubblewrap_is_refused_when_nothing_may_be_installed(self):
+        none = "command() { return 1; }\n"
+
+        ended = self.run_script(none, InstallPackages="false")
+
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("the image has no bubblewrap, and InstallPackages is false", ended.stderr)
+        self.assertEqual([call for call in self.calls() if call.startswith(("dnf", "systemctl"))], [])
+        self.assertEqual(self.run_script(none).returncode, 0)
+        self.assertIn("dnf install --assumeyes bubblewrap", self.calls())
 
     def test_a_proxy_and_authorities_of_the_companys_are_used(self):
         ended = self.run_script(HttpsProxy="http://proxy.example:3128", CaBundle="Y2VydGlmaWNhdGU=")

@@ -186,9 +186,13 @@ def _network(made, parameters):
             yield f"the runner is on another machine, and the stack makes {sorted(machines)}"
         return
     new, private = not parameters.get("VpcId"), parameters.get("PrivateEndpoints") == "true"
-    s3_endpoint = private and (new or bool(parameters.get("RouteTableIds")))
+    own_subnet, routes = new or bool(parameters.get("SubnetCidr")), bool(parameters.get("RouteTableIds"))
+    own_routes = new or (own_subnet and not routes)
+    s3_endpoint = private and (own_routes or routes)
     expected = {
-        **dict.fromkeys(("VPC", "Subnet", "RouteTable", "SubnetRouteTableAssociation"), int(new)),
+        "VPC": int(new),
+        **dict.fromkeys(("Subnet", "SubnetRouteTableAssociation"), int(own_subnet)),
+        "RouteTable": int(own_routes),
         **dict.fromkeys(("InternetGateway", "Route"), int(new and not private)),
         "VPCEndpoint": 9 * private + s3_endpoint,
         "SecurityGroup": 1 + private,
@@ -197,10 +201,24 @@ def _network(made, parameters):
     public = properties(made, "Machine")["LaunchTemplateData"]["NetworkInterfaces"][0].get("AssociatePublicIpAddress")
     if public != (not private if new else None):
         yield f"AssociatePublicIpAddress of the machine is {public}"
+    if own_subnet:
+        yield from _own_subnet(made, new, own_routes)
     if count != expected:
         yield f"the network is {count}, not {expected}"
     if types.count("AWS::AutoScaling::AutoScalingGroup") != 1 or types.count("AWS::EC2::LaunchTemplate") != 1:
         yield "there is not exactly one machine"
+
+
+def _own_subnet(made, new, own_routes):
+    """The runner's own subnet is where its machine is, of the right network, and has the right routes."""
+    subnet, routes = properties(made, "Subnet"), properties(made, "SubnetRoutes")["RouteTableId"]
+    if properties(made, "RunnerGroup")["VPCZoneIdentifier"] != [{"Ref": "Subnet"}]:
+        yield "the machine is not in the subnet that the stack makes for it"
+    expected = ({"Ref": "Vpc"}, {"Ref": "VpcCidr"}) if new else ({"Ref": "VpcId"}, {"Ref": "SubnetCidr"})
+    if (subnet["VpcId"], subnet["CidrBlock"]) != expected:
+        yield f"the subnet is {subnet['CidrBlock']} of {subnet['VpcId']}"
+    if (routes == {"Ref": "RouteTable"}) != own_routes:
+        yield f"the routes of the subnet are {routes}"
 
 
 def _kill_switch(template, made, parameters):

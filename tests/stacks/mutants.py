@@ -9,6 +9,7 @@ from templates import ACCOUNT
 # Where the runner works: on a machine of its own, in a new network or the customer's, with or without endpoints.
 ROOT = f"arn:aws:iam::{ACCOUNT}:root"
 EXISTING = {"VpcId": "vpc-0123456789abcdef0", "SubnetIds": "subnet-0123456789abcdef0,subnet-0123456789abcdef1"}
+OWN_SUBNET = {"VpcId": "vpc-0123456789abcdef0", "SubnetCidr": "10.0.9.0/28"}
 PRIVATE = {"PrivateEndpoints": "true"}
 NETWORKS = [
     {"RunnerPrincipal": ROOT},
@@ -18,6 +19,9 @@ NETWORKS = [
     EXISTING,
     {**EXISTING, **PRIVATE},
     {**EXISTING, **PRIVATE, "RouteTableIds": "rtb-0123456789abcdef0"},
+    OWN_SUBNET,
+    {**OWN_SUBNET, **PRIVATE},
+    {**OWN_SUBNET, **PRIVATE, "RouteTableIds": "rtb-0123456789abcdef0"},
 ]
 
 
