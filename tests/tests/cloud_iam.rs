@@ -16,10 +16,10 @@ const NEEDS: Needs = Needs {
 
 /// The roles of the tenant's machines, and of the build runner.
 const OTHER_VENDOR_ROLES: [&str; 5] = [
-    "machine-provision-install",
-    "machine-deploy-components",
-    "machine-build-components",
-    "machine-run-action",
+    "machine--provision-install",
+    "machine--deploy-components",
+    "machine--build-components",
+    "machine--run-action",
     "build-runner",
 ];
 

@@ -33,7 +33,7 @@ pub use output::Output;
 pub use program::{Interrupt, Program, SandboxError, inside};
 pub use service::{Serve, Service};
 pub use users::JobUser;
-pub use warm::{FirstBox, WarmBoxes};
+pub use warm::WarmBoxes;
 
 use crate::config::SandboxKind;
 use crate::work::job::Job;

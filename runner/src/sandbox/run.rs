@@ -27,7 +27,7 @@ pub(super) async fn run(job: &Job, program: Program<'_>) -> Result<Ended, Sandbo
         writable: program.writable.clone(),
         memory_files: job.config.limits.memory_files(),
     };
-    let waiting = job.first_box.take().filter(|waiting| spec.is_plain() && waiting.is_alive());
+    let waiting = job.first_box.take::<Boxed>().filter(|waiting| spec.is_plain() && waiting.is_alive());
     let mut made = match waiting {
         Some(made) => made,
         None => Boxed::make(&spec, &user, &job.config.limits).await?,

@@ -14,6 +14,7 @@ use super::bubblewrap::Spec;
 use super::users::JobUser;
 use crate::config::{Config, SandboxKind};
 use crate::files;
+use crate::work::first_box::FirstBox;
 
 /// How many boxes wait: one for the next job, and one for the job that comes while its successor is made.
 const WAITING: usize = 2;
@@ -40,10 +41,6 @@ struct WarmBox {
     workspace: PathBuf,
 }
 
-/// The box that waits for the first program of a job.
-#[derive(Debug, Clone, Default)]
-pub struct FirstBox(Arc<Mutex<Option<Boxed>>>);
-
 impl WarmBoxes {
     /// Returns the boxes of a runner with `config`; none waits yet.
     pub fn new(config: Arc<Config>) -> Self {
@@ -58,7 +55,7 @@ impl WarmBoxes {
         while let Some(warm) = self.0.waiting().pop_front() {
             // One that has ended meanwhile is no use: a person may have killed it.
             if warm.made.is_alive() && std::fs::rename(&warm.workspace, workspace).is_ok() {
-                return Ok(FirstBox(Arc::new(Mutex::new(Some(warm.made)))));
+                return Ok(FirstBox::new(warm.made));
             }
         }
         files::make_private_dir(workspace)?;
@@ -110,12 +107,5 @@ impl Inner {
 
     fn waiting(&self) -> MutexGuard<'_, VecDeque<WarmBox>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl FirstBox {
-    /// Takes the box; there is none for the second program.
-    pub(super) fn take(&self) -> Option<Boxed> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::record::log::JobLog;
-use crate::sandbox::FirstBox;
+use crate::work::first_box::FirstBox;
 
 /// How long a job may take to end after [`Stop::stopped`]. Then its future is dropped, and every process that it started
 /// must end with it. After [`StopReason::LeaseLost`] it has about 7 s.

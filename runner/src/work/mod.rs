@@ -4,6 +4,7 @@ pub mod admission;
 pub mod agent;
 pub mod attempt;
 pub mod control;
+pub mod first_box;
 pub mod in_flight;
 pub mod job;
 pub mod journal;
