@@ -17,7 +17,7 @@ def show_resources(programs):
     queues = programs.client("sqs", CUSTOMER).list_queues().get("QueueUrls", [])
     for queue in queues:
         print(f"queue   {queue.rsplit('/', 1)[1]}")
-    if f"{INSTALL}-storage" not in [stack["StackName"] for stack in stacks] or not queues:
+    if f"{TENANT}--{INSTALL}--storage" not in [stack["StackName"] for stack in stacks] or not queues:
         raise Failed("the app's stack or its queue is missing")
 
 

@@ -155,7 +155,7 @@ async fn everything_ended_right_once(
     let states = states(world, install).await?;
     assert_eq!(states, ["terraform/settings.tfstate", "terraform/store-info.tfstate"], "states, and no lock");
     let cfn = aws_sdk_cloudformation::Client::new(&world.administrator(&install.account)?);
-    let stack = cfn.describe_stacks().stack_name("globex-storage").send().await?;
+    let stack = cfn.describe_stacks().stack_name("acme--globex--storage").send().await?;
     let status = stack.stacks().first().and_then(|stack| stack.stack_status()).context("the app has no stack")?;
     assert_eq!(status.as_str(), "CREATE_COMPLETE", "it was made once, and not updated");
     no_resource_is_there_twice(world, install).await

@@ -104,7 +104,7 @@ async fn nothing_was_made(world: &World, install: &Install, workflow: &Value) ->
     assert!(aws_sdk_s3::Client::new(&customer).head_bucket().bucket(bucket).send().await.is_err());
     let stacks = aws_sdk_cloudformation::Client::new(&customer).describe_stacks().send().await?;
     let names: Vec<_> = stacks.stacks().iter().filter_map(|stack| stack.stack_name()).collect();
-    assert!(!names.contains(&"globex-storage"), "{names:?}");
+    assert!(!names.contains(&"acme--globex--storage"), "{names:?}");
     let state = format!("fh-acme--globex--{}", install.account);
     let objects =
         aws_sdk_s3::Client::new(&customer).list_objects_v2().bucket(state).prefix("terraform/").send().await?;
@@ -121,7 +121,8 @@ async fn what_was_found_can_be_read(world: &World, deployed: &Value) -> anyhow::
     let state = |check: &str| -> Vec<&str> {
         findings.iter().filter(|one| one["check"] == check).filter_map(|one| one["state"].as_str()).collect()
     };
-    for check in ["region", "install registry", "state bucket", "stack globex-storage", "terraform", "sandbox", "disk"]
+    for check in
+        ["region", "install registry", "state bucket", "stack acme--globex--storage", "terraform", "sandbox", "disk"]
     {
         assert!(state(check).iter().all(|state| *state != "fail") && !state(check).is_empty(), "{check}: {job}");
     }

@@ -29,7 +29,7 @@ fn work(artifact: &Artifact, name: &str) -> Work {
     Work::CloudformationStack(DeployStack {
         component: "network".parse().unwrap(),
         artifact: artifact.clone(),
-        stack_name: "{{ .nuon.install.id }}-queue".into(),
+        stack_name: "{{ .nuon.install_stack.outputs.prefix }}queue".into(),
         parameters: BTreeMap::from([("Name".to_owned(), name.to_owned())]),
         capabilities: Vec::new(),
     })
@@ -56,7 +56,8 @@ async fn a_stack_is_created_left_alone_and_updated() {
     assert_eq!(outputs(created), json!({ "QueueName": "one" }));
     assert_eq!(outputs(same), json!({ "QueueName": "one" }));
     assert_eq!(outputs(updated), json!({ "QueueName": "two" }));
-    let stacks = Client::new(&cloud.customer).describe_stacks().stack_name("globex-prod-queue").send().await.unwrap();
+    let stacks =
+        Client::new(&cloud.customer).describe_stacks().stack_name("acme--globex-prod--queue").send().await.unwrap();
     let tags = stacks.stacks()[0].tags();
     assert!(tags.iter().any(|tag| tag.key() == Some("freehold:install") && tag.value() == Some("globex-prod")));
 }
@@ -74,7 +75,7 @@ async fn a_registry_that_is_down_leaves_the_stack_as_it_is_and_the_deploy_can_be
     let storage = storage_that_says("500 Internal Server Error").await;
     let stack = async || {
         let client = Client::new(&cloud.customer);
-        let found = client.describe_stacks().stack_name("globex-prod-queue").send().await.unwrap();
+        let found = client.describe_stacks().stack_name("acme--globex-prod--queue").send().await.unwrap();
         let stack = &found.stacks()[0];
         (
             stack.stack_status().cloned(),
@@ -133,7 +134,35 @@ async fn an_invalid_template_changes_nothing() {
 
     let (reason, _) = reason(execute(&bench.job).await);
 
-    assert!(reason.contains("globex-prod-queue"), "{reason}");
+    assert!(reason.contains("acme--globex-prod--queue"), "{reason}");
+}
+
+/// The customer's stack may have a service role with more permissions than any of this install's.
+#[tokio::test]
+async fn a_stack_that_the_install_did_not_make_is_left_alone() {
+    let test = "cloudformation_stack::a_stack_that_the_install_did_not_make_is_left_alone";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let customer = Client::new(&cloud.customer);
+    for name in ["CDKToolkit", "acme--globex-prod--queue"] {
+        let theirs = TEMPLATE.replace("{Type: String}", "{Type: String, Default: theirs}");
+        customer.create_stack().stack_name(name).template_body(theirs).send().await.unwrap();
+    }
+    let artifact = artifact(&cloud, TEMPLATE).await;
+    let mut bench = cloud.bench(work(&artifact, "six"), &artifact);
+
+    let (untagged, _) = reason(execute(&bench.job).await);
+    bench.next_attempt();
+    bench.change_order(|order| {
+        let Work::CloudformationStack(work) = &mut order.work else { unreachable!() };
+        work.stack_name = "CDKToolkit".into();
+    });
+    let (foreign, _) = reason(execute(&bench.job).await);
+
+    assert!(untagged.contains("`freehold:tenant` = `acme`"), "{untagged}");
+    assert!(foreign.contains("stack `CDKToolkit` is not this install's"), "{foreign}");
+    let stacks = customer.describe_stacks().send().await.unwrap();
+    let values: Vec<_> = stacks.stacks().iter().map(|stack| stack.outputs()[0].output_value().unwrap()).collect();
+    assert_eq!(values, ["theirs", "theirs"]);
 }
 
 #[tokio::test]

@@ -178,7 +178,10 @@ fn order(work: Work) -> Order {
         role: None,
         redelivery: Redelivery::Resume,
         work,
-        context: json!({ "nuon": { "install": { "id": "globex-prod" } } }),
+        context: json!({ "nuon": {
+            "install": { "id": "globex-prod" },
+            "install_stack": { "outputs": { "prefix": "acme--globex-prod--" } },
+        } }),
         sensitive_inputs: Vec::new(),
         terms: None,
     }

@@ -181,7 +181,7 @@ fn write_app(directory: &Path) -> anyhow::Result<()> {
         write(format!("templates/c{number}.yaml"), &template.replace("A queue", &format!("Queue {number}")))?;
         let text = format!(
             "name = \"c{number}\"\ntype = \"cloudformation_stack\"\ntemplate = \"./templates/c{number}.yaml\"\nstack_name = \
-             \"{{{{ .nuon.install.id }}}}-c{number}\"\n\n[parameters]\nName = \"{{{{ .nuon.install.id }}}}-c{number}\"\n\
+             \"{{{{ .nuon.install_stack.outputs.prefix }}}}c{number}\"\n\n[parameters]\nName = \"{{{{ .nuon.install.id }}}}-c{number}\"\n\
              Round = \"{{{{ .nuon.inputs.inputs.round }}}}\"\n"
         );
         write(format!("components/c{number}.toml"), &text)?;

@@ -175,7 +175,7 @@ pub(super) const CONTAINER_IMAGE: &[Key] = &[
 pub(super) const CLOUDFORMATION_STACK: &[Key] = &[
     may("template", Text).doc("`./path` of the template"),
     may("source", Text).doc("`./path` of a directory with a `template.yaml` or `template.json`"),
-    may("stack_name", Template).doc("The stack's name; a template; install and component name by default"),
+    may("stack_name", Template).doc("The stack's name; a template that begins with `{{ .nuon.install_stack.outputs.prefix }}`, which the component's name follows by default"),
     may("parameters", Scalars).doc("Stack parameters; values are templates"),
     may("capabilities", Texts)
         .doc("The capabilities that CloudFormation requires to be acknowledged, such as `CAPABILITY_NAMED_IAM`"),

@@ -53,9 +53,12 @@ tree, `.nuon`, or `.freehold`, which is the same. It holds `org`, `app`, `instal
 another component is a dependency on it. A reference to something that does not exist is an error, which suggests the
 nearest name.
 
-`install_stack.outputs` has `account_id`, `region`, `prefix` and `boundary_arn`. Every role that a component creates needs a name
-that begins with that prefix (`<tenant>--<install>--`) and that permission boundary (`permissions_boundary` in Terraform,
-`PermissionsBoundary` in CloudFormation); otherwise AWS denies it, whatever the policies of the mode allow.
+`install_stack.outputs` has `account_id`, `region`, `prefix`, `boundary_arn` and `role_path`. `prefix` is `<tenant>--<install>--`,
+which keeps names of two installs apart. Every role, policy and instance profile
+that a component creates needs the path `role_path`, and every role needs that permission boundary (`path` and
+`permissions_boundary` in Terraform, `Path` and `PermissionsBoundary` in CloudFormation); otherwise AWS denies it, whatever
+the policies of the mode allow. A role may trust this account and AWS's services; a job after which a role trusts anybody else
+has failed ([decision 0039](decisions/0039-a-ceiling-that-holds.md)).
 
 ## What a check looks at
 

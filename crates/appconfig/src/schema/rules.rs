@@ -18,6 +18,8 @@ const CRON_OR_NONE: &str = r"^$|^\s*[-0-9A-Za-z*/,]+(\s+[-0-9A-Za-z*/,]+){4}\s*$
 const A_CRON: &str = "a cron expression of five fields in UTC, such as `0 */6 * * *`";
 
 const PRINCIPAL: &str = "^(nuon|freehold)::(sandbox:?|(component|action):.+)$";
+const OWN_STACK: &str = r"^\s*\{\{\s*\.(nuon|freehold)\.install_stack\.outputs\.prefix\s*\}\}\s*\S";
+const AN_OWN_STACK: &str = "a text that begins with `{{ .nuon.install_stack.outputs.prefix }}`";
 const A_PRINCIPAL: &str = "`nuon::component:<name>`, `nuon::action:<name>` (`*` for any) or `nuon::sandbox`";
 
 const POLICIES_OF_ROLES: At = &[
@@ -81,6 +83,7 @@ pub(super) const RULES: &[(At, Rule)] = &[
     (&["container_image.verification"], Rule::Needs("require_signature", &["authorities"])),
     (&["container_image.verification.authorities"], Rule::Signature),
     (&["cloudformation_stack"], Rule::ExactlyOne(&["template", "source"])),
+    (&["cloudformation_stack"], Rule::Form("stack_name", OWN_STACK, AN_OWN_STACK)),
     (&["helm_chart"], Rule::ExactlyOne(&["public_repo", "connected_repo", "helm_repo", "source"])),
     (&["helm_chart.values_file"], Rule::ExactlyOne(&["contents", "path", "source"])),
     (&["kubernetes_manifest"], Rule::ExactlyOne(&["manifest", "kustomize"])),

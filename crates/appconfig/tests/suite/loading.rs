@@ -57,7 +57,7 @@ count = 3
     let ComponentSpec::CloudformationStack { stack_name, parameters, capabilities } = &app.spec else {
         panic!("{:?}", app.spec)
     };
-    assert_eq!(stack_name, "{{ .nuon.install.id }}-app");
+    assert_eq!(stack_name, "{{ .nuon.install_stack.outputs.prefix }}app");
     assert_eq!(parameters["count"], "3");
     assert_eq!(capabilities, &["CAPABILITY_NAMED_IAM"]);
     let action = &loaded.version.actions[0];

@@ -12,7 +12,7 @@ fn topic(provision: &str, maintenance: &str) -> Config {
     good()
         .with(
             "components/topic.toml",
-            "name = \"topic\"\ntype = \"cloudformation_stack\"\ntemplate = \"./topic.yaml\"\nstack_name = \"{{ .nuon.install.id }}-topic\"\n",
+            "name = \"topic\"\ntype = \"cloudformation_stack\"\ntemplate = \"./topic.yaml\"\nstack_name = \"{{ .nuon.install_stack.outputs.prefix }}topic\"\n",
         )
         .with("components/topic.yaml", TEMPLATE)
         .with("permissions/provision.toml", &role("provision", provision))
@@ -29,23 +29,26 @@ fn inline(actions: &str, resource: &str) -> String {
 
 #[test]
 fn a_new_stack_that_the_roles_do_not_name_is_an_error_with_the_statement_to_add() {
-    let queue = inline("\"cloudformation:*\"", "arn:aws:cloudformation:*:*:stack/{{ .nuon.install.id }}-queue/*");
+    let queue = inline(
+        "\"cloudformation:*\"",
+        "arn:aws:cloudformation:*:*:stack/{{ .nuon.install_stack.outputs.prefix }}queue/*",
+    );
 
     let config = topic(&(inline("\"sns:*\"", "*") + &queue.replace("\"own\"", "\"queue\"")), ALL);
 
     insta::assert_snapshot!(config.check(), @r#"
-    error: component `topic` deploys stack `{{ .nuon.install.id }}-topic`, and role `{{ .nuon.install.id }}-provision` does not allow `cloudformation:DescribeStacks`, `cloudformation:DescribeChangeSet`, `cloudformation:CreateChangeSet`, `cloudformation:DescribeStackEvents`, `cloudformation:ExecuteChangeSet`
+    error: component `topic` deploys stack `{{ .nuon.install_stack.outputs.prefix }}topic`, and role `{{ .nuon.install.id }}-provision` does not allow `cloudformation:DescribeStacks`, `cloudformation:DescribeChangeSet`, `cloudformation:CreateChangeSet`, `cloudformation:DescribeStackEvents`, `cloudformation:ExecuteChangeSet`
      --> components/topic.toml:4:14
       |
-    4 | stack_name = "{{ .nuon.install.id }}-topic"
-      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    4 | stack_name = "{{ .nuon.install_stack.outputs.prefix }}topic"
+      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
      ::: permissions/provision.toml:2:8
       |
     2 | name = "{{ .nuon.install.id }}-provision"
       |        ---------------------------------- the role is defined here
       |
-      = help: the first deploy of an install needs it: add `{"Effect": "Allow", "Action": ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet", "cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"], "Resource": "arn:aws:cloudformation:*:*:stack/{{ .nuon.install.id }}-topic/*"}` to the role's policies
+      = help: the first deploy of an install needs it: add `{"Effect": "Allow", "Action": ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet", "cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"], "Resource": "arn:aws:cloudformation:*:*:stack/{{ .nuon.install_stack.outputs.prefix }}topic/*"}` to the role's policies
     "#);
     assert_eq!(config.check(), config.faults());
 }
@@ -55,18 +58,18 @@ fn a_role_for_later_deploys_and_a_managed_policy_are_warned_of() {
     let managed = "[[policies]]\nmanaged_policy_name = \"AmazonSNSFullAccess\"\n";
 
     insta::assert_snapshot!(topic(ALL, managed).check(), @r#"
-    warning: component `topic` deploys stack `{{ .nuon.install.id }}-topic`, and role `{{ .nuon.install.id }}-maintenance` does not itself allow `cloudformation:DescribeStacks`, `cloudformation:DescribeChangeSet`, `cloudformation:CreateChangeSet`, `cloudformation:DescribeStackEvents`, `cloudformation:ExecuteChangeSet`
+    warning: component `topic` deploys stack `{{ .nuon.install_stack.outputs.prefix }}topic`, and role `{{ .nuon.install.id }}-maintenance` does not itself allow `cloudformation:DescribeStacks`, `cloudformation:DescribeChangeSet`, `cloudformation:CreateChangeSet`, `cloudformation:DescribeStackEvents`, `cloudformation:ExecuteChangeSet`
      --> components/topic.toml:4:14
       |
-    4 | stack_name = "{{ .nuon.install.id }}-topic"
-      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    4 | stack_name = "{{ .nuon.install_stack.outputs.prefix }}topic"
+      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
      ::: permissions/maintenance.toml:2:8
       |
     2 | name = "{{ .nuon.install.id }}-maintenance"
       |        ------------------------------------ the role is defined here
       |
-      = help: a later deploy needs it, unless the AWS managed policy `AmazonSNSFullAccess` allows it; add `{"Effect": "Allow", "Action": ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet", "cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"], "Resource": "arn:aws:cloudformation:*:*:stack/{{ .nuon.install.id }}-topic/*"}`
+      = help: a later deploy needs it, unless the AWS managed policy `AmazonSNSFullAccess` allows it; add `{"Effect": "Allow", "Action": ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet", "cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"], "Resource": "arn:aws:cloudformation:*:*:stack/{{ .nuon.install_stack.outputs.prefix }}topic/*"}`
 
     warning: component `topic` creates a resource of type `AWS::SNS::Topic`, and role `{{ .nuon.install.id }}-maintenance` does not itself allow `sns:CreateTopic`
      --> components/topic.yaml:3:11
@@ -127,11 +130,11 @@ fn a_denial_and_a_mode_without_a_role_are_named() {
     let without = topic(ALL, ALL).without("permissions/maintenance.toml");
 
     insta::assert_snapshot!(denied.check(), @r#"
-    error: component `topic` deploys stack `{{ .nuon.install.id }}-topic`, and role `{{ .nuon.install.id }}-provision` denies `cloudformation:ExecuteChangeSet`
+    error: component `topic` deploys stack `{{ .nuon.install_stack.outputs.prefix }}topic`, and role `{{ .nuon.install.id }}-provision` denies `cloudformation:ExecuteChangeSet`
      --> components/topic.toml:4:14
       |
-    4 | stack_name = "{{ .nuon.install.id }}-topic"
-      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    4 | stack_name = "{{ .nuon.install_stack.outputs.prefix }}topic"
+      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
      ::: permissions/provision.toml:2:8
       |
@@ -141,13 +144,13 @@ fn a_denial_and_a_mode_without_a_role_are_named() {
       = help: the first deploy of an install needs it: narrow the `Deny` in the role's policies
     "#);
     insta::assert_snapshot!(without.check(), @r#"
-    warning: component `topic` deploys stack `{{ .nuon.install.id }}-topic`, and the app has no role for mode `maintenance`
+    warning: component `topic` deploys stack `{{ .nuon.install_stack.outputs.prefix }}topic`, and the app has no role for mode `maintenance`
      --> components/topic.toml:4:14
       |
-    4 | stack_name = "{{ .nuon.install.id }}-topic"
-      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    4 | stack_name = "{{ .nuon.install_stack.outputs.prefix }}topic"
+      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: a later deploy needs it: add a role with `type = "maintenance"` in `permissions/` that allows `cloudformation:DescribeStacks`, `cloudformation:DescribeChangeSet`, `cloudformation:CreateChangeSet`, `cloudformation:DescribeStackEvents`, `cloudformation:ExecuteChangeSet` on `arn:aws:cloudformation:*:*:stack/{{ .nuon.install.id }}-topic/*`
+      = help: a later deploy needs it: add a role with `type = "maintenance"` in `permissions/` that allows `cloudformation:DescribeStacks`, `cloudformation:DescribeChangeSet`, `cloudformation:CreateChangeSet`, `cloudformation:DescribeStackEvents`, `cloudformation:ExecuteChangeSet` on `arn:aws:cloudformation:*:*:stack/{{ .nuon.install_stack.outputs.prefix }}topic/*`
 
     warning: component `topic` creates a resource of type `AWS::SNS::Topic`, and the app has no role for mode `maintenance`
      --> components/topic.yaml:3:11
@@ -195,4 +198,27 @@ fn broken_roles_prove_nothing() {
     let config = topic("", "").with("permissions/provision.toml", "name = ");
 
     assert_eq!(config.check().iter().count(), 1, "{}", config.check());
+}
+
+#[test]
+fn a_stack_name_that_a_stack_of_the_customers_could_have_is_an_error() {
+    let named = |name: &str| {
+        let text = format!(
+            "name = \"topic\"\ntype = \"cloudformation_stack\"\ntemplate = \"./topic.yaml\"\nstack_name = \"{name}\"\n"
+        );
+        topic(ALL, ALL).with("components/topic.toml", &text).check().to_string()
+    };
+
+    insta::assert_snapshot!(named("CDKToolkit"), @r#"
+    error: stack `CDKToolkit` of component `topic` could be a stack that the install did not make
+     --> components/topic.toml:4:14
+      |
+    4 | stack_name = "CDKToolkit"
+      |              ^^^^^^^^^^^^
+      |
+      = help: the runner refuses it: begin the name with `{{ .nuon.install_stack.outputs.prefix }}`
+    "#);
+    assert_eq!(named("{{.freehold.install_stack.outputs.prefix}}topic"), "");
+    assert!(named("{{ .nuon.install.id }}-topic").contains("could be a stack"));
+    assert!(named("{{ .nuon.install_stack.outputs.prefix }}").contains("could be a stack"));
 }

@@ -51,6 +51,16 @@ pub fn app_prefix(tenant: &TenantName, install: &InstallId) -> String {
     format!("{tenant}--{install}--")
 }
 
+/// Returns the value of the tag `freehold:owner` on what the app makes: one value for one install of one tenant.
+pub fn owner(tenant: &TenantName, install: &InstallId) -> String {
+    format!("{tenant}--{install}")
+}
+
+/// Returns the path in IAM under which the runner puts roles, policies and instance profiles that the app makes.
+pub fn app_path(tenant: &TenantName, install: &InstallId) -> String {
+    format!("/freehold/{tenant}--{install}/")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! `cloudformation_stack`: executes a change set and waits for its end. AWS does the work, so there is no sandbox.
 
 mod events;
+mod ownership;
 mod stack;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ const MAX_BYTES: u64 = 1_048_576;
 pub(super) async fn run(job: &Job, work: &DeployStack) -> Result<Done, Failure> {
     let templates = Templates::of(job);
     let name = templates.text("stack name", &work.stack_name)?;
+    ownership::check_name(&job.order, &name)?;
     let parameters = templates.map("parameter", &work.parameters)?;
     // A stop ends only the wait: AWS finishes the change that it began, and the next attempt waits for it.
     until_stopped(job, async {
@@ -84,6 +86,7 @@ impl Deploy<'_> {
     /// Brings the stack to a state from which a change set can start; returns whether it has to be created.
     async fn make_ready(&self) -> Result<bool, Failure> {
         let Some(mut stack) = describe(self.client, self.name).await? else { return Ok(true) };
+        ownership::check(&self.job.order, self.name, &stack)?;
         if stack.state() == State::Working {
             self.job.log.line(&format!(
                 "stack `{}` is being changed, by an earlier attempt perhaps; waits for its end",
@@ -132,11 +135,7 @@ impl Deploy<'_> {
         let parameter =
             |(key, value): (&String, &String)| Parameter::builder().parameter_key(key).parameter_value(value).build();
         let order = &self.job.order;
-        let tags = [
-            ("freehold:tenant", order.tenant.as_str()),
-            ("freehold:install", order.install.as_str()),
-            ("freehold:component", work.component.as_str()),
-        ];
+        let tags = ownership::tags(order).into_iter().chain([("freehold:component", work.component.to_string())]);
         self.client
             .create_change_set()
             .stack_name(self.name)
@@ -145,7 +144,7 @@ impl Deploy<'_> {
             .description(format!("job {} attempt {}", order.job, self.job.fence))
             .set_parameters(Some(parameters.iter().map(parameter).collect()))
             .set_capabilities(Some(work.capabilities.iter().map(|word| Capability::from(word.as_str())).collect()))
-            .set_tags(Some(tags.into_iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect()))
+            .set_tags(Some(tags.map(|(key, value)| Tag::builder().key(key).value(value).build()).collect()))
     }
 
     /// Creates the change set; returns whether it changes anything.

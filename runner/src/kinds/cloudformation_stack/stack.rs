@@ -17,6 +17,9 @@ use crate::work::job::Job;
 pub(super) struct Stack {
     pub(super) status: String,
     pub(super) outputs: BTreeMap<String, Value>,
+    pub(super) tags: BTreeMap<String, String>,
+    /// The ARN of the service role that CloudFormation works with instead of the caller's permissions.
+    pub(super) role: Option<String>,
 }
 
 /// The state of a stack, by what can be done with it.
@@ -69,7 +72,9 @@ pub(super) async fn describe(client: &Client, name: &str) -> Result<Option<Stack
         .outputs()
         .iter()
         .filter_map(|output| Some((output.output_key()?.to_owned(), Value::from(output.output_value()?))));
-    Ok(Some(Stack { status, outputs: outputs.collect() }))
+    let tags = stack.tags().iter().filter_map(|tag| Some((tag.key()?.to_owned(), tag.value()?.to_owned())));
+    let role = stack.role_arn().filter(|role| !role.is_empty()).map(str::to_owned);
+    Ok(Some(Stack { status, outputs: outputs.collect(), tags: tags.collect(), role }))
 }
 
 /// Waits for the end of a change and logs its events; returns the stack, or nothing when the stack is gone.
@@ -124,7 +129,8 @@ mod tests {
             ("CREATE_COMPLETE", State::Sound),
             ("UPDATE_ROLLBACK_FAILED", State::Stuck),
         ] {
-            let stack = Stack { status: status.to_owned(), outputs: BTreeMap::new() };
+            let stack =
+                Stack { status: status.to_owned(), outputs: BTreeMap::new(), tags: BTreeMap::new(), role: None };
 
             assert_eq!(stack.state(), state, "{status}");
         }

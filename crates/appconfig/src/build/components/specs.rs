@@ -15,7 +15,7 @@ use crate::state::file::Checked;
 use crate::state::source::Held;
 
 /// The name of a stack whose component gives none; a template.
-const STACK_NAME: &str = "{{ .nuon.install.id }}-";
+const STACK_NAME: &str = "{{ .nuon.install_stack.outputs.prefix }}";
 /// The namespace of a release whose component gives none; a template.
 const NAMESPACE: &str = "{{ .nuon.install.id }}";
 
@@ -186,19 +186,31 @@ impl Builder<'_> {
         };
         let name_inside = if path.ends_with(".json") { "template.json" } else { "template.yaml" };
         let packed = archive::file(tree, &path, name_inside);
-        let held = Held { owner, place, word: word.to_owned(), path, paths: BTreeSet::new() };
+        let held = Held { owner: owner.clone(), place, word: word.to_owned(), path, paths: BTreeSet::new() };
         let source = self.sources.packed(self.files, held, packed)?;
         let root = &checked.root;
         let mut capabilities = texts(root.get("capabilities"));
         capabilities.sort();
         capabilities.dedup();
+        let stack_name = root.text("stack_name").map_or_else(|| format!("{STACK_NAME}{name}"), str::to_owned);
+        if let Some(entry) = root.entry("stack_name").filter(|_| !is_under_the_prefix(&stack_name)) {
+            let message = format!("stack `{stack_name}` of {owner} could be a stack that the install did not make");
+            let help = format!("the runner refuses it: begin the name with `{STACK_NAME}`");
+            self.sources.error(checked.place(&entry.value), message, &help);
+        }
         let spec = ComponentSpec::CloudformationStack {
-            stack_name: root.text("stack_name").map_or_else(|| format!("{STACK_NAME}{name}"), str::to_owned),
+            stack_name,
             parameters: scalars(root.get("parameters")),
             capabilities,
         };
         Some((source, spec))
     }
+}
+
+/// Returns whether the stack's name begins as the names of all stacks of an install do; white space in expressions is ignored.
+fn is_under_the_prefix(stack_name: &str) -> bool {
+    let plain = |text: &str| text.split_whitespace().collect::<String>().replace("{{.freehold.", "{{.nuon.");
+    plain(stack_name).strip_prefix(&plain(STACK_NAME)).is_some_and(|own| !own.is_empty())
 }
 
 pub(super) fn job(checked: &Checked) -> ComponentSpec {

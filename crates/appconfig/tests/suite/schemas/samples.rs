@@ -225,7 +225,7 @@ tag = "1.0"
         r#"name = "bucket"
 type = "cloudformation_stack"
 template = "./bucket.yaml"
-stack_name = "shop-bucket"
+stack_name = "{{ .freehold.install_stack.outputs.prefix }}bucket"
 capabilities = ["CAPABILITY_IAM"]
 [parameters]
 A = "b"
