@@ -11,6 +11,7 @@ pub mod record;
 pub mod registry;
 pub mod repeat;
 pub mod sandbox;
+pub mod state_objects;
 #[cfg(test)]
 mod testing;
 pub mod wire;

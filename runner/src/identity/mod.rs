@@ -7,4 +7,6 @@ pub mod job_aws;
 pub mod mode;
 pub mod runner_key;
 pub mod sensitive_inputs;
+mod session_policy;
 pub mod standing;
+pub mod trusts;

@@ -16,6 +16,7 @@ use tokio::sync::Mutex;
 
 use crate::aws;
 use crate::config::{Config, Role};
+use crate::identity::session_policy;
 use crate::identity::standing::{StackState, Standing};
 
 /// Credentials are replaced this long before they expire.
@@ -124,7 +125,9 @@ impl Roles {
             return Err(NoCredentials::ModeOff(switch.off("this install has no role for it")));
         };
         let (sts, role, name) = (self.sts.clone(), role.to_owned(), order.job.to_string());
-        Ok(RoleSession { sts, switch, role, name, cached: Arc::default() })
+        let partition = role.split(':').nth(1).unwrap_or("aws");
+        let policy = self.config.bucket.as_ref().map(|bucket| session_policy::of(order, partition, bucket));
+        Ok(RoleSession { sts, switch, role, name, policy, cached: Arc::default() })
     }
 }
 
@@ -135,6 +138,8 @@ struct RoleSession {
     switch: Switch,
     role: String,
     name: String,
+    /// What the session may do at most.
+    policy: Option<String>,
     cached: Arc<Mutex<Option<Credentials>>>,
 }
 
@@ -156,7 +161,8 @@ impl RoleSession {
     }
 
     async fn assume(&self) -> Result<Credentials, AssumeError> {
-        let call = self.sts.assume_role().role_arn(&self.role).role_session_name(&self.name);
+        let call =
+            self.sts.assume_role().role_arn(&self.role).role_session_name(&self.name).set_policy(self.policy.clone());
         let answer = call.duration_seconds(SESSION_SECS).send().await.map_err(|error| {
             let (denied, text) = (aws::is_denied(error.code()), aws::explain(&error));
             if denied { AssumeError::Denied(text) } else { AssumeError::Failed(text) }
@@ -271,8 +277,14 @@ mod tests {
         let roles = roles(account);
         let role = "arn:aws:iam::222222222222:role/fh-acme--globex-prod--maintenance".to_owned();
         let switch = Switch::of(&order(1, 7));
-        let session =
-            RoleSession { sts: roles.sts.clone(), switch, role, name: "job".to_owned(), cached: Arc::default() };
+        let session = RoleSession {
+            sts: roles.sts.clone(),
+            switch,
+            role,
+            name: "job".to_owned(),
+            policy: None,
+            cached: Arc::default(),
+        };
         roles.denied(&session, "not for you").await
     }
 

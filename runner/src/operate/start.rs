@@ -17,6 +17,7 @@ use crate::identity::mode::Roles;
 use crate::identity::runner_key::{Identity, IdentityError};
 use crate::identity::sensitive_inputs::SensitiveInputs;
 use crate::identity::standing::{AwsAccount, Standing};
+use crate::identity::trusts::{AppRoles, IamRoles};
 use crate::operate::drain::{Drain, Phase};
 use crate::operate::watchdog::supervise;
 use crate::record::audit::{Audit, AuditError};
@@ -139,6 +140,7 @@ fn assemble(
     }
     let logs =
         LogStore::open(config.state_dir.join("logs"), bucket).map_err(|e| state_dir_error(&config.state_dir, e))?;
+    let app_roles = (config.role == Role::Install).then(|| Arc::new(IamRoles::new(config)) as Arc<dyn AppRoles>);
     Ok(Agent {
         config: config.clone(),
         trust: Trust::of(config),
@@ -150,6 +152,7 @@ fn assemble(
         roles: Roles::new(config.clone(), sdk, standing.clone()),
         standing,
         sensitive_inputs: SensitiveInputs::new(sdk, config.tenant.clone(), config.install.clone()),
+        app_roles,
         grants: Arc::new(PendingGrants::default()),
         in_flight: InFlight::default(),
         admission: Admission::new(config.slots),

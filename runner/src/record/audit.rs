@@ -64,6 +64,8 @@ pub enum AuditEvent {
     },
     /// A job ended.
     Ended { job: JobId, fence: Fence, result: String },
+    /// After a job, roles of the app trust somebody outside of the account: their ARNs, each with those whom it trusts.
+    Strangers { job: JobId, fence: Fence, roles: BTreeMap<String, Vec<String>> },
     /// A message was refused.
     Refused { refusal: Refusal },
     /// A job was refused connections to a host.

@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::identity::mode::Roles;
 use crate::identity::sensitive_inputs::SensitiveInputs;
 use crate::identity::standing::Standing;
+use crate::identity::trusts::AppRoles;
 use crate::operate::drain::{Drain, Phase};
 use crate::record::audit::{Audit, AuditEvent};
 use crate::record::log_store::LogStore;
@@ -47,6 +48,8 @@ pub struct Agent {
     pub roles: Roles,
     pub standing: Standing,
     pub sensitive_inputs: SensitiveInputs,
+    /// The roles that the app made; a build runner has none.
+    pub app_roles: Option<Arc<dyn AppRoles>>,
     pub grants: Arc<PendingGrants>,
     pub in_flight: InFlight,
     pub admission: Admission,

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
+use crate::state_objects;
 use crate::work::job::Job;
 use freehold_protocol::ComponentName;
 
@@ -17,11 +18,6 @@ pub(super) const PLAN_FILE: &str = "plan.bin";
 /// `_override` in the name makes Terraform merge the file over any backend that the module names itself.
 const BACKEND_FILE: &str = "freehold_backend_override.tf.json";
 const VARIABLES_FILE: &str = "freehold.auto.tfvars.json";
-
-/// Returns the object that holds the state of `component`.
-pub(super) fn state_key(component: &ComponentName) -> String {
-    format!("terraform/{component}.tfstate")
-}
 
 /// Writes all files and returns the options that name the variable files, in order.
 pub(super) fn write(
@@ -52,7 +48,7 @@ pub(super) fn write(
 fn backend(bucket: &str, component: &ComponentName, region: &str) -> Value {
     json!({ "terraform": { "backend": { "s3": {
         "bucket": bucket,
-        "key": state_key(component),
+        "key": state_objects::state(component),
         "region": region,
         "use_lockfile": true,
         "use_path_style": true,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use freehold_protocol::names;
 use freehold_protocol::order::ApplyTerraform;
 use serde::Deserialize;
 use tokio::sync::Mutex;
@@ -57,6 +58,9 @@ impl<'a> Terraform<'a> {
             ("TF_INPUT", "0".to_owned()),
             ("CHECKPOINT_DISABLE", "1".to_owned()),
             ("TF_PLUGIN_CACHE_DIR", plugins.display().to_string()),
+            // The AWS provider (from 5.62) gives these tags to all that it makes. The boundary denies new code and commands
+            // where they are missing.
+            ("TF_AWS_DEFAULT_TAGS_freehold:owner", names::owner(&job.order.tenant, &job.order.install)),
         ];
         environment.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
         Ok(Self {

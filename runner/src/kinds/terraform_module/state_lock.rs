@@ -18,9 +18,9 @@ use freehold_protocol::report::Fence;
 use freehold_protocol::{ComponentName, JobId};
 use serde::{Deserialize, Serialize};
 
-use super::files::state_key;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
+use crate::state_objects;
 use crate::work::job::Job;
 
 const MAX_BYTES: usize = 64 * 1024;
@@ -76,8 +76,7 @@ pub(super) struct StateLock {
 impl StateLock {
     /// Reads the mark of the attempt before, and replaces it with the mark of this attempt.
     pub(super) async fn take_over(job: &Job, bucket: &JobBucket, component: &ComponentName) -> Result<Self, Failure> {
-        let mark_key = format!("terraform/{component}.fence.json");
-        let lock_key = format!("{}.tflock", state_key(component));
+        let (mark_key, lock_key) = (state_objects::mark(component), state_objects::lock(component));
         // An unreadable mark proves nothing, so a lock then counts as somebody else's.
         let before: Option<Mark> =
             bucket.get(&mark_key, MAX_BYTES).await?.and_then(|bytes| serde_json::from_slice(&bytes).ok());

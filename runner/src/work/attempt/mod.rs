@@ -1,6 +1,7 @@
 //! One attempt, from admission to deleting the message: journal first, then the job, then the durable report.
 
 mod iam_audit;
+mod strangers;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -200,7 +201,7 @@ impl Attempt<'_> {
                     log: log.clone(),
                     stop: held.signal.clone(),
                     config: agent.config.clone(),
-                    credentials,
+                    credentials: credentials.clone(),
                     first_box,
                     connections: Arc::new(RefusedConnections { agent: agent.clone(), held: held.clone() }),
                     grants: Arc::new(AttemptGrants::new(agent.grants.clone(), reporter.clone())),
@@ -211,10 +212,13 @@ impl Attempt<'_> {
             Err(reason) => Ended::Finished(Outcome::Failed { reason, partial: false }),
         };
         match ended {
-            Ended::Finished(outcome) => match self.blame_switch(outcome).await {
-                Ok(outcome) => self.finish(&reporter, &log, outcome).await,
-                Err(switched_off) => self.leave(&switched_off),
-            },
+            Ended::Finished(outcome) => {
+                let outcome = strangers::check(agent, held, &log, credentials, outcome).await;
+                match self.blame_switch(outcome).await {
+                    Ok(outcome) => self.finish(&reporter, &log, outcome).await,
+                    Err(switched_off) => self.leave(&switched_off),
+                }
+            }
             Ended::LeaseLost => {
                 warn!(job.id = %order.job, "Stopped job `{}`: its lease was lost", order.job);
                 Message::Leave

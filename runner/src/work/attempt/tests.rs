@@ -20,8 +20,9 @@ use crate::config::{Config, Role};
 use crate::identity::mode::Roles;
 use crate::identity::runner_key::Identity;
 use crate::identity::standing::Standing;
+use crate::identity::trusts::{AppRole, AppRoles};
 use crate::operate::drain::Drain;
-use crate::record::audit::Audit;
+use crate::record::audit::{Audit, AuditRecord};
 use crate::record::log_store::LogStore;
 use crate::testing::{AccountDouble, config, job_id, order, root, sealed};
 use crate::wire::clock::ServerClock;
@@ -198,6 +199,23 @@ impl Execute for Stage {
     }
 }
 
+/// The roles of an app; without any, they cannot be listed.
+#[derive(Debug)]
+struct AppRolesDouble(Mutex<Option<Vec<AppRole>>>);
+
+impl Default for AppRolesDouble {
+    fn default() -> Self {
+        Self(Mutex::new(Some(Vec::new())))
+    }
+}
+
+#[async_trait]
+impl AppRoles for AppRolesDouble {
+    async fn list(&self, _: SharedCredentialsProvider) -> Result<Vec<AppRole>, String> {
+        self.0.lock().unwrap().clone().ok_or_else(|| "throttled".to_owned())
+    }
+}
+
 /// A runner and its queue.
 struct World {
     queue: Arc<Queue>,
@@ -206,6 +224,7 @@ struct World {
     spool: Arc<Spool>,
     taken: Arc<Taken>,
     account: Arc<AccountDouble>,
+    roles: Arc<AppRolesDouble>,
     state: tempfile::TempDir,
 }
 
@@ -232,6 +251,7 @@ impl World {
         let install: freehold_protocol::InstallId = "globex-prod".parse().unwrap();
         let spool = Arc::new(Spool::open(path).unwrap());
         let account = Arc::new(AccountDouble::with("EnableRunner", "true"));
+        let roles = Arc::new(AppRolesDouble::default());
         let standing = Standing::new(&crate::testing::config(path.to_str().unwrap(), Role::Install), account.clone());
         let agent = Agent {
             trust: Trust {
@@ -252,6 +272,7 @@ impl World {
                 config.tenant.clone(),
                 config.install.clone(),
             ),
+            app_roles: Some(roles.clone()),
             grants: Arc::new(PendingGrants::default()),
             in_flight: InFlight::default(),
             admission: Admission::new(2),
@@ -262,7 +283,7 @@ impl World {
             fatal: OnceLock::new(),
             config,
         };
-        Self { queue, stage, agent: Arc::new(agent), spool, taken, account, state }
+        Self { queue, stage, agent: Arc::new(agent), spool, taken, account, roles, state }
     }
 
     /// Polls until `done`, or an hour of the clock has passed.
@@ -640,4 +661,36 @@ async fn a_job_without_output_shows_every_minute_that_it_is_at_work() {
     let progress = |body: &ReportBody| matches!(body, ReportBody::Attempt(report) if matches!(report.event, AttemptEvent::Progress { .. }));
     let count = world.reports().iter().filter(|body| progress(body)).count();
     assert!((9..=12).contains(&count), "{count}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_after_which_a_role_trusts_a_stranger_has_failed_and_is_written_down() {
+    let world = World::new(Play::Succeed);
+    let trust = r#"{"Statement":{"Effect":"Allow","Principal":{"AWS":"111111111111"},"Action":"sts:AssumeRole"}}"#;
+    let arn = "arn:aws:iam::222222222222:role/freehold/acme--globex-prod/api".to_owned();
+    *world.roles.0.lock().unwrap() = Some(vec![AppRole { arn: arn.clone(), trust: trust.to_owned() }]);
+    world.queue.send(sealed(&order(1, 7)));
+
+    world.until_deleted().await;
+
+    assert_eq!(world.sent(), ["1.1 started", "1.1 failed (partial)"]);
+    let Some(ReportBody::Attempt(last)) = world.reports().pop() else { panic!() };
+    let AttemptEvent::Finished { outcome: Outcome::Failed { reason, .. }, log } = last.event else { panic!() };
+    assert!(reason.contains(&format!("role `{arn}` trusts `111111111111`")) && reason.contains("is done"), "{reason}");
+    assert!(log.contains(&arn), "{log}");
+    let audit = std::fs::read_to_string(world.state.path().join("audit.jsonl")).unwrap();
+    let records = audit.lines().map(|line| Envelope::parse(line.as_bytes()).unwrap().peek::<AuditRecord>().unwrap());
+    assert!(records.into_iter().any(|record| matches!(record.event,
+        AuditEvent::Strangers { roles, .. } if roles[&arn] == ["111111111111"])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_roles_cannot_be_listed_has_not_succeeded() {
+    let world = World::new(Play::Succeed);
+    *world.roles.0.lock().unwrap() = None;
+    world.queue.send(sealed(&order(1, 7)));
+
+    world.until_deleted().await;
+
+    assert_eq!(world.sent(), ["1.1 started", "1.1 failed (partial)"]);
 }

@@ -1,0 +1,90 @@
+//! Narrows the session that a job works with: of Terraform's states and of the plans, to its own.
+//!
+//! Each mode's role may use every state, because a first deploy, later ones and the removal of a component share one. A session
+//! policy only takes away (IAM user guide, "Session policies"), so that a job changes no state that another job will act on.
+
+use freehold_protocol::order::{Order, Work};
+use serde_json::json;
+
+use crate::state_objects::{lock, mark, state};
+
+/// Returns the policy of the session for `order`, which has its state and its plans in `bucket`.
+pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
+    let object = |key: &str| format!("arn:{partition}:s3:::{bucket}/{key}");
+    let mut own = vec![object(&format!("plans/{}/*", order.job))];
+    if let Work::TerraformModule(work) = &order.work {
+        own.extend([state, lock, mark].map(|name| object(&name(&work.component))));
+    }
+    json!({
+        "Version": "2012-10-17",
+        "Statement": [
+            { "Effect": "Allow", "NotAction": "s3:*", "Resource": "*" },
+            { "Effect": "Allow", "Action": "s3:*", "NotResource": [object("terraform/*"), object("plans/*")] },
+            { "Effect": "Allow", "Action": "s3:*", "Resource": own },
+        ],
+    })
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use freehold_protocol::order::{ApplyTerraform, Artifact};
+    use serde_json::Value;
+
+    use super::*;
+    use crate::testing::order;
+
+    const LARGEST: usize = 2_048;
+
+    fn own(order: &Order) -> Vec<String> {
+        let policy: Value = serde_json::from_str(&of(order, "aws", "b")).unwrap();
+        serde_json::from_value(policy["Statement"][2]["Resource"].clone()).unwrap()
+    }
+
+    fn terraform(component: &str) -> Work {
+        Work::TerraformModule(ApplyTerraform {
+            component: component.parse().unwrap(),
+            artifact: Artifact {
+                media_type: String::new(),
+                digest: freehold_protocol::Digest::of(b"module"),
+                manifests: Vec::new(),
+                blobs: Vec::new(),
+                provenance: None,
+            },
+            terraform_version: String::new(),
+            vars: BTreeMap::new(),
+            env_vars: BTreeMap::new(),
+            var_files: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn an_action_has_no_state_and_the_plans_of_its_own_job() {
+        let order = order(1, 7);
+
+        assert_eq!(own(&order), [format!("arn:aws:s3:::b/plans/{}/*", order.job)]);
+    }
+
+    #[test]
+    fn a_module_has_the_state_of_its_own_component() {
+        let order = Order { work: terraform("db"), ..order(1, 7) };
+
+        assert_eq!(
+            own(&order)[1..],
+            [
+                "arn:aws:s3:::b/terraform/db.tfstate",
+                "arn:aws:s3:::b/terraform/db.tfstate.tflock",
+                "arn:aws:s3:::b/terraform/db.fence.json",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_longest_names_fit_into_a_session_policy() {
+        let order = Order { work: terraform(&"a".repeat(40)), ..order(1, 7) };
+
+        assert!(of(&order, "aws-us-gov", &"b".repeat(63)).len() <= LARGEST);
+    }
+}

@@ -1,0 +1,80 @@
+//! Fails a job after which a role of the app trusts somebody outside of the customer's account.
+
+use std::time::Duration;
+
+use aws_credential_types::provider::SharedCredentialsProvider;
+use freehold_protocol::order::Work;
+use freehold_protocol::report::Outcome;
+use tracing::error;
+
+use crate::aws;
+use crate::identity::trusts;
+use crate::record::audit::AuditEvent;
+use crate::record::log::JobLog;
+use crate::work::agent::Agent;
+use crate::work::in_flight::HeldOrder;
+
+/// How long the list of roles may take.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Returns `outcome`, unless the job may have made roles and one of the app's roles trusts a stranger.
+pub(super) async fn check(
+    agent: &Agent,
+    held: &HeldOrder,
+    log: &JobLog,
+    credentials: SharedCredentialsProvider,
+    outcome: Outcome,
+) -> Outcome {
+    let Some(app_roles) = agent.app_roles.as_ref().filter(|_| may_make_roles(&held.order.work)) else {
+        return outcome;
+    };
+    let listed = tokio::time::timeout(DEADLINE, app_roles.list(credentials)).await;
+    let roles = match listed.unwrap_or_else(|_| Err("IAM did not answer in time".to_owned())) {
+        Ok(roles) => trusts::strangers(&roles),
+        Err(reason) => return unread(log, outcome, &reason),
+    };
+    if roles.is_empty() {
+        return outcome;
+    }
+    let who = roles.iter().map(|(role, strangers)| format!("role `{role}` trusts `{}`", strangers.join("`, `")));
+    let who = who.collect::<Vec<_>>().join(", ");
+    error!(job.id = %held.order.job, "Somebody outside of this account may take roles of the app: {who}");
+    log.line(&format!("[freehold: {who}]"));
+    let record = AuditEvent::Strangers { job: held.order.job.clone(), fence: held.fence, roles };
+    if let Err(error) = agent.audit.announce(record).await {
+        error!("{}", aws::explain(&error));
+    }
+    let reason = format!(
+        "somebody outside of the customer's account may take roles of the app: {who}; delete these roles, or let them trust \
+         this account and its services only{}",
+        said(&outcome)
+    );
+    Outcome::Failed { reason, partial: true }
+}
+
+const fn may_make_roles(work: &Work) -> bool {
+    match work {
+        Work::TerraformModule(_) | Work::CloudformationStack(_) | Work::Action(_) => true,
+        Work::ContainerImage(_) | Work::Build(_) | Work::Preflight(_) => false,
+    }
+}
+
+/// A job whose roles cannot be looked at has not succeeded: throttling IAM must not be a way around the look.
+fn unread(log: &JobLog, outcome: Outcome, reason: &str) -> Outcome {
+    log.line(&format!("[freehold: cannot list the roles of the app: {reason}]"));
+    let Outcome::Succeeded { .. } = outcome else { return outcome };
+    let reason =
+        format!("the work is done, but nobody knows whom the app's roles trust; they cannot be listed: {reason}");
+    Outcome::Failed { reason, partial: true }
+}
+
+/// Returns how the job itself ended, as the end of a sentence.
+fn said(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Succeeded { .. } => "; the work itself is done".to_owned(),
+        Outcome::Cancelled => "; the job was cancelled".to_owned(),
+        Outcome::Failed { reason, .. } | Outcome::Blocked { reason, .. } | Outcome::Interrupted { reason } => {
+            format!("; before that: {reason}")
+        }
+    }
+}
