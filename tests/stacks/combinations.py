@@ -129,7 +129,7 @@ def combinations(template, draw, most):
     values = template["Parameters"]["PrivateEndpoints"]["AllowedValues"]
     # Endpoints are for customers in the vendor's own region.
     networks = [network for network in mutants.NETWORKS if network.get("PrivateEndpoints", "false") in values]
-    switches = [*invariants.switches(template), "EnableRunner"]
+    switches = [*invariants.switches(template), "EnableRunner", "EnableAppRoles"]
     boundaries = ["", f"arn:aws:iam::{templates.ACCOUNT}:policy/everybody"]
     total = math.prod([2] * len(switches) + [len(boundaries), len(networks)])
     numbers = set(range(total) if total <= most else draw.sample(range(total), most))

@@ -10,8 +10,11 @@ RUNNER_ONLY = {"aws:PrincipalArn": {"Fn::GetAtt": ["RunnerRole", "Arn"]}}
 BEFORE_THE_END = {"aws:CurrentTime": {"Ref": "BreakGlassUntil"}}
 # What the kill switch changes where the runner is on EC2, and where it is on another machine.
 DENIED = "/Resources/Limits/Properties/PolicyDocument/Statement"
-CAPACITY = ["/Resources/RunnerGroup/Properties/DesiredCapacity", DENIED]
-EFFECT = ["/Resources/RunnerRole/Properties/AssumeRolePolicyDocument/Statement/0/Effect", DENIED]
+CAPACITY = "/Resources/RunnerGroup/Properties/DesiredCapacity"
+EFFECT = "/Resources/{}/Properties/AssumeRolePolicyDocument/Statement/0/Effect"
+BASE = "/Resources/Base/Properties/Roles"
+# What the roles of the app are not, by the condition of a statement that is about them alone.
+NOT_OF_THE_STACK = "role/fh-"
 # What is left to the runner while the kill switch is off: to say how its work ended and why, and to let its machine go.
 LAST_WORDS = (
     "sqs:SendMessage",
@@ -29,7 +32,7 @@ def switches(template):
     return {
         name: f"{name.removeprefix('Enable')}Role"
         for name in template["Parameters"]
-        if name.startswith("Enable") and name != "EnableRunner"
+        if name.startswith("Enable") and name not in ("EnableRunner", "EnableAppRoles")
     }
 
 
@@ -77,7 +80,9 @@ def _empty_references(template, made, parameters):
 
 
 def _is_on(template, parameters, switch):
-    return parameters.get(switch, template["Parameters"][switch]["Default"]) == "true"
+    """Returns whether a mode is on: its own switch is, and the kill switch is."""
+    own = parameters.get(switch, template["Parameters"][switch]["Default"]) == "true"
+    return own and parameters.get("EnableRunner", "true") == "true"
 
 
 def _trust(made, role):
@@ -120,7 +125,7 @@ def _limits(template, made, parameters):
         *({"ArnEquals": {"aws:PrincipalArn": arn}} for arn in arns(off)),
     ]
     if parameters.get("EnableRunner", "true") == "false":
-        expected += [{"ArnEquals": RUNNER_ONLY}, {"ArnNotEquals": RUNNER_ONLY}]
+        expected.append({"ArnEquals": RUNNER_ONLY})
     if break_glass:
         over = {"aws:PrincipalArn": arns(break_glass)}
         expected.append({"ArnEquals": over, "DateGreaterThanEquals": BEFORE_THE_END})
@@ -172,11 +177,29 @@ def _boundary(template, made, parameters):
     not_denied = [sid for sid, each in statements.items() if each["Effect"] != "Deny"]
     if not_denied != ([] if own else ["WhatTheModesPoliciesSay"]):
         yield f"Boundary allows {not_denied}"
+    revoked = statements["SessionsOfBefore"]["Condition"]
+    if revoked != {"DateLessThan": {"aws:TokenIssueTime": {"Ref": "RevokeSessionsBefore"}}}:
+        yield "the app's roles are not revoked"
+    off = parameters.get("EnableAppRoles", "true") == "false"
+    if off != ("AppRolesAreOff" in statements):
+        yield "the app's roles ignore EnableAppRoles"
+    for sid in ("AppRolesAreOff", "StateIsTheModes"):
+        if sid in statements and not _is_about_the_app(statements[sid], sid == "AppRolesAreOff"):
+            yield f"{sid} is about other roles than the app's"
     required = statements["RolesCarryThisBoundary"]["Condition"]["StringNotEquals"]["iam:PermissionsBoundary"]
     if (required == expected) != own or made["Outputs"]["BoundaryArn"]["Value"] != expected:
         yield "the roles that the app makes need another boundary"
     if properties(made, "RunnerRole").get("PermissionsBoundary") != (expected if own else None):
         yield "the runner's role has another boundary"
+
+
+def _is_about_the_app(statement, is_everything):
+    """Returns whether a statement denies (everything) to every principal that has a role outside of the stack."""
+    [(operator, test)] = statement["Condition"].items()
+    arn = test.get("aws:PrincipalArn", {}).get("Fn::Sub", "")
+    denied = (statement["Effect"], statement["Action"], statement["Resource"])
+    is_right = operator == "ArnNotLike" and NOT_OF_THE_STACK in arn and arn.endswith("--*")
+    return is_right and (denied == ("Deny", "*", "*") or not is_everything)
 
 
 def _network(made, parameters):
@@ -226,9 +249,13 @@ def _kill_switch(template, made, parameters):
     off = parameters.get("EnableRunner", "true") == "false"
     other = decide(template, {**parameters, "EnableRunner": "true" if off else "false"})
     elsewhere = bool(parameters.get("RunnerPrincipal"))
-    changed = list(_differences(made, other))
-    if changed != (EFFECT if elsewhere else CAPACITY):
-        yield f"the kill switch changes {changed}"
+    changed = set(_differences(made, other))
+    on = {**parameters, "EnableRunner": "true"}
+    modes = {role for switch, role in switches(template).items() if _is_on(template, on, switch)}
+    expected = {DENIED, EFFECT.format("RunnerRole") if elsewhere else CAPACITY}
+    expected |= {EFFECT.format(role) for role in modes} | ({BASE} if modes else set())
+    if {path for path in changed if not path.startswith(BASE)} | ({BASE} if modes else set()) != expected:
+        yield f"the kill switch changes {sorted(changed)}"
     if elsewhere:
         trust = _trust(made, "RunnerRole")
         if (trust["Effect"], trust["Principal"]) != ("Deny" if off else "Allow", {"AWS": {"Ref": "RunnerPrincipal"}}):

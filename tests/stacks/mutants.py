@@ -50,6 +50,7 @@ def covering_combinations(template):
             role: "true" if (at + place) % len(roles) < len(roles) // 2 else "false" for place, role in enumerate(roles)
         }
         inputs = dict.fromkeys(invariants.optional_inputs(template), "" if at % 2 else "an answer")
+        inputs["EnableAppRoles"] = "false" if at % 3 else "true"
         combinations.append({**on, **inputs, "EnableRunner": runner, "PermissionsBoundaryArn": boundary, **network})
     return combinations
 

@@ -47,6 +47,7 @@ pub(crate) fn stack_outputs(tenant: &TenantName, install: &Install) -> Value {
         "region": install.region,
         "boundary_arn": format!("arn:aws:iam::{}:policy/{boundary}", install.account),
         "prefix": names::app_prefix(tenant, &install.id),
+        "role_path": names::app_path(tenant, &install.id),
     })
 }
 

@@ -227,7 +227,7 @@ async fn inputs_that_no_stack_has_room_for_are_refused_when_the_app_is_synced() 
 
     assert_eq!(
         too_many,
-        "app `demo` has 200 inputs that the customer answers, and an install stack has room for 176 parameters; leave \
+        "app `demo` has 200 inputs that the customer answers, and an install stack has room for 175 parameters; leave \
          some to the vendor (`user_configurable = false`), or put several into one of type `json`"
     );
     assert!(too_large.starts_with("install stack of app `demo` would have "), "{too_large}");
