@@ -3,6 +3,7 @@
 import policies
 import templates
 from intrinsics import Evaluator
+from shared_account import SharedAccount
 from templates import properties
 
 MODES = ("provision", "maintenance", "deprovision")
@@ -28,6 +29,8 @@ def add_install(account, vendor, queues):
     install.add_bucket()
     install.add_stack_resources()
     install.add_roles_of_the_app()
+    install.add_sessions_of_the_app()
+    SharedAccount(account, install.owner, install.on.reference("Boundary")).add()
     account.add_resources_of_others()
 
 
@@ -47,6 +50,7 @@ class Install:
         # The same stack with the switch of each mode off, and with the kill switch off.
         self.off = self.evaluator("false")
         self.killed = self.evaluator("true", EnableRunner="false")
+        self.stopped = self.evaluator("true", EnableAppRoles="false")
         self.boundary = self.document(self.on, "Boundary")
         self.base, self.limits = self.document(self.on, "Base"), self.document(self.on, "Limits")
 
@@ -96,6 +100,7 @@ class Install:
         self.account.add_principal(f"old-{mode}", "old-session", name, identity + everywhere, boundary, OLD_SESSION)
         self.add_role(mode, "mode-role", logical)
         self.add_role_that_is_off(mode, logical, self.off)
+        self.add_role_that_is_off(mode, logical, self.killed, "killed")
         arn = self.on.attribute(logical, "Arn")
         trust = policies.open_to_account(self.account.number, "sts:*")
         self.account.add_resource(f"{mode}-role-left-open", "open-mode-role", arn, TAKE, trust)
@@ -113,9 +118,9 @@ class Install:
         changes = ["iam:PassRole", "iam:PutRolePolicy", "iam:SimulatePrincipalPolicy"]
         self.account.add_resource(f"{name}-role-to-change", "stack-role", arn, changes)
 
-    def add_role_that_is_off(self, name, logical, switched):
+    def add_role_that_is_off(self, name, logical, switched, why="off"):
         arn, trust = self.on.attribute(logical, "Arn"), self.trust(switched, logical)
-        self.account.add_resource(f"off-{name}-role", "off-mode-role", arn, ["sts:AssumeRole"], trust)
+        self.account.add_resource(f"{why}-{name}-role", "off-mode-role", arn, ["sts:AssumeRole"], trust)
 
     def add_attackers(self):
         sts = policies.everything_of("sts")
@@ -183,7 +188,7 @@ class Install:
         secret = self.on.attribute("Enrolment", "Id")
         images = ["ecr:PutImage", "ecr:BatchGetImage", "ecr:DeleteRepository"]
         secret_actions = ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"]
-        stack_actions = ["cloudformation:UpdateStack", "cloudformation:DescribeStacks"]
+        stack_actions = [f"cloudformation:{action}" for action in ("UpdateStack", "DetectStackDrift", "DescribeStacks")]
         self.account.add_resource("repository", "repository", self.on.attribute("Repository", "Arn"), images)
         self.account.add_resource(
             "key", "key", self.on.attribute("Key", "Arn"), ["kms:Decrypt", "kms:PutKeyPolicy"], key_policy
@@ -198,6 +203,19 @@ class Install:
         self.account.add_resource("own-role", "own-role", arn, [("iam:CreateRole", bound), "iam:PassRole"])
         unbound = ["iam:CreateRole", "iam:DeleteRolePermissionsBoundary"]
         self.account.add_resource("own-role-unbound", "unbound-role", arn, unbound)
+
+    def add_sessions_of_the_app(self):
+        """Adds a role that the app made, which may do everything within the boundary, and what ends it."""
+        stopped = self.document(self.stopped, "Boundary")
+        killed = self.document(self.killed, "Boundary")
+        for name, kind, boundary, context in (
+            ("app-role", "app-session", self.boundary, {}),
+            ("app-role-of-a-killed-runner", "app-session", killed, {}),
+            ("stopped-app-role", "off-mode", stopped, {}),
+            ("old-app-role", "old-session", self.boundary, OLD_SESSION),
+        ):
+            self.account.add_principal(name, kind, "api", [policies.EVERYTHING], [boundary], context)
+            self.account.world.principals[f"{self.account.name}/{name}"]["path"] = f"freehold/{self.owner}/"
 
 
 def set_policies(template, vendors):

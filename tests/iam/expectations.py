@@ -1,5 +1,6 @@
 """Who may do what, written down independently of any policy. Whatever is not listed here has to be denied."""
 
+import shared_account
 import templates
 
 READ, WRITE = "dynamodb:GetItem", "dynamodb:PutItem"
@@ -11,6 +12,7 @@ TAKE, TAG = "sts:AssumeRole", "sts:TagSession"
 SIMULATE, INVOKE = "iam:SimulatePrincipalPolicy", "lambda:InvokeFunction"
 
 OPEN_QUEUES = dict.fromkeys(("open-orders", "open-reports"), {SEND, RECEIVE, "sqs:PurgeQueue"})
+OPEN_ROLES = dict.fromkeys(("app-role-open", "their-role-open"), {TAKE})
 ROWS = {"rows": {READ, WRITE}, "app-rows": {WRITE}}
 MODE = {
     "stack-role": {SIMULATE},
@@ -200,9 +202,9 @@ CUSTOMER = {
     "base-alone": MODE,
     "off-mode": {},
     "old-session": {},
-    "mighty-runner": {"open-mode-role": {TAKE, TAG}, "mode-role": {TAKE}, "their-role": {TAKE}},
-    "host": {"open-mode-role": {TAKE, TAG}, "runner-role-elsewhere": {TAKE}, "their-role": {TAKE}},
-    "host-of-nothing": {"open-mode-role": {TAKE, TAG}, "their-role": {TAKE}},
+    "mighty-runner": {"open-mode-role": {TAKE, TAG}, "mode-role": {TAKE}, "their-role": {TAKE}, **OPEN_ROLES},
+    "host": {"open-mode-role": {TAKE, TAG}, "runner-role-elsewhere": {TAKE}, "their-role": {TAKE}, **OPEN_ROLES},
+    "host-of-nothing": {"open-mode-role": {TAKE, TAG}, "their-role": {TAKE}, **OPEN_ROLES},
     # The vendor's policies allow a mode everything; the boundary leaves this.
     **dict.fromkeys(
         ("provision", "maintenance", "deprovision", "break-glass", "custom-support"),
@@ -218,8 +220,25 @@ CUSTOMER = {
             "open-mode-role": {TAG},
             "own-role": {"iam:CreateRole", "iam:PassRole"},
             "stack": {"cloudformation:DescribeStacks"},
+            **shared_account.CEILING,
         },
     ),
+    # A role that the app made has the same ceiling, and neither states nor plans.
+    "app-session": {
+        **OPEN_QUEUES,
+        "stack-role": {SIMULATE},
+        "repository": {PULL},
+        "key": {"kms:Decrypt"},
+        "state-list": {LIST, LIST_VERSIONS},
+        "audit-list": {LIST, LIST_VERSIONS},
+        "other-list": {LIST},
+        "elsewhere": ELSEWHERE,
+        "their-role": {SIMULATE},
+        "open-mode-role": {TAG},
+        "own-role": {"iam:CreateRole", "iam:PassRole"},
+        "stack": {"cloudformation:DescribeStacks"},
+        **shared_account.CEILING,
+    },
     # The customer may do everything in the own account, except take the roles of the runner and of its modes.
     **dict.fromkeys(
         ("admin", "other", "former-runner"),
@@ -240,10 +259,15 @@ CUSTOMER = {
             "their-role": {TAKE, "iam:PassRole", "iam:PutRolePolicy", SIMULATE},
             "stack-role": {"iam:PassRole", "iam:PutRolePolicy", SIMULATE},
             "own-role": {"iam:CreateRole", "iam:PassRole"},
-            "unbound-role": {"iam:CreateRole", "iam:DeleteRolePermissionsBoundary"},
+            "unbound-role": {"iam:DeleteRolePermissionsBoundary", *shared_account.BOUND_ROLE},
+            **shared_account.EVERYTHING,
             "runner-machine": {"ec2:TerminateInstances", "ec2:ModifyInstanceAttribute"},
             "runner-group": {"autoscaling:UpdateAutoScalingGroup", "autoscaling:CompleteLifecycleAction"},
-            "stack": {"cloudformation:UpdateStack", "cloudformation:DescribeStacks"},
+            "stack": {
+                "cloudformation:UpdateStack",
+                "cloudformation:DetectStackDrift",
+                "cloudformation:DescribeStacks",
+            },
         },
     ),
 }

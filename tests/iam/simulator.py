@@ -4,6 +4,7 @@ import argparse
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from templates import ROOT
@@ -18,6 +19,12 @@ class Simulator:
         self.process = subprocess.Popen(
             ["node", "decide.mjs"], cwd=PLACE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
 
     def decide(self, world, questions):
         """Returns for each question whether IAM allows it."""
@@ -67,5 +74,7 @@ class Simulator:
         return allowed
 
     def end(self):
-        self.process.stdin.close()
+        # A simulator that has failed has closed its end; its own message says why.
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait()

@@ -5,12 +5,13 @@ An allow is widened; a deny is dropped and narrowed.
 
 import copy
 import re
+from fnmatch import fnmatchcase
 
 import templates
 from customer import MODE_ROLES
 from vendor import ROLES
 
-MODE_PRINCIPALS = {*MODE_ROLES, "bare-mode", "base-alone", "off-mode", "old-session"}
+MODE_PRINCIPALS = {*MODE_ROLES, "bare-mode", "base-alone", "off-mode", "old-session", "app-session"}
 # The kinds of principals whose decisions a statement can change, by the role or policy that has it.
 PRINCIPALS = {
     **{f"{logical}Role": {kind} for kind, logical in ROLES.items()},
@@ -64,6 +65,14 @@ class Mutant:
             statement, replacement = _sides(statements[self.at])[self.side]
             statements[self.at : self.at + 1] = replacement(dict(_changes(statement))[self.kind])
         return template
+
+    def actions(self, template):
+        """Returns a function that says of an action whether the statement is about it, before or after the change."""
+        found = _lists(template)
+        [statements] = [listed for holder, key, listed in found if (holder, key) == (self.holder, self.key)]
+        before = _sides(statements[self.at])[self.side][0]
+        after = dict(_changes(before))[self.kind]
+        return lambda action: any(_is_about(statement, action) for statement in (before, *after))
 
     def concerns(self, world, who, what):
         """Returns whether the statement can change a decision; of two tenants that are alike, one is asked about."""
@@ -169,21 +178,46 @@ def _narrowed(statement):
         yield "exempt action", {"NotAction": [*exempt, f"{exempt[0].split(':')[0]}:*"]}
     exempt = templates.as_list(statement.get("NotResource", []))
     for at, value in enumerate(exempt):
-        wider = {"Fn::Sub": re.sub(r"/[^/]*\*$", "/*", value["Fn::Sub"])}
-        if wider != value:
-            yield f"exempt {templates.resource_text(wider)}", {"NotResource": [*_without(exempt, at), wider]}
+        for wider in _wider(value["Fn::Sub"]):
+            text = {"Fn::Sub": wider}
+            yield f"exempt {templates.resource_text(text)}", {"NotResource": [*_without(exempt, at), text]}
     for operator, tests in statement.get("Condition", {}).items():
         for key, value in tests.items():
             for kind, changed in _narrowed_test(operator, key, templates.as_list(value)):
                 yield kind, {"Condition": {**statement["Condition"], operator: {**tests, key: changed}}}
 
 
+def _wider(arn):
+    """Yields wider patterns than one that ends in `*`: its whole folder, its whole parent, and neighbours."""
+    everything = re.sub(r"/[^/]*\*$", "/*", arn)
+    parent = re.sub(r"/[^/]*/\*$", "/*", arn) if "/freehold/" in arn else arn
+    neighbours = re.sub(r"(--|(?<=[a-z0-9])/)\*$", "*", arn) if "--" in arn else arn
+    for wider in dict.fromkeys((everything, parent, neighbours)):
+        if wider != arn:
+            yield wider
+
+
 def _narrowed_test(operator, key, values):
-    if "Not" in operator:
+    if key == "aws:ResourceTag/freehold:owner":
+        yield "exempt a neighbour's tag", [*values, f"{values[0]}-eu"]
+    elif operator == "ArnNotLike":
+        yield f"exempt {key}", [*values, "arn:aws:iam::*:role/freehold/*"]
+    elif "Not" in operator:
         yield f"exempt {key}", [*values, EXEMPT[key]]
     else:
         for at, value in enumerate(values if len(values) > 1 else []):
             yield f"without {templates.resource_text(value)}", _without(values, at)
+
+
+def _is_about(statement, action):
+    """Returns whether a statement's actions match an action."""
+
+    def matches(pattern):
+        return fnmatchcase(action.lower(), pattern.lower().replace("[", "[[]"))
+
+    if "NotAction" in statement:
+        return not any(map(matches, templates.as_list(statement["NotAction"])))
+    return any(map(matches, templates.as_list(statement["Action"])))
 
 
 def _without(values, at):

@@ -1,0 +1,192 @@
+"""What else is in a customer's account: what the app made, what the customer has, and neighbours with similar names."""
+
+import policies
+
+# What is asked about code and machines, by the kind of resource in its ARN.
+CODE = {
+    "lambda": ("function:{}", ["UpdateFunctionCode", "UpdateFunctionConfiguration", "AddPermission"]),
+    "codebuild": ("project/{}", ["StartBuild", "UpdateProject"]),
+    "ecs": ("task-definition/{}:1", ["RunTask", "StartTask"]),
+    "glue": ("job/{}", ["StartJobRun", "UpdateJob"]),
+    "states": ("stateMachine:{}", ["UpdateStateMachine"]),
+    "eks": ("cluster/{}", ["CreateAccessEntry"]),
+    "elasticmapreduce": ("cluster/{}", ["AddJobFlowSteps"]),
+    "sagemaker": ("notebook-instance/{}", ["CreatePresignedNotebookInstanceUrl"]),
+}
+MORE_CODE = (
+    ("ecs", "task/{0}/{0}", ["ExecuteCommand"]),
+    ("ecs", "service/{0}/{0}", ["UpdateService"]),
+    ("glue", "session/{}", ["RunStatement"]),
+    ("eks", "access-entry/{0}/role/1/{0}/1", ["UpdateAccessEntry", "AssociateAccessPolicy"]),
+    ("ec2", "launch-template/lt-{}", ["CreateLaunchTemplateVersion", "ModifyLaunchTemplate"]),
+)
+MACHINE = [
+    "ssm:SendCommand",
+    "ssm:StartSession",
+    "ec2-instance-connect:SendSSHPublicKey",
+    "ec2:ModifyInstanceAttribute",
+    "ec2:AssociateIamInstanceProfile",
+    "ec2:ReplaceIamInstanceProfileAssociation",
+]
+STACK = [
+    "CancelUpdateStack",
+    "CreateChangeSet",
+    "CreateStack",
+    "DeleteChangeSet",
+    "DeleteStack",
+    "ExecuteChangeSet",
+    "RollbackStack",
+    "SetStackPolicy",
+    "TagResource",
+    "UntagResource",
+    "UpdateStack",
+    "UpdateTerminationProtection",
+]
+STACK = [f"cloudformation:{action}" for action in STACK]
+# What no mode may ask of CloudFormation anywhere: extensions run code under roles of their own.
+EXTENSIONS = [
+    f"cloudformation:{action}" for action in ("ActivateType", "DeactivateType", "DeregisterType", "PublishType")
+]
+STACK_SETS = ["cloudformation:ImportStacksToStackSet", "cloudformation:UpdateStackSet"]
+PLAIN_ROLE = ["iam:DeleteRole", "iam:TagRole", "iam:UpdateAssumeRolePolicy", "iam:PassRole"]
+BOUND_ROLE = ["iam:AttachRolePolicy", "iam:CreateRole", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy"]
+OPEN_ROLE = ["sts:AssumeRole"]
+POLICY = ["iam:CreatePolicy", "iam:SetDefaultPolicyVersion"]
+PROFILE = ["iam:AddRoleToInstanceProfile", "iam:RemoveRoleFromInstanceProfile"]
+PROVIDER = ["iam:CreateOpenIDConnectProvider", "iam:UpdateOpenIDConnectProviderThumbprint"]
+USER = ["iam:CreateUser", "iam:CreateAccessKey", "iam:EnableMFADevice"]
+TAGGING = ["ec2:CreateTags", "lambda:TagResource"]
+ALL_CODE = [
+    *(f"{service}:{action}" for service, (_, actions) in CODE.items() for action in actions),
+    *(f"{service}:{action}" for service, _, actions in MORE_CODE for action in actions),
+    *MACHINE,
+]
+# Whatever somebody who may do everything in the account may do with these.
+EVERYTHING = {
+    **dict.fromkeys(("app-code", "their-code"), set(ALL_CODE)),
+    **dict.fromkeys(("app-stack", "their-stacks"), {*STACK, "cloudformation:GetTemplate"}),
+    "extensions": set(EXTENSIONS),
+    "stack-sets": set(STACK_SETS),
+    **dict.fromkeys(("app-role", "their-admin-role"), {*PLAIN_ROLE, *BOUND_ROLE}),
+    **dict.fromkeys(("app-role-open", "their-role-open"), set(OPEN_ROLE)),
+    **dict.fromkeys(("app-policy", "their-policy"), set(POLICY)),
+    **dict.fromkeys(("app-profile", "their-profile"), set(PROFILE)),
+    **dict.fromkeys(("cluster-provider", "their-provider"), set(PROVIDER)),
+    "their-user": set(USER),
+    **dict.fromkeys(("tag-of-ours", "tag-of-theirs", "tag-at-birth", "app-tag"), set(TAGGING)),
+    "their-document": {"ssm:SendCommand"},
+}
+# What of it is left to a mode and to a role of the app: what the install made, and reads.
+CEILING = {
+    "app-code": EVERYTHING["app-code"],
+    "app-stack": EVERYTHING["app-stack"],
+    "their-stacks": {"cloudformation:GetTemplate"},
+    "app-role": EVERYTHING["app-role"],
+    "app-role-open": set(OPEN_ROLE),
+    "app-policy": set(POLICY),
+    "app-profile": set(PROFILE),
+    "cluster-provider": set(PROVIDER),
+    "tag-of-theirs": set(TAGGING),
+    "tag-at-birth": {"ec2:CreateTags"},
+    "app-tag": set(TAGGING),
+    "their-document": {"ssm:SendCommand"},
+}
+
+
+class SharedAccount:
+    """The account of `owner`, an install's `<tenant>--<install>`, whose boundary has the ARN `boundary`."""
+
+    def __init__(self, account, owner, boundary):
+        self.account, self.owner = account, owner
+        self.bound = {"iam:PermissionsBoundary": boundary}
+        self.tag = "aws:ResourceTag/freehold:owner"
+        # Names that begin alike, of another install of the same tenant and of another tenant.
+        self.neighbours = (f"{owner}-eu", f"{owner.replace('--', '-x--')}")
+
+    def add(self):
+        self.add_code()
+        self.add_stacks()
+        self.add_roles()
+        self.add_other_iam()
+        self.add_tags()
+
+    def asked(self, actions, context):
+        return [(action, context) for action in actions]
+
+    def add_code(self):
+        owners = [("app", "app-code", {self.tag: self.owner}), ("their", "their-code", {})]
+        owners += [(f"next{at}", "their-code", {self.tag: name}) for at, name in enumerate(self.neighbours)]
+        every = [(service, resource, actions) for service, (resource, actions) in CODE.items()] + list(MORE_CODE)
+        for whose, kind, tags in owners:
+            for service, resource, actions in every:
+                arn = self.account.arn(service, resource.format(whose))
+                name = f"{whose}-{service}-{actions[0]}"
+                self.account.add_resource(name, kind, arn, self.asked([f"{service}:{a}" for a in actions], tags))
+            machine = self.account.arn("ec2", f"instance/i-{whose}")
+            self.account.add_resource(f"{whose}-shell", kind, machine, self.asked(MACHINE, tags))
+        # A document has no tag of the install's; the machine decides.
+        document = self.account.arn("ssm", "document/run")
+        self.account.add_resource("document", "their-document", document, ["ssm:SendCommand"])
+
+    def add_stacks(self):
+        reads = ["cloudformation:GetTemplate"]
+        stacks = ["CDKToolkit", "StackSet-prod-1", "globex-prod-storage", *(f"{n}--storage" for n in self.neighbours)]
+        for kind, name in [("app-stack", f"{self.owner}--storage"), *(("their-stacks", name) for name in stacks)]:
+            arn = self.account.arn("cloudformation", f"stack/{name}/1")
+            self.account.add_resource(f"stack-{name}", kind, arn, STACK + reads)
+        self.account.add_resource("extensions", "extensions", "*", EXTENSIONS)
+        self.account.add_resource("sets", "stack-sets", self.account.arn("cloudformation", "stackset/x:1"), STACK_SETS)
+
+    def add_roles(self):
+        ours = [f"freehold/{self.owner}/api", f"{self.owner}--api"]
+        theirs = [
+            "cdk-hnb659fds-cfn-exec-role",
+            "stacksets-exec-1",
+            "prod-eu-deploy",
+            *(f"freehold/{name}/api" for name in self.neighbours),
+            *(f"{name}--api" for name in self.neighbours),
+        ]
+        trust = policies.open_to_account(self.account.number, "sts:*")
+        roles = [("app-role", name) for name in ours] + [("their-admin-role", name) for name in theirs]
+        for kind, name in roles:
+            arn = self.account.role_arn(name)
+            actions = PLAIN_ROLE + self.asked(BOUND_ROLE, self.bound)
+            self.account.add_resource(f"role-{name}", kind, arn, actions)
+            other = {"iam:PermissionsBoundary": "arn:aws:iam::aws:policy/AdministratorAccess"}
+            unbound = self.asked(BOUND_ROLE, {}) + self.asked(BOUND_ROLE, other)
+            self.account.add_resource(f"role-{name}-unbound", "unbound-role", arn, unbound)
+            is_open = kind.replace("their-admin-role", "their-role") + "-open"
+            self.account.add_resource(f"role-{name}-open", is_open, arn, OPEN_ROLE, trust)
+
+    def add_other_iam(self):
+        def arn(resource):
+            return f"arn:aws:iam::{self.account.number}:{resource}"
+
+        for resource, name, actions in (("policy", "policy", POLICY), ("instance-profile", "profile", PROFILE)):
+            for at, path in enumerate((f"freehold/{self.owner}/x", f"{self.owner}--x")):
+                self.account.add_resource(f"app-{name}-{at}", f"app-{name}", arn(f"{resource}/{path}"), actions)
+            paths = ["x", *(f"freehold/{n}/x" for n in self.neighbours), *(f"{n}--x" for n in self.neighbours)]
+            for at, path in enumerate(paths):
+                self.account.add_resource(f"their-{name}-{at}", f"their-{name}", arn(f"{resource}/{path}"), actions)
+        cluster = arn("oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/A1")
+        self.account.add_resource("cluster-provider", "cluster-provider", cluster, PROVIDER)
+        github = arn("oidc-provider/token.actions.githubusercontent.com")
+        self.account.add_resource("their-provider", "their-provider", github, PROVIDER)
+        self.account.add_resource("their-user", "their-user", arn("user/x"), USER)
+
+    def add_tags(self):
+        """Adds what would make something the install's, or change something that is."""
+        mark, plain = {"aws:TagKeys": ["freehold:owner"]}, {"aws:TagKeys": ["Name"]}
+        ours = {self.tag: self.owner}
+        for name, kind, context in (
+            ("ours", "tag-of-ours", mark),
+            ("neighbours", "tag-of-ours", {**mark, self.tag: self.neighbours[0]}),
+            ("theirs", "tag-of-theirs", plain),
+            ("own", "app-tag", {**mark, **ours}),
+        ):
+            machine, function = self.account.arn("ec2", "instance/i-9"), self.account.arn("lambda", "function:nine")
+            self.account.add_resource(f"tag-{name}-ec2", kind, machine, [("ec2:CreateTags", context)])
+            self.account.add_resource(f"tag-{name}-lambda", kind, function, [("lambda:TagResource", context)])
+        birth = {**mark, "ec2:CreateAction": "RunInstances"}
+        machine = self.account.arn("ec2", "instance/i-10")
+        self.account.add_resource("tag-at-birth", "tag-at-birth", machine, [("ec2:CreateTags", birth)])
