@@ -44,7 +44,7 @@ class Identity(Contract):
         boundary = "arn:aws:iam::aws:policy/ReadOnlyAccess"
         unbound = {
             "Effect": "Deny",
-            "Action": ["iam:CreateRole", "iam:PutRolePermissionsBoundary"],
+            "Action": ["iam:AttachRolePolicy", "iam:CreateRole", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy"],
             "Resource": "*",
             "Condition": {"StringNotEquals": {"iam:PermissionsBoundary": boundary}},
         }
@@ -67,6 +67,13 @@ class Identity(Contract):
             "AccessDenied", iam.create_role, RoleName="wide", AssumeRolePolicyDocument=trust, PermissionsBoundary=other
         )
         self.refused("AccessDenied", iam.put_role_permissions_boundary, RoleName="bound", PermissionsBoundary=other)
+
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [allow("*")]})
+        self.account.client("iam").create_role(RoleName="free", AssumeRolePolicyDocument=trust)
+        iam.put_role_policy(RoleName="bound", PolicyName="all", PolicyDocument=policy)
+        iam.attach_role_policy(RoleName="bound", PolicyArn=other)
+        self.refused("AccessDenied", iam.put_role_policy, RoleName="free", PolicyName="all", PolicyDocument=policy)
+        self.refused("AccessDenied", iam.attach_role_policy, RoleName="free", PolicyArn=other)
 
     def test_unknown_key_and_wrong_secret_are_refused(self):
         role = self.account.role("someone", allow("*"))

@@ -6,24 +6,36 @@ from ministack.services import iam
 from shims.replace import replace
 
 
+# Actions that change a role's policies, for which the key is the boundary that the role has.
+POLICY_CHANGES = ("AttachRolePolicy", "DeleteRolePolicy", "DetachRolePolicy", "PutRolePolicy")
+
+
 def apply():
     # For a role session, this key is the role's ARN on AWS, and the session's ARN in MiniStack.
     replace(iam_evaluator, "_resolve_condition_key", _role_for_session)
     # For a batch call, AWS requires the permission of the single call; MiniStack requires one of the batch's name.
     replace(iam_actions, "extract_iam_action", _single_for_batch)
-    # On AWS this key is the boundary in the request; MiniStack does not know the key.
+    # On AWS this key is the boundary in the request, or of the role whose policies change; MiniStack does not know it.
     replace(iam_actions, "request_tag_context", _with_boundary)
 
 
 def _with_boundary(original):
     def request_context(service, iam_action, body, params):
         context = original(service, iam_action, body, params)
-        given = params.get("PermissionsBoundary") if service == "iam" else None
-        if given:
-            context["iam:permissionsboundary"] = given[0] if isinstance(given, list) else given
+        if service != "iam":
+            return context
+        boundary = _first(params.get("PermissionsBoundary"))
+        if iam_action.rpartition(":")[2] in POLICY_CHANGES:
+            boundary = (iam._roles.get(_first(params.get("RoleName"))) or {}).get("PermissionsBoundary")
+        if boundary:
+            context["iam:permissionsboundary"] = boundary
         return context
 
     return request_context
+
+
+def _first(value):
+    return value[0] if isinstance(value, list) else value
 
 
 def _single_for_batch(original):
