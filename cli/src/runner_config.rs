@@ -58,6 +58,8 @@ pub(crate) struct RunnerConfig {
     pub(crate) modes: BTreeMap<String, String>,
     /// Role ARNs of the roles that the app names itself, by key.
     pub(crate) roles: BTreeMap<String, String>,
+    /// The policy that no role of the install exceeds; none for builds.
+    pub(crate) boundary: Option<String>,
     /// The customer's answers, by parameter of the install stack.
     pub(crate) inputs: BTreeMap<String, String>,
     /// The contract that the customer agreed to, where the stack asks for consent.
@@ -88,6 +90,9 @@ impl RunnerConfig {
         file.insert("bucket", value(&self.bucket));
         if let Some(accepted) = &self.accepted_contract {
             file.insert("accepted_contract", value(accepted.as_str()));
+        }
+        if let Some(boundary) = &self.boundary {
+            file.insert("boundary", value(boundary));
         }
         if let Some(terraform) = &machine.terraform {
             file.insert("terraform", value(absolute(terraform)?));
@@ -141,6 +146,7 @@ mod tests {
                 "arn:aws:iam::222222222222:role/fh-acme--globex--break-glass".to_owned(),
             )]
             .into(),
+            boundary: Some("arn:aws:iam::222222222222:policy/fh-acme--globex--boundary".into()),
             inputs: [("InputDomain".to_owned(), "say \"hi\"".to_owned())].into(),
             accepted_contract: Some(Digest::of(b"terms")),
         };
@@ -163,6 +169,7 @@ mod tests {
         repository = "fh-acme/globex"
         bucket = "fh-acme--globex--222222222222"
         accepted_contract = "sha256:51d2361f4faea3bc8f9facdbc7d99abb555596a2e51f7b25fd3b41c93587e616"
+        boundary = "arn:aws:iam::222222222222:policy/fh-acme--globex--boundary"
         sandbox = "bubblewrap"
 
         [modes]

@@ -47,6 +47,7 @@ impl Command {
             bucket: stack.output("BucketName")?.to_owned(),
             modes: modes(&stack),
             roles: named_roles(&stack, &parsed(&stack, "TenantName")?, &self.install),
+            boundary: stack.outputs.get("BoundaryArn").cloned(),
             inputs: answers(&stack),
             accepted_contract: accepted(&stack)?,
         };

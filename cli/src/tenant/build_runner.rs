@@ -49,6 +49,7 @@ impl BuildRunner {
             bucket: stack.output("DeployBucket")?.to_owned(),
             modes: BTreeMap::new(),
             roles: BTreeMap::new(),
+            boundary: None,
             inputs: BTreeMap::new(),
             accepted_contract: None,
         };
