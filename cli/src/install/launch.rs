@@ -93,11 +93,7 @@ impl Launch {
                 bucket.put(&key, template.as_bytes()).await?;
                 Ok(Template::Object { address: bucket.address(&key).await?, body: template })
             }
-            None if template.len() > MOST_IN_A_REQUEST => Err(Error::invalid(format!(
-                "the template has {} bytes, and CloudFormation takes more than {MOST_IN_A_REQUEST} from S3 only; pass \
-                 `--template-bucket` with a bucket of this account",
-                template.len()
-            ))),
+            None if template.len() > MOST_IN_A_REQUEST => Ok(Template::Body(shortened(&template)?)),
             None => Ok(Template::Body(template)),
         }
     }
@@ -114,6 +110,19 @@ impl Launch {
         }
         Ok(all)
     }
+}
+
+/// Returns a template that is too large for a request without its comments.
+fn shortened(template: &str) -> Result<String> {
+    let short = freehold_stackcheck::without_comments(template);
+    if short.len() <= MOST_IN_A_REQUEST {
+        return Ok(short);
+    }
+    Err(Error::invalid(format!(
+        "the template has {} bytes without its comments, and CloudFormation takes more than {MOST_IN_A_REQUEST} from S3 only; \
+         pass `--template-bucket` with a bucket of this account",
+        short.len()
+    )))
 }
 
 /// Returns what to do after the launch. The stack's own machine reads the stack by itself; a runner elsewhere has a config file,
