@@ -27,7 +27,8 @@ impl Protocol {
 
 /// One permission: `example.org`, `*.example.org`, either with `:port`, or an address with its port.
 ///
-/// `*.example.org` permits every name below `example.org`, at any depth, and not `example.org` itself.
+/// `*.example.org` permits every name below `example.org`, at any depth, and not `example.org` itself. `?.example.org` permits
+/// the names that have one label more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     hosts: Hosts,
@@ -39,6 +40,8 @@ enum Hosts {
     Name(String),
     /// Holds the suffix with its leading dot.
     Below(String),
+    /// Holds the suffix with its leading dot; permits one label before it.
+    DirectlyBelow(String),
     Address(IpAddr),
 }
 
@@ -49,7 +52,7 @@ pub enum RuleError {
     Host(String, #[source] HostError),
     #[error("`{0}` is an address without a port; write the port after it")]
     AddressWithoutPort(String),
-    #[error("`{0}` permits all of a top-level domain; name at least two labels after the `*`")]
+    #[error("`{0}` permits all of a top-level domain; name at least two labels after the `*` or `?`")]
     TooWide(String),
 }
 
@@ -59,8 +62,12 @@ impl Rule {
         let host = match (&self.hosts, &to.host) {
             (Hosts::Name(name), Host::Name(asked)) => asked == name,
             (Hosts::Below(suffix), Host::Name(asked)) => asked.len() > suffix.len() && asked.ends_with(suffix),
+            (Hosts::DirectlyBelow(suffix), Host::Name(asked)) => {
+                asked.strip_suffix(suffix.as_str()).is_some_and(|label| !label.is_empty() && !label.contains('.'))
+            }
             (Hosts::Address(address), Host::Address(asked)) => asked == address,
-            (Hosts::Name(_) | Hosts::Below(_), Host::Address(_)) | (Hosts::Address(_), Host::Name(_)) => false,
+            (Hosts::Name(_) | Hosts::Below(_) | Hosts::DirectlyBelow(_), Host::Address(_))
+            | (Hosts::Address(_), Host::Name(_)) => false,
         };
         host && to.port == self.port.unwrap_or(protocol.default_port())
     }
@@ -72,10 +79,14 @@ impl FromStr for Rule {
     fn from_str(text: &str) -> Result<Self, RuleError> {
         let wrong = |error| RuleError::Host(text.to_owned(), error);
         let (host, port) = split_port(text).map_err(wrong)?;
-        let (wildcard, name) = host.strip_prefix("*.").map_or((false, host), |suffix| (true, suffix));
+        let below = host.strip_prefix("*.");
+        let directly_below = host.strip_prefix("?.");
+        let wildcard = below.is_some() || directly_below.is_some();
+        let name = below.or(directly_below).unwrap_or(host);
         let hosts = match name.parse().map_err(wrong)? {
             Host::Name(name) if wildcard && !name.contains('.') => return Err(RuleError::TooWide(text.to_owned())),
-            Host::Name(name) if wildcard => Hosts::Below(format!(".{name}")),
+            Host::Name(name) if below.is_some() => Hosts::Below(format!(".{name}")),
+            Host::Name(name) if wildcard => Hosts::DirectlyBelow(format!(".{name}")),
             Host::Name(name) => Hosts::Name(name),
             Host::Address(_) if wildcard => return Err(wrong(HostError::Name)),
             Host::Address(_) if port.is_none() => return Err(RuleError::AddressWithoutPort(text.to_owned())),
@@ -90,6 +101,7 @@ impl fmt::Display for Rule {
         match &self.hosts {
             Hosts::Name(name) => f.write_str(name)?,
             Hosts::Below(suffix) => write!(f, "*{suffix}")?,
+            Hosts::DirectlyBelow(suffix) => write!(f, "?{suffix}")?,
             Hosts::Address(address) => write!(f, "{}", Host::Address(*address))?,
         }
         self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
@@ -157,6 +169,19 @@ mod tests {
     }
 
     #[test]
+    fn a_question_mark_is_one_label() {
+        assert!(permits("?.example.org", "a.example.org:443", Protocol::Connect));
+        for other in ["example.org:443", "a.b.example.org:443", ".example.org:443", "badexample.org:443"] {
+            assert!(
+                !other
+                    .parse()
+                    .is_ok_and(|to| { "?.example.org".parse::<Rule>().unwrap().permits(&to, Protocol::Connect) }),
+                "{other}"
+            );
+        }
+    }
+
+    #[test]
     fn an_address_needs_a_rule_with_that_address_and_that_port() {
         assert!(permits("10.1.2.3:5432", "10.1.2.3:5432", Protocol::Connect));
         assert!(!permits("10.1.2.3:5432", "10.1.2.3:443", Protocol::Connect));
@@ -165,9 +190,21 @@ mod tests {
 
     #[test]
     fn what_would_permit_too_much_is_not_a_rule() {
-        for text in
-            ["*", "*.", "*.com", "*.*.com", "a.*.com", "10.1.2.3", "[::1]", "*.1.2.3", "https://a.b", "a.b/c", ""]
-        {
+        for text in [
+            "*",
+            "*.",
+            "*.com",
+            "?.com",
+            "?.*.example.org",
+            "*.*.com",
+            "a.*.com",
+            "10.1.2.3",
+            "[::1]",
+            "*.1.2.3",
+            "https://a.b",
+            "a.b/c",
+            "",
+        ] {
             assert!(text.parse::<Rule>().is_err(), "{text}");
         }
     }
@@ -195,7 +232,7 @@ mod tests {
         }
 
         #[test]
-        fn a_rule_is_written_as_it_is_read(text in "(\\*\\.)?[a-z]{1,3}\\.[a-z]{1,3}(:[1-9][0-9]{0,3})?") {
+        fn a_rule_is_written_as_it_is_read(text in "([*?]\\.)?[a-z]{1,3}\\.[a-z]{1,3}(:[1-9][0-9]{0,3})?") {
             prop_assert_eq!(text.parse::<Rule>().unwrap().to_string(), text);
         }
     }

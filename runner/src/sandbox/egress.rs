@@ -13,8 +13,23 @@ use crate::work::job::Job;
 
 /// Where a box's HTTP proxy listens.
 pub(super) const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3128);
-/// The API endpoints of AWS; each contract names them, and builds have no contract.
+/// How the terms of a contract name the endpoints of AWS, which every job may reach.
 const AWS: &str = "*.amazonaws.com";
+/// Endpoints that no region has in its name. IAM is left out: the runner answers it.
+const WITHOUT_REGION: [&str; 8] = [
+    "cloudfront.amazonaws.com",
+    "globalaccelerator.us-west-2.amazonaws.com",
+    "organizations.us-east-1.amazonaws.com",
+    "route53.amazonaws.com",
+    "s3.amazonaws.com",
+    "shield.us-east-1.amazonaws.com",
+    "sts.amazonaws.com",
+    "waf.amazonaws.com",
+];
+/// Endpoints of a region with two labels before it. Others are left out, because customers of AWS have names there:
+/// `execute-api`, `appsync-api`, `elb`, `compute`.
+const OF_A_REGION: [&str; 8] =
+    ["?", "*.s3", "*.s3-control", "*.dkr.ecr", "api.ecr", "streams.dynamodb", "api.sagemaker", "runtime.sagemaker"];
 /// The most hosts with a port of their own, each of which has an address inside the box.
 const MOST_PAIRS: u8 = 60;
 
@@ -60,12 +75,18 @@ impl Serve for Out {
 }
 
 /// Returns the hosts of the release's terms, which consent has compared with what the customer accepted, and those of the
-/// program. An order without its terms, such as a build's, has the endpoints of AWS alone.
+/// program. An order without its terms, such as a build's, has the endpoints of AWS only.
 fn hosts(job: &Job, program: &Program<'_>) -> Vec<String> {
     let terms = job.order.terms.as_ref().and_then(|terms| terms.asked().ok().flatten());
     let named = terms.into_iter().flat_map(|terms| terms.hosts);
     let own = program.hosts.iter().map(|host| of_url(host));
-    [AWS.to_owned()].into_iter().chain(named).chain(own).collect()
+    aws(&job.config.region).chain(named.into_iter().filter(|host| host != AWS)).chain(own).collect()
+}
+
+/// Returns the endpoints of AWS in a region. A whole domain of AWS has machines and APIs of everybody in it.
+fn aws(region: &str) -> impl Iterator<Item = String> {
+    let of_the_region = OF_A_REGION.map(|service| format!("{service}.{region}.amazonaws.com"));
+    WITHOUT_REGION.map(str::to_owned).into_iter().chain(of_the_region)
 }
 
 /// Returns `host:port` of a URL, and every other text as it is.
@@ -130,6 +151,34 @@ mod tests {
         assert_eq!(found("http://[::1]:4566/x").as_deref(), Some("[::1]:4566"));
         assert_eq!(found("https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com"), None);
         assert_eq!(found("http://10.0.0.9:80"), None);
+    }
+
+    #[test]
+    fn the_endpoints_of_aws_are_not_all_of_its_domain() {
+        let rules: Rules = aws("eu-west-1").map(|host| host.parse::<Rule>().expect("a rule")).collect();
+        let permitted = |host: &str| {
+            rules.permit(
+                &format!("{host}.amazonaws.com:443").parse().expect("a host"),
+                freehold_egress::Protocol::Connect,
+            )
+        };
+
+        for endpoint in
+            ["sts", "ec2.eu-west-1", "sts-fips.eu-west-1", "b.c.s3.eu-west-1", "1.dkr.ecr.eu-west-1", "route53"]
+        {
+            assert!(permitted(endpoint), "{endpoint}");
+        }
+        for other in [
+            "iam",
+            "ec2.us-west-2",
+            "ec2-192-0-2-1.eu-west-1.compute",
+            "ec2-192-0-2-1.compute-1",
+            "x.eu-west-1.elb",
+            "x.execute-api.eu-west-1",
+            "x.appsync-api.eu-west-1",
+        ] {
+            assert!(!permitted(other), "{other}");
+        }
     }
 
     #[test]
