@@ -113,6 +113,11 @@ impl IamRoles {
         let (path, prefix) = (names::app_path(tenant, install), names::app_prefix(tenant, install));
         Self { region: config.region.clone(), path, prefix }
     }
+
+    /// Returns whether the app made a role; the customer's own roles may trust whom they like.
+    fn is_own(&self, path: &str, name: &str) -> bool {
+        path.starts_with(&self.path) || name.starts_with(&self.prefix)
+    }
 }
 
 #[async_trait]
@@ -125,7 +130,8 @@ impl AppRoles for IamRoles {
         while let Some(page) = pages.next().await {
             let page =
                 page.map_err(|error| format!("{}; allow the mode's role `iam:ListRoles`", aws::explain(&error)))?;
-            found.extend(page.roles().iter().map(|role| {
+            let own = page.roles().iter().filter(|role| self.is_own(role.path(), role.role_name()));
+            found.extend(own.map(|role| {
                 AppRole {
                     arn: role.arn().to_owned(),
                     // IAM encodes policies in its answers as RFC 3986 does in URLs.
@@ -264,6 +270,18 @@ mod tests {
             strangers_of(&AppRole { trust: "?".into(), ..trusting(json!({})) }),
             ["a document without statements"]
         );
+    }
+
+    #[test]
+    fn only_roles_that_the_app_made_are_looked_at() {
+        let roles = IamRoles::new(&crate::testing::config("/state", crate::config::Role::Install));
+
+        assert!(roles.is_own("/freehold/acme--globex-prod/", "api") && roles.is_own("/", "acme--globex-prod--api"));
+        for (path, name) in
+            [("/", "OrganizationAccountAccessRole"), ("/freehold/acme--globex-prod-eu/", "api"), ("/", "api")]
+        {
+            assert!(!roles.is_own(path, name), "{path}{name}");
+        }
     }
 
     #[test]
