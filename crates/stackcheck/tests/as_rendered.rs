@@ -95,7 +95,7 @@ fn a_build_project_with_the_image_of_a_stranger_is_found() {
 #[test]
 fn a_boundary_that_lacks_a_statement_is_found() {
     for sid in [
-        "IamWritesUnderTheInstallsPrefixOnly",
+        "IamWritesUnderTheInstallsNamesOnly",
         "NotThisStack",
         "NotTheSecretsOfThisStack",
         "LogsAndAuditAreTheRunners",
@@ -160,8 +160,8 @@ fn small_changes_are_found() {
     for (old, new) in [
         // Conditions, defaults and values that flip a switch.
         (
-            "DeprovisionEnabled: !Equals [!Ref EnableDeprovision, \"true\"]",
-            "DeprovisionEnabled: !Equals [!Ref EnableDeprovision, \"false\"]",
+            "DeprovisionEnabled: !And [!Condition RunnerEnabled, !Equals [!Ref EnableDeprovision, \"true\"]]",
+            "DeprovisionEnabled: !And [!Condition RunnerEnabled, !Equals [!Ref EnableDeprovision, \"false\"]]",
         ),
         (
             "RunnerEnabled: !Equals [!Ref EnableRunner, \"true\"]",

@@ -7,7 +7,8 @@ use crate::finding::Finding;
 use crate::node::Node;
 
 /// The switches of every install stack.
-const SWITCHES: [&str; 4] = ["EnableDeprovision", "EnableMaintenance", "EnableProvision", "EnableRunner"];
+const SWITCHES: [&str; 5] =
+    ["EnableAppRoles", "EnableDeprovision", "EnableMaintenance", "EnableProvision", "EnableRunner"];
 
 /// What the roles of a template take from its app.
 #[derive(Debug, Default)]
