@@ -62,12 +62,12 @@ impl Boxed {
             JobUser::Same => None,
             JobUser::Other(other) => Some(other),
         };
-        let ready_out = other.map(|_| ready_out.into());
+        let stdout = other.map_or_else(Stdio::null, |_| Stdio::from(OwnedFd::from(ready_out)));
         let (words, inherited) = Options::new(spec, user, &init_program().map_err(not_run)?)
-            .and_then(|options| options.finish(info_in.into(), ready_out))
+            .and_then(|options| options.finish(info_in.into(), other.is_some()))
             .map_err(not_run)?;
         let mut command = Command::new(&bwrap);
-        command.env_clear().args(words).stdin(theirs).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.env_clear().args(words).stdin(theirs).stdout(stdout).stderr(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
         command.fd_mappings(inherited).map_err(|error| not_run(std::io::Error::other(error)))?;
         let mut child = command.spawn().map_err(not_run)?;

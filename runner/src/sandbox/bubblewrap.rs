@@ -14,7 +14,7 @@ use super::{init, seccomp};
 use crate::config::limits::Limits;
 
 /// Where the runner's own program is inside a box, as its first process.
-const INIT: &str = "/run/freehold/init";
+pub(super) const INIT: &str = "/run/freehold/init";
 /// The first file descriptor that `bwrap` inherits beside the standard three.
 const FIRST_FD: i32 = 3;
 
@@ -117,19 +117,17 @@ impl Options {
         Ok(all)
     }
 
-    /// Returns the words of `bwrap`'s command line and its file descriptors. `info` and `ready` are its ends of two
-    /// pipes: it writes about the box, and waits for its users where the runner maps them.
-    pub(super) fn finish(
-        mut self,
-        info: OwnedFd,
-        ready: Option<OwnedFd>,
-    ) -> std::io::Result<(Vec<String>, Vec<FdMapping>)> {
+    /// Returns the words of `bwrap`'s command line and its file descriptors. `info` is its end of a pipe, into which it
+    /// writes about the box. Where it `waits` for its users, it waits at standard output.
+    pub(super) fn finish(mut self, info: OwnedFd, waits: bool) -> std::io::Result<(Vec<String>, Vec<FdMapping>)> {
         let info = self.inherit(info);
-        let ready = ready.map(|ready| self.inherit(ready));
         let bytes = std::mem::take(&mut self.bytes);
         let options = self.carry(&bytes)?;
         let mut words = vec!["--args".to_owned(), options, "--info-fd".to_owned(), info];
-        words.extend(ready.into_iter().flat_map(|ready| ["--userns-block-fd".to_owned(), ready]));
+        if waits {
+            // The first process inherits it, and a program in the box has another standard output.
+            words.extend(["--userns-block-fd", "1"].map(str::to_owned));
+        }
         words.extend(["--", INIT, init::COMMAND].map(str::to_owned));
         Ok((words, self.inherited))
     }
@@ -168,6 +166,8 @@ impl Options {
         for place in ["/tmp", "/dev/shm"] {
             self.add(&["--perms", "1777", "--size", &size, "--tmpfs", place]);
         }
+        // A file system in memory, without a size.
+        self.add(&["--remount-ro", "/dev"]);
         for file in MASKED_FILES.into_iter().filter(|file| Path::new(file).exists()) {
             self.add(&["--ro-bind", "/dev/null", file]);
         }
