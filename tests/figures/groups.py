@@ -115,6 +115,17 @@ GROUPS = (
         needs=("node", "npm"),
     ),
     Group(
+        "escapes",
+        "ways out of a job's box, and whether its walls refuse them, as root and as two ordinary users",
+        "3 min",
+        "tests/escapes/run",
+        "tests/escapes/run --short",
+        folder=ROOT,
+        build=(f"{CARGO} --package freehold-tests --bin probe-runner",),
+        short_build=WORKSPACE[:1],
+        needs=("bwrap", "unshare", "setpriv", "ip"),
+    ),
+    Group(
         "stack",
         "install stacks in combinations of their switches",
         "10 min",
