@@ -42,7 +42,13 @@ enum Command {
     /// Take orders and run their jobs until SIGTERM.
     Run(From),
     /// Check the runner's environment and print a fix for each problem; changes nothing.
-    Doctor(From),
+    Doctor {
+        #[command(flatten)]
+        from: From,
+        /// Print the findings as JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// The source of the runner's config.
@@ -68,7 +74,7 @@ fn main() -> ExitCode {
 }
 
 async fn dispatch(command: &Command) -> ExitCode {
-    let (Command::Run(from) | Command::Doctor(from)) = command;
+    let (Command::Run(from) | Command::Doctor { from, .. }) = command;
     let (config, source) = match (&from.config, &from.stack) {
         (Some(path), _) => (Config::load(path, Role::Install).map_err(|error| program::explain(&error)), None),
         (None, Some(name)) => {
@@ -81,6 +87,8 @@ async fn dispatch(command: &Command) -> ExitCode {
     match (config, command) {
         (Err(message), _) => program::fail(2, &message),
         (Ok(config), Command::Run(_)) => program::run(config, source, Arc::new(InstallKinds)).await,
-        (Ok(config), Command::Doctor(_)) => program::examine(&config, doctor::terraform(&config)).await,
+        (Ok(config), Command::Doctor { json, .. }) => {
+            program::examine(&config, doctor::terraform(&config), *json).await
+        }
     }
 }

@@ -40,7 +40,13 @@ enum Command {
     /// Take orders and build until SIGTERM.
     Run(From),
     /// Check the builder's environment and print a fix for each problem; changes nothing.
-    Doctor(From),
+    Doctor {
+        #[command(flatten)]
+        from: From,
+        /// Print the findings as JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// The source of the builder's config.
@@ -60,10 +66,10 @@ fn main() -> ExitCode {
 }
 
 async fn dispatch(command: &Command) -> ExitCode {
-    let (Command::Run(from) | Command::Doctor(from)) = command;
+    let (Command::Run(from) | Command::Doctor { from, .. }) = command;
     match (Config::load(&from.config, Role::Build), command) {
         (Err(error), _) => program::fail(2, &program::explain(&error)),
         (Ok(config), Command::Run(_)) => program::run(config, None, Arc::new(BuildKind)).await,
-        (Ok(config), Command::Doctor(_)) => program::examine(&config, doctor::image_builder()).await,
+        (Ok(config), Command::Doctor { json, .. }) => program::examine(&config, doctor::image_builder(), *json).await,
     }
 }

@@ -14,7 +14,7 @@ use crate::identity::mode::Switch;
 use crate::identity::runner_key::Identity;
 use crate::identity::standing::{AwsAccount, StackState, Standing};
 use crate::operate::checks;
-use crate::sandbox::{self, cgroup};
+use crate::sandbox::{self, Wall, cgroup};
 
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +99,22 @@ pub fn text(findings: &[Finding]) -> String {
     text
 }
 
+/// Returns the findings as JSON.
+pub fn json(findings: &[Finding]) -> String {
+    let all: Vec<serde_json::Value> = findings
+        .iter()
+        .map(|Finding { what, state }| {
+            let (word, detail) = match state {
+                State::Works(detail) => ("ok", detail),
+                State::Off(detail) => ("off", detail),
+                State::Blocked(detail) => ("blocked", detail),
+            };
+            serde_json::json!({ "what": what, "state": word, "detail": detail })
+        })
+        .collect();
+    format!("{:#}\n", serde_json::Value::from(all))
+}
+
 fn state_dir(path: &Path) -> Result<String, String> {
     let identity = Identity::load_or_make(path).map_err(|error| aws::explain(&error))?;
     Ok(format!("{} (runner key {})", path.display(), identity.id()))
@@ -166,11 +182,23 @@ async fn sandbox(config: &Config) -> Vec<Finding> {
             State::Off(format!("of each process only, not of a job's memory and processors as a whole: {reason}"))
         }
     };
-    vec![
-        Finding::new("sandbox", sandbox::check(&config.limits).await),
-        Finding { what: "user of a job".into(), state: user },
-        Finding { what: "limits of a job".into(), state: limits },
-    ]
+    let mut findings = match sandbox::walls(&config.limits).await {
+        Ok(walls) => walls.into_iter().map(wall).collect(),
+        Err(problem) => vec![Finding::new("sandbox", Err(problem))],
+    };
+    findings.push(Finding { what: "user of a job".into(), state: user });
+    findings.push(Finding { what: "limits of a job".into(), state: limits });
+    findings
+}
+
+/// Returns what is known of one wall between a job and the machine.
+fn wall(Wall { name, stands, answer }: Wall) -> Finding {
+    let state = if stands {
+        State::Works(format!("refused: {answer}"))
+    } else {
+        State::Blocked(format!("{answer}; a job gets past this wall of its box: report it, and start no job"))
+    };
+    Finding { what: format!("wall: {name}"), state }
 }
 
 #[cfg(test)]

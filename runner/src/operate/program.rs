@@ -40,10 +40,10 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
     }
 }
 
-/// Prints what the doctor found, and returns whether all is well.
-pub async fn examine(config: &Config, program: impl Future<Output = Finding>) -> ExitCode {
+/// Prints what the doctor found, for people or as JSON, and returns whether all is well.
+pub async fn examine(config: &Config, program: impl Future<Output = Finding>, json: bool) -> ExitCode {
     let findings = doctor::examine(config, program).await;
-    print!("{}", doctor::text(&findings));
+    print!("{}", if json { doctor::json(&findings) } else { doctor::text(&findings) });
     if findings.iter().all(Finding::is_well) { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 

@@ -1,42 +1,45 @@
 //! Proves on this machine that a box can be made and that its walls stand, for `doctor` and the preflight.
 
 use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::PathBuf;
 
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 
 use super::boxed::Boxed;
-use super::bubblewrap::Spec;
+use super::bubblewrap::{INIT, Spec, canonical};
 use super::environment::find_program;
 use super::frame::{FromInit, Start};
 use super::program::INSIDE;
 use super::users::{INSIDE_USER, JobUser};
+use super::walls::{self, Outside, Wall};
 use crate::config::limits::Limits;
-
-/// Prints the name of each wall that does not stand.
-const WALLS: &str = "\
-grep -q '^CapEff:.0*$' /proc/self/status || echo capabilities
-grep -q '^NoNewPrivs:.1$' /proc/self/status || echo privileges
-grep -q '^Seccomp:.2$' /proc/self/status || echo seccomp
-[ $(grep -c : /proc/net/dev) = 1 ] || echo network
-[ -e /sys/kernel ] && echo sysfs
-(: > /usr/.freehold) 2> /dev/null && echo 'read-only root'
-true";
 
 /// Makes a box and tries its walls from inside; returns what holds.
 ///
 /// # Errors
 /// What does not, with the way out.
 pub async fn check(limits: &Limits) -> Result<String, String> {
-    let bwrap = find_program(&["bwrap"]).ok_or("`bwrap` is not on PATH; install the package `bubblewrap`")?;
-    let fallen = walls(limits).await.map_err(|error| {
-        format!("{error}; the runner's user needs `bwrap` 0.8 or newer and unprivileged user namespaces")
-    })?;
+    let fallen: Vec<String> =
+        walls(limits).await?.into_iter().filter(|wall| !wall.stands).map(|wall| wall.name).collect();
     if fallen.is_empty() {
-        return Ok(format!("{}: own network, no capability, no new privilege, seccomp", bwrap.display()));
+        return Ok("own network, no capability, no new privilege, seccomp".to_owned());
     }
     Err(format!("these walls of the box do not stand on this machine: {}; report it", fallen.join(", ")))
+}
+
+/// Makes a box and tries each of its walls from inside.
+///
+/// # Errors
+/// Why there is no box, with the way out.
+pub async fn walls(limits: &Limits) -> Result<Vec<Wall>, String> {
+    let bwrap = find_program(&["bwrap"]).ok_or("`bwrap` is not on PATH; install the package `bubblewrap`")?;
+    try_walls(limits, canonical(&bwrap)).await.map_err(|error| {
+        format!("{error}; the runner's user needs `bwrap` 0.8 or newer and unprivileged user namespaces")
+    })
 }
 
 /// Says which user a job has, and whether that is another than the runner's.
@@ -45,14 +48,22 @@ pub fn user() -> (bool, String) {
     (user != JobUser::Same, user.describe())
 }
 
-async fn walls(limits: &Limits) -> Result<Vec<String>, Box<dyn std::error::Error + Send + Sync>> {
-    let workspace = tempfile::tempdir()?;
+async fn try_walls(limits: &Limits, bwrap: PathBuf) -> Result<Vec<Wall>, Box<dyn std::error::Error + Send + Sync>> {
+    let directory = tempfile::tempdir()?;
+    let (workspace, secret) = (directory.path().join("workspace"), directory.path().join("secret"));
+    std::fs::create_dir(&workspace)?;
+    std::fs::write(&secret, "what only the runner may read")?;
+    // Nobody needs to accept: the kernel connects whoever may reach them.
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let socket = directory.path().display().to_string();
+    let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&socket)?)?;
+    let outside = Outside { port: listener.local_addr()?.port(), socket, secret, bwrap };
     let user = JobUser::find();
-    let mut made = Boxed::make(&Spec::plain(workspace.path(), limits), &user, limits).await?;
+    let mut made = Boxed::make(&Spec::plain(&workspace, limits), &user, limits).await?;
     let ((out, mut printed), (err, _said)) = (pipe::pipe()?, pipe::pipe()?);
     let start = Start {
-        program: PathBuf::from("/bin/sh"),
-        arguments: vec!["-c".to_owned(), WALLS.to_owned()],
+        program: INIT.into(),
+        arguments: vec![walls::COMMAND.to_owned(), serde_json::to_string(&outside)?],
         environment: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
         directory: INSIDE.to_owned(),
         listen: Vec::new(),
@@ -66,7 +77,7 @@ async fn walls(limits: &Limits) -> Result<Vec<String>, Box<dyn std::error::Error
     let mut text = String::new();
     printed.read_to_string(&mut text).await?;
     match made.next().await {
-        Some(FromInit::Ended { code: 0 }) => Ok(text.lines().map(str::to_owned).collect()),
+        Some(FromInit::Ended { code: 0 }) => Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?),
         other => Err(format!("the box did not run its program: {other:?}").into()),
     }
 }

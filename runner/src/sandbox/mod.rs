@@ -22,10 +22,11 @@ mod run;
 mod seccomp;
 mod service;
 mod users;
+mod walls;
 mod warm;
 
 pub use boxed::use_init;
-pub use check::{check, user};
+pub use check::{check, user, walls};
 pub use ended::Ended;
 pub use environment::{base_environment, find_program};
 pub(crate) use frame::ProcessLimits;
@@ -33,6 +34,7 @@ pub use output::Output;
 pub use program::{Interrupt, Program, SandboxError, inside};
 pub use service::{Serve, Service};
 pub use users::JobUser;
+pub use walls::Wall;
 pub use warm::WarmBoxes;
 
 use crate::config::SandboxKind;

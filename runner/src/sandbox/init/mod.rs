@@ -17,6 +17,7 @@ use rustix::process::{DumpableBehavior, Signal, kill_process_group, set_dumpable
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 use super::frame::{self, FromInit, Received, ToInit};
+use super::walls;
 use start::Running;
 
 /// The command line of the first process of a box.
@@ -24,11 +25,15 @@ pub(super) const COMMAND: &str = "box-init";
 /// How often children that the program left to this process are waited for.
 const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Runs as the first process of a box when the command line says so. A program that makes boxes calls this first.
+/// Runs as the first process of a box, or tries its walls, when the command line says so. A program that makes boxes calls
+/// this first.
 pub fn run_if_asked() -> Option<ExitCode> {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_none_or(|first| first != COMMAND) || arguments.next().is_some() {
-        return None;
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map_while(|argument| argument.into_string().ok()).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [COMMAND] => {}
+        [walls::COMMAND, outside] => return Some(walls::run(outside)),
+        _ => return None,
     }
     Some(match run() {
         Ok(()) => ExitCode::SUCCESS,
