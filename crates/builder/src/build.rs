@@ -81,7 +81,9 @@ async fn build(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
             until_stopped(job, push_layer(job, work, &template, TEMPLATE_LAYER, TEMPLATE_ARTIFACT)).await?
         }
         (Package::HelmChart, _) => chart::build(job, work).await?,
-        (Package::DockerImage, Source::Directory { .. } | Source::Git { .. }) => dockerfile::build(job, work).await?,
+        (Package::DockerImage, Source::Directory { .. } | Source::Git { .. }) => {
+            dockerfile::build(job, work, &mut facts).await?
+        }
         (Package::KubernetesManifest, _) => manifests::build(job, work).await?,
         (
             package,

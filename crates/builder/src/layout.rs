@@ -1,6 +1,6 @@
 //! Pushes an OCI image layout (OCI image specification 1.1, "Image Layout") into the tenant registry.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use freehold_oci::{BlobSource, Manifest, Repository, missing_blobs, push_manifests, push_missing_blobs};
@@ -41,7 +41,7 @@ pub(crate) async fn push(repository: &Repository, directory: &Path) -> Result<Ar
 
 /// Reads the layout's manifests, each child before its parent, and all their blobs, each once.
 fn read(directory: &Path) -> Result<(Vec<Manifest>, Vec<Descriptor>), Failure> {
-    let index = std::fs::read(directory.join("index.json"))
+    let index = std::fs::read(plain_file(directory, "index.json")?)
         .map_err(|error| Failure::because("image layout has no readable `index.json`", &error))?;
     let index: Index = serde_json::from_slice(&index)
         .map_err(|error| Failure::because("`index.json` of the image layout is not an index", &error))?;
@@ -67,6 +67,7 @@ fn read(directory: &Path) -> Result<(Vec<Manifest>, Vec<Descriptor>), Failure> {
     manifests.reverse();
     let mut named = std::collections::BTreeSet::new();
     blobs.retain(|blob| named.insert(blob.digest.clone()));
+    blobs.iter().try_for_each(|blob| plain_file(directory, &name_of(&blob.digest)).map(drop))?;
     Ok((manifests, blobs))
 }
 
@@ -75,7 +76,7 @@ fn manifest(directory: &Path, descriptor: &Descriptor) -> Result<Manifest, Failu
     if descriptor.size > MAX_MANIFEST_BYTES {
         return Err(unusable(digest, "it is too large"));
     }
-    let bytes = std::fs::read(path_of(directory, digest))
+    let bytes = std::fs::read(plain_file(directory, &name_of(digest))?)
         .map_err(|error| Failure::because(&format!("image layout lacks manifest `{digest}`"), &error))?;
     let manifest =
         Manifest::new(Some(&descriptor.media_type), Bytes::from(bytes)).map_err(|detail| unusable(digest, &detail))?;
@@ -89,8 +90,31 @@ fn unusable(digest: &Digest, detail: &str) -> Failure {
     Failure::new(format!("manifest `{digest}` of the image layout cannot be used: {detail}"))
 }
 
-fn path_of(directory: &Path, digest: &Digest) -> std::path::PathBuf {
-    directory.join("blobs/sha256").join(digest.hex())
+fn path_of(directory: &Path, digest: &Digest) -> PathBuf {
+    directory.join(name_of(digest))
+}
+
+fn name_of(digest: &Digest) -> String {
+    format!("blobs/sha256/{}", digest.hex())
+}
+
+/// Returns the path of a file of the layout. Whoever wrote the layout may have put a link there, to a file of this machine
+/// that the runner can read, or a pipe that never ends.
+fn plain_file(directory: &Path, name: &str) -> Result<PathBuf, Failure> {
+    let refused = |what: &str| Failure::new(format!("image layout has no plain file `{name}`: {what}"));
+    let mut path = directory.to_owned();
+    let is_directory = |path: &Path| path.symlink_metadata().is_ok_and(|data| data.is_dir());
+    for part in Path::new(name) {
+        if !is_directory(&path) {
+            return Err(refused("a directory on the way is absent or a link"));
+        }
+        path.push(part);
+    }
+    match path.symlink_metadata() {
+        Ok(data) if data.is_file() => Ok(path),
+        Ok(_) => Err(refused("it is a link, a directory or a device")),
+        Err(_) => Err(refused("it is absent")),
+    }
 }
 
 #[cfg(test)]
@@ -129,6 +153,37 @@ mod tests {
         assert_eq!(manifests.len(), 3);
         assert_eq!(manifests.last().unwrap().digest.as_str(), top["digest"]);
         assert_eq!(blobs.len(), 3, "two configs and one shared layer");
+    }
+
+    #[test]
+    fn a_layout_with_links_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        let (layout, secret) = (parent.path().join("image"), parent.path().join("secret"));
+        std::fs::create_dir(&layout).unwrap();
+        let top = image(&layout, "one");
+        std::fs::write(layout.join("index.json"), json!({ "manifests": [top] }).to_string()).unwrap();
+        let (manifests, blobs) = read(&layout).unwrap();
+        let told = |what: &str| {
+            let told = read(&layout).unwrap_err();
+            assert!(
+                matches!(&told, Failure::Failed { reason, .. } if reason.contains("no plain file")),
+                "{what}: {told:?}"
+            );
+        };
+
+        for (what, path) in [
+            ("a layer", path_of(&layout, &blobs[1].digest)),
+            ("a manifest", path_of(&layout, &manifests[0].digest)),
+            ("the index", layout.join("index.json")),
+            ("all blobs", layout.join("blobs")),
+            ("the layout", layout.clone()),
+        ] {
+            std::fs::rename(&path, &secret).unwrap();
+            std::os::unix::fs::symlink(&secret, &path).unwrap();
+            told(what);
+            std::fs::remove_file(&path).unwrap();
+            std::fs::rename(&secret, &path).unwrap();
+        }
     }
 
     #[test]

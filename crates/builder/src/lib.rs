@@ -3,7 +3,7 @@
 mod archive;
 pub mod build;
 mod chart;
-mod dockerfile;
+pub mod dockerfile;
 pub mod doctor;
 mod image;
 mod layout;

@@ -28,6 +28,9 @@ pub enum Recipe {
         /// A stage; empty for the last.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         target: String,
+        /// The hosts that its steps may reach: names, `*.` before one for all below it, `host:port`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hosts: Vec<String>,
     },
     /// The text of a manifest, a template.
     Manifest { text: String },

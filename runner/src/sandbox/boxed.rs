@@ -21,6 +21,7 @@ use super::channel::Channel;
 use super::environment::find_program;
 use super::frame::{FromInit, Start, ToInit};
 use super::program::SandboxError;
+use super::purpose::Purpose;
 use super::users::{JobUser, OtherUser};
 use crate::config::limits::Limits;
 
@@ -75,7 +76,8 @@ impl Boxed {
         drop(command);
         let mut stderr = child.stderr.take();
         let mut made = Self { channel, init: None, bwrap: child, group: None };
-        let ready = tokio::time::timeout(MAKE, made.begin(info_out, other, ready_in.into(), limits)).await;
+        let users = other.map(|other| (other, spec.purpose));
+        let ready = tokio::time::timeout(MAKE, made.begin(info_out, users, ready_in.into(), limits)).await;
         match ready {
             Ok(Ok(())) => Ok(made),
             Ok(Err(error)) => {
@@ -94,7 +96,7 @@ impl Boxed {
     async fn begin(
         &mut self,
         info: PipeReader,
-        other: Option<&OtherUser>,
+        users: Option<(&OtherUser, Purpose)>,
         ready: OwnedFd,
         limits: &Limits,
     ) -> std::io::Result<()> {
@@ -106,8 +108,8 @@ impl Boxed {
             group.add(init)?;
             self.bwrap.id().map_or(Ok(()), |bwrap| group.add(bwrap))?;
         }
-        if let Some(other) = other {
-            other.map(init).await?;
+        if let Some((other, purpose)) = users {
+            other.map(init, purpose).await?;
         }
         // `bwrap` goes on when it reads a byte; without another user it does not wait.
         let _ = std::fs::File::from(ready).write_all(b"!");

@@ -9,6 +9,7 @@ use command_fds::FdMapping;
 
 use super::environment::paths;
 use super::program::INSIDE;
+use super::purpose::Purpose;
 use super::users::{INSIDE_USER, JobUser, RUNNER_INSIDE};
 use super::{init, seccomp};
 use crate::config::limits::Limits;
@@ -65,6 +66,7 @@ const KEPT: [&str; 6] = ["CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", "CAP_FOWNER", 
 /// What a box shows and how large it may become.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Spec {
+    pub(super) purpose: Purpose,
     /// The directory that becomes the job's.
     pub(super) workspace: PathBuf,
     /// Files and directories that are shown read-only under their own path.
@@ -79,12 +81,14 @@ impl Spec {
     /// Returns a box around `workspace` that shows and writes nothing more; boxes that wait for a job are such.
     pub(super) fn plain(workspace: &Path, limits: &Limits) -> Self {
         let memory_files = limits.memory_files();
-        Self { workspace: workspace.to_owned(), shown: Vec::new(), writable: Vec::new(), memory_files }
+        let (purpose, workspace) = (Purpose::Program, workspace.to_owned());
+        Self { purpose, workspace, shown: Vec::new(), writable: Vec::new(), memory_files }
     }
 
     /// Returns whether a plain box does for it.
     pub(super) fn is_plain(&self) -> bool {
-        self.writable.is_empty() && self.shown.iter().all(|path| is_shown(path))
+        let shows_no_more = self.shown.iter().all(|path| is_shown(path));
+        self.purpose == Purpose::Program && self.writable.is_empty() && shows_no_more
     }
 }
 
@@ -100,7 +104,7 @@ impl Options {
     pub(super) fn new(spec: &Spec, user: &JobUser, program: &Path) -> std::io::Result<Self> {
         let mut all = Self { bytes: Vec::new(), inherited: Vec::new(), directories: BTreeSet::new() };
         all.namespaces(user);
-        all.filters()?;
+        all.filters(spec.purpose)?;
         all.file_systems(spec)?;
         all.show_as(program, Path::new(INIT));
         all.etc(user)?;
@@ -152,8 +156,8 @@ impl Options {
         self.add(&["--uid", &uid.to_string(), "--gid", &uid.to_string()]);
     }
 
-    fn filters(&mut self) -> std::io::Result<()> {
-        for filter in seccomp::filters().map_err(std::io::Error::other)? {
+    fn filters(&mut self, purpose: Purpose) -> std::io::Result<()> {
+        for filter in seccomp::filters(purpose).map_err(std::io::Error::other)? {
             let filter = self.carry(&filter)?;
             self.add(&["--add-seccomp-fd", &filter]);
         }
@@ -173,6 +177,10 @@ impl Options {
         }
         for directory in MASKED_DIRECTORIES.into_iter().filter(|directory| Path::new(directory).is_dir()) {
             self.add(&["--size", "4096", "--tmpfs", directory, "--remount-ro", directory]);
+        }
+        if spec.purpose == Purpose::ImageBuild {
+            // Buildah shows it to each step; the machine's own stays outside.
+            self.add(&["--perms", "0755", "--dir", "/sys"]);
         }
         for path in ROOT {
             match std::fs::read_link(path) {

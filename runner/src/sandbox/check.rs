@@ -14,6 +14,7 @@ use super::bubblewrap::{INIT, Spec, canonical};
 use super::environment::find_program;
 use super::frame::{FromInit, Start};
 use super::program::INSIDE;
+use super::purpose::Purpose;
 use super::users::{INSIDE_USER, JobUser};
 use super::walls::{self, Outside, Wall};
 use crate::config::limits::Limits;
@@ -69,6 +70,7 @@ async fn try_walls(limits: &Limits, bwrap: PathBuf) -> Result<Vec<Wall>, Box<dyn
         listen: Vec::new(),
         names: Vec::new(),
         user: (user != JobUser::Same).then_some(INSIDE_USER),
+        purpose: Purpose::Program,
         writable: vec![INSIDE.into()],
         limits: limits.of_process(),
         until: u64::MAX,

@@ -8,6 +8,7 @@ use freehold_egress::{Destination, Egress, Refusal, Rule, Rules, Upstream, Way};
 use tokio::net::TcpListener;
 
 use super::program::Program;
+use super::purpose::Purpose;
 use super::service::{Serve, Service};
 use crate::work::job::Job;
 
@@ -34,9 +35,12 @@ const OF_A_REGION: [&str; 8] =
 const MOST_PAIRS: u8 = 60;
 
 /// Returns what leads out of the box of `program`.
-pub(super) fn services(job: &Job, program: &Program<'_>) -> Vec<Service> {
-    let hosts = hosts(job, program);
-    let own = own_endpoint();
+pub(super) fn services(job: &Job, program: &Program<'_>, purpose: Purpose) -> Vec<Service> {
+    let (hosts, own) = match purpose {
+        Purpose::Program => (hosts(job, program), own_endpoint()),
+        // The steps of a Dockerfile come from anywhere: they get the hosts that the component names.
+        Purpose::ImageBuild => (program.hosts.clone(), None),
+    };
     let rules: Rules = hosts.iter().filter_map(|host| host.parse::<Rule>().ok()).collect();
     let (log, connections) = (job.log.clone(), Arc::clone(&job.connections));
     let refused = move |refusal: &Refusal| {

@@ -13,6 +13,8 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::purpose::Purpose;
+
 /// The most file descriptors of one message.
 pub(super) const MOST_FDS: usize = 128;
 /// The largest message, in bytes; arguments and environment of one program are at most 2 MiB on Linux.
@@ -65,6 +67,7 @@ pub(super) struct Start {
     pub(super) names: Vec<(IpAddr, String)>,
     /// The user inside the box that the program runs as; it owns `writable` meanwhile. Without one it is the box's own.
     pub(super) user: Option<u32>,
+    pub(super) purpose: Purpose,
     /// The directories inside the box that the program may write to and that are on disk.
     pub(super) writable: Vec<PathBuf>,
     pub(super) limits: ProcessLimits,

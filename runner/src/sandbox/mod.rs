@@ -18,6 +18,7 @@ pub mod init;
 mod output;
 mod plain;
 mod program;
+mod purpose;
 mod run;
 mod seccomp;
 mod service;
@@ -37,6 +38,8 @@ pub use users::JobUser;
 pub use walls::Wall;
 pub use warm::WarmBoxes;
 
+use purpose::Purpose;
+
 use crate::config::SandboxKind;
 use crate::work::job::Job;
 
@@ -45,23 +48,24 @@ use crate::work::job::Job;
 /// # Errors
 /// [`SandboxError`] when it could not be started.
 pub async fn run(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
+    run_for(job, program, Purpose::Program).await
+}
+
+/// Runs a program that makes an image: it is root in a user namespace inside its box, may mount and make namespaces there,
+/// and reaches the hosts that it names and no others.
+///
+/// # Errors
+/// As [`run`], and when the machine has no users for it.
+pub async fn run_image_build(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
+    run_for(job, program, Purpose::ImageBuild).await
+}
+
+async fn run_for(job: &Job, program: Program<'_>, purpose: Purpose) -> Result<Ended, SandboxError> {
     if let Some(reason) = job.stop.reason() {
         return Ok(Ended::Stopped(reason));
     }
     match job.config.sandbox {
-        SandboxKind::Bubblewrap => run::run(job, program).await,
+        SandboxKind::Bubblewrap => run::run(job, program, purpose).await,
         SandboxKind::None => plain::run(job, program).await,
-    }
-}
-
-/// Runs a program that makes its own namespaces, which is not possible inside a box. It gets a clean environment and
-/// starts in the workspace, without any other isolation.
-///
-/// # Errors
-/// As [`run`].
-pub async fn run_outside(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
-    match job.stop.reason() {
-        Some(reason) => Ok(Ended::Stopped(reason)),
-        None => plain::run(job, program).await,
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 
 use super::output::Output;
+use super::purpose::IMAGE_USERS;
 use super::service::Service;
 use crate::config::SandboxKind;
 use crate::work::job::Job;
@@ -64,6 +65,11 @@ pub enum SandboxError {
     NoBubblewrap,
     #[error("the sandbox could not be made: {0}; user namespaces may be switched off on this machine")]
     NotMade(String),
+    #[error(
+        "this machine gives the runner no {IMAGE_USERS} users for the steps of a Dockerfile; install the package `uidmap` \
+         (Amazon Linux: `shadow-utils`) and give the runner's user a range of that many in `/etc/subuid` and `/etc/subgid`"
+    )]
+    NoUsers,
     #[error("could not run `{program}`")]
     NotRun {
         program: String,

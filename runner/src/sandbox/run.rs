@@ -10,18 +10,23 @@ use super::bubblewrap::{Spec, canonical};
 use super::ended::{Ended, grace};
 use super::frame::{FromInit, Start};
 use super::program::{INSIDE, Interrupt, Program, SandboxError, inside};
+use super::purpose::{IMAGE_ROOT, Purpose};
 use super::service::Service;
 use super::users::{INSIDE_USER, JobUser};
 use super::{egress, output};
 use crate::work::job::{Job, StopReason};
 
 /// Runs `program` until it ends or the attempt must stop.
-pub(super) async fn run(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
+pub(super) async fn run(job: &Job, program: Program<'_>, purpose: Purpose) -> Result<Ended, SandboxError> {
     let executable = canonical(program.executable);
     let name = executable.display().to_string();
     let not_run = |source| SandboxError::NotRun { program: name.clone(), source };
     let user = JobUser::find();
+    if purpose == Purpose::ImageBuild && !user.can_build_images() {
+        return Err(SandboxError::NoUsers);
+    }
     let spec = Spec {
+        purpose,
         workspace: job.workspace.clone(),
         shown: program.readable.iter().cloned().chain([executable.clone()]).collect(),
         writable: program.writable.clone(),
@@ -32,7 +37,8 @@ pub(super) async fn run(job: &Job, program: Program<'_>) -> Result<Ended, Sandbo
         Some(made) => made,
         None => Boxed::make(&spec, &user, &job.config.limits).await?,
     };
-    let services: Vec<Service> = egress::services(job, &program).into_iter().chain(program.services.clone()).collect();
+    let services: Vec<Service> =
+        egress::services(job, &program, purpose).into_iter().chain(program.services.clone()).collect();
     let (pump, outputs) = output::pump(job, &program.output).map_err(not_run)?;
     let start = Start {
         program: executable,
@@ -41,7 +47,12 @@ pub(super) async fn run(job: &Job, program: Program<'_>) -> Result<Ended, Sandbo
         directory: inside(job, program.directory),
         listen: services.iter().map(|service| service.at).collect(),
         names: services.iter().filter_map(Service::host_line).collect(),
-        user: (user != JobUser::Same).then_some(INSIDE_USER),
+        user: match (&user, purpose) {
+            (JobUser::Same, _) => None,
+            (JobUser::Other(_), Purpose::Program) => Some(INSIDE_USER),
+            (JobUser::Other(_), Purpose::ImageBuild) => Some(IMAGE_ROOT),
+        },
+        purpose,
         writable: spec.writable.iter().cloned().chain([INSIDE.into()]).collect(),
         limits: job.config.limits.of_process(),
         until: job.stop.may_run_until(),

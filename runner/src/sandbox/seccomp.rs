@@ -1,4 +1,4 @@
-//! The system calls that no program in a box may make, as filters that the kernel evaluates (seccomp(2)).
+//! The system calls that a program in a box may not make, as filters that the kernel evaluates (seccomp(2)).
 //!
 //! A deny list: what a tool needs differs and changes, what gives power over a kernel is known. A call that is new to this
 //! list still meets a process without capabilities in namespaces of its own.
@@ -10,6 +10,8 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
+use super::purpose::Purpose;
+
 /// Refused whatever the arguments are.
 const REFUSED: &[i64] = &[
     // Looking into other processes.
@@ -19,19 +21,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_kcmp,
     libc::SYS_pidfd_getfd,
     libc::SYS_userfaultfd,
-    // Mounts and namespaces.
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_open_tree,
-    libc::SYS_move_mount,
-    libc::SYS_mount_setattr,
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fspick,
-    libc::SYS_unshare,
+    // Files and namespaces that somebody else opened.
     libc::SYS_setns,
     libc::SYS_open_by_handle_at,
     libc::SYS_quotactl,
@@ -66,6 +56,19 @@ const REFUSED: &[i64] = &[
     libc::SYS_adjtimex,
 ];
 
+/// Mounts and namespaces: refused to all but a program that makes an image.
+const MOUNTS: &[i64] = &[libc::SYS_mount, libc::SYS_umount2, libc::SYS_pivot_root, libc::SYS_chroot, libc::SYS_unshare];
+/// The newer calls for mounts. A program that makes an image does without them when they are unknown.
+const NEWER_MOUNTS: &[i64] = &[
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+];
+
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[i64] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt, libc::SYS_uselib];
 #[cfg(not(target_arch = "x86_64"))]
@@ -93,11 +96,10 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 ///
 /// # Errors
 /// When the rules cannot be compiled for this machine.
-pub(super) fn filters() -> Result<Vec<Vec<u8>>, String> {
+pub(super) fn filters(purpose: Purpose) -> Result<Vec<Vec<u8>>, String> {
     let mut compiled = vec![
-        compile(refused()?, libc::EPERM)?,
-        // Its arguments are in memory, out of sight of a filter; the C library then calls `clone`.
-        compile(Rules::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?,
+        compile(refused(purpose)?, libc::EPERM)?,
+        compile(unknown(purpose), libc::ENOSYS)?,
         compile(Rules::from([(libc::SYS_socket, families()?)]), libc::EAFNOSUPPORT)?,
     ];
     if cfg!(target_arch = "x86_64") {
@@ -106,18 +108,34 @@ pub(super) fn filters() -> Result<Vec<Vec<u8>>, String> {
     Ok(compiled)
 }
 
-fn refused() -> Result<Rules, String> {
-    let mut rules: Rules = REFUSED.iter().chain(REFUSED_HERE).map(|number| (*number, Vec::new())).collect();
-    let namespaces = NEW_NAMESPACES.into_iter().map(|flag| {
-        let flag = u64::from(flag.unsigned_abs());
-        rule(vec![condition(0, Width::Qword, Op::MaskedEq(flag), flag)?])
-    });
-    rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
+fn refused(purpose: Purpose) -> Result<Rules, String> {
+    let mut rules = whatever_the_arguments(REFUSED.iter().chain(REFUSED_HERE));
+    if purpose == Purpose::Program {
+        rules.extend(whatever_the_arguments(MOUNTS.iter().chain(NEWER_MOUNTS)));
+        let namespaces = NEW_NAMESPACES.into_iter().map(|flag| {
+            let flag = u64::from(flag.unsigned_abs());
+            rule(vec![condition(0, Width::Qword, Op::MaskedEq(flag), flag)?])
+        });
+        rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
+    }
     let terminal = TERMINAL.into_iter().map(|what| rule(vec![condition(1, Width::Dword, Op::Eq, what)?]));
     rules.insert(libc::SYS_ioctl, terminal.collect::<Result<_, _>>()?);
     let raw = condition(1, Width::Dword, Op::MaskedEq(TYPE_MASK), u64::from(libc::SOCK_RAW.unsigned_abs()))?;
     rules.insert(libc::SYS_socket, vec![rule(vec![raw])?]);
     Ok(rules)
+}
+
+/// The arguments of `clone3` are in memory, out of sight of a filter; the C library then calls `clone`.
+fn unknown(purpose: Purpose) -> Rules {
+    let mounts = match purpose {
+        Purpose::Program => &[],
+        Purpose::ImageBuild => NEWER_MOUNTS,
+    };
+    whatever_the_arguments([libc::SYS_clone3].iter().chain(mounts))
+}
+
+fn whatever_the_arguments<'a>(numbers: impl IntoIterator<Item = &'a i64>) -> Rules {
+    numbers.into_iter().map(|number| (*number, Vec::new())).collect()
 }
 
 /// All families of sockets but [`FAMILIES`].
@@ -173,10 +191,10 @@ mod tests {
 
     #[test]
     fn every_filter_has_whole_instructions_and_fits_the_kernel() {
-        let filters = filters().unwrap();
+        let all = [Purpose::Program, Purpose::ImageBuild].map(|purpose| filters(purpose).unwrap());
 
-        assert!(filters.len() >= 3);
-        for filter in filters {
+        assert!(all.iter().all(|filters| filters.len() >= 3));
+        for filter in all.concat() {
             assert!(filter.len() % 8 == 0 && filter.len() / 8 <= 4096, "{}", filter.len());
         }
     }

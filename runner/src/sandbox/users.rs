@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use super::environment::find_program;
+use super::purpose::{IMAGE_ROOT, IMAGE_USERS, Purpose};
 
 /// The user of every program inside its box.
 pub(super) const INSIDE_USER: u32 = 1000;
 /// Whose user inside the box is the runner, where the job has another.
 pub(super) const RUNNER_INSIDE: u32 = 0;
-/// The user of jobs of a runner that is root; no user of a machine or of systemd has this number.
+/// The user of jobs of a runner that is root; no user of a machine or of systemd has this number or one of the next.
 const OF_ROOT: u32 = 1_879_048_192;
 
 /// Which user of the machine a job is.
@@ -28,6 +29,8 @@ pub struct OtherUser {
     /// The user's number outside of the box, which is its group's too.
     uid: u32,
     gid: u32,
+    /// How many users from `uid` and groups from `gid` there are.
+    count: u32,
     map: Map,
 }
 
@@ -43,9 +46,14 @@ impl JobUser {
     /// Finds the best that this machine gives.
     pub fn find() -> Self {
         if rustix::process::geteuid().is_root() {
-            return Self::Other(OtherUser { uid: OF_ROOT, gid: OF_ROOT, map: Map::Written });
+            return Self::Other(OtherUser { uid: OF_ROOT, gid: OF_ROOT, count: IMAGE_USERS, map: Map::Written });
         }
         subordinate().map_or(Self::Same, Self::Other)
+    }
+
+    /// Returns whether there are enough users for the files of an image.
+    pub fn can_build_images(&self) -> bool {
+        matches!(self, Self::Other(other) if other.count >= IMAGE_USERS)
     }
 
     /// Says which user a job has.
@@ -64,8 +72,9 @@ fn subordinate() -> Option<OtherUser> {
     let own = rustix::process::geteuid().as_raw();
     let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let name = user_name(&passwd, own).unwrap_or_default();
-    let first = |file: &str| first_of(&std::fs::read_to_string(file).ok()?, name, own);
-    Some(OtherUser { uid: first("/etc/subuid")?, gid: first("/etc/subgid")?, map: Map::By { newuidmap, newgidmap } })
+    let range = |file: &str| range_of(&std::fs::read_to_string(file).ok()?, name, own);
+    let ((uid, users), (gid, groups)) = (range("/etc/subuid")?, range("/etc/subgid")?);
+    Some(OtherUser { uid, gid, count: users.min(groups), map: Map::By { newuidmap, newgidmap } })
 }
 
 fn user_name(passwd: &str, uid: u32) -> Option<&str> {
@@ -76,40 +85,48 @@ fn user_name(passwd: &str, uid: u32) -> Option<&str> {
     })
 }
 
-/// Returns the first number that a line of `/etc/subuid` gives to a user: `name:first:count`, subuid(5).
-fn first_of(text: &str, name: &str, uid: u32) -> Option<u32> {
-    text.lines().find_map(|line| {
+/// Returns the largest range that `/etc/subuid` gives to a user: the first number and how many, subuid(5).
+fn range_of(text: &str, name: &str, uid: u32) -> Option<(u32, u32)> {
+    let ranges = text.lines().filter_map(|line| {
         let mut fields = line.trim().split(':');
         let owner = fields.next()?;
         let (first, count): (u32, u32) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
         let is_own = (!name.is_empty() && owner == name) || owner.parse() == Ok(uid);
-        (is_own && count > 0 && first > 0).then_some(first)
-    })
+        (is_own && count > 0 && first > 0).then_some((first, count))
+    });
+    // Of equal ranges the first.
+    ranges.reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
 
 impl OtherUser {
-    /// Maps the users of the box whose first process is `process`: the runner and the job, and no other.
-    pub(super) async fn map(&self, process: u32) -> io::Result<()> {
+    /// Maps the users of the box whose first process is `process`: the runner and those of the box's purpose, and no other.
+    pub(super) async fn map(&self, process: u32, purpose: Purpose) -> io::Result<()> {
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let (inside, count) = match purpose {
+            Purpose::Program => (INSIDE_USER, 1),
+            Purpose::ImageBuild => (IMAGE_ROOT, IMAGE_USERS),
+        };
+        let ranges = |own: u32, first: u32| [[RUNNER_INSIDE, own, 1], [inside, first, count]];
         match &self.map {
             Map::Written => {
-                let write = |file: &str, own: u32, job: u32| {
-                    let lines = format!("{RUNNER_INSIDE} {own} 1\n{INSIDE_USER} {job} 1\n");
-                    std::fs::write(format!("/proc/{process}/{file}"), lines)
-                };
-                write("uid_map", uid, self.uid)?;
-                write("gid_map", gid, self.gid)
+                write(process, "uid_map", ranges(uid, self.uid))?;
+                write(process, "gid_map", ranges(gid, self.gid))
             }
             Map::By { newuidmap, newgidmap } => {
-                run(newuidmap, process, uid, self.uid).await?;
-                run(newgidmap, process, gid, self.gid).await
+                run(newuidmap, process, ranges(uid, self.uid)).await?;
+                run(newgidmap, process, ranges(gid, self.gid)).await
             }
         }
     }
 }
 
-async fn run(program: &Path, process: u32, own: u32, job: u32) -> io::Result<()> {
-    let words = [process, RUNNER_INSIDE, own, 1, INSIDE_USER, job, 1].map(|number| number.to_string());
+fn write(process: u32, file: &str, ranges: [[u32; 3]; 2]) -> io::Result<()> {
+    let lines: String = ranges.map(|[inside, outside, count]| format!("{inside} {outside} {count}\n")).concat();
+    std::fs::write(format!("/proc/{process}/{file}"), lines)
+}
+
+async fn run(program: &Path, process: u32, ranges: [[u32; 3]; 2]) -> io::Result<()> {
+    let words = [process].into_iter().chain(ranges.into_iter().flatten()).map(|number| number.to_string());
     let mut command = tokio::process::Command::new(program);
     let output = command.args(words).env_clear().stdin(Stdio::null()).kill_on_drop(true).output().await?;
     if output.status.success() {
@@ -125,12 +142,12 @@ mod tests {
 
     #[test]
     fn a_range_is_found_by_name_and_by_number() {
-        let text = "other:100000:65536\n# comment\nfreehold:165536:65536\n997:231072:65536\nempty:5:0\n";
+        let text = "freehold:50:1\nother:100000:65536\n# comment\nfreehold:165536:65536\n997:231072:65536\nempty:5:0\n";
 
-        assert_eq!(first_of(text, "freehold", 990), Some(165_536));
-        assert_eq!(first_of(text, "", 997), Some(231_072));
-        assert_eq!(first_of(text, "empty", 5), None);
-        assert_eq!(first_of(text, "nobody", 65534), None);
+        assert_eq!(range_of(text, "freehold", 990), Some((165_536, 65_536)));
+        assert_eq!(range_of(text, "", 997), Some((231_072, 65_536)));
+        assert_eq!(range_of(text, "empty", 5), None);
+        assert_eq!(range_of(text, "nobody", 65534), None);
     }
 
     #[test]

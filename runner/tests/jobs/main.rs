@@ -9,6 +9,7 @@ mod cloud;
 mod cloudformation_stack;
 mod container_image;
 mod fixture;
+mod image_walls;
 mod preflight;
 #[path = "../../../crates/oci/tests/suite/registry.rs"]
 mod registry;

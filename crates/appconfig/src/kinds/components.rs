@@ -237,6 +237,10 @@ pub(super) const DOCKER_BUILD: &[Key] = &[
     // A key that only Freehold has.
     may("build_args", Scalars).doc("Arguments of the build (`ARG`)"),
     may("target", Text).doc("The stage of the Dockerfile to build; the last by default"),
+    may("hosts", Texts).doc(
+        "Hosts that `RUN` and `ADD` may reach, such as those of packages: `example.org`, `*.example.org`, `host:port`; none by \
+         default. The images that the Dockerfile names need none",
+    ),
 ];
 
 pub(super) const JOB: &[Key] = &[

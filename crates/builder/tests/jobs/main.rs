@@ -10,6 +10,7 @@ mod chart;
 #[expect(dead_code, reason = "the tests of the runner need more of it")]
 mod cloud;
 mod docker_build;
+mod escapes;
 #[path = "../../../../runner/tests/jobs/fixture.rs"]
 #[expect(dead_code, reason = "the tests of the runner need more of it")]
 mod fixture;

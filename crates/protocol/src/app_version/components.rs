@@ -184,6 +184,9 @@ pub enum ComponentSpec {
         /// The stage of the Dockerfile to build; empty for the last.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         target: String,
+        /// The hosts that its steps may reach while it is built.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hosts: Vec<String>,
     },
     Job {
         image_url: String,
@@ -248,10 +251,11 @@ impl ComponentSpec {
     /// Returns the settings that a build of the component follows in addition to its source.
     pub fn recipe(&self) -> Option<Recipe> {
         match self {
-            Self::DockerBuild { dockerfile, env_vars, build_args, target } => {
+            Self::DockerBuild { dockerfile, env_vars, build_args, target, hosts } => {
                 let mut args = env_vars.clone();
                 args.extend(build_args.clone());
-                Some(Recipe::Dockerfile { dockerfile: dockerfile.clone(), args, target: target.clone() })
+                let (dockerfile, target, hosts) = (dockerfile.clone(), target.clone(), hosts.clone());
+                Some(Recipe::Dockerfile { dockerfile, args, target, hosts })
             }
             Self::KubernetesManifest { kustomize: Some(kustomize), .. } => {
                 Some(Recipe::Kustomization { options: kustomize.options.clone() })

@@ -3,10 +3,12 @@
 //! It is this same program, started by `bwrap` inside the namespaces. When it ends, the kernel ends every process in the box.
 
 mod disk;
+mod nested;
 mod ownership;
 mod processes;
 mod start;
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
@@ -28,17 +30,18 @@ const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// Runs as the first process of a box, or tries its walls, when the command line says so. A program that makes boxes calls
 /// this first.
 pub fn run_if_asked() -> Option<ExitCode> {
-    let arguments: Vec<String> =
-        std::env::args_os().skip(1).map_while(|argument| argument.into_string().ok()).collect();
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [COMMAND] => {}
-        [walls::COMMAND, outside] => return Some(walls::run(outside)),
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let command = arguments.first()?.to_str()?;
+    let ended = match (command, arguments.get(1..).unwrap_or_default()) {
+        (COMMAND, []) => run(),
+        (walls::COMMAND, [outside]) => return outside.to_str().map(walls::run),
+        (nested::COMMAND, rest) => Err(nested::become_program(rest.iter().cloned())),
         _ => return None,
-    }
-    Some(match run() {
+    };
+    Some(match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("box-init: {error}");
+            eprintln!("{command}: {error}");
             ExitCode::FAILURE
         }
     })

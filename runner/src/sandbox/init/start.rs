@@ -10,8 +10,9 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, setrlimit};
 
 use super::disk::Watch;
-use super::{ownership, processes};
+use super::{nested, ownership, processes};
 use crate::sandbox::frame::{ProcessLimits, Start};
+use crate::sandbox::purpose::Purpose;
 
 const HOSTS: &str = "/etc/hosts";
 
@@ -38,13 +39,17 @@ impl Running {
         }
         let watch = Watch::start(&start, control)?;
         limit(start.limits)?;
-        let mut command = Command::new(&start.program);
+        let mut command = match start.purpose {
+            Purpose::Program => Command::new(&start.program),
+            Purpose::ImageBuild => nested::command(&start.program)?,
+        };
         command.args(&start.arguments).env_clear().envs(&start.environment).current_dir(&start.directory);
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
-        if let Some(user) = start.user {
-            command.uid(user).gid(user);
-        }
-        let child = command.spawn()?;
+        let child = match (start.purpose, start.user) {
+            (Purpose::ImageBuild, _) => nested::start(command)?,
+            (Purpose::Program, Some(user)) => command.uid(user).gid(user).spawn()?,
+            (Purpose::Program, None) => command.spawn()?,
+        };
         let program = processes::pid(child.id())?;
         let handle = pidfd_open(program, PidfdFlags::empty())?;
         Ok(Self { program, handle, borrowed: start.user.map(|_| start.writable), _watch: watch })

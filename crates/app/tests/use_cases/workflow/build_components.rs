@@ -236,7 +236,10 @@ async fn an_order_carries_what_the_version_says_of_the_build_beside_its_source()
     let recipes: Vec<Recipe> = orders.iter().filter_map(recipe).collect();
     assert_eq!(recipes.len(), 3);
     let args = [("A".to_owned(), "1".to_owned())].into();
-    assert_eq!(recipes[0], Recipe::Dockerfile { dockerfile: "Dockerfile".into(), args, target: String::new() });
+    assert_eq!(
+        recipes[0],
+        Recipe::Dockerfile { dockerfile: "Dockerfile".into(), args, target: String::new(), hosts: Vec::new() }
+    );
     assert_eq!(recipes[1], Recipe::Manifest { text: "kind: Namespace".into() });
     let Recipe::PackedManifest { gzip } = &recipes[2] else { panic!("{:?}", recipes[2]) };
     assert!(gzip.len() < 10_000, "{}", gzip.len());

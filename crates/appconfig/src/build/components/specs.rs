@@ -137,6 +137,7 @@ impl Builder<'_> {
             env_vars: scalars(checked.root.get("env_vars")),
             build_args: scalars(checked.root.get("build_args")),
             target: text(checked, "target"),
+            hosts: texts(checked.root.get("hosts")),
         };
         Some((source, spec))
     }

@@ -1,0 +1,234 @@
+//! Reads which images a Dockerfile names: in `FROM`, `COPY --from` and `RUN --mount=from=`.
+//!
+//! What is not found here is not fetched, and then the build has no way to it.
+
+use std::collections::BTreeMap;
+
+use freehold_oci::{Reference, ReferenceError};
+
+/// An image that a Dockerfile names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named {
+    /// As the Dockerfile writes it; Buildah looks it up under this word.
+    pub(super) word: String,
+    /// The same with its variables replaced.
+    pub(super) image: String,
+    pub(super) reference: Reference,
+    /// `--platform` with its variables replaced; empty for the runner's own.
+    pub(super) platform: String,
+}
+
+/// Returns the images that `text` names, each word once, in order.
+pub(super) fn images(text: &str, args: &BTreeMap<String, String>) -> Result<Vec<Named>, String> {
+    let mut reader = Reader { args, variables: automatic(), stages: Vec::new(), found: Vec::new() };
+    for line in lines(text) {
+        let mut words = line.split_whitespace();
+        let instruction = words.next().unwrap_or_default().to_ascii_uppercase();
+        let words: Vec<&str> = words.collect();
+        match instruction.as_str() {
+            "ARG" if reader.stages.is_empty() => reader.declare(&words),
+            "FROM" => reader.from(&words)?,
+            "COPY" | "ADD" => reader.copied_from(&words)?,
+            "RUN" => reader.mounted_from(&words)?,
+            _ => {}
+        }
+    }
+    Ok(reader.found)
+}
+
+struct Reader<'a> {
+    args: &'a BTreeMap<String, String>,
+    variables: BTreeMap<String, String>,
+    /// In lower case; a stage without a name is empty.
+    stages: Vec<String>,
+    found: Vec<Named>,
+}
+
+impl Reader<'_> {
+    /// `ARG` before the first `FROM`: the variables that a `FROM` may use.
+    fn declare(&mut self, words: &[&str]) {
+        for word in words {
+            let (name, default) = word.split_once('=').unwrap_or((word, ""));
+            let default = self.replaced(default.trim_matches(['"', '\'']));
+            if let Some(value) = self.args.get(name).cloned().or_else(|| word.contains('=').then_some(default)) {
+                self.variables.insert(name.to_owned(), value);
+            }
+        }
+    }
+
+    fn from(&mut self, words: &[&str]) -> Result<(), String> {
+        let (options, rest): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with("--"));
+        let Some(word) = rest.first() else { return Err("a line `FROM` of the Dockerfile names no image".to_owned()) };
+        let platform = options.iter().find_map(|option| option.strip_prefix("--platform=")).unwrap_or_default();
+        self.name(word.trim_matches('"'), self.replaced(platform))?;
+        let name = match rest.get(1..) {
+            Some([keyword, name, ..]) if keyword.eq_ignore_ascii_case("AS") => name.to_ascii_lowercase(),
+            _ => String::new(),
+        };
+        self.stages.push(name);
+        Ok(())
+    }
+
+    fn copied_from(&mut self, words: &[&str]) -> Result<(), String> {
+        let from = words.iter().find_map(|word| word.strip_prefix("--from="));
+        let from = from.map(|word| word.trim_matches('"')).filter(|word| word.parse::<usize>().is_err());
+        from.map_or(Ok(()), |word| self.name(word, String::new()))
+    }
+
+    fn mounted_from(&mut self, words: &[&str]) -> Result<(), String> {
+        let mounts =
+            words.iter().map_while(|word| word.strip_prefix("--")).filter_map(|word| word.strip_prefix("mount="));
+        for word in mounts.flat_map(|mount| mount.split(',')).filter_map(|option| option.strip_prefix("from=")) {
+            self.name(word, String::new())?;
+        }
+        Ok(())
+    }
+
+    /// Takes the word of an image; that of a stage and the empty image are none.
+    fn name(&mut self, word: &str, platform: String) -> Result<(), String> {
+        let image = self.replaced(word);
+        let is_stage = self.stages.iter().any(|stage| stage.eq_ignore_ascii_case(&image));
+        let is_known = self.found.iter().any(|named| named.word == word && named.platform == platform);
+        if !is_stage && !is_known && !image.eq_ignore_ascii_case("scratch") {
+            let reference =
+                parse(&image).map_err(|error| format!("the Dockerfile names an image `{word}`: {error}"))?;
+            self.found.push(Named { word: word.to_owned(), image, reference, platform });
+        }
+        Ok(())
+    }
+
+    /// Replaces `$NAME`, `${NAME}`, `${NAME:-default}` and `${NAME:+other}`.
+    fn replaced(&self, text: &str) -> String {
+        let mut all = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('$') {
+            all.push_str(before);
+            let (variable, next) = match after.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
+                Some((inner, next)) => (inner, next),
+                None => after.split_at(after.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(after.len())),
+            };
+            all.push_str(&self.value(variable));
+            rest = next;
+        }
+        all + rest
+    }
+
+    fn value(&self, variable: &str) -> String {
+        let end = variable.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(variable.len());
+        let (name, rule) = variable.split_at(end);
+        let value = self.variables.get(name).filter(|value| !value.is_empty());
+        let rule = rule.strip_prefix(':').unwrap_or(rule);
+        match (value, rule.strip_prefix('-'), rule.strip_prefix('+')) {
+            (None, Some(default), _) => default.to_owned(),
+            (Some(_), _, Some(other)) => other.to_owned(),
+            (value, _, _) => value.cloned().unwrap_or_default(),
+        }
+    }
+}
+
+/// A word such as `oci:/var/lib/other` or `dir:/etc` would be a directory of the machine.
+fn parse(image: &str) -> Result<Reference, String> {
+    let reference: Reference = image.parse().map_err(|error: ReferenceError| error.to_string())?;
+    if reference.host.ends_with(':') {
+        return Err("expected an image of a registry".to_owned());
+    }
+    Ok(reference)
+}
+
+/// The variables that every build has: the platform is the runner's own.
+fn automatic() -> BTreeMap<String, String> {
+    let architecture = own_architecture();
+    let platform = format!("linux/{architecture}");
+    let of = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let both = ["BUILD", "TARGET"].into_iter().flat_map(|which| {
+        [
+            of(&format!("{which}PLATFORM"), &platform),
+            of(&format!("{which}OS"), "linux"),
+            of(&format!("{which}ARCH"), architecture),
+        ]
+    });
+    both.collect()
+}
+
+/// Returns the runner's architecture as images name it.
+pub(super) fn own_architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+/// Returns the lines of a Dockerfile without comments, a continued one as one line.
+fn lines(text: &str) -> Vec<String> {
+    let escape = if escape_is_backtick(text) { '`' } else { '\\' };
+    let mut all = Vec::new();
+    let mut current = String::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        match line.strip_suffix(escape) {
+            Some(part) => current.extend([part, " "]),
+            None => all.push(std::mem::take(&mut current) + line),
+        }
+    }
+    all.push(current);
+    all
+}
+
+/// `# escape=` is a directive in the comments at the top.
+fn escape_is_backtick(text: &str) -> bool {
+    let top = text.lines().map_while(|line| line.trim().strip_prefix('#'));
+    let mut words = top.map(|line| line.replace(' ', "").to_ascii_lowercase());
+    words.any(|line| line == "escape=`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str, args: &[(&str, &str)]) -> Vec<String> {
+        let args = args.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let show = |named: Named| format!("{} {} {}", named.word, named.image, named.platform).trim().to_owned();
+        images(text, &args).unwrap().into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn images_are_found_wherever_a_dockerfile_names_them() {
+        let text = "# syntax=docker/dockerfile:1\nFROM golang:1.24 AS build\nRUN --mount=type=cache,target=/x \\\n  # why\n  \
+                    --mount=type=bind,from=tools:2,target=/t make --from=not\nfrom scratch\nCOPY --from=build /a /a\n\
+                    COPY --chown=1 --from=0 /a /b\ncopy --from=nginx:1 /c /c\nFROM Build AS again\nFROM nginx:1\n";
+
+        assert_eq!(found(text, &[]), ["golang:1.24 golang:1.24", "tools:2 tools:2", "nginx:1 nginx:1"]);
+    }
+
+    #[test]
+    fn variables_are_those_before_the_first_stage_and_of_the_config() {
+        let text = "ARG REGISTRY=docker.io\nARG TAG\nARG BASE=\"$REGISTRY/a\"\nFROM ${BASE}:${TAG:-3} AS one\nARG TAG=9\n\
+                    FROM --platform=$BUILDPLATFORM $REGISTRY/b${TAG:+-t}\n";
+
+        let own = format!("linux/{}", own_architecture());
+        assert_eq!(
+            found(text, &[]),
+            ["${BASE}:${TAG:-3} docker.io/a:3".to_owned(), format!("$REGISTRY/b${{TAG:+-t}} docker.io/b {own}")]
+        );
+        assert_eq!(found(text, &[("TAG", "7")]).first().unwrap(), "${BASE}:${TAG:-3} docker.io/a:7");
+    }
+
+    #[test]
+    fn an_image_is_one_of_a_registry() {
+        for word in ["oci:/etc", "dir:/var/lib", "oci-archive:/x.tar", "docker-daemon:a:b", "/etc", ".."] {
+            for text in [
+                format!("FROM {word}"),
+                format!("FROM a\nCOPY --from={word} / /"),
+                format!("FROM a\nRUN --mount=type=bind,from={word} x"),
+            ] {
+                assert!(images(&text, &BTreeMap::new()).is_err(), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn another_sign_may_continue_a_line() {
+        assert_eq!(found("# escape=`\nFROM `\n  a:1\nRUN C:\\\nFROM b:2\n", &[]), ["a:1 a:1", "b:2 b:2"]);
+        assert!(images("FROM --platform=linux/amd64\n", &BTreeMap::new()).is_err());
+    }
+}

@@ -1,0 +1,49 @@
+//! Runs the program that builds, and writes its output to the job's log.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use freehold_runner::kinds::failure::Failure;
+use freehold_runner::sandbox::{self, Ended, Interrupt, Output, Program};
+use freehold_runner::work::job::Job;
+
+use super::request::Request;
+
+/// Runs `executable` in the workspace with `more` in its environment.
+pub(super) async fn run(
+    job: &Job,
+    executable: &Path,
+    arguments: Vec<String>,
+    more: &[(&str, String)],
+    request: &Request<'_>,
+) -> Result<(), Failure> {
+    let program = Program {
+        executable,
+        arguments,
+        environment: environment(job, more, request.workspace),
+        directory: "",
+        output: Output::log(),
+        interrupt: Interrupt::Terminate,
+        writable: Vec::new(),
+        readable: Vec::new(),
+        services: Vec::new(),
+        hosts: request.hosts.to_vec(),
+    };
+    match sandbox::run_image_build(job, program).await? {
+        Ended::Code { code: 0, .. } => Ok(()),
+        Ended::Code { code, last_words } => {
+            let why = last_words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason");
+            Err(Failure::new(format!("the Dockerfile could not be built (exit code {code}): {why}")))
+        }
+        Ended::Stopped(reason) => Err(Failure::stopped(reason)),
+    }
+}
+
+/// The program has nothing to do with AWS.
+fn environment(job: &Job, more: &[(&str, String)], workspace: &Path) -> BTreeMap<String, String> {
+    let mut environment = sandbox::base_environment(job);
+    environment.retain(|name, _| !name.starts_with("AWS_"));
+    environment.insert("HOME".to_owned(), workspace.display().to_string());
+    environment.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    environment
+}
