@@ -17,11 +17,18 @@ const LOCK: &str = "terraform/network.tfstate.tflock";
 const MARK: &str = "terraform/network.fence.json";
 
 async fn artifact(cloud: &Cloud, module: &str) -> Artifact {
+    artifact_of(cloud, &[("main.tf", module)]).await
+}
+
+async fn artifact_of(cloud: &Cloud, files: &[(&str, &str)]) -> Artifact {
     let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    let (mut tar, mut header) = (tar::Builder::new(gzip), tar::Header::new_gnu());
-    header.set_size(module.len() as u64);
-    header.set_mode(0o644);
-    tar.append_data(&mut header, "main.tf", module.as_bytes()).unwrap();
+    let mut tar = tar::Builder::new(gzip);
+    for (name, text) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o755);
+        tar.append_data(&mut header, name, text.as_bytes()).unwrap();
+    }
     let layer = tar.into_inner().unwrap().finish().unwrap();
     of_layer(cloud, Package::TerraformModule, layer, (MODULE_LAYER, MODULE_ARTIFACT)).await
 }
@@ -227,4 +234,28 @@ async fn an_attempt_that_finds_a_higher_fence_of_its_job_changes_nothing() {
 
     assert!(reason.contains("a newer attempt") && !partial, "{reason}");
     assert!(cloud.object("terraform/network.tfstate").await.is_none());
+}
+
+#[tokio::test]
+async fn a_provider_that_the_module_does_not_pin_is_not_used() {
+    if !have(&["bwrap", "terraform"]) {
+        return;
+    }
+    let test = "terraform_module::a_provider_that_the_module_does_not_pin_is_not_used";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let module = "terraform {\n  required_providers {\n    fake = {\n      source = \"example.com/acme/fake\"\n    }\n  }\n}\n\
+                  resource \"fake_thing\" \"x\" {}\n";
+    let platform = if cfg!(target_arch = "aarch64") { "linux_arm64" } else { "linux_amd64" };
+    let provider = format!("mirror/example.com/acme/fake/1.0.0/{platform}/terraform-provider-fake_v1.0.0");
+    let mirror = "provider_installation {\n  filesystem_mirror { path = \"/workspace/module/mirror\" }\n}\n";
+    let files = [("main.tf", module), ("mirror.tfrc", mirror), (provider.as_str(), "#!/bin/sh\nexit 1\n")];
+    let artifact = artifact_of(&cloud, &files).await;
+    let Work::TerraformModule(mut work) = work(&artifact, json!({})) else { panic!("a module") };
+    work.var_files.clear();
+    work.env_vars.insert("TF_CLI_CONFIG_FILE".into(), "/workspace/module/mirror.tfrc".into());
+    let bench = cloud.bench(Work::TerraformModule(work), &artifact);
+
+    let (why, partial) = reason(execute(&bench.job).await);
+
+    assert!(why.contains("`.terraform.lock.hcl` does not pin") && !partial, "{why}\n{}", bench.log());
 }

@@ -19,6 +19,10 @@ use crate::state::source::Held;
 /// Directories").
 const NATIVE: [&str; 2] = [".tf", ".tofu"];
 const JSON: [&str; 2] = [".tf.json", ".tofu.json"];
+/// The versions and digests of providers, beside the module's files (Terraform documentation, "Dependency Lock File").
+const LOCK: &str = ".terraform.lock.hcl";
+/// What the types of resources of Terraform's own provider begin with.
+const BUILT_IN: &str = "terraform_";
 
 /// What the files of one folder declare.
 #[derive(Debug, Default)]
@@ -29,6 +33,8 @@ struct Module {
     calls: Vec<(String, Place)>,
     /// The types of the resources that it creates, unless their number is an expression.
     types: Vec<(String, Place)>,
+    /// Where a provider is needed that is not part of Terraform.
+    provider: Option<Place>,
     /// Whether all of it was read: a JSON file, or one with a mistake, may declare more.
     whole: bool,
 }
@@ -39,6 +45,7 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> V
     let mut seen = BTreeSet::from([String::new()]);
     let Some(root) = folder(reader, held, "", &held.place) else { return Vec::new() };
     variables(reader, checked, held, &root);
+    let mut provider = root.provider;
     let mut calls: Vec<(String, String, Place)> = called("", root.calls);
     while let Some((from, source, place)) = calls.pop() {
         let Some(path) = normal(&join(&from, &source)) else {
@@ -53,7 +60,11 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> V
             && let Some(module) = folder(reader, held, &path, &place)
         {
             calls.extend(called(&path, module.calls));
+            provider = provider.or(module.provider);
         }
+    }
+    if let Some(place) = provider.filter(|_| !held.paths.contains(LOCK)) {
+        reader.say(without_lock(held, place));
     }
     root.types
 }
@@ -80,6 +91,13 @@ fn folder(reader: &mut Reader<'_>, held: &Held, path: &str, place: &Place) -> Op
         }
     }
     Some(module)
+}
+
+fn without_lock(held: &Held, place: Place) -> Draft {
+    let folder = held.path.trim_end_matches('/');
+    Draft::error(place, format!("the module in `{folder}` needs a provider, and has no `{LOCK}` that pins it")).help(
+        "run `terraform providers lock -platform=linux_amd64 -platform=linux_arm64` there, and keep the file that it writes",
+    )
 }
 
 fn without_files(held: &Held, path: &str, place: &Place) -> Draft {
@@ -194,6 +212,7 @@ fn declare(body: &Body, file: usize, start: usize, module: &mut Module) {
         Place { file, span: span.start + start..span.end + start }
     };
     for block in body.blocks() {
+        module.provider = module.provider.take().or_else(|| needs_provider(block).map(at));
         let place = at(block.labels.first().and_then(Span::span).or_else(|| block.ident.span()));
         match block.ident.as_str() {
             "variable" => {
@@ -214,6 +233,22 @@ fn declare(body: &Body, file: usize, start: usize, module: &mut Module) {
             }
             _ => {}
         }
+    }
+}
+
+/// Returns where a block needs a provider that is not part of Terraform; nothing when it does not.
+fn needs_provider(block: &Block) -> Option<Option<Range<usize>>> {
+    match block.ident.as_str() {
+        "resource" | "data" | "ephemeral" => {
+            let kind = block.labels.first()?;
+            (!kind.as_str().starts_with(BUILT_IN)).then(|| kind.span())
+        }
+        "terraform" => {
+            let required = block.body.get_blocks("required_providers").next()?;
+            let mut names = required.body.attributes().filter(|one| one.key.as_str() != "terraform");
+            names.next().map(|one| one.key.span())
+        }
+        _ => None,
     }
 }
 

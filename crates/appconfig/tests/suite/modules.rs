@@ -265,3 +265,30 @@ fn hostile_modules_are_refused_at_once() {
         assert_eq!(found.iter().count(), 1, "{found}");
     }
 }
+
+#[test]
+fn a_provider_is_pinned_beside_the_module() {
+    let main = (
+        "modules/own/main.tf",
+        "module \"queue\" {\n  source = \"./queue\"\n}\nresource \"terraform_data\" \"a\" {}\n",
+    );
+    let queue = ("modules/own/queue/main.tf", "resource \"aws_sqs_queue\" \"jobs\" {}\n");
+    let required = (
+        "modules/own/main.tf",
+        "terraform {\n  required_providers {\n    fake = { source = \"example.com/acme/fake\" }\n  }\n}\n",
+    );
+
+    insta::assert_snapshot!(module(&[main, queue]).check(), @r#"
+    error: the module in `modules/own` needs a provider, and has no `.terraform.lock.hcl` that pins it
+     --> modules/own/queue/main.tf:1:10
+      |
+    1 | resource "aws_sqs_queue" "jobs" {}
+      |          ^^^^^^^^^^^^^^^
+      |
+      = help: run `terraform providers lock -platform=linux_amd64 -platform=linux_arm64` there, and keep the file that it writes
+    "#);
+    let told = module(&[required]).check().to_string();
+    assert!(told.contains("modules/own/main.tf:3:5"), "{told}");
+    let locked = module(&[main, queue, ("modules/own/.terraform.lock.hcl", "")]);
+    assert_eq!(locked.check().to_string(), "");
+}

@@ -89,7 +89,7 @@ fn a_role_for_later_deploys_and_a_managed_policy_are_warned_of() {
 #[test]
 fn what_a_template_or_module_creates_is_held_against_the_role() {
     let stacks = inline("\"cloudformation:*\", \"sqs:*\"", "*");
-    let config = topic(&stacks, ALL).with(
+    let config = topic(&stacks, ALL).with("modules/net/.terraform.lock.hcl", "").with(
         "modules/net/main.tf",
         "variable \"region\" {}\nresource \"aws_sqs_queue\" \"a\" {}\nresource \"aws_s3_bucket\" \"b\" {}\nresource \"aws_kms_key\" \"c\" {\n  count = 0\n}\n",
     );

@@ -31,6 +31,11 @@ const PROVIDERS: [&str; 6] = [
     "release-assets.githubusercontent.com",
 ];
 
+/// What `init -lockfile=readonly` says when a provider is not in the lock file; OpenTofu says the same.
+const NOT_LOCKED: &str = "Provider dependency changes detected";
+const LOCK_IT: &str = "the module needs a provider that its `.terraform.lock.hcl` does not pin; run `terraform providers lock \
+                       -platform=linux_amd64 -platform=linux_arm64` in the module, and keep the file that it writes";
+
 /// The Terraform program for one job.
 pub(super) struct Terraform<'a> {
     job: &'a Job,
@@ -96,12 +101,16 @@ impl<'a> Terraform<'a> {
         Ok(())
     }
 
-    /// Downloads providers and modules. Only this command can write the plugin cache: other jobs execute its content,
+    /// Downloads modules, and the providers that the module's lock file pins. Only this command can write the plugin cache: other jobs execute its content,
     /// so a module's own programs must not be able to change it.
     pub(super) async fn init(&self) -> Result<(), Failure> {
         let _alone = until_stopped(self.job, async { Ok(INIT.lock().await) }).await?;
-        let arguments = ["init", "-input=false", "-no-color"].map(String::from).to_vec();
-        self.start("init", arguments, Output::log(), vec![self.plugins.clone()]).await
+        let arguments = ["init", "-input=false", "-no-color", "-lockfile=readonly"].map(String::from).to_vec();
+        let ended = self.start("init", arguments, Output::log(), vec![self.plugins.clone()]).await;
+        ended.map_err(|failure| match failure {
+            Failure::Failed { reason, .. } if reason.contains(NOT_LOCKED) => Failure::new(LOCK_IT),
+            other => other,
+        })
     }
 
     /// Runs a subcommand and writes its output to the log.
