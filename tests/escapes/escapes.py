@@ -35,6 +35,8 @@ NOT_IN_KERNEL = ("ENOSYS", "EAFNOSUPPORT", "EOPNOTSUPP")
 sys.path.insert(0, str(ROOT / "tests/setup"))
 from skips import skip  # noqa: E402
 
+SKIPPED = "skipped"
+
 
 def main():
     args = arguments()
@@ -43,13 +45,14 @@ def main():
     users = [user for user in wanted if user == "alone" or os.geteuid() == 0]
     for user in sorted(set(wanted) - set(users)):
         skip(f"escapes as {user}", "not started by root")
-    faults = [fault for user in users for fault in faults_as(user, probes, args.verbose)]
+    judged = [one for user in users for one in faults_as(user, probes, args.verbose)]
+    faults = [(name, fault) for name, fault in judged if fault]
     still_open = {name for name, _ in faults} & OPEN
     wrong = [fault for name, fault in faults if name not in OPEN]
     if set(users) == set(USERS) and not args.only:
         wrong += [f"{name} is refused: take it out of open.txt" for name in sorted(OPEN - still_open)]
     print("\n".join(wrong), file=sys.stderr)
-    attempted = len(users) * len(probes)
+    attempted = len(judged)
     figure = {"name": "sandbox.escapes", "value": len(faults), "attempted": attempted}
     print(json.dumps({**figure, "passed": attempted - len(faults), "seed": 0}))
     return 1 if wrong else 0
@@ -62,9 +65,10 @@ def faults_as(user, probes, is_verbose):
     for probe in probes:
         name = probe["name"]
         fault = judge(probe, boxed[name], bare[name], user)
-        if fault:
-            yield name, f"{user}: {name}: {fault}"
-        if is_verbose or (fault and name not in OPEN):
+        # A probe that was skipped counts as not attempted.
+        if fault != SKIPPED:
+            yield name, fault and f"{user}: {name}: {fault}"
+        if is_verbose or (fault not in (None, SKIPPED) and name not in OPEN):
             show(user, probe, boxed[name], bare[name])
 
 
@@ -86,15 +90,15 @@ def known_probes(names):
 
 
 def judge(probe, boxed, bare, user):
-    """Returns what is wrong with the answers of a probe in the box and without one, or nothing."""
+    """Returns what is wrong with the answers of a probe in the box and without one, nothing, or that it was skipped."""
     if user == "alone" and probe["wall"] == "another user":
         skip(f"escapes {probe['name']} as {user}", "a job has the runner's user where no range is in /etc/subuid")
-        return None
+        return SKIPPED
     if boxed["verdict"] == "reached":
         return f"GOT OUT past {probe['wall']}: {boxed['how']}"
     if bare["verdict"] == "lacking" or bare["how"] in NOT_IN_KERNEL:
         skip(f"escapes {probe['name']} as {user}", f"this machine has nothing to try: {bare['how']}")
-        return None
+        return SKIPPED
     if boxed["verdict"] != "refused":
         return f"gave no answer in the box: {boxed['how']}"
     parts = boxed["how"].split("; ")

@@ -1,6 +1,7 @@
 //! A runner without queues for `tests/escapes`: does one action for each line of standard input, beside a neighbour that
 //! stays, and prints how it ended as a JSON line.
 
+use std::collections::BTreeMap;
 use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -24,7 +25,9 @@ use freehold_runner::identity::runner_key::Identity;
 use freehold_runner::kinds::execute;
 use freehold_runner::record::log::JobLog;
 use freehold_runner::sandbox;
-use freehold_runner::work::job::{Connections, GrantError, Grants, Job, Refusal, Stop, StopReason};
+use freehold_runner::work::job::{
+    Change, Connections, GrantError, Grants, Job, Recorder, Refusal, Stop, StopReason, Used,
+};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -107,6 +110,7 @@ fn job(
         grants: Arc::new(NoGrants),
         first_box: Default::default(),
         connections: Arc::new(NoGrants),
+        iam: Arc::new(NoGrants),
     };
     Ok((job, stop))
 }
@@ -178,6 +182,17 @@ fn text(log: &JobLog) -> String {
 
 impl Connections for NoGrants {
     fn refused(&self, _: &Refusal) {}
+}
+
+#[async_trait]
+impl Recorder for NoGrants {
+    async fn record(&self, _: Change) -> Result<(), String> {
+        Err("a probe changes nothing in IAM".to_owned())
+    }
+
+    async fn used(&self, _: BTreeMap<String, Used>) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// Refuses: a probe needs no artifact.
