@@ -96,13 +96,17 @@ impl Secrets {
         let Some(whole) = &self.whole else { return Vec::new() };
         let mut spans: Vec<_> = whole.find_iter(bytes).map(|found| found.range()).collect();
         if may_have_escapes(bytes) || !self.parts.is_empty() {
-            self.find_in_views(bytes, whole, &mut spans);
+            let mut found = Vec::new();
+            self.find_in_views(View::without_places(bytes), whole, &mut found);
+            if !found.is_empty() {
+                self.find_in_views(View::of(bytes), whole, &mut spans);
+            }
         }
         merged(spans)
     }
 
-    fn find_in_views(&self, bytes: &[u8], whole: &AhoCorasick, spans: &mut Vec<Range<usize>>) {
-        let mut view = View::of(bytes);
+    /// Adds what is found in `view` without separators, and in the same without its escapes.
+    fn find_in_views(&self, mut view: View, whole: &AhoCorasick, spans: &mut Vec<Range<usize>>) {
         for _ in 0..=LEVELS {
             if !self.parts.is_empty() {
                 let compact = view.compact();

@@ -9,26 +9,40 @@ pub(super) const LEVELS: usize = 3;
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) bytes: Vec<u8>,
-    /// Where each byte is written in the first text.
-    places: Vec<Range<usize>>,
+    /// Where each byte is written in the first text; `None` while it is only asked whether anything is found.
+    places: Option<Vec<Range<usize>>>,
 }
 
 impl View {
     /// Returns a text as it is.
     pub(super) fn of(text: &[u8]) -> Self {
-        Self { bytes: text.to_vec(), places: (0..text.len()).map(|at| at..at + 1).collect() }
+        Self { bytes: text.to_vec(), places: Some((0..text.len()).map(|at| at..at + 1).collect()) }
+    }
+
+    /// Returns a text whose views do not know their places, which most lines never need and which costs ten times as much.
+    pub(super) fn without_places(text: &[u8]) -> Self {
+        Self { bytes: text.to_vec(), places: None }
+    }
+
+    /// Returns an empty view that knows its places when this one does.
+    fn empty(&self) -> Self {
+        Self { bytes: Vec::with_capacity(self.bytes.len()), places: self.places.as_ref().map(|_| Vec::new()) }
+    }
+
+    fn places(&self) -> &[Range<usize>] {
+        self.places.as_deref().unwrap_or_default()
     }
 
     /// Returns where the bytes of `span` are written in the first text.
     pub(super) fn source(&self, span: &Range<usize>) -> Range<usize> {
-        let places = self.places.get(span.clone()).unwrap_or_default();
+        let places = self.places().get(span.clone()).unwrap_or_default();
         places.first().map_or(0, |first| first.start)..places.last().map_or(0, |last| last.end)
     }
 
     /// Returns `span` of the first text with the signs of base64 around it, also where quotes stand before them.
     pub(super) fn widened(&self, span: &Range<usize>) -> Range<usize> {
-        let start = self.places.partition_point(|place| place.end <= span.start);
-        let end = self.places.partition_point(|place| place.start < span.end);
+        let start = self.places().partition_point(|place| place.end <= span.start);
+        let end = self.places().partition_point(|place| place.start < span.end);
         let (before, after) = (self.bytes.get(..start).unwrap_or_default(), self.bytes.get(end..).unwrap_or_default());
         let before = signs(before.iter().rev(), b"+/");
         let after = signs(after.iter(), b"+/=-_");
@@ -37,7 +51,7 @@ impl View {
 
     /// Returns the letters and digits; a `0x` at the start of a number is left out.
     pub(super) fn compact(&self) -> Self {
-        let mut compact = Self::default();
+        let mut compact = self.empty();
         let mut at = 0;
         let mut in_word = false;
         while let Some(byte) = self.bytes.get(at) {
@@ -48,7 +62,7 @@ impl View {
             }
             in_word = byte.is_ascii_alphanumeric();
             if in_word {
-                compact.push(*byte, self.source(&(at..at + 1)));
+                compact.push(*byte, self, at..at + 1);
             }
             at += 1;
         }
@@ -60,29 +74,32 @@ impl View {
         if !may_have_escapes(&self.bytes) {
             return None;
         }
-        let mut decoded = Self::default();
+        let mut decoded = self.empty();
         let mut at = 0;
         let mut escapes = false;
         while let Some(byte) = self.bytes.get(at) {
-            let rest = self.bytes.get(at..).unwrap_or_default();
-            let (character, length) = escape(rest).unwrap_or((u32::from(*byte), 1));
-            escapes |= length > 1;
-            let place = self.source(&(at..at + length));
-            match char::from_u32(character) {
-                Some(character) if length > 1 => {
-                    let mut buffer = [0; 4];
-                    character.encode_utf8(&mut buffer).bytes().for_each(|byte| decoded.push(byte, place.clone()));
-                }
-                Some(_) | None => decoded.push(*byte, place),
+            let read = if begins_escape(*byte) { self.bytes.get(at..).and_then(escape) } else { None };
+            let character = read.and_then(|(code, length)| Some((char::from_u32(code)?, length)));
+            if let Some((character, length)) = character {
+                let mut buffer = [0; 4];
+                let written = character.encode_utf8(&mut buffer).bytes();
+                written.for_each(|byte| decoded.push(byte, self, at..at + length));
+                escapes = true;
+                at += length;
+            } else {
+                decoded.push(*byte, self, at..at + 1);
+                at += 1;
             }
-            at += length;
         }
         escapes.then_some(decoded)
     }
 
-    fn push(&mut self, byte: u8, place: Range<usize>) {
+    /// Adds a byte that `from` has at `span`.
+    fn push(&mut self, byte: u8, from: &Self, span: Range<usize>) {
         self.bytes.push(byte);
-        self.places.push(place);
+        if let Some(places) = &mut self.places {
+            places.push(from.source(&span));
+        }
     }
 }
 
@@ -94,7 +111,11 @@ fn signs<'a>(bytes: impl Iterator<Item = &'a u8>, signs: &[u8]) -> usize {
 
 /// Returns whether a text holds what begins an escape.
 pub(super) fn may_have_escapes(text: &[u8]) -> bool {
-    text.iter().any(|byte| matches!(byte, b'%' | b'\\' | b'&'))
+    text.iter().copied().any(begins_escape)
+}
+
+const fn begins_escape(byte: u8) -> bool {
+    matches!(byte, b'%' | b'\\' | b'&')
 }
 
 /// Returns the code point of the escape at the start of `text`, and the escape's length.
