@@ -79,7 +79,7 @@ GROUPS = (
     Group(
         "canaries",
         "credentials that a job prints in ten spellings and that must not leave by its log",
-        "2 min",
+        "5 min",
         "canaries --canaries {canaries} --seed {seed}",
         "canaries --canaries 20 --seed {seed}",
         build=(f"{CARGO} --package freehold-tests --bin canaries",),
