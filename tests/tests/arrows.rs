@@ -27,7 +27,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("iam-proxy", &["oci"]),
     ("model", &["domain", "protocol", "runner"]),
     ("runner", &["aws-errors", "iam-proxy", "egress", "oci", "permissions", "protocol", "skips", "template"]),
-    ("builder", &["oci", "protocol", "runner", "skips"]),
+    ("builder", &["egress", "oci", "protocol", "runner", "skips"]),
     ("cli", &["appconfig", "aws-errors", "domain", "permissions", "protocol", "stackcheck", "template"]),
 ];
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use aws_config::SdkConfig;
-use freehold_protocol::{Digest, InstallId};
+use freehold_protocol::{AccountId, Digest, InstallId};
 use serde_json::json;
 
 use super::template::{self, Facts};
+use super::template_bucket::TemporaryBucket;
 use super::{Launch, leftovers, stack_name};
 use crate::cloudformation::{Change, Outcome, Stacks, Template};
 use crate::context::Context;
@@ -50,10 +51,14 @@ impl Launch {
                 leftovers::check(&config, &tenant, &self.install, &account).await?;
             }
         }
-        let template = self.handed_over(&config, template).await?;
+        let (template, bucket) = self.handed_over(&config, &account, template).await?;
         let change = Change { stack: name.clone(), template, parameters, tags: BTreeMap::new() };
         let progress = Progress::start();
-        let (outcome, stack) = stacks.apply(&change, &progress).await?;
+        let applied = stacks.apply(&change, &progress).await;
+        if let Some(bucket) = bucket {
+            bucket.remove().await;
+        }
+        let (outcome, stack) = applied?;
         drop(progress);
         let state = match outcome {
             Outcome::Created => "is launched",
@@ -84,17 +89,26 @@ impl Launch {
         }
     }
 
-    /// Returns the template in the form that CloudFormation accepts: a large one is read from the bucket.
-    async fn handed_over(&self, config: &SdkConfig, template: String) -> Result<Template> {
+    /// Returns the template in the form that CloudFormation accepts: it reads a large one from a bucket, which is removed after the
+    /// launch when the customer names none.
+    async fn handed_over(
+        &self,
+        config: &SdkConfig,
+        account: &AccountId,
+        template: String,
+    ) -> Result<(Template, Option<TemporaryBucket>)> {
+        let key = format!("freehold/{}.yaml", Digest::of(template.as_bytes()).hex());
         match &self.template_bucket {
             Some(name) => {
                 let bucket = Bucket::new(config, name.clone());
-                let key = format!("freehold/{}.yaml", Digest::of(template.as_bytes()).hex());
                 bucket.put(&key, template.as_bytes()).await?;
-                Ok(Template::Object { address: bucket.address(&key).await?, body: template })
+                Ok((Template::Object { address: bucket.address(&key).await?, body: template }, None))
             }
-            None if template.len() > MOST_IN_A_REQUEST => Ok(Template::Body(shortened(&template)?)),
-            None => Ok(Template::Body(template)),
+            None if template.len() > MOST_IN_A_REQUEST => {
+                let (bucket, address) = TemporaryBucket::with(config, account, &key, template.as_bytes()).await?;
+                Ok((Template::Object { address, body: template }, Some(bucket)))
+            }
+            None => Ok((Template::Body(template), None)),
         }
     }
 
@@ -110,19 +124,6 @@ impl Launch {
         }
         Ok(all)
     }
-}
-
-/// Returns a template that is too large for a request without its comments.
-fn shortened(template: &str) -> Result<String> {
-    let short = freehold_stackcheck::without_comments(template);
-    if short.len() <= MOST_IN_A_REQUEST {
-        return Ok(short);
-    }
-    Err(Error::invalid(format!(
-        "the template has {} bytes without its comments, and CloudFormation takes more than {MOST_IN_A_REQUEST} from S3 only; \
-         pass `--template-bucket` with a bucket of this account",
-        short.len()
-    )))
 }
 
 /// Returns what to do after the launch. The stack's own machine reads the stack by itself; a runner elsewhere has a config file,

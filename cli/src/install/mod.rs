@@ -11,6 +11,7 @@ mod runner_config;
 mod show;
 mod stack;
 mod template;
+mod template_bucket;
 mod verify_template;
 
 use std::path::PathBuf;
@@ -156,7 +157,8 @@ pub(crate) struct Launch {
     /// The template's SHA-256, as the vendor published it; any other template is refused.
     #[arg(long, value_name = "DIGEST")]
     digest: Option<Digest>,
-    /// A bucket of this account for the template: CloudFormation reads a template above 51,200 bytes only from S3.
+    /// A bucket of this account for the template: CloudFormation reads a template above 51,200 bytes only from S3. Without
+    /// it, such a template gets a bucket of its own, which is removed after the launch.
     #[arg(long, value_name = "BUCKET")]
     template_bucket: Option<String>,
     /// A stack parameter.

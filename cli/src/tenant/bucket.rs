@@ -66,7 +66,8 @@ impl Bucket {
         Ok(made)
     }
 
-    async fn create(&self) -> Result<bool> {
+    /// Creates the bucket unless it exists; returns whether it was created.
+    pub(crate) async fn create(&self) -> Result<bool> {
         if self.exists().await? {
             return Ok(false);
         }
@@ -146,7 +147,7 @@ impl Bucket {
     }
 
     /// Deletes the bucket with every version of every object; returns whether there was one.
-    pub(super) async fn delete(&self) -> Result<bool> {
+    pub(crate) async fn delete(&self) -> Result<bool> {
         if !self.exists().await? {
             return Ok(false);
         }

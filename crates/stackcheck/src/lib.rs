@@ -1,7 +1,6 @@
 //! Checks the template of an install stack as a customer's security team would: offline, with line and reason. Pure.
 
 mod check;
-mod comments;
 mod facts;
 mod finding;
 mod node;
@@ -14,7 +13,6 @@ mod scalar;
 mod template;
 
 pub use check::{Added, Checked, Own, check, verify};
-pub use comments::without_comments;
 pub use facts::{Bound, Facts};
 pub use finding::{Finding, RULES, Rule};
 pub use read::Unreadable;

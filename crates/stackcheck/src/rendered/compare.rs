@@ -1,6 +1,6 @@
 //! Compares two templates value by value. Whatever differs, is missing or is too much is a finding in its line.
 
-use super::finding;
+use super::difference::finding;
 use super::hole::Hole;
 use super::place::{Place, shown};
 use super::policies::{self, Context};

@@ -7,7 +7,7 @@ use freehold_protocol::shape::Shape;
 use freehold_protocol::{AccountId, AppName, Digest, InstallId, TenantName, names};
 use serde::Serialize;
 
-use super::finding;
+use super::difference::finding;
 use crate::finding::Finding;
 use crate::node::Node;
 

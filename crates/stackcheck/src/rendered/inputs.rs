@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::finding;
+use super::difference::finding;
 use super::hole::Hole;
 use crate::finding::Finding;
 use crate::node::Node;

@@ -1,6 +1,7 @@
 //! Compares a template with the one that Freehold renders for the same install: every difference is a finding.
 
 mod compare;
+mod difference;
 mod expected;
 mod hole;
 mod identity;
@@ -11,7 +12,9 @@ mod roles;
 
 pub use identity::Names;
 
-use crate::finding::{Finding, Rule};
+use difference::finding;
+
+use crate::finding::Finding;
 use crate::node::Node;
 
 /// Returns every difference of a template from the one that Freehold renders, and whom and what it names.
@@ -50,8 +53,4 @@ fn dynamic_references(root: &Node) -> Vec<Finding> {
         }
     });
     found
-}
-
-fn finding(line: usize, of: &str, reason: String) -> Finding {
-    Finding { line, of: of.to_owned(), rule: Rule::AsRendered, reason }
 }

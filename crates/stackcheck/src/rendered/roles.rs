@@ -2,7 +2,7 @@
 
 use freehold_protocol::RoleKey;
 
-use super::finding;
+use super::difference::finding;
 use crate::finding::Finding;
 use crate::node::Node;
 

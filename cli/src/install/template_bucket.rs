@@ -1,0 +1,46 @@
+//! A bucket that exists while CloudFormation reads a template which a request has no room for.
+
+use aws_config::SdkConfig;
+use freehold_protocol::AccountId;
+
+use crate::error::Result;
+use crate::output::note;
+use crate::tenant::Bucket;
+
+/// A bucket with one template in it.
+pub(super) struct TemporaryBucket(Bucket);
+
+impl TemporaryBucket {
+    /// Makes a bucket with `template` in it; returns it with the template's address. Nobody can foresee its name, so that
+    /// nobody else can have made it before.
+    pub(super) async fn with(
+        config: &SdkConfig,
+        account: &AccountId,
+        key: &str,
+        template: &[u8],
+    ) -> Result<(Self, String)> {
+        let random: String = crate::secret::random_hex()?.chars().take(16).collect();
+        let bucket = Bucket::new(config, format!("freehold-template-{account}-{random}"));
+        bucket.create().await?;
+        let made = Self(bucket);
+        let address = async {
+            made.0.put(key, template).await?;
+            made.0.address(key).await
+        };
+        match address.await {
+            Ok(address) => Ok((made, address)),
+            Err(error) => {
+                made.remove().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes the bucket; a failure does not undo the launch, and the way out is said.
+    pub(super) async fn remove(&self) {
+        if let Err(error) = self.0.delete().await {
+            let name = self.0.name();
+            note(&format!("bucket `{name}` had the template and could not be removed ({error}); delete it"));
+        }
+    }
+}
