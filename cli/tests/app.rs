@@ -78,7 +78,7 @@ fn the_graph_of_a_directory_is_shown_in_every_form() {
 
       1  naming  terraform_module      reads input environment
 
-      2  queue   cloudformation_stack  after naming (template); reads input retention_days
+      2  queue   cloudformation_stack  after naming (template); reads input retention_days, the install stack
 
     actions
          health-check  by hand, after component `queue`; needs queue

@@ -5,7 +5,6 @@ from ministack.services import iam
 
 from shims.replace import replace
 
-
 # Actions that change a role's policies, for which the key is the boundary that the role has.
 POLICY_CHANGES = ("AttachRolePolicy", "DeleteRolePolicy", "DetachRolePolicy", "PutRolePolicy")
 

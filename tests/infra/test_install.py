@@ -8,7 +8,7 @@ import unittest
 import linting
 import templates
 from intrinsics import Evaluator, statements
-from templates import ACCOUNT, APP, INSTALL, TENANT, TENANT_ACCOUNT, as_list, of_type, properties
+from templates import ACCOUNT, INSTALL, TENANT, TENANT_ACCOUNT, as_list, of_type, properties
 
 USUAL_MODES = ("Provision", "Maintenance")
 TYPES = {
