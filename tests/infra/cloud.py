@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import botocore.session
@@ -18,6 +19,8 @@ from templates import ACCOUNT, REGION, TENANT, TENANT_ACCOUNT
 CLOUD = templates.ROOT / "localstack" / "cloud"
 STATE = templates.ROOT / "target" / "infra-cloud"
 STAND_IN = Path(__file__).with_name("stand_in.py")
+# CloudFormation quotas, "Template body size in a request".
+MOST_IN_A_REQUEST = 51_200
 BUCKET = f"fh-{TENANT}--{TENANT_ACCOUNT}--{REGION}"
 ENROLMENT = "an-enrolment-secret-of-a-test"
 DEADLINE_SECS = 60
@@ -69,9 +72,19 @@ class Cloud:
         """Makes a stack; returns its status and its outputs."""
         client = self.client("cloudformation", account)
         listed = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
+        if len(template.get("TemplateBody", "").encode()) > MOST_IN_A_REQUEST:
+            template = {"TemplateURL": self.in_a_bucket(template["TemplateBody"], account)}
         client.create_stack(StackName=name, Parameters=listed, Capabilities=["CAPABILITY_NAMED_IAM"], **template)
         stack = until(lambda: settled(client, name), f"stack {name}")
         return stack, {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+
+    def in_a_bucket(self, text, account):
+        """Puts a template into a bucket of its own in `account`; returns its address."""
+        s3, bucket = self.client("s3", account), f"templates-{uuid.uuid4().hex}"
+        s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+        key = f"{hashlib.sha256(text.encode()).hexdigest()}.yaml"
+        s3.put_object(Bucket=bucket, Key=key, Body=text)
+        return f"https://s3.{REGION}.amazonaws.com/{bucket}/{key}"
 
     def invoke(self, function, event):
         answer = self.client("lambda").invoke(FunctionName=f"fh-{TENANT}--{function}", Payload=json.dumps(event))

@@ -50,10 +50,6 @@ class Install(unittest.TestCase):
 
         self.assertEqual(len(found), 1)
 
-    def test_it_fits_into_a_request(self):
-        """CloudFormation quotas, "Template body size in a request"; a larger one has to lie in a bucket."""
-        self.assertLessEqual(len(self.text.encode()), 51_200)
-
     def test_its_boundary_fits_into_a_managed_policy_under_the_longest_names(self):
         """IAM quotas, "Managed policies": 6,144 characters without white space."""
         names = ("t" * 16, TENANT_ACCOUNT, "i" * 20, ACCOUNT)

@@ -41,8 +41,14 @@ enum What {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().what {
         What::Render { out, generated, seed, real } => render(&out, generated, seed, real),
-        What::Check => stdin().lock().lines().try_for_each(|line| Ok(print_findings(check_rules(&line?)))),
-        What::Verify => stdin().lock().lines().try_for_each(|line| Ok(print_findings(check(&line?)))),
+        What::Check => stdin().lock().lines().try_for_each(|line| {
+            print_findings(check_rules(&line?));
+            Ok(())
+        }),
+        What::Verify => stdin().lock().lines().try_for_each(|line| {
+            print_findings(check(&line?));
+            Ok(())
+        }),
     }
 }
 
