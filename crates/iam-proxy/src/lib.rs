@@ -24,4 +24,5 @@ pub use install::Install;
 pub use proxy::Proxy;
 pub use record::{Change, Recorder, Stage, Used};
 pub use server::serve;
+pub use services::takes_roles;
 pub use upstream::{Endpoint, Upstream};

@@ -102,9 +102,14 @@ const LINKED: [&str; 25] = [
     "spot",
 ];
 
-/// Whether the service may take a role that a job makes.
+/// Whether the service may take a role that a job makes; `service` is its name without domain and region, as `states`.
+pub fn takes_roles(service: &str) -> bool {
+    TAKES_ROLES.contains(&service)
+}
+
+/// Whether the service principal may take a role that a job makes.
 pub(crate) fn may_take_roles(principal: &str, region: &str) -> bool {
-    name(principal, region).is_some_and(|name| TAKES_ROLES.contains(&name))
+    name(principal, region).is_some_and(takes_roles)
 }
 
 /// Whether a job may make the role that is linked to the service.

@@ -92,7 +92,7 @@ fn install(config: &Config) -> Option<Install> {
         partition: partition.to_owned(),
         account: account.to_owned(),
         region: config.region.clone(),
-        path: format!("/freehold/{tenant}--{install}/"),
+        path: names::app_path(tenant, install),
         prefix: names::app_prefix(tenant, install),
         boundary: config
             .boundary

@@ -7,79 +7,13 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use aws_credential_types::provider::SharedCredentialsProvider;
+use freehold_iam_proxy::takes_roles;
 use freehold_protocol::names;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use crate::aws;
 use crate::config::Config;
-
-/// The services whose roles a job may make. In each of them, the work of this account takes the role. Left out on purpose are
-/// those that lend a role to a machine, a person or an identity elsewhere: `rolesanywhere`, `ssm` (hybrid activations),
-/// `credentials.iot`, `cognito-identity`, `sso`, `signin`.
-const SERVICES: &[&str] = &[
-    "apigateway",
-    "application-autoscaling",
-    "appsync",
-    "athena",
-    "autoscaling",
-    "backup",
-    "batch",
-    "bedrock",
-    "cloudformation",
-    "cloudtrail",
-    "codebuild",
-    "codedeploy",
-    "codepipeline",
-    "config",
-    "datasync",
-    "delivery.logs",
-    "dlm",
-    "dms",
-    "ec2",
-    "ecs",
-    "ecs-tasks",
-    "edgelambda",
-    "eks",
-    "eks-fargate-pods",
-    "eks-nodegroup",
-    "elasticache",
-    "elasticbeanstalk",
-    "elasticfilesystem",
-    "elasticloadbalancing",
-    "elasticmapreduce",
-    "emr-serverless",
-    "es",
-    "events",
-    "export.rds",
-    "firehose",
-    "glue",
-    "grafana",
-    "kafkaconnect",
-    "kinesisanalytics",
-    "lambda",
-    "logs",
-    "monitoring.rds",
-    "opensearchservice",
-    "pipes",
-    "pods.eks",
-    "rds",
-    "redshift",
-    "replicator.lambda",
-    "s3",
-    "sagemaker",
-    "scheduler",
-    "ses",
-    "sns",
-    "spotfleet",
-    "states",
-    "streams.metrics.cloudwatch",
-    "synthetics",
-    "tasks.apprunner",
-    "build.apprunner",
-    "transfer",
-    "vpc-flow-logs",
-];
 
 /// A role and the document that says who may take it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -184,7 +118,7 @@ fn is_inside(kind: &str, name: &str, account: &str) -> bool {
     match kind {
         // A principal that was deleted is shown by its id, which no other one gets.
         "AWS" => name == account || name.starts_with("AIDA") || name.starts_with("AROA") || of_account,
-        "Service" => SERVICES.contains(&service(name)),
+        "Service" => takes_roles(service(name)),
         "Federated" => is_cluster(name) && of_account,
         _ => false,
     }
