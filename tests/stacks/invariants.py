@@ -23,6 +23,7 @@ LAST_WORDS = (
     "cloudformation:DescribeStacks",
     "autoscaling:CompleteLifecycleAction",
 )
+PACKAGES = ":::al2023-repos-"
 # Parameters that the customer may leave empty.
 OPTIONAL = ("VpcId", "SubnetIds", "RouteTableIds", "PermissionsBoundaryArn", "RunnerPrincipal")
 
@@ -220,6 +221,8 @@ def _network(made, parameters):
         "VPCEndpoint": 9 * private + s3_endpoint,
         "SecurityGroup": 1 + private,
     }
+    if s3_endpoint:
+        yield from _packages(made, parameters.get("InstallPackages", "true") == "true")
     count = {kind: types.count(f"AWS::EC2::{kind}") for kind in expected}
     public = properties(made, "Machine")["LaunchTemplateData"]["NetworkInterfaces"][0].get("AssociatePublicIpAddress")
     if public != (not private if new else None):
@@ -230,6 +233,13 @@ def _network(made, parameters):
         yield f"the network is {count}, not {expected}"
     if types.count("AWS::AutoScaling::AutoScalingGroup") != 1 or types.count("AWS::EC2::LaunchTemplate") != 1:
         yield "there is not exactly one machine"
+
+
+def _packages(made, wanted):
+    """The S3 endpoint leads to the packages of Amazon Linux only where the machine may install them."""
+    _, reads = properties(made, "S3Endpoint")["PolicyDocument"]["Statement"]
+    if any(PACKAGES in str(resource) for resource in reads["Resource"]) != wanted:
+        yield f"InstallPackages is {wanted}, and the S3 endpoint's policy says otherwise"
 
 
 def _own_subnet(made, new, own_routes):

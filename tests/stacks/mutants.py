@@ -20,7 +20,7 @@ NETWORKS = [
     {**EXISTING, **PRIVATE},
     {**EXISTING, **PRIVATE, "RouteTableIds": "rtb-0123456789abcdef0"},
     OWN_SUBNET,
-    {**OWN_SUBNET, **PRIVATE},
+    {**OWN_SUBNET, **PRIVATE, "InstallPackages": "false"},
     {**OWN_SUBNET, **PRIVATE, "RouteTableIds": "rtb-0123456789abcdef0"},
 ]
 
