@@ -57,6 +57,11 @@ impl Context {
         crate::aws::config(self.global.aws_region.as_deref()).await
     }
 
+    /// Returns the tenant from the options or the environment, if they name one.
+    pub(crate) fn named_tenant(&self) -> Result<Option<TenantName>> {
+        Ok(self.profile()?.tenant)
+    }
+
     /// Returns the client of the tenant API.
     pub(crate) async fn api(&self) -> Result<Api> {
         let profile = self.profile()?;

@@ -140,6 +140,8 @@ fn a_tenant_is_made_once_changed_when_its_code_changes_and_leaves_nothing() {
 fn an_install_stack_is_launched_once_and_says_what_its_runner_needs() {
     let cloud = Cloud::up();
     let template = "\
+Metadata:
+  Freehold: {Tenant: acme}
 Parameters:
   EnrolmentSecret: {Type: String, NoEcho: true, MinLength: 20}
   EnableDeprovision: {Type: String, Default: 'false'}
@@ -170,6 +172,8 @@ Outputs:
     let without_secret = cloud.freehold(customer, &launch);
     let wrong = format!("sha256:{}", "0".repeat(64));
     let other_template = cloud.freehold(customer, &[launch.as_slice(), &["--digest", &wrong]].concat());
+    std::fs::write(cloud.path("nobody.yaml"), template.replace("Tenant: acme", "")).unwrap();
+    let nobodys = cloud.freehold(customer, &["install", "launch", "globex", "--template", "nobody.yaml"]);
     let mistyped = cloud.freehold(customer, &[launch.as_slice(), &["--parameter", "EnableDeprovison=true"]].concat());
     let first = cloud.json(customer, &[launch.as_slice(), &["--secret-file", "globex.enrolment"]].concat());
     let again = cloud.json(customer, &launch);
@@ -179,8 +183,10 @@ Outputs:
 
     assert_eq!(without_secret.status.code(), Some(2), "{}", output(&without_secret));
     assert_eq!(other_template.status.code(), Some(2), "{}", output(&other_template));
+    assert!(output(&nobodys).contains("template `nobody.yaml` names no vendor"), "{}", output(&nobodys));
     assert!(output(&mistyped).contains("did you mean `EnableDeprovision`?"), "{}", output(&mistyped));
     assert_eq!([&first, &again, &switched].map(|v| v["changed"].as_bool()), [true, false, true].map(Some));
+    assert_eq!(first["stack"], "freehold-acme--globex");
     assert!(config.status.success(), "{}", output(&config));
     assert!(
         text.contains("install = \"globex\"\n") && text.contains("bucket = \"fh-acme--globex--222222222222\"\n"),

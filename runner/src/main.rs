@@ -35,7 +35,7 @@ Environment: RUST_LOG (info), AWS_ENDPOINT_URL, and AWS credentials as every AWS
 
 Try first:
   freehold-runner doctor --config /etc/freehold/runner.toml
-  freehold-runner doctor --stack freehold-globex";
+  freehold-runner doctor --stack freehold-acme--globex";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -34,7 +34,9 @@ def show_digests(programs):
 
 def show_lineage(programs):
     """Shows that the lineage of each artifact holds, checked without a network by the key in the customer's stack."""
-    [stack] = programs.client("cloudformation", CUSTOMER).describe_stacks(StackName=f"freehold-{INSTALL}")["Stacks"]
+    [stack] = programs.client("cloudformation", CUSTOMER).describe_stacks(StackName=f"freehold-{TENANT}--{INSTALL}")[
+        "Stacks"
+    ]
     key = next(output["OutputValue"] for output in stack["Outputs"] if output["OutputKey"] == "TenantKey")
     components, count = _components(programs), 0
     for component in components:

@@ -62,7 +62,7 @@ class Install:
             **{f"Enable{logical}": modes for logical in MODE_ROLES.values()},
             **more,
         }
-        return Evaluator(self.template, f"freehold-{self.name}", self.account.number, parameters)
+        return Evaluator(self.template, f"freehold-{self.owner}", self.account.number, parameters)
 
     def document(self, evaluator, logical):
         return evaluator.resolve(properties(self.template, logical)["PolicyDocument"])

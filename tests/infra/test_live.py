@@ -39,7 +39,7 @@ class Live(unittest.TestCase):
         )
         cls.make_orders_queue()
         cls.install, cls.install_out = cls.cloud.stack(
-            f"freehold-{INSTALL}",
+            f"freehold-{TENANT}--{INSTALL}",
             {"EnrolmentSecret": ENROLMENT, "RunnerPrincipal": f"arn:aws:iam::{ACCOUNT}:root"},
             ACCOUNT,
             TemplateBody=templates.install_text(),
@@ -316,7 +316,10 @@ class Live(unittest.TestCase):
     def test_it_is_not_made_in_another_account(self):
         # AWS refuses the template before it makes anything; the local cloud fails at the first role.
         stack, outputs = self.cloud.stack(
-            f"freehold-{INSTALL}", {"EnrolmentSecret": ENROLMENT}, ELSEWHERE, TemplateBody=templates.install_text()
+            f"freehold-{TENANT}--{INSTALL}",
+            {"EnrolmentSecret": ENROLMENT},
+            ELSEWHERE,
+            TemplateBody=templates.install_text(),
         )
 
         self.assertRegex(stack["StackStatus"], "FAILED|ROLLBACK_COMPLETE")
@@ -430,7 +433,9 @@ class Live(unittest.TestCase):
                 RoleArn=arn("admin-of-a-test"), RoleSessionName="escalation"
             ),
             "the install stack": lambda: stacks.update_stack(
-                StackName=f"freehold-{INSTALL}", UsePreviousTemplate=True, Capabilities=["CAPABILITY_NAMED_IAM"]
+                StackName=f"freehold-{TENANT}--{INSTALL}",
+                UsePreviousTemplate=True,
+                Capabilities=["CAPABILITY_NAMED_IAM"],
             ),
             "the key's policy": lambda: kms.put_key_policy(
                 KeyId=self.install_out["KeyArn"], PolicyName="default", Policy=everything

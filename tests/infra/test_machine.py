@@ -48,7 +48,7 @@ class Script(unittest.TestCase):
             "RunnerUrl": "https://releases.example/freehold-runner",
             "AWS::Region": "eu-west-1",
             "RunnerSha256": hashlib.sha256(PROGRAM).hexdigest(),
-            "AWS::StackName": "freehold-globex-prod",
+            "AWS::StackName": "freehold-acme--globex-prod",
             "RevokeSessionsBefore": "1970-01-01T00:00:00Z",
             "InstallPackages": "true",
             **parameters,
@@ -75,7 +75,7 @@ class Script(unittest.TestCase):
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
         unit = (self.root / "etc/systemd/system/freehold-runner.service").read_text()
         self.assertIn(
-            f"ExecStart={self.root}/opt/freehold/freehold-runner run --stack freehold-globex-prod\n",
+            f"ExecStart={self.root}/opt/freehold/freehold-runner run --stack freehold-acme--globex-prod\n",
             unit,
         )
         self.assertEqual((self.root / "opt/freehold/freehold-runner").read_bytes(), PROGRAM)

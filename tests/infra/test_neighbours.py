@@ -77,7 +77,10 @@ class Neighbours(unittest.TestCase):
         text = templates.install_text(tenant=tenant, install=install, account=account)
         root = f"arn:aws:iam::{account}:root"
         stack, out = cls.cloud.stack(
-            f"freehold-{install}", {"EnrolmentSecret": ENROLMENT, "RunnerPrincipal": root}, account, TemplateBody=text
+            f"freehold-{tenant}--{install}",
+            {"EnrolmentSecret": ENROLMENT, "RunnerPrincipal": root},
+            account,
+            TemplateBody=text,
         )
         assert stack["StackStatus"] == "CREATE_COMPLETE", stack
         runner = cls.cloud.assume(f"fh-{tenant}--{install}--runner", account)

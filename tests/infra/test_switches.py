@@ -9,7 +9,7 @@ import templates
 from cloud import ENROLMENT, Cloud, orders_policy, reports_policy, settled, until
 from templates import ACCOUNT, REGION, TENANT
 
-INSTALL, STACK = "globex", "freehold-globex"
+INSTALL, STACK = "globex", "freehold-acme--globex"
 GIVEN = {
     "EnrolmentSecret": ENROLMENT,
     "RunnerPrincipal": f"arn:aws:iam::{ACCOUNT}:root",

@@ -3,7 +3,7 @@
 from intrinsics import decide_conditions, references
 from templates import ACCOUNT, as_list, of_type, properties
 
-STACK = "freehold-globex"
+STACK = "freehold-acme--globex"
 MACHINE_TYPES = ("AWS::EC2::", "AWS::AutoScaling::")
 OWN_ACCOUNT = {"AWS": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}}
 RUNNER_ONLY = {"aws:PrincipalArn": {"Fn::GetAtt": ["RunnerRole", "Arn"]}}

@@ -42,6 +42,19 @@ impl Stacks {
         }
     }
 
+    /// Returns the names of all stacks that there are.
+    pub(crate) async fn names(&self) -> Result<Vec<String>> {
+        let mut pages = self.client.list_stacks().into_paginator().send();
+        let mut names = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.doing("list the stacks")?;
+            let there =
+                page.stack_summaries().iter().filter(|one| one.stack_status() != Some(&StackStatus::DeleteComplete));
+            names.extend(there.filter_map(|one| one.stack_name().map(str::to_owned)));
+        }
+        Ok(names)
+    }
+
     /// Deletes the stack and waits until it is gone; returns whether there was one.
     pub(crate) async fn delete(&self, name: &str, progress: &Progress) -> Result<bool> {
         let Some(stack) = self.find(name).await?.filter(|s| s.status != StackStatus::DeleteComplete) else {

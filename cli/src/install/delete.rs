@@ -3,7 +3,7 @@
 use freehold_protocol::api::InstallDeleted;
 use serde_json::json;
 
-use super::{Delete, stack_name};
+use super::Delete;
 use crate::context::Context;
 use crate::error::Result;
 
@@ -16,11 +16,10 @@ impl Delete {
 }
 
 fn render(deleted: &InstallDeleted) -> String {
-    let InstallDeleted { install, account, region } = deleted;
+    let InstallDeleted { install, account, region, stack_name } = deleted;
     format!(
         "install `{install}` is deleted; its name is free again\nif the customer has launched its stack already, they delete \
-         stack `{}` in account {account}, region {region}",
-        stack_name(install)
+         stack `{stack_name}` in account {account}, region {region}"
     )
 }
 
@@ -32,11 +31,13 @@ mod tests {
     fn the_stack_that_the_customer_may_have_launched_is_named_with_its_place() {
         let (install, account) = ("globex".parse().unwrap(), "222222222222".parse().unwrap());
 
-        let said = render(&InstallDeleted { install, account, region: "eu-west-1".into() });
+        let (region, stack_name) = ("eu-west-1".to_owned(), "freehold-acme--globex".to_owned());
+
+        let said = render(&InstallDeleted { install, account, region, stack_name });
 
         insta::assert_snapshot!(said, @r"
         install `globex` is deleted; its name is free again
-        if the customer has launched its stack already, they delete stack `freehold-globex` in account 222222222222, region eu-west-1
+        if the customer has launched its stack already, they delete stack `freehold-acme--globex` in account 222222222222, region eu-west-1
         ");
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use aws_config::SdkConfig;
-use freehold_protocol::{AccountId, Digest, InstallId};
+use freehold_protocol::{AccountId, Digest, InstallId, names};
 use serde_json::json;
 
 use super::template::{self, Facts};
 use super::template_bucket::TemporaryBucket;
-use super::{Launch, leftovers, stack_name};
+use super::{Launch, leftovers};
 use crate::cloudformation::{Change, Outcome, Stacks, Template};
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
@@ -33,7 +33,8 @@ impl Launch {
         let mut parameters = self.parameters()?;
         template::check_install(&facts, &file, &self.install)?;
         template::check_parameters(&facts, &file, parameters.keys())?;
-        let name = stack_name(&self.install);
+        let tenant = template::vendor(&facts, &file)?;
+        let name = names::install_stack(&tenant, &self.install);
         let config = context.config().await?;
         let (account, region) = (crate::aws::account(&config).await?, crate::aws::region(&config));
         template::check_place(&facts, &file, &account, &region)?;
@@ -47,9 +48,7 @@ impl Launch {
             if !parameters.contains_key(SECRET) {
                 return Err(Error::invalid("the first launch needs the enrolment secret; pass `--secret-file FILE`"));
             }
-            if let Some(tenant) = facts.tenant.as_deref().and_then(|tenant| tenant.parse().ok()) {
-                leftovers::check(&config, &tenant, &self.install, &account).await?;
-            }
+            leftovers::check(&config, &tenant, &self.install, &account).await?;
         }
         let (template, bucket) = self.handed_over(&config, &account, template).await?;
         let change = Change { stack: name.clone(), template, parameters, tags: BTreeMap::new() };

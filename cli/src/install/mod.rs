@@ -240,8 +240,3 @@ impl InstallCommand {
 pub(crate) const NO_RUNNER: &str = "warning: the tenant names no runner for customers' machines, so a customer cannot launch a \
      stack with a machine of its own; build the runner for arm64, put it where customers can download it, and run `freehold \
      tenant deploy` with `--runner-url` and `--runner-sha256`. A customer who runs the runner elsewhere sets `RunnerPrincipal`.";
-
-/// Returns the name of an install's stack in the customer's account.
-fn stack_name(install: &InstallId) -> String {
-    format!("freehold-{install}")
-}

@@ -5,11 +5,12 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use aws_config::SdkConfig;
 use freehold_protocol::{Digest, InstallId, TenantName, names};
 use serde_json::json;
 
+use super::RunnerConfig as Command;
 use super::launch::ACCEPTED;
-use super::{RunnerConfig as Command, stack_name};
 use crate::cloudformation::{Stack, Stacks};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -23,14 +24,7 @@ impl Command {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let path = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-runner.toml", self.install)));
         let config = context.config().await?;
-        let name = stack_name(&self.install);
-        let Some(stack) = Stacks::new(&config).find(&name).await? else {
-            let place = crate::aws::place(&config).await?;
-            return Err(Error::not_found(format!("there is no stack `{name}` in {place}")).or(format!(
-                "check AWS_PROFILE and AWS_REGION, or run `freehold install launch {}` first",
-                self.install
-            )));
-        };
+        let stack = install_stack(context, &config, &self.install).await?;
         let enrolment = match &self.secret_file {
             Some(path) => Enrolment::File(path.clone()),
             None => Enrolment::Arn(stack.output("EnrolmentSecretArn")?.to_owned()),
@@ -57,6 +51,41 @@ impl Command {
         context.out.show(&json!({ "config": path, "role": role }), |_| {
             format!("the runner's config is in `{out}`\nrun it with the credentials of {role}:\n  freehold-runner run --config {out}")
         })
+    }
+}
+
+/// Returns the stack of the install: of the vendor that `--tenant` names, or of the only one that has an install of this name here.
+async fn install_stack(context: &Context, config: &SdkConfig, install: &InstallId) -> Result<Stack> {
+    let stacks = Stacks::new(config);
+    let name = match context.named_tenant()? {
+        Some(tenant) => Some(names::install_stack(&tenant, install)),
+        None => only_one(install, stacks.names().await?)?,
+    };
+    if let Some(name) = &name
+        && let Some(stack) = stacks.find(name).await?
+    {
+        return Ok(stack);
+    }
+    let name = name.unwrap_or_else(|| format!("freehold-...--{install}"));
+    let place = crate::aws::place(config).await?;
+    Err(Error::not_found(format!("there is no stack `{name}` in {place}"))
+        .or(format!("check AWS_PROFILE and AWS_REGION, or run `freehold install launch {install}` first")))
+}
+
+/// Returns which of these names is that of a stack of the install; several vendors may have installs of one name.
+fn only_one(install: &InstallId, stacks: Vec<String>) -> Result<Option<String>> {
+    let tenant = |stack: &str| {
+        let (tenant, found) = stack.strip_prefix("freehold-")?.split_once("--")?;
+        (found == install.as_str()).then(|| tenant.to_owned())
+    };
+    let tenants: Vec<String> = stacks.iter().filter_map(|stack| tenant(stack)).collect();
+    match tenants.as_slice() {
+        [] => Ok(None),
+        [tenant] => Ok(Some(format!("freehold-{tenant}--{install}"))),
+        several => Err(Error::invalid(format!(
+            "vendors {} have an install `{install}` here; name one with `--tenant`",
+            several.iter().map(|tenant| format!("`{tenant}`")).collect::<Vec<_>>().join(" and ")
+        ))),
     }
 }
 
@@ -88,4 +117,22 @@ fn answers(stack: &Stack) -> BTreeMap<String, String> {
 fn parsed<T: FromStr<Err: Display>>(stack: &Stack, key: &str) -> Result<T> {
     let text = stack.output(key)?;
     text.parse().map_err(|e| Error::invalid(format!("output `{key}` of stack `{}` is broken: {e}", stack.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stack_of_an_install_is_found_by_its_name_unless_two_vendors_have_one() {
+        let install: InstallId = "globex".parse().unwrap();
+        let find = |names: &[&str]| only_one(&install, names.iter().map(|name| (*name).to_owned()).collect());
+
+        assert_eq!(find(&["freehold-globex", "freehold-acme--globex-2", "acme--globex--queue"]).unwrap(), None);
+        assert_eq!(find(&["freehold-acme--globex"]).unwrap().as_deref(), Some("freehold-acme--globex"));
+        assert_eq!(
+            find(&["freehold-acme--globex", "freehold-initech--globex"]).unwrap_err().to_string(),
+            "vendors `acme` and `initech` have an install `globex` here; name one with `--tenant`"
+        );
+    }
 }

@@ -155,11 +155,11 @@ mod tests {
 
     #[test]
     fn a_quick_create_link_escapes_the_templates_address() {
-        let link = quick_create("eu-west-1", "freehold-globex", "https://s3.example/b/t.yaml?sig=a&x=1").unwrap();
+        let link = quick_create("eu-west-1", "freehold-acme--globex", "https://s3.example/b/t.yaml?sig=a&x=1").unwrap();
 
         assert_eq!(
             link,
-            "https://eu-west-1.console.aws.amazon.com/cloudformation/home?region=eu-west-1#/stacks/quickcreate?templateURL=https%3A%2F%2Fs3.example%2Fb%2Ft.yaml%3Fsig%3Da%26x%3D1&stackName=freehold-globex"
+            "https://eu-west-1.console.aws.amazon.com/cloudformation/home?region=eu-west-1#/stacks/quickcreate?templateURL=https%3A%2F%2Fs3.example%2Fb%2Ft.yaml%3Fsig%3Da%26x%3D1&stackName=freehold-acme--globex"
         );
     }
 }

@@ -1,10 +1,19 @@
 //! Checks a template before the command calls AWS: for which account and region it is made, and which parameters it
 //! has.
 
-use freehold_protocol::{AccountId, InstallId};
+use freehold_protocol::{AccountId, InstallId, TenantName};
 pub(super) use freehold_stackcheck::Facts;
 
 use crate::error::{Error, Result};
+
+/// Returns the vendor that the template names.
+pub(super) fn vendor(facts: &Facts, file: &str) -> Result<TenantName> {
+    facts.tenant.as_deref().and_then(|tenant| tenant.parse().ok()).ok_or_else(|| {
+        Error::invalid(format!(
+            "template `{file}` names no vendor (`Metadata.Freehold.Tenant`); ask the vendor for it again"
+        ))
+    })
+}
 
 /// Refuses a name that is not the template's.
 pub(super) fn check_install(facts: &Facts, file: &str, install: &InstallId) -> Result<()> {

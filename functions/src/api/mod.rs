@@ -159,7 +159,11 @@ impl Api {
                 versions: versions.clone(),
                 clock: Arc::clone(&clock),
             },
-            delete_install: DeleteInstall { store: Arc::clone(&store), clock: Arc::clone(&clock) },
+            delete_install: DeleteInstall {
+                store: Arc::clone(&store),
+                clock: Arc::clone(&clock),
+                tenant: settings.tenant.clone(),
+            },
             disable_install: DisableInstall { store: Arc::clone(&store) },
             enable_install: EnableInstall { store: Arc::clone(&store) },
             revoke_artifact: RevokeArtifact { store: Arc::clone(&store) },

@@ -207,10 +207,11 @@ impl Config {
         })?;
         let reader = Reader { file };
         let install = reader.install(&raw.install, role)?;
+        let tenant = reader.parsed("tenant", &raw.tenant)?;
         Ok(Self {
             role,
-            tenant: reader.parsed("tenant", &raw.tenant)?,
-            stack: if raw.stack.is_empty() { format!("freehold-{install}") } else { raw.stack },
+            stack: if raw.stack.is_empty() { names::install_stack(&tenant, &install) } else { raw.stack },
+            tenant,
             install,
             region: reader.filled("region", raw.region, "write the AWS region of the install, such as `eu-west-1`")?,
             orders_queue_url: reader.queue("orders_queue_url", raw.orders_queue_url)?,

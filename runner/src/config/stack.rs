@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_outputs_of_an_install_stack_are_a_runners_config() {
-        let found = config(&outputs(), "eu-west-1", "freehold-globex", Path::new("/state")).unwrap();
+        let found = config(&outputs(), "eu-west-1", "freehold-acme--globex", Path::new("/state")).unwrap();
 
         assert_eq!(found.install.as_str(), "globex");
         assert_eq!(
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn what_a_second_template_changed_is_named_by_its_key() {
         let read = |outputs: &BTreeMap<String, String>| {
-            config(outputs, "eu-west-1", "freehold-globex", Path::new("/state")).unwrap()
+            config(outputs, "eu-west-1", "freehold-acme--globex", Path::new("/state")).unwrap()
         };
         let file = read(&outputs());
         let mut launched = outputs();
@@ -242,11 +242,11 @@ mod tests {
         let mut outputs = outputs();
         outputs.remove("TenantKey");
 
-        let error = config(&outputs, "eu-west-1", "freehold-globex", Path::new("/state")).unwrap_err();
+        let error = config(&outputs, "eu-west-1", "freehold-acme--globex", Path::new("/state")).unwrap_err();
 
         assert_eq!(
             error.to_string(),
-            "install stack `freehold-globex` has no output `TenantKey`; launch its current template"
+            "install stack `freehold-acme--globex` has no output `TenantKey`; launch its current template"
         );
     }
 }

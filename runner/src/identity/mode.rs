@@ -314,7 +314,7 @@ mod tests {
 
         assert_eq!(
             reason,
-            "mode `maintenance` is switched off: parameter `EnableMaintenance` of install stack `freehold-globex-prod` says \
+            "mode `maintenance` is switched off: parameter `EnableMaintenance` of install stack `freehold-acme--globex-prod` says \
              so; to allow it, set parameter `EnableMaintenance` of the install stack to `true`"
         );
     }
@@ -325,7 +325,7 @@ mod tests {
             panic!("not failed")
         };
 
-        assert!(reason.contains("install stack `freehold-globex-prod` is gone"), "{reason}");
+        assert!(reason.contains("install stack `freehold-acme--globex-prod` is gone"), "{reason}");
         assert!(!reason.contains("switched off"), "{reason}");
     }
 
@@ -341,6 +341,6 @@ mod tests {
         let none = denied(AccountDouble::with("EnableMaintenance", "true")).await;
 
         let NoCredentials::Failed(reason) = none else { panic!("{none:?}") };
-        assert!(reason.contains("although install stack `freehold-globex-prod` has it switched on"), "{reason}");
+        assert!(reason.contains("although install stack `freehold-acme--globex-prod` has it switched on"), "{reason}");
     }
 }

@@ -191,7 +191,7 @@ mod tests {
 
         let Refused::SwitchedOff(text) = standing(account).refused("no").await else { panic!("not off") };
 
-        assert!(text.contains("`EnableRunner` of install stack `freehold-globex-prod` is `false`"), "{text}");
+        assert!(text.contains("`EnableRunner` of install stack `freehold-acme--globex-prod` is `false`"), "{text}");
     }
 
     #[tokio::test]

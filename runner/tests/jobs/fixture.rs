@@ -206,7 +206,7 @@ fn config(directory: &Path) -> Config {
         roles: Default::default(),
         inputs: Default::default(),
         accepted_contract: None,
-        stack: "freehold-globex-prod".into(),
+        stack: "freehold-acme--globex-prod".into(),
         terraform: None,
         sandbox: SandboxKind::Bubblewrap,
         limits: Default::default(),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use freehold_domain::install::Install;
-use freehold_protocol::InstallId;
 use freehold_protocol::api::InstallDeleted;
+use freehold_protocol::{InstallId, TenantName, names};
 
 use crate::AppError;
 use crate::ports::{Clock, Expect, Store, Write};
@@ -18,6 +18,7 @@ use crate::table::{
 pub struct DeleteInstall {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
+    pub tenant: TenantName,
 }
 
 impl DeleteInstall {
@@ -39,7 +40,8 @@ impl DeleteInstall {
         });
         let Install { id: install, account, region, .. } = deleted.await?;
         tracing::warn!(install.id = %install, "Deleted install `{install}`, in which nothing ran");
-        Ok(InstallDeleted { install, account, region })
+        let stack_name = names::install_stack(&self.tenant, &install);
+        Ok(InstallDeleted { install, account, region, stack_name })
     }
 
     async fn writes(&self, stored: &Stored<Install>) -> Result<Vec<Write>, AppError> {

@@ -75,7 +75,7 @@ impl RenderStack {
         let template = template(&place, &install, &version.version, &version.document)?;
         Ok(InstallStack {
             install: id.clone(),
-            stack_name: format!("freehold-{id}"),
+            stack_name: names::install_stack(&self.tenant, id),
             digest: Digest::of(template.as_bytes()),
             template,
             version: version.version,

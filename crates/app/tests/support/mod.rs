@@ -261,7 +261,8 @@ impl World {
     }
 
     pub(crate) fn delete_install(&self) -> DeleteInstall {
-        DeleteInstall { store: self.memory.clone(), clock: self.memory.clone() }
+        let (store, clock) = (self.memory.clone(), self.memory.clone());
+        DeleteInstall { store, clock, tenant: self.tenant.clone() }
     }
 
     pub(crate) fn disable_install(&self) -> DisableInstall {

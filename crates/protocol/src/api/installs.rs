@@ -105,13 +105,15 @@ pub struct DeployedView {
     pub outputs: BTreeMap<String, Value>,
 }
 
-/// Answers `POST /v1/installs/{install}/delete` with the account and region of the deleted install.
+/// Answers `POST /v1/installs/{install}/delete` with the place of the deleted install.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstallDeleted {
     pub install: InstallId,
     pub account: AccountId,
     pub region: String,
+    /// The stack that the customer may have made already, in this account and region.
+    pub stack_name: String,
 }
 
 /// `GET /v1/installs/{install}/stack`.

@@ -36,6 +36,11 @@ pub fn install_part(tenant: &TenantName, install: &InstallId, part: &str) -> Str
     format!("fh-{tenant}--{install}--{part}")
 }
 
+/// Returns the name of the stack that the customer makes for an install.
+pub fn install_stack(tenant: &TenantName, install: &InstallId) -> String {
+    format!("freehold-{tenant}--{install}")
+}
+
 /// Returns the name of an install's registry.
 pub fn install_registry(tenant: &TenantName, install: &InstallId) -> String {
     format!("fh-{tenant}/{install}")
@@ -81,6 +86,8 @@ mod tests {
         assert!(install_bucket(&vendor, &id, &account).len() <= 63);
         assert!(tenant_bucket(&vendor, &account, "ap-southeast-1").len() <= 63);
         assert!(orders_queue(&vendor, &id).len() <= 80);
+        // API reference of CloudFormation, `CreateStack`.
+        assert!(install_stack(&vendor, &id).len() <= 128);
     }
 
     #[test]

@@ -71,7 +71,7 @@ async fn the_same_install_and_version_give_the_same_bytes() {
 
     assert_eq!(first, second);
     assert_eq!(first.digest, Digest::of(first.template.as_bytes()));
-    assert_eq!(first.stack_name, "freehold-globex");
+    assert_eq!(first.stack_name, "freehold-acme--globex");
 }
 
 #[tokio::test]
