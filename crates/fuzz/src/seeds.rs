@@ -43,6 +43,7 @@ pub(crate) const FILES: &[(&str, &str)] = files![
     "files/boundary.json",
     "files/policy.yaml",
     "files/module/main.tf",
+    "files/module/.terraform.lock.hcl",
     "files/module/inner/main.tf",
     "files/stack.yaml",
     "files/values.yaml",

@@ -336,6 +336,7 @@ fn words() -> Vec<(usize, usize)> {
             || line.starts_with("EnableBreakGlass")
             || line.starts_with("EnableCustom")
             || line.starts_with("Policies: [{")
+            || line.starts_with("- \"arn:aws:iam::aws:policy/")
             || line.starts_with("TenantKey")
             || line.starts_with("Description: \"Answer to")
     };
