@@ -5,6 +5,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use ed25519_dalek::pkcs8::EncodePublicKey as _;
+use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
+use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::Value;
 
 const RENDERED: &str = include_str!("../../crates/app/golden/install-with-inputs.yaml");
@@ -125,4 +128,44 @@ fn an_invalid_template_is_invalid_input() {
     assert_eq!(text(&empty.stderr), "error: `stack.yaml` is not a template: line 1: it is empty\n");
     assert!(text(&binary.stderr).contains("is not text"), "{}", text(&binary.stderr));
     assert!(text(&absent.stderr).contains("`stack.yaml`"), "{}", text(&absent.stderr));
+}
+
+#[test]
+fn a_runner_is_found_in_the_signed_checksums_of_its_release_or_refused() {
+    let (runner, other) = ("a".repeat(64), "b".repeat(64));
+    let (url, sha256) = ("downloads the runner.\n    Default: \"", "starts no other program.\n    Default: \"");
+    let template = RENDERED.replacen(url, &format!("{url}https://downloads.acme.example/freehold-runner"), 1).replacen(
+        sha256,
+        &format!("{sha256}{runner}"),
+        1,
+    );
+    let key = SigningKey::from_bytes(&[7; 32]);
+    let release = |sums: &str, signer: &SigningKey| {
+        let place = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| std::fs::write(place.path().join(name), bytes).unwrap();
+        write("stack.yaml", template.as_bytes());
+        write("SHA256SUMS", sums.as_bytes());
+        write("SHA256SUMS.sig", &signer.sign(sums.as_bytes()).to_bytes());
+        write("freehold.pem", key.verifying_key().to_public_key_pem(LineEnding::LF).unwrap().as_bytes());
+        run(place.path(), &["--release", "SHA256SUMS", "--release-key", "freehold.pem"])
+    };
+    let sums = |digest: &str| format!("{other}  arm64/freehold\n{digest}  arm64/freehold-runner\n");
+
+    let known = release(&sums(&runner), &key);
+    let unknown = release(&sums(&other), &key);
+    let as_another_program = release(&format!("{runner}  arm64/freehold\n"), &key);
+    let of_another = release(&sums(&runner), &SigningKey::from_bytes(&[8; 32]));
+
+    assert_eq!(known.status.code(), Some(0), "{}", text(&known.stderr));
+    assert!(
+        text(&known.stdout).contains("The runner is `arm64/freehold-runner` of the release."),
+        "{}",
+        text(&known.stdout)
+    );
+    for wrong in [unknown, as_another_program] {
+        assert_eq!(wrong.status.code(), Some(1));
+        assert!(text(&wrong.stderr).contains("it is not the program of this release"), "{}", text(&wrong.stderr));
+    }
+    assert_eq!(of_another.status.code(), Some(1));
+    assert!(text(&of_another.stderr).contains("is not the signature of `SHA256SUMS`"), "{}", text(&of_another.stderr));
 }

@@ -7,6 +7,7 @@ mod enable;
 mod inputs;
 mod launch;
 mod leftovers;
+mod release;
 mod runner_config;
 mod show;
 mod stack;
@@ -51,6 +52,7 @@ Examples:
   freehold install verify-template globex.yaml
   freehold install verify-template globex.yaml --sha256 4b5e57f6eb2f42b9039b3d1e13929295f231749c510cbe341cd68036d9af97e2
   freehold install verify-template globex.yaml --allow Alarm=AWS::SNS::Topic
+  freehold install verify-template globex.yaml --release SHA256SUMS --release-key freehold.pem
 
 Everything that this version of Freehold does not render is a finding, with its line and its reason. Exit code 1 when there is
 one. The answer lists the vendor, the account, the queues, the contract and the runner that the template names: compare them
@@ -64,6 +66,12 @@ pub(crate) struct VerifyTemplate {
     /// A resource that you added to the template yourself; it is listed and not judged. Repeatable.
     #[arg(long, value_name = "ID=TYPE")]
     allow: Vec<Own>,
+    /// The checksums of a release of Freehold, with their signature beside them: the runner has to be a program of it.
+    #[arg(long, value_name = "SHA256SUMS", requires = "release_key")]
+    release: Option<PathBuf>,
+    /// The public key that signs releases, in PEM form.
+    #[arg(long, value_name = "FILE", requires = "release")]
+    release_key: Option<PathBuf>,
 }
 
 /// Create an install of an app in a customer's account.

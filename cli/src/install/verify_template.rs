@@ -6,6 +6,7 @@ use freehold_stackcheck::{Added, Checked, Finding, Names, RULES, verify};
 use serde::Serialize;
 
 use super::VerifyTemplate;
+use super::release::runner_of_release;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 use crate::output::{Output, Table};
@@ -20,6 +21,9 @@ struct Verified<'a> {
     added: &'a [Added],
     /// Whom and what the template names, when it can be read.
     names: Option<&'a Names>,
+    /// Where the runner's program is in the release that was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runner_of_release: Option<String>,
 }
 
 impl VerifyTemplate {
@@ -43,6 +47,7 @@ impl VerifyTemplate {
         })?;
         let Checked { findings, added, names } = verify(&text, &self.allow)
             .map_err(|wrong| Error::invalid(format!("`{shown}` is not a template: {wrong}")))?;
+        let runner_of_release = self.runner_of_release(&shown, names.as_ref())?;
         let verified = Verified {
             file: shown.clone(),
             sha256: digest.hex(),
@@ -50,6 +55,7 @@ impl VerifyTemplate {
             findings: &findings,
             added: &added,
             names: names.as_ref(),
+            runner_of_release,
         };
         context.out.show(&verified, |verified| render(verified, context.out))?;
         match findings.as_slice() {
@@ -59,6 +65,19 @@ impl VerifyTemplate {
                 Err(Error::failed(format!("{shown}:{}: {}{more}", first.line, first.reason)))
             }
         }
+    }
+
+    /// Looks for the runner that the template names in the release, if the customer has given one.
+    fn runner_of_release(&self, file: &str, names: Option<&Names>) -> Result<Option<String>> {
+        let (Some(sums), Some(key)) = (&self.release, &self.release_key) else { return Ok(None) };
+        let sha256 =
+            names.map(|names| names.runner_sha256.as_str()).filter(|sha256| !sha256.is_empty()).ok_or_else(|| {
+                Error::failed(format!(
+                    "`{file}` names no runner, so there is nothing to look for in `{}`",
+                    sums.display()
+                ))
+            })?;
+        runner_of_release(sums, key, sha256).map(Some)
     }
 }
 
@@ -70,6 +89,7 @@ fn render(verified: &Verified<'_>, out: Output) -> String {
     let sections = [
         Some(judgement(verified, out)),
         verified.names.map(named),
+        verified.runner_of_release.as_ref().map(|path| format!("The runner is `{path}` of the release.")),
         (!verified.added.is_empty()).then(|| added(verified.added)),
         Some(format!("SHA-256: {}", verified.sha256)),
     ];

@@ -107,6 +107,11 @@ impl PublicKey {
         use ed25519_dalek::pkcs8::DecodePublicKey as _;
         VerifyingKey::from_public_key_der(der).map(Self).map_err(|_| EnvelopeError::Key)
     }
+
+    /// Returns whether `signature`, 64 bytes, is this key's over `bytes` (RFC 8032).
+    pub fn has_signed(&self, bytes: &[u8], signature: &[u8]) -> bool {
+        Signature::from_slice(signature).is_ok_and(|signature| self.0.verify_strict(bytes, &signature).is_ok())
+    }
 }
 
 impl From<VerifyingKey> for PublicKey {

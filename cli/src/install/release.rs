@@ -1,0 +1,57 @@
+//! The checksums of a release of Freehold, as `make dist` writes and signs them: which program the runner's SHA-256 is.
+
+use std::path::{Path, PathBuf};
+
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::pem;
+
+use crate::error::{Error, Result, ResultExt};
+
+/// The program of a customer's machine, by its name in a release.
+const RUNNER: &str = "freehold-runner";
+/// The most bytes that a file of checksums, its signature or a key may have.
+const MOST: usize = 1024 * 1024;
+
+/// Returns where in the release the program with this SHA-256 lies, such as `arm64/freehold-runner`.
+pub(super) fn runner_of_release(sums: &Path, key: &Path, sha256: &str) -> Result<String> {
+    let text = signed_sums(sums, key)?;
+    let programs = text.lines().filter_map(|line| line.split_once("  "));
+    let found = programs.filter(|(digest, _)| digest.eq_ignore_ascii_case(sha256)).map(|(_, path)| path);
+    found.into_iter().find(|path| path.rsplit('/').next() == Some(RUNNER)).map(str::to_owned).ok_or_else(|| {
+        Error::failed(format!(
+            "the template names a runner with the SHA-256 {sha256}, which is no `{RUNNER}` in `{}`: it is not the program of this \
+             release",
+            sums.display()
+        ))
+    })
+}
+
+/// Reads the checksums; their signature is beside them, in a file with `.sig` at the end of its name.
+fn signed_sums(sums: &Path, key: &Path) -> Result<String> {
+    let bytes = bytes(sums)?;
+    let signature = PathBuf::from(format!("{}.sig", sums.display()));
+    if !public_key(key)?.has_signed(&bytes, &self::bytes(&signature)?) {
+        return Err(Error::failed(format!(
+            "`{}` is not the signature of `{}` by the key in `{}`",
+            signature.display(),
+            sums.display(),
+            key.display()
+        )));
+    }
+    String::from_utf8(bytes).map_err(|_| Error::invalid(format!("`{}` is not text", sums.display())))
+}
+
+fn public_key(file: &Path) -> Result<PublicKey> {
+    let text = String::from_utf8_lossy(&bytes(file)?).into_owned();
+    let key = pem::public_key(&text).map_err(|wrong| wrong.to_string());
+    let key = key.and_then(|der| PublicKey::from_spki_der(&der).map_err(|_| "it is not an Ed25519 key".to_owned()));
+    key.map_err(|wrong| Error::invalid(format!("`{}` is not the public key of a release: {wrong}", file.display())))
+}
+
+fn bytes(file: &Path) -> Result<Vec<u8>> {
+    let bytes = std::fs::read(file).doing(format!("read `{}`", file.display()))?;
+    if bytes.len() > MOST {
+        return Err(Error::invalid(format!("`{}` has more than {MOST} bytes", file.display())));
+    }
+    Ok(bytes)
+}
