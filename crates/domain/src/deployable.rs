@@ -3,20 +3,43 @@
 use std::collections::BTreeSet;
 
 use freehold_protocol::app_version::{Action, AppVersion, Component, ComponentSpec, Platform, Reference, RolePolicy};
-use freehold_protocol::order::Signer;
+use freehold_protocol::order::{Mode, Signer};
+use freehold_protocol::{ActionName, ComponentName};
 
 /// The thing in the way, as a person may read it after "app `x` cannot be deployed here yet:".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undeployable {
-    /// Such as ``component `api` ``.
-    pub what: String,
+    pub part: Part,
     /// Such as "is a `helm_chart`".
     pub why: String,
 }
 
+/// A part of an app version that can be in the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    Stack,
+    Component(ComponentName),
+    Action(ActionName),
+    /// The role of a mode; its name in the config.
+    ModeRole(Mode, String),
+    NamedRole(String),
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Stack => write!(f, "the stack"),
+            Self::Component(name) => write!(f, "component `{name}`"),
+            Self::Action(name) => write!(f, "action `{name}`"),
+            Self::ModeRole(mode, _) => write!(f, "the role of mode `{}`", mode.as_str()),
+            Self::NamedRole(name) => write!(f, "role `{name}`"),
+        }
+    }
+}
+
 impl std::fmt::Display for Undeployable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.what, self.why)
+        write!(f, "{} {}", self.part, self.why)
     }
 }
 
@@ -28,34 +51,32 @@ pub const fn is_deployable(spec: &ComponentSpec) -> bool {
 /// Returns everything in the way of installing `version`; nothing when it can be installed.
 pub fn undeployable(version: &AppVersion) -> Vec<Undeployable> {
     let mut found = Vec::new();
+    let mut add = |part: &Part, reasons: Vec<String>| {
+        found.extend(reasons.into_iter().map(|why| Undeployable { part: part.clone(), why }));
+    };
     if let Some(platform) =
         version.stack.as_ref().map(|stack| stack.platform).filter(|p| *p != Platform::AwsCloudformation)
     {
-        found.push(Undeployable { what: "the stack".into(), why: format!("is of type `{}`", platform.as_str()) });
+        add(&Part::Stack, vec![format!("is of type `{}`", platform.as_str())]);
     }
     for component in &version.components {
-        let what = format!("component `{}`", component.name);
-        found.extend(component_why(component).into_iter().map(|why| Undeployable { what: what.clone(), why }));
+        add(&Part::Component(component.name.clone()), component_why(component));
     }
     for action in &version.actions {
-        let what = format!("action `{}`", action.name);
-        found.extend(action_why(action).into_iter().map(|why| Undeployable { what: what.clone(), why }));
+        add(&Part::Action(action.name.clone()), action_why(action));
     }
     for role in &version.roles {
-        if role.policies.iter().any(|policy| matches!(policy, RolePolicy::GcpPredefined(_))) {
-            let what = format!("the role of mode `{}`", role.mode.as_str());
-            found.push(Undeployable { what, why: "has permissions of Google Cloud".into() });
-        }
+        add(&Part::ModeRole(role.mode, role.name.clone()), role_why(&role.policies));
     }
     for role in &version.named_roles {
-        if role.policies.iter().any(|policy| matches!(policy, RolePolicy::GcpPredefined(_))) {
-            found.push(Undeployable {
-                what: format!("role `{}`", role.name),
-                why: "has permissions of Google Cloud".into(),
-            });
-        }
+        add(&Part::NamedRole(role.name.clone()), role_why(&role.policies));
     }
     found
+}
+
+fn role_why(policies: &[RolePolicy]) -> Vec<String> {
+    let of_google = policies.iter().any(|policy| matches!(policy, RolePolicy::GcpPredefined(_)));
+    of_google.then(|| "has permissions of Google Cloud".to_owned()).into_iter().collect()
 }
 
 fn component_why(component: &Component) -> Vec<String> {

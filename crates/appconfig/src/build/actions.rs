@@ -84,10 +84,6 @@ impl Reader<'_> {
         let nodes = root.tables("steps");
         let steps = nodes.iter().map(|node| self.step(checked, node)).collect();
         let step_repos = nodes.iter().zip(0..).filter_map(|(node, at)| self.repo(checked, node, at)).collect();
-        if let Some(entry) = root.entry("image") {
-            let draft = Draft::warning(checked.key_place(entry), "steps cannot run in an image yet");
-            self.sources.drafts.push(draft.help("they run on the runner's machine; use programs that are there"));
-        }
         match root.text("name")?.parse() {
             Ok(name) => Some(Action {
                 name,
@@ -133,13 +129,9 @@ impl Reader<'_> {
             "cron" => self.schedule(checked, node),
             word if COMPONENT_TRIGGERS.contains(&word) => {
                 let component = Some(self.component(checked, node, word)?);
-                self.starts_nothing(checked, node, word);
                 Some(Trigger::Event { event: word.to_owned(), component })
             }
-            word if TRIGGERS.contains(&word) => {
-                self.starts_nothing(checked, node, word);
-                Some(Trigger::Event { event: word.to_owned(), component: None })
-            }
+            word if TRIGGERS.contains(&word) => Some(Trigger::Event { event: word.to_owned(), component: None }),
             word => {
                 let all = TRIGGERS.into_iter().chain(COMPONENT_TRIGGERS);
                 let draft = Draft::error(checked.place_of(node, "type"), format!("there is no trigger `{word}`"));
@@ -150,11 +142,6 @@ impl Reader<'_> {
                 None
             }
         }
-    }
-
-    fn starts_nothing(&mut self, checked: &Checked, node: &Node, word: &str) {
-        let draft = Draft::warning(checked.place_of(node, "type"), format!("trigger `{word}` starts nothing yet"));
-        self.sources.drafts.push(draft.help("run the action by hand, or use a `post-deploy-...` trigger"));
     }
 
     /// Returns the component of an event; a component that does not exist is reported by [`crate::check::links`].
@@ -179,7 +166,6 @@ impl Reader<'_> {
             self.sources.drafts.push(draft);
             return None;
         }
-        self.starts_nothing(checked, node, "cron");
         Some(Trigger::Cron { schedule: value.as_text()?.to_owned() })
     }
 
@@ -219,10 +205,6 @@ impl Reader<'_> {
             return None;
         }
         let source = self.sources.repo(self.files, checked, entry, &owner)?;
-        let draft = Draft::warning(checked.key_place(entry), "steps cannot run in a repository yet");
-        self.sources
-            .drafts
-            .push(draft.help("put the script beside the config and name it: `inline_contents = \"./scripts/...\"`"));
         Some(StepRepo { step, source })
     }
 }

@@ -25,6 +25,7 @@ use crate::check::cycles;
 use crate::check::links;
 use crate::check::operation_roles;
 use crate::check::permitted;
+use crate::check::undeployable;
 use crate::inspect;
 use crate::kinds::{FOLDERS, Kind};
 use crate::load_result::Loaded;
@@ -128,6 +129,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
         ..AppVersion::empty(name?)
     };
     refuse_unwritable(app, &version);
+    undeployable::check(app, &version, &role_places);
     let made = inspect::look(app, &sources.held);
     permitted::check(app, &version, &role_places, &made);
     let (sources, unresolved) = sources.finish(app);

@@ -182,7 +182,10 @@ impl Reader<'_> {
         let place = checked.place(node);
         let other = OTHER_GRANTS.into_iter().find_map(|key| node.entry(key));
         let draft = match (given, other) {
-            ([], Some(entry)) => Draft::warning(checked.key_place(entry), format!("`{}` has no effect yet", entry.key)),
+            ([], Some(entry)) => {
+                let message = format!("the policy grants nothing: only AWS is supported yet, not `{}`", entry.key);
+                Draft::warning(checked.key_place(entry), message)
+            }
             ([], None) => Draft::warning(place, "the policy grants nothing"),
             (keys, _) => Draft::error(place, format!("the policy has both `{}`", keys.join("` and `"))),
         };

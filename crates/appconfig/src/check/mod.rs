@@ -2,6 +2,7 @@
 
 pub(crate) mod cron;
 pub(crate) mod cycles;
+pub(crate) mod effect;
 pub(crate) mod index;
 pub(crate) mod input_values;
 pub(crate) mod links;
@@ -11,4 +12,5 @@ pub(crate) mod permitted;
 pub(crate) mod policy_document;
 pub(crate) mod references;
 pub(crate) mod syntax;
+pub(crate) mod undeployable;
 pub(crate) mod validate;

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use freehold_template::{Template, nearest};
 
+use crate::check::effect;
 use crate::kinds::spec::{Holds, Key, seconds};
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
 use crate::read::addresses::{Naming, naming};
@@ -18,7 +19,9 @@ use crate::state::file::{Checked, Content, Reading};
 
 /// Checks `root`, the tree of `file`.
 pub(crate) fn validate(app: &mut App, file: usize, kind: Kind, root: Node) -> Checked {
-    let mut validator = Validator { app, file, uses: Vec::new(), contents: BTreeMap::new() };
+    let mut validator = Validator { app, file, kind, uses: Vec::new(), contents: BTreeMap::new() };
+    let unused = effect::of_file(kind, validator.place(&(0..0)), validator.app.files.path(file));
+    validator.app.drafts.extend(unused);
     if !kind.is_open() {
         let special = match kind {
             Kind::Component => component_keys(root.text("type").unwrap_or_default()),
@@ -34,6 +37,7 @@ pub(crate) fn validate(app: &mut App, file: usize, kind: Kind, root: Node) -> Ch
 struct Validator<'a> {
     app: &'a mut App,
     file: usize,
+    kind: Kind,
     uses: Vec<Reading>,
     contents: BTreeMap<usize, Content>,
 }
@@ -68,7 +72,11 @@ impl Validator<'_> {
     fn table(&mut self, node: &Node, keys: &[&[Key]], report_unknown: bool) {
         for entry in node.entries() {
             match keys.iter().copied().flatten().find(|key| key.name == entry.key) {
-                Some(key) => self.value(&entry.value, &key.holds, &entry.key),
+                Some(key) => {
+                    let unused = effect::of_key(self.kind, key, entry, self.file);
+                    self.drafts().extend(unused);
+                    self.value(&entry.value, &key.holds, &entry.key);
+                }
                 None if report_unknown => {
                     let names = || keys.iter().copied().flatten().map(|key| key.name);
                     let near = nearest(&entry.key, names());

@@ -14,24 +14,60 @@ pub(super) const ACTION: &[Key] = &[
     may("timeout", Duration(MAX_ACTION_SECS)).doc("The time limit of one run: at most `30m`, `5m` by default"),
     // A key that only Freehold has: when a job is delivered a second time, its steps may run again.
     may("idempotent", Flag).doc("Whether the steps may run again when a runner died in them; `false` by default"),
-    may("dependencies", Texts).doc("Components that must be deployed before it runs"),
+    may("dependencies", Texts).doc("Components that must be deployed before it runs").not_yet(),
     may("break_glass_role", Template).doc("A break-glass role to run under; `role` is the newer way"),
     may("role", Template).doc("The role to run under instead of the role of the mode; a template"),
-    may("enable_kube_config", Flag).doc("Whether steps get a kubeconfig of the cluster; `false` by default"),
+    may("enable_kube_config", Flag).doc("Whether steps get a kubeconfig of the cluster; `false` by default").not_yet(),
     may("kubernetes_context", Text)
-        .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
+        .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default")
+        .not_yet(),
     may("image", Template).doc("The image that steps run in; a template; the runner itself by default"),
-    may("labels", Scalars).doc("Words to find and group it by"),
+    may("labels", Scalars).doc("Words to find and group it by").not_yet(),
     may("inputs", Any)
-        .doc("Inputs that a person gives to a manual run: a list of tables with `name`, `description` and `required`"),
+        .doc("Inputs that a person gives to a manual run: a list of tables with `name`, `description` and `required`")
+        .not_yet(),
     may("env_vars", Scalars).doc("Environment variables of every step; values are templates"),
     may("triggers", Tables(TRIGGER)).doc("What starts it"),
     must("steps", Tables(STEP)).doc("What it does, in order; the first that fails ends it"),
 ];
 
+/// The triggers that start nothing yet: what would cause their event is not built.
+const TRIGGERS_WITHOUT_EVENT: &[&str] = &[
+    "cron",
+    "pre-provision",
+    "post-provision-sandbox",
+    "pre-reprovision",
+    "post-reprovision",
+    "pre-deprovision",
+    "post-deprovision",
+    "pre-deploy-all-components",
+    "pre-teardown-all-components",
+    "post-teardown-all-components",
+    "pre-deprovision-sandbox",
+    "post-deprovision-sandbox",
+    "pre-reprovision-sandbox",
+    "post-reprovision-sandbox",
+    "pre-update-inputs",
+    "post-update-inputs",
+    "pre-secrets-sync",
+    "post-secrets-sync",
+    "role-enabled",
+    "role-disabled",
+    "pre-deploy-component",
+    "pre-component-deploy",
+    "pre-teardown-component",
+    "post-teardown-component",
+    "pre-enable-component",
+    "post-enable-component",
+    "pre-disable-component",
+    "post-disable-component",
+];
+
 const TRIGGER: &[Key] = &[
-    must("type", Text).doc("`manual`, `cron`, or an event such as `post-deploy-component`"),
-    may("index", Whole).doc("Its place among the actions that the same event starts"),
+    must("type", Text)
+        .doc("`manual`, `cron`, or an event such as `post-deploy-component`")
+        .not_yet_for(TRIGGERS_WITHOUT_EVENT),
+    may("index", Whole).doc("Its place among the actions that the same event starts").not_yet(),
     may("cron_schedule", Text).doc("For `cron`: five cron fields, in UTC, such as `*/5 * * * *`"),
     may("component_name", Text).doc("The component that the event is about"),
 ];
@@ -41,7 +77,7 @@ const STEP: &[Key] = &[
     may("command", Template).doc("A shell command line; a template"),
     may("inline_contents", TemplateFile).doc("A script's text, a template, or `./path` or address of it"),
     may("env_vars", Scalars).doc("Environment variables of the step; values are templates"),
-    may("enable_kube_config", Flag).doc("Whether the action's steps get a kubeconfig; `false` by default"),
+    may("enable_kube_config", Flag).doc("Whether the action's steps get a kubeconfig; `false` by default").not_yet(),
     may("public_repo", Table(REPO)).doc("A git repository that anyone may read, in which the step runs"),
     may("connected_repo", Table(REPO)).doc("A private git repository in which the step runs"),
 ];

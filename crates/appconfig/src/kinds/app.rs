@@ -9,13 +9,18 @@ pub(super) const METADATA: &[Key] = &[
     must("version", Text).doc("The version of the config format: `v2`"),
     may("display_name", Text).doc("The app's name for people; the directory's name if absent"),
     may("description", Text).doc("One line that says what the app is"),
-    may("slack_webhook_url", Text).doc("Accepted for compatibility with other tools; nothing is sent to it"),
+    may("slack_webhook_url", Text).doc("Accepted for compatibility with other tools; nothing is sent to it").never(),
     may("readme", File).doc("Markdown for people: the text itself or `./path` of a file"),
-    may("label_colors", Any).doc("Colours of labels by key, such as `env = \"#ff5733\"`; only shown"),
-    may("default_labels", Any).doc("Accepted for compatibility with other tools; labels that every install has"),
-    may("onboarding", Any).doc("Accepted for compatibility with other tools; how a catalogue shows the app"),
+    may("label_colors", Any)
+        .doc("Colours of labels by key, such as `env = \"#ff5733\"`; shown by other tools only")
+        .never(),
+    may("default_labels", Any)
+        .doc("Accepted for compatibility with other tools; labels that every install has")
+        .never(),
+    may("onboarding", Any).doc("Accepted for compatibility with other tools; how a catalogue shows the app").never(),
     may("kubernetes_context", Tables(KUBERNETES_CONTEXT))
-        .doc("Clusters that components create, for others to deploy into by name"),
+        .doc("Clusters that components create, for others to deploy into by name")
+        .not_yet(),
 ];
 
 const KUBERNETES_CONTEXT: &[Key] = &[
@@ -40,7 +45,7 @@ pub(super) const INPUT: &[Key] = &[
     may("required", Flag).doc("Whether an install needs an answer; default `false`"),
     may("sensitive", Flag).doc("Whether the answer is never shown again; default `false`"),
     may("type", Word(INPUT_TYPES)).doc("The type of the answer; default `string`"),
-    may("internal", Flag).doc("Whether forms leave the question out; default `false`"),
+    may("internal", Flag).doc("Whether forms leave the question out; default `false`").not_yet(),
     may("user_configurable", Flag)
         .doc("Whether the customer answers, as a parameter of the install stack; default `false`: the vendor does"),
     may("source", Word(&["vendor", "customer"]))

@@ -32,27 +32,30 @@ pub(super) const COMPONENT: &[Key] = &[
     must("type", Word(COMPONENT_TYPES)).doc("What the component is; decides which other keys it has"),
     may("var_name", Text).doc("Another name for it in templates: `.nuon.components.<var_name>`"),
     may("dependencies", Texts).doc("Components to deploy before it; those that its templates read are found anyway"),
-    may("labels", Scalars).doc("Words to find and group it by"),
+    may("labels", Scalars).doc("Words to find and group it by").not_yet(),
     may("operation_roles", Tables(OPERATION_ROLE))
         .doc("Roles that its operations use instead of the role of their mode"),
     may("kubernetes_context", Text)
-        .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
-    may("toggleable", Flag).doc("Whether an install may leave it out; `false` by default"),
-    may("default_enabled", Flag).doc("Whether a new install has it; `true` by default"),
+        .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default")
+        .not_yet(),
+    may("toggleable", Flag).doc("Whether an install may leave it out; `false` by default").not_yet(),
+    may("default_enabled", Flag).doc("Whether a new install has it; `true` by default").not_yet(),
     may("build_timeout", Duration(MAX_COMPONENT_SECS))
-        .doc("The time limit of a build: at most `1h`; `5m` by default, `15m` for images"),
+        .doc("The time limit of a build: at most `1h`; `5m` by default, `15m` for images")
+        .not_yet(),
     may("deploy_timeout", Duration(MAX_COMPONENT_SECS))
         .doc("The time limit of a deploy: at most `1h`, which is also the default"),
-    may("max_auto_retries", Whole).doc("How often a failed deploy is retried automatically; `0` by default"),
-    may("skip_noops", Flag).doc("Whether a plan without changes ends the deploy; `false` by default"),
+    may("max_auto_retries", Whole).doc("How often a failed deploy is retried automatically; `0` by default").not_yet(),
+    may("skip_noops", Flag).doc("Whether a plan without changes ends the deploy; `false` by default").not_yet(),
     may("auto_approve_on_policies_passing", Flag)
-        .doc("Whether a plan that every policy lets pass needs no approval; `false` by default"),
-    may("health", Table(HEALTH)).doc("When a deploy of it counts as healthy"),
-    may("drift_schedule", Template).doc("When to look for drift: five cron fields, in UTC; never by default"),
+        .doc("Whether a plan that every policy lets pass needs no approval; `false` by default")
+        .not_yet(),
+    may("health", Table(HEALTH)).doc("When a deploy of it counts as healthy").not_yet(),
+    may("drift_schedule", Template).doc("When to look for drift: five cron fields, in UTC; never by default").not_yet(),
 ];
 
 pub(super) const OPERATION_ROLE: &[Key] = &[
-    must("operation", Word(&["deploy", "teardown"])).doc("What is done"),
+    must("operation", Word(&["deploy", "teardown"])).doc("What is done").not_yet_for(&["teardown"]),
     must("role", Template).doc("The name of a role of this app; a template"),
 ];
 

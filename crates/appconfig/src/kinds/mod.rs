@@ -11,7 +11,7 @@ pub(crate) mod spec;
 pub(crate) use components::{COMPONENT_TYPES, component_keys};
 pub(crate) use spec::MAX_COMPONENT_SECS;
 
-use crate::kinds::spec::Key;
+use crate::kinds::spec::{Effect, Key};
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,20 @@ pub(crate) const FOLDERS: [(&str, Kind); 11] = [
     ("branches", Kind::Branch),
 ];
 
+/// Kinds of file that are read and checked, and that nothing acts on yet. Whoever makes one work deletes it here.
+const NOT_YET: &[Kind] =
+    &[Kind::Secrets, Kind::Secret, Kind::Sandbox, Kind::Policies, Kind::Branch, Kind::Install, Kind::Runbook];
+
 impl Kind {
+    /// Returns whether Freehold acts on files of this kind.
+    pub(crate) fn effect(self) -> Effect {
+        match self {
+            Self::Installer | Self::Triggers => Effect::Never,
+            kind if NOT_YET.contains(&kind) => Effect::NotYet,
+            _ => Effect::Works,
+        }
+    }
+
     /// Returns the keys of a file of this kind; a component's depend on its `type` too.
     pub(crate) const fn keys(self) -> &'static [Key] {
         match self {

@@ -25,7 +25,8 @@ const DESCRIPTION: Key = must("description", Template).doc("What the role is for
 const DISPLAY_NAME: Key = may("display_name", Template).doc("The role's name for people");
 const POLICIES: Key = may("policies", Tables(POLICY_OF_ROLE)).doc("What the role may do");
 const BOUNDARY: Key = may("permissions_boundary", TemplateFile)
-    .doc("The most that the role may ever do: a policy document in JSON, or `./path` of one. Empty for none");
+    .doc("The most that the role may ever do: a policy document in JSON, or `./path` of one. Empty for none")
+    .not_yet();
 const ENABLED: Key = may("enabled_in_stack", Flag)
     .doc("Whether the install stack has the role unless the customer chooses otherwise; default `true`, for break-glass `false`");
 const PLATFORM: Key =
@@ -72,7 +73,7 @@ pub(super) const OPERATION_ROLES: &[Key] = &[
                 .doc("Who acts: `nuon::component:<name>`, `nuon::action:<name>` (`*` for any) or `nuon::sandbox`"),
             must("operation", Text).doc(
                 "What is done: `deploy`, `teardown` (component); `trigger` (action); `provision`, `reprovision`, `deprovision` (sandbox)",
-            ),
+            ).not_yet_for(&["teardown", "provision", "reprovision", "deprovision"]),
             must("role", Template).doc("The name of the role that the operation uses, as under `permissions` or `break_glass`"),
         ]),
     )

@@ -16,31 +16,39 @@ pub(super) const SANDBOX: &[Key] = &[
     may("vars", Values).doc("Variables of the Terraform module; strings are templates"),
     may("env_vars", Scalars).doc("Environment of the tool; values are templates"),
     may("var_file", Tables(VAR_FILE)).doc("Variable files, in this order; a later one wins"),
-    may("drift_schedule", Text).doc("When to look for drift: a cron expression of five fields in UTC; empty for never"),
+    may("drift_schedule", Text)
+        .doc("When to look for drift: a cron expression of five fields in UTC; empty for never")
+        .not_yet(),
     may("operation_roles", Any).doc("The role of each operation, such as `provision = \"...\"`; names are templates"),
-    may("max_auto_retries", Whole).doc("How often a failed run is retried automatically; default `0`"),
-    may("skip_noops", Flag).doc("Whether to skip the apply when a plan has no changes; default `false`"),
+    may("max_auto_retries", Whole).doc("How often a failed run is retried automatically; default `0`").not_yet(),
+    may("skip_noops", Flag).doc("Whether to skip the apply when a plan has no changes; default `false`").not_yet(),
     may("auto_approve_on_policies_passing", Flag)
-        .doc("Whether a plan is approved without a person when it passes every policy; default `false`"),
+        .doc("Whether a plan is approved without a person when it passes every policy; default `false`")
+        .not_yet(),
 ];
 
 pub(super) const RUNNER: &[Key] = &[
     must("runner_type", Text).doc("The cloud that the runner lives in: `aws`, `gcp` or `azure`"),
-    may("env_vars", Scalars).doc("Environment of every job; values are templates"),
+    may("env_vars", Scalars).doc("Environment of every job; values are templates").not_yet(),
     may("helm_driver", Word(&["secret", "configmap", "nuon"]))
-        .doc("Where Helm keeps its releases unless a component sets another place; default `secret`"),
-    may("init_script_url", Text).doc("A script of another system's runner; kept, and never run"),
-    may("instance_type", Text).doc("The kind of machine, such as `t3a.medium`; the install stack's own if absent"),
+        .doc("Where Helm keeps its releases unless a component sets another place; default `secret`")
+        .not_yet(),
+    may("init_script_url", Text).doc("A script of another system's runner; kept, and never run").never(),
+    may("instance_type", Text)
+        .doc("The kind of machine, such as `t3a.medium`; the install stack's own if absent")
+        .not_yet(),
 ];
 
 pub(super) const STACK: &[Key] = &[
     must("type", Word(&["aws-cloudformation", "azure-bicep", "gcp-terraform"])).doc("The cloud that the app is for"),
-    must("name", Template).doc("The install stack's name for people"),
-    must("description", Template).doc("What the customer reads before making the stack"),
+    must("name", Template).doc("The install stack's name for people").not_yet(),
+    must("description", Template).doc("What the customer reads before making the stack").not_yet(),
     may("vpc_nested_template_url", Template)
-        .doc("Accepted for compatibility with other tools; a template that makes the network"),
+        .doc("Accepted for compatibility with other tools; a template that makes the network")
+        .never(),
     may("runner_nested_template_url", Template)
-        .doc("Accepted for compatibility with other tools; a template that makes the runner"),
+        .doc("Accepted for compatibility with other tools; a template that makes the runner")
+        .never(),
     may(
         "custom_nested_stacks",
         Tables(&[
@@ -51,6 +59,7 @@ pub(super) const STACK: &[Key] = &[
                 .doc("Its parameters; templates over the install's id, name and inputs, which are known by then"),
         ]),
     )
-    .doc("Stacks that the install stack contains"),
-    may("deployment_scope", Text).doc("Azure: `resource_group` or `subscription`"),
+    .doc("Stacks that the install stack contains")
+    .not_yet(),
+    may("deployment_scope", Text).doc("Azure: `resource_group` or `subscription`").not_yet(),
 ];

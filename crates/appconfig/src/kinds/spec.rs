@@ -13,9 +13,60 @@ pub(crate) struct Key {
     pub(crate) holds: Holds,
     /// The line of Markdown that editors and the reference show; empty until [`Key::doc`] sets it.
     pub(crate) doc: &'static str,
+    pub(crate) effect: Effect,
+}
+
+/// Whether Freehold acts on a key. The reader warns where a config sets one that has no effect, and the reference says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Works,
+    NotYet,
+    /// These words of the key do not work yet; the others do.
+    NotYetFor(&'static [&'static str]),
+    /// Never: other tools have the key.
+    Never,
+}
+
+impl Effect {
+    /// Returns what the reference adds to the meaning of a key.
+    pub(crate) fn remark(self) -> Option<String> {
+        match self {
+            Self::Works => None,
+            Self::NotYet => Some("Has no effect yet.".to_owned()),
+            Self::NotYetFor([word]) => Some(format!("`{word}` has no effect yet.")),
+            Self::NotYetFor(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                Some(format!("Have no effect yet: {}.", words.join(", ")))
+            }
+            Self::Never => Some("Has no effect.".to_owned()),
+        }
+    }
 }
 
 impl Key {
+    /// Marks a key that the reader knows and that nothing acts on yet. Whoever makes it work deletes the mark.
+    pub(crate) const fn not_yet(self) -> Self {
+        Self { effect: Effect::NotYet, ..self }
+    }
+
+    /// Marks the words of a key that nothing acts on yet.
+    pub(crate) const fn not_yet_for(self, words: &'static [&'static str]) -> Self {
+        Self { effect: Effect::NotYetFor(words), ..self }
+    }
+
+    /// Marks a key that is accepted because other tools have it.
+    pub(crate) const fn never(self) -> Self {
+        Self { effect: Effect::Never, ..self }
+    }
+
+    /// Returns the sentences about the key: what it means, and whether it has an effect.
+    pub(crate) fn about(&self) -> Option<String> {
+        let doc = self.doc.trim_end_matches('.');
+        let meaning = (!doc.is_empty()).then(|| format!("{doc}."));
+        let sentences: Vec<String> = meaning.into_iter().chain(self.effect.remark()).collect();
+        (!sentences.is_empty()).then(|| sentences.join(" "))
+    }
+
     /// Adds the line that editors and the reference show.
     pub(crate) const fn doc(self, doc: &'static str) -> Self {
         Self { doc, ..self }
@@ -89,12 +140,12 @@ impl Holds {
 
 /// Returns a required key.
 pub(crate) const fn must(name: &'static str, holds: Holds) -> Key {
-    Key { name, must: true, holds, doc: "" }
+    Key { name, must: true, holds, doc: "", effect: Effect::Works }
 }
 
 /// Returns an optional key.
 pub(crate) const fn may(name: &'static str, holds: Holds) -> Key {
-    Key { name, must: false, holds, doc: "" }
+    Key { name, must: false, holds, doc: "", effect: Effect::Works }
 }
 
 /// Parses a duration such as `1h30m` into seconds; hours, minutes and seconds may come in any order.

@@ -147,6 +147,18 @@ impl Node {
         matches!(self.get(key), Some(Node { data: Data::Flag(true), .. }))
     }
 
+    /// Returns whether the value asks for nothing: `false`, zero, or empty.
+    pub(crate) fn is_nothing(&self) -> bool {
+        match &self.data {
+            Data::Text(text) | Data::Date(text) => text.is_empty(),
+            Data::Whole(number) => *number == 0,
+            Data::Fraction(number) => *number == 0.0,
+            Data::Flag(flag) => !flag,
+            Data::List(items) => items.is_empty(),
+            Data::Table(entries) => entries.is_empty(),
+        }
+    }
+
     /// Returns the value as messages name it.
     pub(crate) const fn kind(&self) -> &'static str {
         match self.data {

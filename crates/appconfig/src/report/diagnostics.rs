@@ -52,6 +52,13 @@ impl Diagnostics {
         &self.not_looked_at
     }
 
+    /// Returns the mistakes that `keep` accepts.
+    #[must_use]
+    pub fn filter(mut self, keep: impl FnMut(&Diagnostic) -> bool) -> Self {
+        self.found.retain(keep);
+        self
+    }
+
     /// Returns each mistake.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.found.iter()

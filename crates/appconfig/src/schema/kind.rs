@@ -190,9 +190,3 @@ impl FromStr for SchemaKind {
         })
     }
 }
-
-/// Returns a key's line of documentation as a sentence.
-pub(super) fn sentence(doc: &str) -> Option<String> {
-    let doc = doc.trim_end_matches('.');
-    (!doc.is_empty()).then(|| format!("{doc}."))
-}

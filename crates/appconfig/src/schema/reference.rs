@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::kind::{Shape, about, schema_kinds, sentence};
+use super::kind::{Shape, about, schema_kinds};
 use super::rule::Rule;
 use super::rules;
 use crate::kinds::spec::{Holds, Key};
@@ -23,6 +23,9 @@ generated from the tables that both read.
 The place of a file decides its kind: the files below are in the app's directory itself; in the folders below, every TOML
 file counts, at any depth and with any name. A first comment such as `# helm` is for people and editors. An unknown key
 has no effect and gives a warning; a wrong type, a missing key or an unknown word is an error.
+
+Where this page says of a key or a file that it has no effect yet, Freehold reads and checks it and does nothing else with
+it; a config that uses it gets a warning with the file and the line.
 
 ";
 
@@ -96,7 +99,8 @@ pub fn reference() -> String {
     for kind in schema_kinds() {
         if let Shape::File(file) = kind.0 {
             let files: Vec<String> = kind.files().iter().map(|glob| format!("`{glob}`")).collect();
-            write(&mut text, &format!("| {} | [{}](#{kind}): {} |\n", files.join(", "), about(file).0, about(file).1));
+            let (title, about) = (about(file).0, about_with_effect(file));
+            write(&mut text, &format!("| {} | [{title}](#{kind}): {about} |\n", files.join(", ")));
         }
     }
     text.push('\n');
@@ -117,11 +121,17 @@ pub fn reference() -> String {
     text
 }
 
+/// Returns the sentences about a kind of file, with the one that says that it has no effect.
+fn about_with_effect(kind: Kind) -> String {
+    let remark = kind.effect().remark().map(|remark| format!(" {remark}"));
+    format!("{}{}", about(kind).1, remark.unwrap_or_default())
+}
+
 fn section(text: &mut String, name: &str, shape: Shape) {
     write(text, &format!("\n## {name}\n\n"));
     let keys = match shape {
         Shape::File(kind) => {
-            write(text, &format!("{}. {}\n", about(kind).0, about(kind).1));
+            write(text, &format!("{}. {}\n", about(kind).0, about_with_effect(kind)));
             kind.keys()
         }
         Shape::Component(word) => {
@@ -159,7 +169,7 @@ fn rows(text: &mut String, sentences: &mut Vec<(String, String)>, path: &str, be
     sentences.extend(rules::at(path).flat_map(Rule::sentences).map(|sentence| (inside.to_owned(), sentence)));
     for key in keys {
         let must = if key.must { "yes" } else { "" };
-        let doc = sentence(key.doc).unwrap_or_default().replace('|', "\\|");
+        let doc = key.about().unwrap_or_default().replace('|', "\\|");
         write(text, &format!("| `{before}{}` | {} | {must} | {doc} |\n", key.name, held(&key.holds)));
         let path = format!("{path}.{}", key.name);
         match &key.holds {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::kind::{OLD_IMAGE, sentence};
+use super::kind::OLD_IMAGE;
 use super::{pattern, rules};
 use crate::kinds::spec::{Holds, Key};
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
@@ -37,7 +37,7 @@ pub(super) fn tables(parts: &[(&str, &[Key])]) -> Map<String, Value> {
 fn property(path: &str, key: &Key) -> Value {
     let mut value = held(&format!("{path}.{}", key.name), &key.holds);
     if let Some(object) = value.as_object_mut()
-        && let Some(doc) = sentence(key.doc)
+        && let Some(doc) = key.about()
     {
         object.insert("description".to_owned(), json!(doc));
     }
@@ -131,7 +131,7 @@ pub(super) fn open_table(keys: &[Key]) -> Value {
 
 /// Returns a schema that accepts any value and describes the key.
 fn meaning(key: &Key) -> Value {
-    sentence(key.doc).map_or_else(|| json!({}), |doc| json!({ "description": doc }))
+    key.about().map_or_else(|| json!({}), |doc| json!({ "description": doc }))
 }
 
 /// Returns the schema of a component of type `word`.

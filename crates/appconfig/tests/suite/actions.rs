@@ -35,11 +35,7 @@ fn every_trigger_of_the_format_is_data() {
         event("role-enabled", None),
     ];
     assert_eq!(loaded.version.actions[0].triggers, expected.into());
-    insta::assert_snapshot!(loaded.warnings.iter().map(|one| one.message.clone()).collect::<Vec<_>>().join("\n"), @r"
-    trigger `cron` starts nothing yet
-    trigger `pre-teardown-component` starts nothing yet
-    trigger `role-enabled` starts nothing yet
-    ");
+    assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
 }
 
 #[test]

@@ -46,14 +46,6 @@ fn a_mistake_behind_an_address_is_placed_there() {
 
     let found = config.faults_with(&[(ADDRESS, "kind: X\nregion: {{ .nuon.inputs.inputs.regoin }}\n{{ if }}\n")]);
     insta::assert_snapshot!(found, @r#"
-    warning: component `crds` is a `kubernetes_manifest`, which cannot be deployed yet
-     --> components/crds.toml:2:8
-      |
-    2 | type = "kubernetes_manifest"
-      |        ^^^^^^^^^^^^^^^^^^^^^
-      |
-      = help: the app can be checked and synced; it cannot be installed with them
-
     error: template: expected a value or a function, found the end of the action
      --> https://crds.example/v1/crds.yaml:3:7
       |
@@ -63,14 +55,6 @@ fn a_mistake_behind_an_address_is_placed_there() {
 
     let found = config.faults_with(&[(ADDRESS, "kind: X\nregion: {{ .nuon.inputs.inputs.regoin }}\n")]);
     insta::assert_snapshot!(found, @r#"
-    warning: component `crds` is a `kubernetes_manifest`, which cannot be deployed yet
-     --> components/crds.toml:2:8
-      |
-    2 | type = "kubernetes_manifest"
-      |        ^^^^^^^^^^^^^^^^^^^^^
-      |
-      = help: the app can be checked and synced; it cannot be installed with them
-
     error: there is no input `regoin`
      --> https://crds.example/v1/crds.yaml:2:12
       |
@@ -86,14 +70,6 @@ fn a_git_address_without_a_path_says_how_one_is_written() {
     let config = with_manifest("git::https://git.example/acme/app");
 
     insta::assert_snapshot!(config.faults(), @r#"
-    warning: component `crds` is a `kubernetes_manifest`, which cannot be deployed yet
-     --> components/crds.toml:2:8
-      |
-    2 | type = "kubernetes_manifest"
-      |        ^^^^^^^^^^^^^^^^^^^^^
-      |
-      = help: the app can be checked and synced; it cannot be installed with them
-
     error: `git::https://git.example/acme/app` is not the address of a file
      --> components/crds.toml:4:12
       |
@@ -126,14 +102,6 @@ fn a_file_address_elsewhere_is_an_error() {
     let config = with_manifest("file:///etc/hostname");
 
     insta::assert_snapshot!(config.faults(), @r#"
-    warning: component `crds` is a `kubernetes_manifest`, which cannot be deployed yet
-     --> components/crds.toml:2:8
-      |
-    2 | type = "kubernetes_manifest"
-      |        ^^^^^^^^^^^^^^^^^^^^^
-      |
-      = help: the app can be checked and synced; it cannot be installed with them
-
     error: `file:///etc/hostname` is outside of the app's directory
      --> components/crds.toml:4:12
       |

@@ -385,33 +385,6 @@ command = ["check"]
 }
 
 #[test]
-fn what_cannot_be_deployed_yet_is_one_warning_for_each_kind() {
-    let job = |name: &str| format!("name = \"{name}\"\ntype = \"job\"\nimage_url = \"x\"\ntag = \"1\"\n");
-    let config = good()
-        .with("components/a.toml", &job("a"))
-        .with("components/b.toml", &job("b"))
-        .with("components/chart.toml", "name = \"chart\"\ntype = \"helm_chart\"\nchart_name = \"x\"\n[helm_repo]\nrepo_url = \"https://charts.example\"\nchart = \"x\"\n");
-
-    insta::assert_snapshot!(config.faults(), @r#"
-    warning: 2 components are of type `job`, which cannot be deployed yet
-     --> components/a.toml:2:8
-      |
-    2 | type = "job"
-      |        ^^^^^
-      |
-      = help: the app can be checked and synced; it cannot be installed with them
-
-    warning: component `chart` is a `helm_chart`, which cannot be deployed yet
-     --> components/chart.toml:2:8
-      |
-    2 | type = "helm_chart"
-      |        ^^^^^^^^^^^^
-      |
-      = help: the app can be checked and synced; it cannot be installed with them
-    "#);
-}
-
-#[test]
 fn a_manifest_beside_a_kustomization_is_an_error() {
     let config = good().with("components/k.toml", "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = \"kind: Pod\"\n[kustomize]\npath = \"./k\"\n");
 
@@ -433,14 +406,6 @@ fn a_manifest_needs_no_repository() {
     let config = good().with("components/k.toml", "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = \"kind: Pod\"\n[public_repo]\nrepo = \"a/b\"\n");
 
     insta::assert_snapshot!(config.faults(), @r#"
-    warning: component `k` is a `kubernetes_manifest`, which cannot be deployed yet
-     --> components/k.toml:2:8
-      |
-    2 | type = "kubernetes_manifest"
-      |        ^^^^^^^^^^^^^^^^^^^^^
-      |
-      = help: the app can be checked and synced; it cannot be installed with them
-
     error: `public_repo` is not used with `manifest`
      --> components/k.toml:5:2
       |
@@ -519,14 +484,6 @@ fn a_values_file_without_a_path_says_how_to_write_one() {
     let config = good().with("components/c.toml", "name = \"c\"\ntype = \"helm_chart\"\nchart_name = \"c\"\n[helm_repo]\nrepo_url = \"https://charts.example\"\nchart = \"c\"\n[[values_file]]\npath = \"values/c.yaml\"\n");
 
     insta::assert_snapshot!(config.faults(), @r#"
-    warning: component `c` is a `helm_chart`, which cannot be deployed yet
-     --> components/c.toml:2:8
-      |
-    2 | type = "helm_chart"
-      |        ^^^^^^^^^^^^
-      |
-      = help: the app can be checked and synced; it cannot be installed with them
-
     error: `values/c.yaml` is read as a text, not as a path
      --> components/c.toml:8:8
       |

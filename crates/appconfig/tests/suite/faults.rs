@@ -389,14 +389,6 @@ fn a_trigger_is_known_or_named_with_the_nearest() {
       |
       = help: did you mean `post-provision`?
 
-    warning: trigger `cron` starts nothing yet
-     --> actions/a.toml:5:8
-      |
-    5 | type = "cron"
-      |        ^^^^^^
-      |
-      = help: run the action by hand, or use a `post-deploy-...` trigger
-
     error: trigger `post-deploy-component` names no component
      --> actions/a.toml:8:8
       |

@@ -251,14 +251,6 @@ fn a_loop_through_a_cluster_and_a_job_is_printed() {
         );
 
     insta::assert_snapshot!(config.faults(), @r#"
-    warning: component `job` is a `job`, which cannot be deployed yet
-     --> components/job.toml:2:8
-      |
-    2 | type = "job"
-      |        ^^^^^
-      |
-      = help: the app can be checked and synced; it cannot be installed with them
-
     error: component `job` depends on itself via `net`
      --> components/job.toml:3:22
       |

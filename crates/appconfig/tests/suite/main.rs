@@ -6,6 +6,7 @@ mod actions;
 mod addresses;
 mod components;
 mod config;
+mod effects;
 mod faults;
 mod inputs;
 mod installs;

@@ -89,7 +89,7 @@ fn a_policy_grants_in_one_way() {
     6 | [[policies]]
       | ^^^^^^^^^^^^ expected either `managed_policy_name` or `name` and `contents`
 
-    warning: `azure_actions` has no effect yet
+    warning: the policy grants nothing: only AWS is supported yet, not `azure_actions`
       --> permissions/p.toml:10:1
        |
     10 | azure_actions = ["*/read"]

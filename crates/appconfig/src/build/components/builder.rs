@@ -6,7 +6,7 @@ use freehold_protocol::ComponentName;
 
 use crate::build::sources::Sources;
 use crate::check::links::Index;
-use crate::read::files::{Files, Place};
+use crate::read::files::Files;
 use crate::state::file::Checked;
 
 /// The components of an app while they are built.
@@ -15,8 +15,6 @@ pub(super) struct Builder<'a> {
     pub(super) index: &'a Index,
     pub(super) needs: BTreeMap<&'a str, BTreeSet<ComponentName>>,
     pub(super) sources: &'a mut Sources,
-    /// Kinds that cannot be deployed yet: how many components are of each, the first one's name, and where its type is.
-    pub(super) waiting: BTreeMap<&'static str, (usize, ComponentName, Place)>,
 }
 
 /// One component while it is built.

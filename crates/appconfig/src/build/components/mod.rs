@@ -20,15 +20,14 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// Builds every component that has no mistake, and warns about those that cannot be deployed yet.
+/// Builds every component that has no mistake.
 pub(crate) fn build(app: &App, index: &Index, edges: &[Edge], sources: &mut Sources) -> Vec<Component> {
     let mut needs: BTreeMap<&str, BTreeSet<ComponentName>> = BTreeMap::new();
     for edge in edges {
         needs.entry(&edge.from).or_default().extend(edge.to.parse().ok());
     }
-    let mut builder = Builder { files: &app.files, index, needs, sources, waiting: BTreeMap::new() };
+    let mut builder = Builder { files: &app.files, index, needs, sources };
     let mut built: Vec<Component> = app.of(Kind::Component).filter_map(|checked| builder.component(checked)).collect();
-    builder.say_what_waits();
     built.sort_by(|a, b| a.name.cmp(&b.name));
     built.dedup_by(|a, b| a.name == b.name);
     built
@@ -50,10 +49,6 @@ impl Builder<'_> {
         let name = self.name(checked)?;
         let settings = settings::settings(checked, &mut self.sources.drafts);
         let (source, spec) = self.made_of(Subject { checked, name: &name })?;
-        if !spec.is_deployable() {
-            let first = || (0, name.clone(), checked.place_of(root, "type"));
-            self.waiting.entry(spec.kind()).or_insert_with(first).0 += 1;
-        }
         Some(Component {
             var_name: root.text("var_name").filter(|word| *word != name.as_str()).unwrap_or_default().to_owned(),
             dependencies: self.needs.get(name.as_str()).cloned().unwrap_or_default(),
@@ -78,18 +73,6 @@ impl Builder<'_> {
             "job" => Some((Source::Version, specs::job(subject.checked))),
             "pulumi" => self.pulumi(subject),
             _ => None,
-        }
-    }
-
-    /// Warns, once for each kind, that components of the kind cannot be deployed yet.
-    fn say_what_waits(&mut self) {
-        for (kind, (count, name, place)) in std::mem::take(&mut self.waiting) {
-            let message = match count {
-                1 => format!("component `{name}` is a `{kind}`, which cannot be deployed yet"),
-                _ => format!("{count} components are of type `{kind}`, which cannot be deployed yet"),
-            };
-            let draft = Draft::warning(place, message);
-            self.sources.drafts.push(draft.help("the app can be checked and synced; it cannot be installed with them"));
         }
     }
 }

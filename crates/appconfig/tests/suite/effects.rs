@@ -1,0 +1,85 @@
+//! Warnings about parts of a config that Freehold reads and does not act on, and about apps that it cannot deploy.
+
+use freehold_appconfig::Diagnostics;
+
+use crate::config::{Config, good};
+
+/// Returns a config whose component `web` has more keys.
+fn with_web(keys: &str) -> Config {
+    let image = "[public]\nimage_url = \"registry.example/web\"\ntag = \"1.0\"\n";
+    good().with("components/web.toml", &format!("name = \"web\"\ntype = \"container_image\"\n{keys}\n{image}"))
+}
+
+fn lines(found: &Diagnostics) -> String {
+    let line = |one: &freehold_appconfig::Diagnostic| format!("{}:{}: {}", one.file, one.line, one.message);
+    found.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_key_and_a_file_without_effect_are_warnings_with_their_line() {
+    let config = with_web("labels = { tier = \"web\" }\n[health]\nblock_deploy = true\n")
+        .with("metadata.toml", "version = \"v2\"\nslack_webhook_url = \"https://hooks.example\"\n")
+        .with("runner.toml", "runner_type = \"aws\"\ninstance_type = \"t3a.large\"\n")
+        .with("installer.toml", "name = \"x\"\n")
+        .with("policies.toml", "[[policy]]\ntype = \"sandbox\"\nengine = \"opa\"\ncontents = \"package nuon\"\n");
+
+    insta::assert_snapshot!(lines(&config.all()), @r"
+    components/web.toml:3: `labels` has no effect yet
+    components/web.toml:4: `health` has no effect yet
+    installer.toml:1: `installer.toml` has no effect
+    metadata.toml:2: `slack_webhook_url` has no effect
+    policies.toml:1: `policies.toml` has no effect yet
+    runner.toml:2: `instance_type` has no effect yet
+    ");
+}
+
+#[test]
+fn a_word_without_effect_is_a_warning_and_the_other_words_are_not() {
+    let config = good().with(
+        "actions/a.toml",
+        "name = \"a\"\n[[triggers]]\ntype = \"manual\"\n[[triggers]]\ntype = \"role-enabled\"\n[[steps]]\nname = \"s\"\ncommand = \"true\"\n",
+    );
+
+    assert_eq!(lines(&config.all()), "actions/a.toml:5: `type = \"role-enabled\"` has no effect yet");
+}
+
+#[test]
+fn a_value_that_asks_for_nothing_is_no_warning() {
+    let config = with_web("drift_schedule = \"\"\nskip_noops = false\nmax_auto_retries = 0\nlabels = {}\n");
+
+    assert_eq!(lines(&config.all()), "");
+}
+
+#[test]
+fn a_key_that_the_config_must_have_is_no_warning() {
+    let stack = "type = \"aws-cloudformation\"\nname = \"shop\"\ndescription = \"The shop\"\n";
+
+    assert_eq!(lines(&good().with("stack.toml", stack).all()), "");
+}
+
+#[test]
+fn what_stands_in_the_way_of_an_install_is_one_warning_for_each_reason() {
+    let job = |name: &str| format!("name = \"{name}\"\ntype = \"job\"\nimage_url = \"x\"\ntag = \"1\"\n");
+    let config = good()
+        .with("components/a.toml", &job("a"))
+        .with("components/b.toml", &job("b"))
+        .with("stack.toml", "type = \"azure-bicep\"\nname = \"n\"\ndescription = \"d\"\n");
+
+    insta::assert_snapshot!(config.all(), @r#"
+    warning: the app cannot be deployed yet: component `a` is a `job` (and 1 more)
+     --> components/a.toml:2:8
+      |
+    2 | type = "job"
+      |        ^^^^^
+      |
+      = help: the app can be checked, synced and built; an install of it is refused
+
+    warning: the app cannot be deployed yet: the stack is of type `azure-bicep`
+     --> stack.toml:1:8
+      |
+    1 | type = "azure-bicep"
+      |        ^^^^^^^^^^^^^
+      |
+      = help: the app can be checked, synced and built; an install of it is refused
+    "#);
+}
