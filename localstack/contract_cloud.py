@@ -37,6 +37,7 @@ LACKS = {
     "enforcement": "policies are not enforced in its free edition",
     "dead poll": "a poll whose client has died takes the next message at times only",
     "stop": "an execution that waits for a token ends at times only when it is stopped",
+    "clusters": "EKS is not in its free edition",
     "ed25519": "its KMS has no Ed25519 keys",
 }
 # What differs on LocalStack, by test.

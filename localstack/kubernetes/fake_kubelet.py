@@ -1,0 +1,87 @@
+"""Reports that pods run, where there are no nodes: Deployments become available, and `helm --wait` returns.
+
+A pod of a Job succeeds at once; every other pod becomes ready. The label `fake-kubelet` of a pod changes that: `hold`
+leaves it pending, `fail` makes it fail. Nothing runs and no image is pulled.
+"""
+
+import base64
+import contextlib
+import http.client
+import json
+import ssl
+import threading
+import time
+import urllib.parse
+
+PENDING = "/api/v1/pods?watch=1&timeoutSeconds=600&fieldSelector=status.phase%3DPending"
+RETRY_SECS = 0.2
+
+
+class FakeKubelet:
+    """A thread that watches the pods of the cluster of a kubeconfig (in JSON)."""
+
+    def __init__(self, kubeconfig):
+        config = json.loads(kubeconfig.read_text())
+        cluster = config["clusters"][0]["cluster"]
+        self._host = urllib.parse.urlsplit(cluster["server"]).netloc
+        self._headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}"}
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        self._context = ssl.create_default_context(cadata=authority)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name=f"fake-kubelet-{self._host}")
+
+    def start(self):
+        self._thread.start()
+
+    def stop(self):
+        """Ends the thread; its watch ends with the API server, which has to be down."""
+        self._ended.set()
+        self._thread.join(10)
+
+    def _run(self):
+        while not self._ended.is_set():
+            # While the API server is down or starts again, every call fails.
+            with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+                self._follow()
+            self._ended.wait(RETRY_SECS)
+
+    def _follow(self):
+        """Handles each pod that is pending, those of now first, until the API server ends the watch."""
+        watch = self._connection(timeout=None)
+        try:
+            watch.request("GET", PENDING, headers=self._headers)
+            answer = watch.getresponse()
+            while not self._ended.is_set() and (line := answer.readline()):
+                event = json.loads(line)
+                if event["type"] in ("ADDED", "MODIFIED"):
+                    self._report(event["object"])
+        finally:
+            watch.close()
+
+    def _report(self, pod):
+        metadata = pod["metadata"]
+        wish = metadata.get("labels", {}).get("fake-kubelet")
+        if wish == "hold" or "deletionTimestamp" in metadata:
+            return
+        of_job = any(owner["kind"] == "Job" for owner in metadata.get("ownerReferences", []))
+        phase = "Failed" if wish == "fail" else "Succeeded" if of_job else "Running"
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        ready = {"type": "Ready", "status": str(phase == "Running"), "lastTransitionTime": now}
+        self._patch(
+            f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status",
+            {"status": {"phase": phase, "conditions": [ready]}},
+        )
+
+    def _patch(self, path, body):
+        # A pod that is gone or has changed meanwhile answers 404 or 409; its next event decides.
+        connection = self._connection(timeout=10)
+        try:
+            headers = {**self._headers, "Content-Type": "application/strategic-merge-patch+json"}
+            connection.request("PATCH", path, json.dumps(body), headers)
+            if connection.getresponse().status >= 500:
+                raise OSError("the API server fails")  # the next watch begins with this pod
+        finally:
+            connection.close()
+
+    def _connection(self, timeout):
+        return http.client.HTTPSConnection(self._host, timeout=timeout, context=self._context)
