@@ -1,6 +1,7 @@
-//! Finds the root of this checkout and the names of its functions.
+//! Finds the root of this checkout, the names of its functions, and the programs of a Kubernetes cluster.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::Context as _;
 
@@ -27,4 +28,16 @@ pub fn functions() -> anyhow::Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
+}
+
+/// Returns the folder with the programs of a Kubernetes cluster, whether it is there or not.
+///
+/// # Errors
+/// When `localstack/kubernetes/build` cannot be run.
+pub fn kubernetes_programs() -> anyhow::Result<PathBuf> {
+    if let Some(named) = std::env::var_os("FREEHOLD_KUBERNETES") {
+        return Ok(named.into());
+    }
+    let build = Command::new(workspace_root()?.join("localstack/kubernetes/build")).arg("--where").output();
+    Ok(String::from_utf8(build.context("running `localstack/kubernetes/build`")?.stdout)?.trim().into())
 }

@@ -15,6 +15,8 @@ pub enum Capability {
     IamEnforced,
     /// Any 12-digit number is an account of its own, with a root to act as.
     AnyAccount,
+    /// Kubernetes clusters with IAM authentication.
+    Clusters,
     /// Accounts without resources of others.
     EmptyAccounts,
 }
@@ -26,6 +28,9 @@ impl fmt::Display for Capability {
             Self::Registry => "a container registry",
             Self::IamEnforced => "enforced IAM policies",
             Self::AnyAccount => "accounts by number",
+            Self::Clusters => {
+                "Kubernetes clusters; `localstack/kubernetes/build` builds their programs or says why not"
+            }
             Self::EmptyAccounts => "accounts of its own",
         })
     }

@@ -9,13 +9,14 @@ use tokio::process::Command;
 
 use super::cloud::{Capability, Cloud};
 use super::proxies::Proxies;
-use crate::workspace::workspace_root;
+use crate::workspace::{kubernetes_programs, workspace_root};
 
 /// A running local cloud.
 #[derive(Debug)]
 pub(super) struct MiniStack {
     name: String,
     endpoint: String,
+    capabilities: Vec<Capability>,
 }
 
 impl MiniStack {
@@ -49,8 +50,22 @@ impl MiniStack {
         ensure!(up.status.success(), "the local cloud did not start: {said}{}", String::from_utf8_lossy(&up.stderr));
         let endpoint = std::fs::read_to_string(state.join("endpoint")).context("the local cloud names no endpoint")?;
         let name = said.split("local cloud: ").nth(1).and_then(|rest| rest.split(" at ").next());
-        Ok(Self { name: name.unwrap_or("MiniStack").to_owned(), endpoint: endpoint.trim().to_owned() })
+        Ok(Self {
+            name: name.unwrap_or("MiniStack").to_owned(),
+            endpoint: endpoint.trim().to_owned(),
+            capabilities: capabilities()?,
+        })
     }
+}
+
+/// Returns what it can do here: clusters need programs that not every machine can build.
+fn capabilities() -> anyhow::Result<Vec<Capability>> {
+    use Capability::{AnyAccount, Clusters, EmptyAccounts, HttpApi, IamEnforced, Registry};
+    let mut all = vec![HttpApi, Registry, IamEnforced, AnyAccount, EmptyAccounts];
+    if kubernetes_programs()?.join("kube-apiserver").is_file() {
+        all.push(Clusters);
+    }
+    Ok(all)
 }
 
 impl Cloud for MiniStack {
@@ -63,8 +78,7 @@ impl Cloud for MiniStack {
     }
 
     fn capabilities(&self) -> &[Capability] {
-        use Capability::{AnyAccount, EmptyAccounts, HttpApi, IamEnforced, Registry};
-        &[HttpApi, Registry, IamEnforced, AnyAccount, EmptyAccounts]
+        &self.capabilities
     }
 
     fn tenant_account(&self) -> &str {

@@ -8,6 +8,7 @@ mod aws;
 mod chosen_cloud;
 pub mod clients;
 pub mod cloud;
+mod clusters;
 pub mod command;
 pub mod forger;
 #[cfg(feature = "localstack")]
@@ -22,6 +23,7 @@ pub mod web;
 mod world;
 
 pub use cloud::Capability;
+pub use clusters::Cluster;
 pub use command::CommandOutput;
 pub use proxies::Proxies;
 pub use runner::Runner;

@@ -65,11 +65,26 @@ pub async fn send_signed(
     headers: &[(&str, &str)],
     body: &[u8],
 ) -> anyhow::Result<Answer> {
+    send_signed_for("execute-api", credentials, method, url, headers, body).await
+}
+
+/// Sends a request to an API of AWS, signed for its `service`.
+///
+/// # Errors
+/// When there is no answer.
+pub async fn send_signed_for(
+    service: &str,
+    credentials: &Credentials,
+    method: &str,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> anyhow::Result<Answer> {
     let identity = credentials.clone().into();
     let params = v4::SigningParams::builder()
         .identity(&identity)
         .region(REGION)
-        .name("execute-api")
+        .name(service)
         .time(SystemTime::now())
         .settings(SigningSettings::default())
         .build()?

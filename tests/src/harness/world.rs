@@ -163,6 +163,14 @@ impl World {
 
     // Credentials
 
+    /// Returns credentials with all rights in `account`.
+    ///
+    /// # Errors
+    /// When the account is not of this cloud.
+    pub fn administrator_keys(&self, account: &str) -> anyhow::Result<Credentials> {
+        self.cloud.administrator(account)
+    }
+
     /// Returns the settings of clients with all rights in `account`.
     ///
     /// # Errors
