@@ -2,6 +2,7 @@
 
 mod action;
 pub mod archive;
+mod attempt_mark;
 pub mod bucket;
 mod cloudformation_stack;
 mod container_image;

@@ -1,0 +1,130 @@
+//! The mark that an attempt leaves beside a state: who worked on it last, and whether it ended in order.
+//!
+//! What an attempt leaves behind (a lock of Terraform, a pending release of Helm) may be taken over only when its mark is from
+//! an attempt that did not end in order and cannot be working any more. Such an attempt is one of these:
+//! - of the same job with a lower fence: its lease has ended, and a runner stops its job before its lease ends;
+//! - of another job: the component is the FIFO group of the orders, so SQS delivers this order only after the other
+//!   order is gone.
+//!
+//! Whatever else is there belongs to somebody else, for example to a person. An attempt that finds a mark of its own job
+//! with a higher fence is itself stale and changes nothing.
+
+use freehold_protocol::report::Fence;
+use freehold_protocol::{ComponentName, JobId};
+use serde::{Deserialize, Serialize};
+
+use crate::kinds::bucket::JobBucket;
+use crate::kinds::failure::Failure;
+use crate::work::job::Job;
+
+const MAX_BYTES: usize = 64 * 1024;
+
+/// The content of the mark: the last attempt that worked on a state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Mark {
+    job: JobId,
+    fence: Fence,
+    /// Whether the attempt ended without leaving anything behind.
+    ended: bool,
+}
+
+/// What a new attempt may do with the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    /// Work; what is in the way belongs to somebody else.
+    Work,
+    /// Work, and take over what is in the way.
+    Inherit,
+    /// Nothing: a newer attempt has left its mark.
+    Yield,
+}
+
+#[must_use]
+fn claim(mark: Option<&Mark>, job: &JobId, fence: Fence) -> Claim {
+    match mark {
+        Some(mark) if mark.job == *job && mark.fence > fence => Claim::Yield,
+        Some(mark) if mark.ended => Claim::Work,
+        // The same fence means this attempt, which has not left anything yet.
+        Some(mark) if mark.job == *job && mark.fence == fence => Claim::Work,
+        Some(_) => Claim::Inherit,
+        None => Claim::Work,
+    }
+}
+
+/// The mark of one attempt.
+#[derive(Debug)]
+pub(super) struct AttemptMark {
+    mark: Mark,
+    key: String,
+    inherits: bool,
+}
+
+impl AttemptMark {
+    /// Reads the mark of the attempt before, and replaces it with the mark of this attempt.
+    pub(super) async fn take_over(
+        job: &Job,
+        bucket: &JobBucket,
+        key: String,
+        component: &ComponentName,
+    ) -> Result<Self, Failure> {
+        // An unreadable mark proves nothing, so what is in the way then counts as somebody else's.
+        let before: Option<Mark> =
+            bucket.get(&key, MAX_BYTES).await?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let claim = claim(before.as_ref(), &job.order.job, job.fence);
+        if claim == Claim::Yield {
+            return Err(Failure::new(format!("a newer attempt works on `{component}`; this one changes nothing")));
+        }
+        let mark = Mark { job: job.order.job.clone(), fence: job.fence, ended: false };
+        let made = Self { mark, key, inherits: claim == Claim::Inherit };
+        made.write(bucket, &made.mark).await?;
+        Ok(made)
+    }
+
+    /// Returns whether what the attempt before left behind may be taken over.
+    pub(super) const fn inherits(&self) -> bool {
+        self.inherits
+    }
+
+    /// Writes that the attempt left nothing behind.
+    pub(super) async fn end(&self, bucket: &JobBucket) -> Result<(), Failure> {
+        self.write(bucket, &Mark { ended: true, ..self.mark.clone() }).await
+    }
+
+    async fn write(&self, bucket: &JobBucket, mark: &Mark) -> Result<(), Failure> {
+        let bytes = serde_json::to_vec(mark).map_err(|error| Failure::because("could not write the mark", &error))?;
+        bucket.put(&self.key, bytes).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(n: u32) -> JobId {
+        format!("job_{n:020x}").parse().unwrap()
+    }
+
+    fn fence(receive: u32) -> Fence {
+        Fence { dispatch: 1, receive }
+    }
+
+    fn mark(n: u32, receive: u32, ended: bool) -> Mark {
+        Mark { job: job(n), fence: fence(receive), ended }
+    }
+
+    #[test]
+    fn only_the_lock_of_a_killed_lower_fence_or_of_an_older_job_is_inherited() {
+        for (before, expected) in [
+            (None, Claim::Work),
+            (Some(mark(1, 1, true)), Claim::Work),
+            (Some(mark(1, 1, false)), Claim::Inherit),
+            (Some(mark(1, 2, false)), Claim::Work),
+            (Some(mark(1, 3, false)), Claim::Yield),
+            (Some(mark(1, 3, true)), Claim::Yield),
+            (Some(mark(7, 9, false)), Claim::Inherit),
+            (Some(mark(7, 9, true)), Claim::Work),
+        ] {
+            assert_eq!(claim(before.as_ref(), &job(1), fence(2)), expected, "{before:?}");
+        }
+    }
+}
