@@ -6,6 +6,7 @@ pub mod config;
 mod files;
 pub mod identity;
 pub mod kinds;
+mod kubernetes;
 pub mod operate;
 pub mod record;
 pub mod registry;

@@ -1,4 +1,4 @@
-//! Names the objects of the runner's bucket that hold a component's Terraform state.
+//! Names the objects of the runner's bucket that hold a component's state: Terraform's, and what it has in a cluster.
 
 use freehold_protocol::ComponentName;
 
@@ -15,4 +15,14 @@ pub fn lock(component: &ComponentName) -> String {
 /// Returns the object that says which attempt last worked on the state.
 pub fn mark(component: &ComponentName) -> String {
     format!("terraform/{component}.fence.json")
+}
+
+/// Returns the object that lists what `component` has applied to a cluster.
+pub fn inventory(component: &ComponentName) -> String {
+    format!("kubernetes/{component}.inventory.json")
+}
+
+/// Returns the object that says which attempt last worked on the Helm release of `component`.
+pub fn kubernetes_mark(component: &ComponentName) -> String {
+    format!("kubernetes/{component}.fence.json")
 }

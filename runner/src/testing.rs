@@ -78,6 +78,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
             steps: Vec::new(),
             env_vars: Default::default(),
             idempotent: true,
+            cluster: None,
         }),
         context: serde_json::Value::Null,
         sensitive_inputs: Vec::new(),

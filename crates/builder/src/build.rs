@@ -36,6 +36,8 @@ pub async fn execute(job: &Job) -> Outcome {
         Work::ContainerImage(_)
         | Work::TerraformModule(_)
         | Work::CloudformationStack(_)
+        | Work::HelmChart(_)
+        | Work::KubernetesManifest(_)
         | Work::Action(_)
         | Work::Preflight(_) => {
             let kind = job.order.work.kind();

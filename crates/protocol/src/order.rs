@@ -11,6 +11,10 @@ use crate::envelope::Payload;
 use crate::preflight::CheckInstall;
 use crate::{ActionName, BuildId, ComponentName, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId};
 
+mod kubernetes;
+
+pub use self::kubernetes::{ApplyManifest, ClusterOf, InstallChart};
+
 pub use crate::app_version::ActionStep;
 pub use crate::artifact::{Artifact, Descriptor};
 pub use crate::build::{
@@ -101,6 +105,10 @@ pub enum Work {
     TerraformModule(ApplyTerraform),
     /// Create or update a CloudFormation stack.
     CloudformationStack(DeployStack),
+    /// Install or upgrade a Helm release.
+    HelmChart(InstallChart),
+    /// Apply Kubernetes objects.
+    KubernetesManifest(ApplyManifest),
     /// Execute the steps of an action.
     Action(RunAction),
     /// Make an artifact; for the build runner only.
@@ -116,6 +124,8 @@ impl Work {
             Self::ContainerImage(_) => "container_image",
             Self::TerraformModule(_) => "terraform_module",
             Self::CloudformationStack(_) => "cloudformation_stack",
+            Self::HelmChart(_) => "helm_chart",
+            Self::KubernetesManifest(_) => "kubernetes_manifest",
             Self::Action(_) => "action",
             Self::Build(_) => "build",
             Self::Preflight(_) => "preflight",
@@ -128,6 +138,8 @@ impl Work {
             Self::ContainerImage(_)
             | Self::TerraformModule(_)
             | Self::CloudformationStack(_)
+            | Self::HelmChart(_)
+            | Self::KubernetesManifest(_)
             | Self::Build(_)
             | Self::Preflight(_) => Redelivery::Resume,
             Self::Action(action) if action.idempotent => Redelivery::Resume,
@@ -141,6 +153,8 @@ impl Work {
             Self::ContainerImage(work) => Some(&work.component),
             Self::TerraformModule(work) => Some(&work.component),
             Self::CloudformationStack(work) => Some(&work.component),
+            Self::HelmChart(work) => Some(&work.component),
+            Self::KubernetesManifest(work) => Some(&work.component),
             Self::Build(work) => Some(&work.component),
             Self::Action(_) | Self::Preflight(_) => None,
         }
@@ -152,6 +166,8 @@ impl Work {
             Self::ContainerImage(work) => Some(&work.artifact),
             Self::TerraformModule(work) => Some(&work.artifact),
             Self::CloudformationStack(work) => Some(&work.artifact),
+            Self::HelmChart(work) => Some(&work.artifact),
+            Self::KubernetesManifest(work) => Some(&work.artifact),
             Self::Action(_) | Self::Build(_) | Self::Preflight(_) => None,
         }
     }
@@ -207,6 +223,9 @@ pub struct RunAction {
     /// Whether a second delivery may run the steps again.
     #[serde(default)]
     pub idempotent: bool,
+    /// The cluster of which the steps get a kubeconfig; absent for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterOf>,
 }
 
 /// Makes one artifact and pushes it to the tenant registry.

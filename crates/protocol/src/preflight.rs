@@ -11,6 +11,9 @@ pub struct CheckInstall {
     /// The Terraform versions that components ask for, an empty text for any; empty without such a component.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub terraform_versions: BTreeSet<String>,
+    /// The programs beside Terraform that components need: [`HELM`], [`KUSTOMIZE`].
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tools: BTreeSet<String>,
     /// The names of CloudFormation stacks; each a template.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub stacks: BTreeSet<String>,
@@ -30,6 +33,11 @@ pub struct CheckInstall {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub permissions_left_out: u32,
 }
+
+/// The program that installs charts.
+pub const HELM: &str = "helm";
+/// The program that renders kustomizations; `kubectl` has it too.
+pub const KUSTOMIZE: &str = "kustomize";
 
 /// What a job that deploys a stack calls and a preflight tries: these calls change nothing.
 pub const STACK_READS: [&str; 2] = ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet"];

@@ -13,8 +13,8 @@ use freehold_protocol::contract::{Contract, OrderTerms, PackedTerms, SignedContr
 use freehold_protocol::envelope::{Delegate, Envelope};
 use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, ManifestBytes};
 use freehold_protocol::order::{
-    ActionStep, ApplyTerraform, Artifact, BuildArtifact, Cancel, DeployStack, Descriptor, Mode, Order, Package, Recipe,
-    RunAction, Signer, Source, SyncImage, Work,
+    ActionStep, ApplyManifest, ApplyTerraform, Artifact, BuildArtifact, Cancel, ClusterOf, DeployStack, Descriptor,
+    InstallChart, Mode, Order, Package, Recipe, RunAction, Signer, Source, SyncImage, Work,
 };
 use freehold_protocol::preflight::{CheckInstall, Finding, Permission, Verdict};
 use freehold_protocol::provenance::{
@@ -197,6 +197,29 @@ fn orders() {
             capabilities: vec!["CAPABILITY_NAMED_IAM".into()],
         })),
     );
+    golden(
+        "order-helm-chart",
+        &order(Work::HelmChart(InstallChart {
+            component: name("api"),
+            artifact: artifact(),
+            cluster: ClusterOf::Sandbox,
+            release: "api".into(),
+            namespace: "{{ .nuon.install.id }}".into(),
+            storage_driver: "configmap".into(),
+            take_ownership: true,
+            values: BTreeMap::from([("image.tag".into(), Value::from("1.2"))]),
+            values_files: vec!["replicas: 2\n".into()],
+        })),
+    );
+    golden(
+        "order-kubernetes-manifest",
+        &order(Work::KubernetesManifest(ApplyManifest {
+            component: name("ingress"),
+            artifact: artifact(),
+            cluster: ClusterOf::Component(name("net")),
+            namespace: "web".into(),
+        })),
+    );
     let image = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
     let token = serde_json::from_value(json!({
         "name": "api_token", "type": "string", "required": true, "sensitive": true, "customer": true,
@@ -224,6 +247,7 @@ fn orders() {
             steps: vec![step],
             env_vars: BTreeMap::new(),
             idempotent: false,
+            cluster: None,
         })),
     );
     golden(
@@ -246,6 +270,7 @@ fn orders() {
         "order-preflight",
         &order(Work::Preflight(CheckInstall {
             terraform_versions: ["1.11.3".to_owned()].into(),
+            tools: BTreeSet::from(["helm".into()]),
             stacks: ["{{ .nuon.install.id }}-storage".to_owned()].into(),
             programs: true,
             disk_bytes: 80_000,

@@ -106,13 +106,21 @@ fn install(config: &Config) -> Option<Install> {
 /// Returns the real services, at the endpoints that the runner's own clients use.
 fn upstream(job: &Job) -> io::Result<Upstream> {
     let region = &job.config.region;
-    let (iam, eks) = (Endpoint::iam(region).map_err(invalid)?, Endpoint::eks(region).map_err(invalid)?);
+    let iam = Endpoint::iam(region).map_err(invalid)?;
     Ok(Upstream {
         http: freehold_oci::client().map_err(invalid)?,
         iam: at_own_endpoint("AWS_ENDPOINT_URL_IAM", iam)?,
-        eks: at_own_endpoint("AWS_ENDPOINT_URL_EKS", eks)?,
+        eks: eks(region)?,
         credentials: job.credentials.clone(),
     })
+}
+
+/// Returns EKS in a region, at the endpoint that the runner's own clients use.
+///
+/// # Errors
+/// When the region or an endpoint of the machine's environment cannot be part of a URL.
+pub fn eks(region: &str) -> io::Result<Endpoint> {
+    at_own_endpoint("AWS_ENDPOINT_URL_EKS", Endpoint::eks(region).map_err(invalid)?)
 }
 
 /// Returns `endpoint` at the address that the runner's environment names for the service or for all of AWS, if it does.

@@ -1,4 +1,4 @@
-//! Narrows the session that a job works with: of Terraform's states and of the plans, to its own.
+//! Narrows the session that a job works with: of Terraform's states, inventories of clusters and plans, to its own.
 //!
 //! Each mode's role may use every state, because a first deploy, later ones and the removal of a component share one. A session
 //! policy only takes away (IAM user guide, "Session policies"), so that a job changes no state that another job will act on.
@@ -6,20 +6,28 @@
 use freehold_protocol::order::{Order, Work};
 use serde_json::json;
 
-use crate::state_objects::{lock, mark, state};
+use crate::state_objects::{inventory, kubernetes_mark, lock, mark, state};
 
 /// Returns the policy of the session for `order`, which has its state and its plans in `bucket`.
 pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
     let object = |key: &str| format!("arn:{partition}:s3:::{bucket}/{key}");
     let mut own = vec![object(&format!("plans/{}/*", order.job))];
-    if let Work::TerraformModule(work) = &order.work {
-        own.extend([state, lock, mark].map(|name| object(&name(&work.component))));
+    match &order.work {
+        Work::TerraformModule(work) => own.extend([state, lock, mark].map(|name| object(&name(&work.component)))),
+        Work::HelmChart(work) => own.push(object(&kubernetes_mark(&work.component))),
+        Work::KubernetesManifest(work) => own.push(object(&inventory(&work.component))),
+        Work::ContainerImage(_)
+        | Work::CloudformationStack(_)
+        | Work::Action(_)
+        | Work::Build(_)
+        | Work::Preflight(_) => {}
     }
+    let guarded = ["terraform/*", "kubernetes/*", "plans/*"].map(object);
     json!({
         "Version": "2012-10-17",
         "Statement": [
             { "Effect": "Allow", "NotAction": "s3:*", "Resource": "*" },
-            { "Effect": "Allow", "Action": "s3:*", "NotResource": [object("terraform/*"), object("plans/*")] },
+            { "Effect": "Allow", "Action": "s3:*", "NotResource": guarded },
             { "Effect": "Allow", "Action": "s3:*", "Resource": own },
         ],
     })

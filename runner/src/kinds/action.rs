@@ -10,9 +10,10 @@ use serde_json::{Map, Value};
 
 use crate::identity::job_aws::JobAws;
 use crate::kinds::failure::Failure;
-use crate::kinds::result::Done;
+use crate::kinds::result::{Done, until_stopped};
 use crate::kinds::templates::Templates;
-use crate::sandbox::{self, Ended, Interrupt, Output, Program};
+use crate::kubernetes::ClusterAccess;
+use crate::sandbox::{self, Ended, Interrupt, Output, Program, Service};
 use crate::work::job::Job;
 
 /// The variable that names the file into which a step writes its outputs, and the name that existing configs use.
@@ -22,17 +23,36 @@ pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
     let templates = Templates::of(job);
     let aws =
         JobAws::of(job).await.map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
-    let done = run_steps(job, &templates, &aws, work).await;
+    let cluster = match &work.cluster {
+        Some(of) => Some(until_stopped(job, async { Ok(ClusterAccess::of(job, of).await?) }).await?),
+        None => None,
+    };
+    let reach = Reach { aws: &aws, cluster: cluster.as_ref() };
+    let done = run_steps(job, &templates, reach, work).await;
     aws.finish().await;
     done
 }
 
-async fn run_steps(job: &Job, templates: &Templates, aws: &JobAws, work: &RunAction) -> Result<Done, Failure> {
+/// What the steps reach beside the hosts of the contract.
+#[derive(Clone, Copy)]
+struct Reach<'a> {
+    aws: &'a JobAws,
+    cluster: Option<&'a ClusterAccess>,
+}
+
+impl Reach<'_> {
+    fn services(&self, job: &Job) -> Vec<Service> {
+        let cluster = self.cluster.map(|cluster| cluster.services(job)).unwrap_or_default();
+        self.aws.services().into_iter().chain(cluster).collect()
+    }
+}
+
+async fn run_steps(job: &Job, templates: &Templates, reach: Reach<'_>, work: &RunAction) -> Result<Done, Failure> {
     let shared = templates.map("environment variable", &work.env_vars)?;
     let mut outputs = BTreeMap::new();
     for (index, step) in work.steps.iter().enumerate() {
         // A failure in the first step's templates has changed nothing; a later failure may have.
-        let made = run_step(job, templates, aws, &shared, index, step).await;
+        let made = run_step(job, templates, reach, &shared, index, step).await;
         outputs.extend(made.map_err(|failure| if index > 0 { failure.after_change() } else { failure })?);
     }
     Ok(Done { outputs, artifact: None })
@@ -41,7 +61,7 @@ async fn run_steps(job: &Job, templates: &Templates, aws: &JobAws, work: &RunAct
 async fn run_step(
     job: &Job,
     templates: &Templates,
-    aws: &JobAws,
+    reach: Reach<'_>,
     shared: &BTreeMap<String, String>,
     index: usize,
     step: &ActionStep,
@@ -55,7 +75,8 @@ async fn run_step(
     let mut environment = sandbox::base_environment(job);
     environment.extend(shared.clone());
     environment.extend(templates.map(&what("environment variable"), &step.env_vars)?);
-    environment.extend(aws.environment());
+    environment.extend(reach.aws.environment());
+    environment.extend(reach.cluster.map(ClusterAccess::environment).unwrap_or_default());
     let inside = sandbox::inside(job, &format!("outputs-{index}.json"));
     environment.extend(OUTPUT_VARIABLES.map(|name| (name.to_owned(), inside.clone())));
 
@@ -68,9 +89,9 @@ async fn run_step(
         output: Output::Log { prefix: format!("{name} | ") },
         interrupt: Interrupt::Terminate,
         writable: Vec::new(),
-        readable: Vec::new(),
-        services: aws.services(),
-        hosts: Vec::new(),
+        readable: reach.cluster.map(ClusterAccess::readable).unwrap_or_default(),
+        services: reach.services(job),
+        hosts: reach.cluster.map(|cluster| cluster.hosts(job)).unwrap_or_default(),
     };
     match sandbox::run(job, program).await? {
         Ended::Code { code: 0, .. } => read_outputs(&results).map_err(|detail| Failure::partial(what(&detail))),

@@ -6,6 +6,7 @@ use freehold_aws_errors::chain;
 use freehold_oci::RegistryError;
 use freehold_protocol::report::Outcome;
 
+use crate::kubernetes::ClusterError;
 use crate::sandbox::SandboxError;
 use crate::work::job::{GrantError, Job, StopReason};
 
@@ -81,6 +82,12 @@ fn sentence(reason: StopReason, timeout_secs: u32) -> String {
 
 impl From<RegistryError> for Failure {
     fn from(error: RegistryError) -> Self {
+        Self::new(chain(&error))
+    }
+}
+
+impl From<ClusterError> for Failure {
+    fn from(error: ClusterError) -> Self {
         Self::new(chain(&error))
     }
 }

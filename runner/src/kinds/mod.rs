@@ -7,6 +7,8 @@ pub mod bucket;
 mod cloudformation_stack;
 mod container_image;
 pub mod failure;
+mod helm_chart;
+mod kubernetes_manifest;
 mod preflight;
 pub mod provenance;
 pub mod result;
@@ -41,6 +43,8 @@ pub async fn execute(job: &Job) -> Outcome {
         Work::ContainerImage(work) => container_image::run(job, work).await,
         Work::TerraformModule(work) => terraform_module::run(job, work).await,
         Work::CloudformationStack(work) => cloudformation_stack::run(job, work).await,
+        Work::HelmChart(work) => helm_chart::run(job, work).await,
+        Work::KubernetesManifest(work) => kubernetes_manifest::run(job, work).await,
         Work::Action(work) => action::run(job, work).await,
         Work::Build(_) => Err(Failure::new(
             "an install runner does not build; start `freehold-builder` in the tenant's account for that",

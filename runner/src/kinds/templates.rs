@@ -49,6 +49,8 @@ fn owner(work: &Work) -> String {
         Work::ContainerImage(work) => format!("component `{}`", work.component),
         Work::TerraformModule(work) => format!("component `{}`", work.component),
         Work::CloudformationStack(work) => format!("component `{}`", work.component),
+        Work::HelmChart(work) => format!("component `{}`", work.component),
+        Work::KubernetesManifest(work) => format!("component `{}`", work.component),
         Work::Action(work) => format!("action `{}`", work.action),
         Work::Build(work) => format!("build of component `{}`", work.component),
         Work::Preflight(_) => "preflight".to_owned(),

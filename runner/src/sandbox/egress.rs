@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use super::program::Program;
 use super::purpose::Purpose;
 use super::service::{Serve, Service};
+use crate::config::SandboxKind;
 use crate::work::job::Job;
 
 /// Where a box's HTTP proxy listens.
@@ -56,6 +57,16 @@ pub(super) fn services(job: &Job, program: &Program<'_>, purpose: Purpose) -> Ve
         all.push(service(at, Some(to.host.to_string()), Way::Pair(to)));
     }
     all
+}
+
+/// Returns what answers at `url` inside a box when it is on the machine's loopback. Only a runner whose AWS is there too, as
+/// the local cloud is, has its clusters there.
+pub(crate) fn own_cluster(job: &Job, url: &str) -> Option<Service> {
+    own_endpoint()?;
+    let at = loopback(url).filter(|_| job.config.sandbox == SandboxKind::Bubblewrap)?;
+    let to = at.to_string().parse().ok()?;
+    let egress = Egress::new(Rules::default(), Upstream::none(), |_: &Refusal| {});
+    Some(Service { at, name: None, serve: Arc::new(Out { egress, way: Way::Endpoint(to) }) })
 }
 
 /// One listener's way out.

@@ -27,7 +27,13 @@ fn script(name: &str, contents: &str) -> ActionStep {
 
 fn bench(steps: Vec<ActionStep>) -> Bench {
     let env_vars = BTreeMap::from([("INSTALL".to_owned(), "{{ .nuon.install.id }}".to_owned())]);
-    Bench::new(Work::Action(RunAction { action: "check".parse().unwrap(), steps, env_vars, idempotent: false }))
+    Bench::new(Work::Action(RunAction {
+        action: "check".parse().unwrap(),
+        steps,
+        env_vars,
+        idempotent: false,
+        cluster: None,
+    }))
 }
 
 #[tokio::test]

@@ -37,11 +37,16 @@ impl Cloud {
     /// Runs the test called `test` once more in a process whose environment names a cloud of its own, and returns nothing
     /// to this one. In that process it returns the cloud. Without an installed local cloud the test is skipped.
     pub(crate) async fn here(test: &str) -> Option<Self> {
+        Self::here_with(test, &[]).await
+    }
+
+    /// As [`Cloud::here`], with further folders on the `PATH` of that process.
+    pub(crate) async fn here_with(test: &str, programs: &[PathBuf]) -> Option<Self> {
         if std::env::var_os("FREEHOLD_TEST_IN_CLOUD").is_none() {
-            again_in_a_cloud(test);
+            again_in_a_cloud(test, programs);
             return None;
         }
-        let cloud = Self { tenant: account(TENANT_ACCOUNT).await, customer: account(ACCOUNT).await };
+        let cloud = Self::joined().await;
         for (sdk, repository, bucket) in
             [(&cloud.tenant, TENANT_REPOSITORY, TENANT_BUCKET), (&cloud.customer, REPOSITORY, BUCKET)]
         {
@@ -52,6 +57,11 @@ impl Cloud {
             s3(sdk).create_bucket().bucket(bucket).create_bucket_configuration(place.build()).send().await.unwrap();
         }
         Some(cloud)
+    }
+
+    /// Returns the cloud of the process that started this one.
+    pub(crate) async fn joined() -> Self {
+        Self { tenant: account(TENANT_ACCOUNT).await, customer: account(ACCOUNT).await }
     }
 
     /// A bench in the customer's account, whose requests for artifacts are answered.
@@ -155,12 +165,12 @@ pub(crate) fn s3(sdk: &SdkConfig) -> aws_sdk_s3::Client {
 }
 
 /// Returns the top of the workspace; the crate of a test is somewhere below.
-fn workspace() -> PathBuf {
+pub(crate) fn workspace() -> PathBuf {
     let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     above.find(|folder| folder.join("localstack/cloud").is_file()).unwrap().to_owned()
 }
 
-fn again_in_a_cloud(test: &str) {
+fn again_in_a_cloud(test: &str, programs: &[PathBuf]) {
     let root = workspace();
     let venv = std::env::var_os("FREEHOLD_LOCAL_VENV").map_or_else(|| root.join("target/local/venv"), PathBuf::from);
     if !venv.join("bin/ministack").exists() {
@@ -175,10 +185,14 @@ fn again_in_a_cloud(test: &str) {
     let own = std::process::id().to_string();
     assert!(cloud("up", &["--port", "0", "--detach", "--until-pid", &own]).success());
     let endpoint = std::fs::read_to_string(state.path().join("endpoint")).unwrap();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::env::split_paths(&path).chain(programs.iter().cloned())).unwrap();
     let status = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
         .env("FREEHOLD_TEST_IN_CLOUD", "1")
         .env("AWS_ENDPOINT_URL", &endpoint)
+        .env("FREEHOLD_TEST_CLOUD_STATE", state.path())
+        .env("PATH", path)
         .env("AWS_REGION", "eu-west-1")
         // What the runner itself is, beside the credentials of its jobs.
         .env("AWS_ACCESS_KEY_ID", ACCOUNT)

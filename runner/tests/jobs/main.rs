@@ -7,9 +7,13 @@ mod action;
 mod artifacts;
 mod cloud;
 mod cloudformation_stack;
+mod cluster;
+mod cluster_access;
 mod container_image;
 mod fixture;
+mod helm_chart;
 mod image_walls;
+mod kubernetes_manifest;
 mod preflight;
 #[path = "../../../crates/oci/tests/suite/registry.rs"]
 mod registry;

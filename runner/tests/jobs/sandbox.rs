@@ -12,7 +12,7 @@ use crate::fixture::{Bench, eventually, processes};
 
 pub(crate) fn bench() -> Bench {
     let (action, steps) = ("check".parse().unwrap(), Vec::new());
-    Bench::new(Work::Action(RunAction { action, steps, env_vars: BTreeMap::new(), idempotent: false }))
+    Bench::new(Work::Action(RunAction { action, steps, env_vars: BTreeMap::new(), idempotent: false, cluster: None }))
 }
 
 pub(crate) fn shell<'a>(bench: &Bench, script: &str) -> Program<'a> {

@@ -72,8 +72,13 @@ async fn latency(program: &std::path::Path, jobs: u32, sandbox: &str) -> anyhow:
             inline_contents: String::new(),
             env_vars: Default::default(),
         };
-        let action =
-            RunAction { action: "bench".parse()?, steps: vec![step], env_vars: Default::default(), idempotent: false };
+        let action = RunAction {
+            action: "bench".parse()?,
+            steps: vec![step],
+            env_vars: Default::default(),
+            idempotent: false,
+            cluster: None,
+        };
         let sent = micros();
         let job = runner.order("action:bench", Work::Action(action))?;
         let events = runner.ended(&job).await?;

@@ -111,6 +111,7 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
             steps: vec![step],
             env_vars: Default::default(),
             idempotent: true,
+            cluster: None,
         }),
         context: serde_json::json!({}),
         sensitive_inputs: Vec::new(),

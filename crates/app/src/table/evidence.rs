@@ -114,7 +114,12 @@ impl Signed {
             texts.push(text);
         }
         let is_repeated = match work {
-            Work::ContainerImage(_) | Work::TerraformModule(_) | Work::CloudformationStack(_) | Work::Action(_) => true,
+            Work::ContainerImage(_)
+            | Work::TerraformModule(_)
+            | Work::CloudformationStack(_)
+            | Work::HelmChart(_)
+            | Work::KubernetesManifest(_)
+            | Work::Action(_) => true,
             Work::Build(_) | Work::Preflight(_) => false,
         };
         let work = serde_json::to_string(work)?;

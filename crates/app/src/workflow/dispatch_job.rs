@@ -13,7 +13,8 @@ use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input};
 use freehold_protocol::contract::OrderTerms;
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
 use freehold_protocol::order::{
-    ApplyTerraform, Artifact, BuildArtifact, Cancel, DeployStack, Order, Recipe, RunAction, SyncImage, Work,
+    ApplyManifest, ApplyTerraform, Artifact, BuildArtifact, Cancel, ClusterOf, DeployStack, InstallChart, Order,
+    Recipe, RunAction, SyncImage, Work,
 };
 use freehold_protocol::preflight::CheckInstall;
 use freehold_protocol::{ActionName, AppName, BuildId, ComponentName, Envelope, TenantName};
@@ -295,8 +296,10 @@ fn sensitive_inputs(version: &AppVersion) -> Vec<Input> {
 
 fn action_work(version: &AppVersion, name: &ActionName) -> Result<Work, AppError> {
     let action = version.action(name).ok_or_else(|| AppError::internal(format!("version has no action `{name}`")))?;
+    let cluster = action.enable_kube_config.then(|| cluster_of(version, &action.kubernetes_context)).transpose()?;
     Ok(Work::Action(RunAction {
         action: name.clone(),
+        cluster,
         steps: action.steps.clone(),
         env_vars: action.env_vars.clone(),
         idempotent: action.idempotent,
@@ -330,14 +333,44 @@ fn component_work(version: &AppVersion, name: &ComponentName, artifact: Artifact
                 capabilities,
             })
         }
-        ComponentSpec::HelmChart { .. }
-        | ComponentSpec::KubernetesManifest { .. }
-        | ComponentSpec::Job { .. }
-        | ComponentSpec::Pulumi { .. } => {
+        ComponentSpec::HelmChart { chart_name, namespace, storage_driver, take_ownership, values, values_files } => {
+            let driver = version.runner.as_ref().map(|runner| runner.helm_driver.clone());
+            Work::HelmChart(InstallChart {
+                component: component_name,
+                artifact,
+                cluster: cluster_of(version, &component.settings.kubernetes_context)?,
+                release: chart_name,
+                namespace,
+                storage_driver: Some(storage_driver).filter(|own| !own.is_empty()).or(driver).unwrap_or_default(),
+                take_ownership,
+                values,
+                values_files,
+            })
+        }
+        // The manifest itself is the artifact.
+        ComponentSpec::KubernetesManifest { namespace, manifest: _, kustomize: _ } => {
+            Work::KubernetesManifest(ApplyManifest {
+                component: component_name,
+                artifact,
+                cluster: cluster_of(version, &component.settings.kubernetes_context)?,
+                namespace,
+            })
+        }
+        ComponentSpec::Job { .. } | ComponentSpec::Pulumi { .. } => {
             // INVARIANT: the planner refuses a version with such a component.
             return Err(AppError::internal(format!("component `{name}` cannot be deployed here yet")));
         }
     })
+}
+
+/// Returns whose outputs name the cluster of a context; the sandbox's where a component or an action names no context.
+fn cluster_of(version: &AppVersion, context: &str) -> Result<ClusterOf, AppError> {
+    if context.is_empty() {
+        return Ok(ClusterOf::Sandbox);
+    }
+    let found = version.kubernetes_contexts.iter().find(|known| known.name == context);
+    let found = found.map(|known| ClusterOf::Component(known.component.clone()));
+    found.ok_or_else(|| AppError::internal(format!("version has no Kubernetes context `{context}`")))
 }
 
 fn queue_url(install: &Install) -> Result<&str, AppError> {

@@ -253,6 +253,8 @@ pub(crate) fn subject(work: &Work) -> String {
         Work::ContainerImage(work) => work.component.to_string(),
         Work::TerraformModule(work) => work.component.to_string(),
         Work::CloudformationStack(work) => work.component.to_string(),
+        Work::HelmChart(work) => work.component.to_string(),
+        Work::KubernetesManifest(work) => work.component.to_string(),
         Work::Action(work) => format!("action:{}", work.action),
         Work::Build(work) => format!("build:{}", work.component),
         Work::Preflight(_) => "preflight".to_owned(),

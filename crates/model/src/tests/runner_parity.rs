@@ -64,6 +64,7 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
             steps: Vec::new(),
             env_vars: Default::default(),
             idempotent: false,
+            cluster: None,
         }),
         context: serde_json::Value::Null,
         sensitive_inputs: Vec::new(),

@@ -1,9 +1,9 @@
-//! Checks the runner's own machine: free disk space, Terraform and the sandbox.
+//! Checks the runner's own machine: free disk space, Terraform and other programs, and the sandbox.
 
 use std::path::Path;
 use std::process::Stdio;
 
-use freehold_protocol::preflight::{CheckInstall, Finding};
+use freehold_protocol::preflight::{CheckInstall, Finding, KUSTOMIZE};
 use semver::Version;
 use serde::Deserialize;
 
@@ -61,6 +61,18 @@ pub(super) async fn terraform(job: &Job, work: &CheckInstall) -> Vec<Finding> {
         Ok(found) => judge_version(&path, &found, work),
         Err(problem) => fail(CHECK, problem, "make the program run on the runner's machine"),
     }]
+}
+
+/// Looks for another program that a component needs.
+pub(super) fn tool(name: &str) -> Finding {
+    let names: &[&str] = if name == KUSTOMIZE { &[KUSTOMIZE, "kubectl"] } else { &[name] };
+    match sandbox::find_program(names) {
+        Some(path) => pass(name, format!("`{}`", path.display())),
+        None => {
+            let names = names.join("` or `");
+            fail(name, format!("there is no `{names}` on this runner's `PATH`"), "install it on the runner's machine")
+        }
+    }
 }
 
 async fn version(path: &Path, directory: &Path) -> Result<String, String> {

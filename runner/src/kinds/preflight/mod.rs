@@ -59,6 +59,7 @@ async fn look(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     for found in all_in_time(checks).await {
         findings.extend(found);
     }
+    findings.extend(work.tools.iter().map(|tool| machine::tool(tool)));
     findings.push(machine::disk(job, work));
     findings
 }

@@ -344,7 +344,12 @@ impl Attempt<'_> {
                 first_box
             }
             // What these start, if anything, is not at once a program in a box.
-            Work::ContainerImage(_) | Work::CloudformationStack(_) | Work::Build(_) | Work::Preflight(_) => {
+            Work::ContainerImage(_)
+            | Work::CloudformationStack(_)
+            | Work::HelmChart(_)
+            | Work::KubernetesManifest(_)
+            | Work::Build(_)
+            | Work::Preflight(_) => {
                 files::make_private_dir(&path)?;
                 FirstBox::default()
             }

@@ -54,7 +54,12 @@ pub(super) async fn check(
 
 const fn may_make_roles(work: &Work) -> bool {
     match work {
-        Work::TerraformModule(_) | Work::CloudformationStack(_) | Work::Action(_) => true,
+        // A controller in the cluster may make roles of what a chart or a manifest says, with a role of its own.
+        Work::TerraformModule(_)
+        | Work::CloudformationStack(_)
+        | Work::HelmChart(_)
+        | Work::KubernetesManifest(_)
+        | Work::Action(_) => true,
         Work::ContainerImage(_) | Work::Build(_) | Work::Preflight(_) => false,
     }
 }

@@ -1,0 +1,165 @@
+//! `helm_chart`: installs or upgrades a release of the chart artifact, with the real `helm` in the job's box.
+//!
+//! A second delivery starts again: it plans anew and upgrades. A release that a killed attempt left `pending-*` is
+//! recovered first ([`releases`] decides how); Helm's own lock is never forced.
+
+mod plan;
+mod program;
+mod releases;
+mod values;
+
+use std::time::{Duration, Instant};
+
+use freehold_protocol::order::{CHART_LAYER, InstallChart};
+
+use crate::identity::job_aws::JobAws;
+use crate::kinds::attempt_mark::AttemptMark;
+use crate::kinds::bucket::JobBucket;
+use crate::kinds::failure::Failure;
+use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
+use crate::kinds::templates::Templates;
+use crate::kubernetes::{Api, ClusterAccess};
+use crate::state_objects;
+use crate::work::job::Job;
+use program::Helm;
+use releases::{Driver, Recovery, Revision};
+
+/// The chart in the workspace.
+const CHART: &str = "chart.tgz";
+/// What is kept of the attempt's time for what comes after Helm.
+const REST: Duration = Duration::from_secs(30);
+/// The least time that Helm gets.
+const LEAST: Duration = Duration::from_secs(30);
+
+pub(super) async fn run(job: &Job, work: &InstallChart) -> Result<Done, Failure> {
+    let started = Instant::now();
+    let bucket = JobBucket::of(job, &sdk_config(job).await)?;
+    let templates = Templates::of(job);
+    let release = Release::of(work, &templates)?;
+    let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
+    let api = access.api()?;
+    let aws =
+        JobAws::of(job).await.map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
+    let helm = Helm::find(job, release, &access, &aws)?;
+    helm.check_version().await?;
+    let values = until_stopped(job, prepare(job, work, &templates)).await?;
+    let mark = state_objects::kubernetes_mark(&work.component);
+    let mark = until_stopped(job, AttemptMark::take_over(job, &bucket, mark, &work.component)).await?;
+    let attempt = Attempt { job, work, api: &api, helm: &helm, bucket: &bucket, started };
+    let done = attempt.deploy(&mark, &values).await;
+    aws.finish().await;
+    let ended = attempt.end(&mark, done.is_ok()).await;
+    let done = done?;
+    ended.map_err(Failure::after_change)?;
+    Ok(done)
+}
+
+/// Which release it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Release {
+    name: String,
+    namespace: String,
+    driver: Driver,
+}
+
+impl Release {
+    fn of(work: &InstallChart, templates: &Templates) -> Result<Self, Failure> {
+        Ok(Self {
+            name: templates.text("`chart_name`", &work.release)?,
+            namespace: templates.text("`namespace`", &work.namespace)?,
+            driver: Driver::of(&work.storage_driver),
+        })
+    }
+}
+
+/// Brings the chart and its values into the workspace; returns the options that name the values, in order.
+async fn prepare(job: &Job, work: &InstallChart, templates: &Templates) -> Result<Vec<String>, Failure> {
+    let repository = sync_artifact(job, &work.artifact).await?;
+    fetch_layer(&repository, &work.artifact, CHART_LAYER, &job.workspace.join(CHART)).await?;
+    values::write(job, work, templates)
+}
+
+/// One attempt at a release, when all is there.
+struct Attempt<'a> {
+    job: &'a Job,
+    work: &'a InstallChart,
+    api: &'a Api,
+    helm: &'a Helm<'a>,
+    bucket: &'a JobBucket,
+    started: Instant,
+}
+
+impl Attempt<'_> {
+    async fn deploy(&self, mark: &AttemptMark, values: &[String]) -> Result<Done, Failure> {
+        let (job, work) = (self.job, self.work);
+        let revisions = until_stopped(job, self.revisions()).await?;
+        self.recover(releases::recovery(&revisions, mark.inherits())).await?;
+        let revisions = until_stopped(job, self.revisions()).await?;
+        let plan = plan::make(job, work, self.helm, self.api, values, &revisions).await?;
+        job.log.line(&format!("plan {}: {}", plan.digest, plan.changes));
+        plan.changes.lines().for_each(|line| job.log.line(&line));
+        let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
+        until_stopped(job, self.bucket.put_file(&key, &plan.path)).await?;
+
+        // From here on, every failure may leave objects partly changed.
+        self.helm.upgrade(work, values, self.time_left()).await.map_err(Failure::after_change)?;
+        let outputs = self.helm.outputs().await.map_err(Failure::after_change)?;
+        Ok(Done { outputs, artifact: None })
+    }
+
+    async fn revisions(&self) -> Result<Vec<Revision>, Failure> {
+        releases::read(self.api, self.helm.release()).await
+    }
+
+    async fn recover(&self, recovery: Recovery) -> Result<(), Failure> {
+        let Release { name, namespace, .. } = self.helm.release();
+        match recovery {
+            Recovery::Nothing => Ok(()),
+            Recovery::RollBack { from, to } => {
+                self.job.log.line(&format!(
+                    "release `{name}` was left `{}` at revision {} by a killed attempt; rolls back to revision {to}",
+                    from.status, from.number
+                ));
+                self.helm.roll_back(to, self.time_left()).await.map_err(Failure::after_change)
+            }
+            Recovery::Uninstall { from } => {
+                self.job.log.line(&format!(
+                    "release `{name}` was left `{}` at revision {} by a killed attempt and was never deployed; uninstalls it",
+                    from.status, from.number
+                ));
+                self.helm.uninstall(self.time_left()).await.map_err(Failure::after_change)
+            }
+            Recovery::Refuse { by } => Err(Failure::new(format!(
+                "release `{name}` in namespace `{namespace}` is `{}` at revision {}, and no job of this install left it so: \
+                 somebody else works on it; wait until that has ended, or end it with `helm rollback {name} --namespace \
+                 {namespace}`",
+                by.status, by.number
+            ))),
+        }
+    }
+
+    /// Writes that the attempt ended in order, unless it left the release pending.
+    async fn end(&self, mark: &AttemptMark, done: bool) -> Result<(), Failure> {
+        // After a stop there is little time: what is not known to be in order is looked at by the next attempt.
+        if self.job.stop.reason().is_some() {
+            return Ok(());
+        }
+        let revisions = self.revisions().await?;
+        match releases::recovery(&revisions, true) {
+            Recovery::Nothing => mark.end(self.bucket).await,
+            // A release that was pending before and was not this install's.
+            Recovery::Refuse { .. } | Recovery::RollBack { .. } | Recovery::Uninstall { .. }
+                if !done && !mark.inherits() && !self.helm.has_changed() =>
+            {
+                mark.end(self.bucket).await
+            }
+            Recovery::Refuse { .. } | Recovery::RollBack { .. } | Recovery::Uninstall { .. } => Ok(()),
+        }
+    }
+
+    fn time_left(&self) -> Duration {
+        let all = Duration::from_secs(u64::from(self.job.order.timeout_secs));
+        all.saturating_sub(self.started.elapsed()).saturating_sub(REST).max(LEAST)
+    }
+}

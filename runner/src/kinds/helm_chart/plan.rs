@@ -1,0 +1,158 @@
+//! What a release would change, object by object, against what runs in the cluster.
+
+use std::path::PathBuf;
+
+use freehold_protocol::Digest;
+use freehold_protocol::order::InstallChart;
+use serde_json::Value;
+
+use super::Release;
+use super::program::{Helm, read};
+use super::releases::{self, Revision};
+use crate::kinds::bucket::file_digest;
+use crate::kinds::failure::Failure;
+use crate::kinds::result::until_stopped;
+use crate::kubernetes::{Api, Applied, Change, ClusterError, Id, Object, Plan, read_objects};
+use crate::work::job::Job;
+
+/// Says that an object stays when its release no longer has it (Helm documentation, "Tell Helm not to uninstall a resource").
+const POLICY: &str = "helm.sh/resource-policy";
+/// Say which release an object belongs to.
+const RELEASE_NAME: &str = "/metadata/annotations/meta.helm.sh~1release-name";
+const RELEASE_NAMESPACE: &str = "/metadata/annotations/meta.helm.sh~1release-namespace";
+
+/// The plan of one release.
+pub(super) struct ReleasePlan {
+    /// The objects that the chart renders.
+    pub(super) path: PathBuf,
+    pub(super) digest: Digest,
+    pub(super) changes: Plan,
+}
+
+/// Renders the chart and compares its objects with those of the cluster. Changes nothing.
+pub(super) async fn make(
+    job: &Job,
+    work: &InstallChart,
+    helm: &Helm<'_>,
+    api: &Api,
+    values: &[String],
+    revisions: &[Revision],
+) -> Result<ReleasePlan, Failure> {
+    let capabilities = until_stopped(job, async { Ok(api.capabilities().await?) }).await?;
+    let is_upgrade = releases::is_deployed(revisions);
+    let path = helm.template(values, &capabilities, is_upgrade).await.map_err(|failure| named(work, failure))?;
+    let before = if is_upgrade { helm.manifest().await? } else { String::new() };
+    let unreadable = |why: String| Failure::new(format!("component `{}`: {why}", work.component));
+    let release = helm.release();
+    let new = read_objects("the rendered chart", &read(&path)?).map_err(unreadable)?;
+    let old = read_objects("the deployed release", &before).map_err(unreadable)?;
+    let compare = Compare { api, release, work };
+    let changes = until_stopped(job, async {
+        let (new, old) = (compare.placed(new).await?, compare.placed(old).await?);
+        compare.changes(&new, &old).await
+    });
+    let changes = changes.await?;
+    let digest = file_digest(&path).map_err(|error| Failure::because("could not read the plan", &error))?;
+    Ok(ReleasePlan { path, digest, changes })
+}
+
+fn named(work: &InstallChart, failure: Failure) -> Failure {
+    match failure {
+        Failure::Failed { reason, partial } => Failure::Failed {
+            reason: format!("component `{}`: the chart does not render: {reason}", work.component),
+            partial,
+        },
+        stopped @ Failure::Stopped { .. } => stopped,
+    }
+}
+
+struct Compare<'a> {
+    api: &'a Api,
+    release: &'a Release,
+    work: &'a InstallChart,
+}
+
+impl Compare<'_> {
+    /// Puts the objects that name no namespace into that of the release.
+    async fn placed(&self, objects: Vec<Object>) -> Result<Vec<Object>, Failure> {
+        let mut placed = Vec::new();
+        for mut object in objects {
+            let resource = self.api.resource(&object.id.api_version, &object.id.kind).await?;
+            let own = object.id.namespace.clone().unwrap_or_else(|| self.release.namespace.clone());
+            // A kind that the cluster does not know yet comes with the chart.
+            let namespaced = resource.is_none_or(|resource| resource.namespaced);
+            object.place_in(namespaced.then_some(own.as_str()));
+            placed.push(object);
+        }
+        Ok(placed)
+    }
+
+    async fn changes(&self, new: &[Object], old: &[Object]) -> Result<Plan, Failure> {
+        let mut changes = Vec::new();
+        for object in new {
+            let before = old.iter().find(|before| before.id.is_same_object(&object.id));
+            changes.push((self.change(object, before).await?, object.id.clone()));
+        }
+        for gone in old.iter().filter(|old| !new.iter().any(|new| new.id.is_same_object(&old.id))) {
+            let kept = gone.annotation(POLICY) == Some("keep") || self.api.get(&gone.id).await?.is_none();
+            changes.push((if kept { Change::Keep } else { Change::Delete }, gone.id.clone()));
+        }
+        Ok(Plan { changes })
+    }
+
+    async fn change(&self, object: &Object, before: Option<&Object>) -> Result<Change, Failure> {
+        let live = self.api.get(&object.id).await?;
+        if let Some(live) = &live {
+            // Helm creates definitions of kinds and never changes them.
+            if object.id.kind == "CustomResourceDefinition" && before.is_none() && owner(live).is_none() {
+                return Ok(Change::Keep);
+            }
+            self.check_owner(&object.id, live)?;
+        }
+        // Helm would remove fields that the old manifest has and the new one has not; an apply in its place would not.
+        if live.is_some() && before.is_some_and(|before| before.value != object.value) {
+            return Ok(Change::Update);
+        }
+        match self.api.change(object, Applied::PlanOf("helm")).await {
+            Ok(change) => Ok(change),
+            // Some webhooks refuse every dry run (Kubernetes API, `sideEffects`).
+            Err(ClusterError::Refused { message, .. }) if message.contains("dry run") => {
+                Ok(if live.is_some() { Change::Update } else { Change::Create })
+            }
+            Err(error) => {
+                let why = Failure::from(error);
+                Err(match why {
+                    Failure::Failed { reason, partial } => {
+                        let (component, place) = (&self.work.component, &object.place);
+                        Failure::Failed { reason: format!("component `{component}`, {place}: {reason}"), partial }
+                    }
+                    stopped @ Failure::Stopped { .. } => stopped,
+                })
+            }
+        }
+    }
+
+    /// Refuses an object that another release or nobody has, as Helm itself would halfway.
+    fn check_owner(&self, id: &Id, live: &Value) -> Result<(), Failure> {
+        let owner = owner(live);
+        let (name, namespace) = (self.release.name.as_str(), self.release.namespace.as_str());
+        if self.work.take_ownership || owner == Some((name, namespace)) {
+            return Ok(());
+        }
+        let whose = match owner {
+            Some((name, namespace)) => format!("release `{name}` of namespace `{namespace}`"),
+            None => "no release of Helm".to_owned(),
+        };
+        Err(Failure::new(format!(
+            "component `{}`: {id} is in the cluster already and belongs to {whose}; delete it, or let the chart have it with \
+             `take_ownership = true`",
+            self.work.component
+        )))
+    }
+}
+
+/// Returns the release that a live object belongs to: its name and namespace.
+fn owner(live: &Value) -> Option<(&str, &str)> {
+    let text = |path: &str| live.pointer(path).and_then(Value::as_str);
+    Some((text(RELEASE_NAME)?, text(RELEASE_NAMESPACE)?))
+}

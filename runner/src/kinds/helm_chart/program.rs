@@ -1,0 +1,261 @@
+//! Runs `helm` on one release, in the job's box.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use freehold_protocol::order::InstallChart;
+use semver::Version;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{CHART, Release};
+use crate::identity::job_aws::JobAws;
+use crate::kinds::failure::Failure;
+use crate::kubernetes::ClusterAccess;
+use crate::sandbox::{self, Ended, Interrupt, Output, Program, Service};
+use crate::work::job::Job;
+
+/// How many revisions of a release are kept.
+const HISTORY: &str = "--history-max=10";
+/// The oldest Helm with every option that is used.
+const OLDEST: Version = Version::new(3, 13, 0);
+/// The oldest Helm that can take over objects (`--take-ownership`).
+const TAKES_OWNERSHIP: Version = Version::new(3, 17, 0);
+/// The oldest Helm that can keep a chart's notes to itself (`--hide-notes`).
+const HIDES_NOTES: Version = Version::new(3, 16, 0);
+
+/// The Helm program for one release.
+pub(super) struct Helm<'a> {
+    job: &'a Job,
+    release: Release,
+    executable: PathBuf,
+    environment: BTreeMap<String, String>,
+    readable: Vec<PathBuf>,
+    services: Vec<Service>,
+    hosts: Vec<String>,
+    version: std::sync::OnceLock<Version>,
+    has_changed: AtomicBool,
+}
+
+impl<'a> Helm<'a> {
+    /// Finds the program and prepares its environment.
+    pub(super) fn find(job: &'a Job, release: Release, access: &ClusterAccess, aws: &JobAws) -> Result<Self, Failure> {
+        let executable = sandbox::find_program(&["helm"])
+            .ok_or_else(|| Failure::new("there is no `helm` on this runner's `PATH`; install Helm 3.17 or newer"))?;
+        let mut environment = sandbox::base_environment(job);
+        environment.extend(aws.environment());
+        environment.extend(access.environment());
+        environment.insert("HELM_DRIVER".to_owned(), release.driver.as_str().to_owned());
+        let services = aws.services().into_iter().chain(access.services(job)).collect();
+        Ok(Self {
+            job,
+            release,
+            executable,
+            environment,
+            readable: access.readable(),
+            services,
+            hosts: access.hosts(job),
+            version: std::sync::OnceLock::new(),
+            has_changed: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) const fn release(&self) -> &Release {
+        &self.release
+    }
+
+    /// Returns whether a command has run that may have changed the release.
+    pub(super) fn has_changed(&self) -> bool {
+        self.has_changed.load(Ordering::Relaxed)
+    }
+
+    /// Logs which version runs, and refuses one that lacks options.
+    pub(super) async fn check_version(&self) -> Result<(), Failure> {
+        let text = self.capture("version", &["version", "--template={{.Version}}"]).await?;
+        let version = parse_version(&text)
+            .ok_or_else(|| Failure::new(format!("`helm version` prints `{}`, which is not a version", text.trim())))?;
+        if version < OLDEST {
+            return Err(Failure::new(format!("helm {version} is too old; install Helm {OLDEST} or newer")));
+        }
+        self.job.log.line(&format!("helm {version}"));
+        let _ = self.version.set(version);
+        Ok(())
+    }
+
+    /// Returns the objects of the chart without its hooks, as YAML. `capabilities` are the version of the cluster and what it
+    /// serves; charts ask for them.
+    pub(super) async fn template(
+        &self,
+        values: &[String],
+        capabilities: &(String, Vec<String>),
+        is_upgrade: bool,
+    ) -> Result<PathBuf, Failure> {
+        let path = self.job.workspace.join("rendered.yaml");
+        let (version, served) = capabilities;
+        let mut arguments = self.words(&["template", &self.release.name, CHART, "--no-hooks", "--dry-run=server"]);
+        arguments.push(if is_upgrade { "--is-upgrade" } else { "--include-crds" }.to_owned());
+        arguments.push(format!("--kube-version={version}"));
+        arguments.extend(served.iter().map(|one| format!("--api-versions={one}")));
+        arguments.extend(values.iter().cloned());
+        self.start("template", arguments, Output::File(path.clone())).await?;
+        Ok(path)
+    }
+
+    /// Returns the objects of the deployed revision, as YAML.
+    pub(super) async fn manifest(&self) -> Result<String, Failure> {
+        self.capture("get manifest", &["get", "manifest", &self.release.name]).await
+    }
+
+    /// Installs or upgrades, and waits until all is ready.
+    pub(super) async fn upgrade(&self, work: &InstallChart, values: &[String], time: Duration) -> Result<(), Failure> {
+        let mut arguments = self.words(&["upgrade", &self.release.name, CHART]);
+        arguments.extend(["--install", "--create-namespace", "--wait", HISTORY].map(str::to_owned));
+        arguments.push(timeout(time));
+        let version = self.version.get().cloned().unwrap_or(OLDEST);
+        if version >= HIDES_NOTES {
+            // A chart's notes may show passwords.
+            arguments.push("--hide-notes".to_owned());
+        }
+        if work.take_ownership {
+            if version < TAKES_OWNERSHIP {
+                return Err(Failure::new(format!(
+                    "component `{}` has `take_ownership`, which helm {version} lacks; install Helm {TAKES_OWNERSHIP} or newer",
+                    work.component
+                )));
+            }
+            arguments.push("--take-ownership".to_owned());
+        }
+        arguments.extend(values.iter().cloned());
+        self.change("upgrade", arguments).await
+    }
+
+    /// Rolls the release back to a revision.
+    pub(super) async fn roll_back(&self, to: u32, time: Duration) -> Result<(), Failure> {
+        let mut arguments = self.words(&["rollback", &self.release.name, &to.to_string(), HISTORY]);
+        arguments.push(timeout(time));
+        self.change("rollback", arguments).await
+    }
+
+    /// Uninstalls the release; one that is not there is no error.
+    pub(super) async fn uninstall(&self, time: Duration) -> Result<(), Failure> {
+        let mut arguments = self.words(&["uninstall", &self.release.name, "--ignore-not-found", "--wait"]);
+        arguments.push(timeout(time));
+        self.change("uninstall", arguments).await
+    }
+
+    /// Returns what the release has become.
+    pub(super) async fn outputs(&self) -> Result<BTreeMap<String, Value>, Failure> {
+        #[derive(Deserialize)]
+        struct Listed {
+            name: String,
+            namespace: String,
+            revision: String,
+            chart: String,
+            #[serde(default)]
+            app_version: String,
+        }
+        let text = self.capture("list", &["list", "--all", "--max=0", "--output=json"]).await?;
+        let all: Vec<Listed> = serde_json::from_str(&text)
+            .map_err(|error| Failure::because("could not read what helm printed", &error))?;
+        let one = all.into_iter().find(|one| one.name == self.release.name);
+        let one =
+            one.ok_or_else(|| Failure::new(format!("release `{}` is gone after its upgrade", self.release.name)))?;
+        let revision = one.revision.parse::<u32>().map_or(Value::from(one.revision), Value::from);
+        let outputs = [
+            ("release", Value::from(one.name)),
+            ("namespace", Value::from(one.namespace)),
+            ("revision", revision),
+            ("chart", Value::from(one.chart)),
+            ("app_version", Value::from(one.app_version)),
+        ];
+        Ok(outputs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    fn words(&self, words: &[&str]) -> Vec<String> {
+        let namespace = format!("--namespace={}", self.release.namespace);
+        words.iter().map(|word| (*word).to_owned()).chain([namespace]).collect()
+    }
+
+    async fn change(&self, name: &str, arguments: Vec<String>) -> Result<(), Failure> {
+        self.has_changed.store(true, Ordering::Relaxed);
+        self.start(name, arguments, Output::log()).await
+    }
+
+    /// Runs a subcommand and returns what it prints.
+    async fn capture(&self, name: &str, words: &[&str]) -> Result<String, Failure> {
+        let path = self.job.workspace.join("helm-output");
+        self.start(name, self.words(words), Output::File(path.clone())).await?;
+        let text = read(&path);
+        let _ = std::fs::remove_file(&path);
+        text
+    }
+
+    async fn start(&self, name: &str, arguments: Vec<String>, output: Output) -> Result<(), Failure> {
+        let program = Program {
+            executable: &self.executable,
+            arguments,
+            environment: self.environment.clone(),
+            directory: "",
+            output,
+            interrupt: Interrupt::Terminate,
+            writable: Vec::new(),
+            readable: self.readable.clone(),
+            services: self.services.clone(),
+            hosts: self.hosts.clone(),
+        };
+        match sandbox::run(self.job, program).await? {
+            Ended::Code { code: 0, .. } => Ok(()),
+            Ended::Code { code, last_words } => {
+                let why = error(&last_words);
+                Err(Failure::new(format!("`helm {name}` ended with exit code {code}{why}")))
+            }
+            Ended::Stopped(reason) => Err(Failure::stopped(reason)),
+        }
+    }
+}
+
+/// Reads a file that `helm` has written.
+pub(super) fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| Failure::because("could not read what helm printed", &error))
+}
+
+fn timeout(time: Duration) -> String {
+    format!("--timeout={}s", time.as_secs())
+}
+
+fn parse_version(text: &str) -> Option<Version> {
+    let version = Version::parse(text.trim().trim_start_matches('v')).ok()?;
+    Some(Version::new(version.major, version.minor, version.patch))
+}
+
+/// Returns the error that Helm printed, on one line.
+fn error(words: &str) -> String {
+    let lines = words.lines().skip_while(|line| !line.starts_with("Error: ")).map(str::trim);
+    let text = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    match text.strip_prefix("Error: ") {
+        Some(error) => format!(": {error}"),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_helm_prints_them() {
+        assert_eq!(parse_version("v3.17.3\n"), Some(Version::new(3, 17, 3)));
+        assert_eq!(parse_version("v3.18.0-rc.1+g1234"), Some(Version::new(3, 18, 0)));
+        assert_eq!(parse_version("helm"), None);
+    }
+
+    #[test]
+    fn the_error_is_told_without_what_stands_before_it() {
+        let words = "coalesce.go:286: warning: cannot overwrite\nError: execution error at (web/templates/a.yaml:3:4):\n  needs a name\n";
+
+        assert_eq!(error(words), ": execution error at (web/templates/a.yaml:3:4): needs a name");
+        assert_eq!(error("killed"), "");
+    }
+}

@@ -1,0 +1,163 @@
+//! The revisions of a release as the cluster keeps them, and how one that a killed attempt left is recovered.
+//!
+//! Helm keeps each revision in an object (a Secret or a ConfigMap) with the labels `owner`, `name`, `version` and `status`
+//! (Helm documentation, "Storage backends"). While Helm works, the newest revision is `pending-*`, and every other `helm`
+//! refuses: that is Helm's lock. A killed `helm` leaves it so for ever.
+
+use serde_json::Value;
+
+use super::Release;
+use crate::kinds::failure::Failure;
+use crate::kubernetes::Api;
+
+/// Where Helm keeps releases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Driver {
+    Secret,
+    ConfigMap,
+}
+
+impl Driver {
+    /// Returns the driver that a config names. `nuon` is a store of another product's runner.
+    pub(super) fn of(word: &str) -> Self {
+        if word.starts_with("configmap") { Self::ConfigMap } else { Self::Secret }
+    }
+
+    /// Returns the word for `HELM_DRIVER`.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Secret => "secret",
+            Self::ConfigMap => "configmap",
+        }
+    }
+
+    const fn plural(self) -> &'static str {
+        match self {
+            Self::Secret => "secrets",
+            Self::ConfigMap => "configmaps",
+        }
+    }
+}
+
+/// One revision of a release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Revision {
+    pub(super) number: u32,
+    /// Helm's word, such as `deployed` or `pending-upgrade`.
+    pub(super) status: String,
+}
+
+/// What has to be done before a release can be upgraded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Recovery {
+    Nothing,
+    /// Back to the last revision that was deployed.
+    RollBack {
+        from: Revision,
+        to: u32,
+    },
+    /// No revision was ever deployed: what there is goes.
+    Uninstall {
+        from: Revision,
+    },
+    /// Somebody else works on it.
+    Refuse {
+        by: Revision,
+    },
+}
+
+/// Reads the revisions of a release, in order.
+pub(super) async fn read(api: &Api, release: &Release) -> Result<Vec<Revision>, Failure> {
+    let labels = format!("owner=helm,name={}", release.name);
+    let found = api.list_metadata(release.driver.plural(), &release.namespace, &labels).await?;
+    let mut revisions: Vec<Revision> = found.iter().filter_map(revision).collect();
+    revisions.sort_by_key(|revision| revision.number);
+    Ok(revisions)
+}
+
+fn revision(object: &Value) -> Option<Revision> {
+    let label = |name: &str| object.pointer(&format!("/metadata/labels/{name}")).and_then(Value::as_str);
+    Some(Revision { number: label("version")?.parse().ok()?, status: label("status")?.to_owned() })
+}
+
+/// Returns whether a revision is deployed.
+pub(super) fn is_deployed(revisions: &[Revision]) -> bool {
+    revisions.iter().any(|revision| revision.status == "deployed")
+}
+
+/// Decides about a release. `inherits` says that the attempt before did not end in order, so that a pending release is its.
+#[must_use]
+pub(super) fn recovery(revisions: &[Revision], inherits: bool) -> Recovery {
+    let Some(last) = revisions.last() else { return Recovery::Nothing };
+    let is_uninstalling = last.status == "uninstalling";
+    if !last.status.starts_with("pending-") && !is_uninstalling {
+        return Recovery::Nothing;
+    }
+    let last = last.clone();
+    if !inherits {
+        return Recovery::Refuse { by: last };
+    }
+    let newest = |status: &str| revisions.iter().rev().find(|one| one.status == status).map(|one| one.number);
+    match newest("deployed").or_else(|| newest("superseded")) {
+        Some(to) if !is_uninstalling => Recovery::RollBack { from: last, to },
+        Some(_) | None => Recovery::Uninstall { from: last },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn revisions(statuses: &[&str]) -> Vec<Revision> {
+        let numbered = (1..).zip(statuses);
+        numbered.map(|(number, status)| Revision { number, status: (*status).to_owned() }).collect()
+    }
+
+    fn decided(statuses: &[&str]) -> String {
+        match recovery(&revisions(statuses), true) {
+            Recovery::Nothing => "nothing".to_owned(),
+            Recovery::RollBack { to, .. } => format!("back to {to}"),
+            Recovery::Uninstall { .. } => "uninstall".to_owned(),
+            Recovery::Refuse { .. } => "refuse".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_release_that_a_killed_attempt_left_is_recovered() {
+        for (statuses, expected) in [
+            (&[][..], "nothing"),
+            (&["deployed"], "nothing"),
+            (&["superseded", "deployed"], "nothing"),
+            (&["failed"], "nothing"),
+            (&["deployed", "failed"], "nothing"),
+            (&["pending-install"], "uninstall"),
+            (&["failed", "pending-upgrade"], "uninstall"),
+            (&["deployed", "pending-upgrade"], "back to 1"),
+            (&["superseded", "deployed", "failed", "pending-upgrade"], "back to 2"),
+            (&["deployed", "pending-upgrade", "pending-rollback"], "back to 1"),
+            (&["superseded", "failed", "pending-rollback"], "back to 1"),
+            (&["uninstalling"], "uninstall"),
+            (&["superseded", "uninstalling"], "uninstall"),
+        ] {
+            assert_eq!(decided(statuses), expected, "{statuses:?}");
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_does_is_left_alone() {
+        let by = Revision { number: 2, status: "pending-upgrade".into() };
+
+        assert_eq!(recovery(&revisions(&["deployed", "pending-upgrade"]), false), Recovery::Refuse { by });
+        assert_eq!(recovery(&revisions(&["deployed"]), false), Recovery::Nothing);
+    }
+
+    #[test]
+    fn a_revision_is_read_from_its_labels() {
+        let object = json!({ "metadata": { "labels": { "owner": "helm", "name": "web", "version": "12", "status": "deployed" } } });
+
+        assert_eq!(revision(&object), Some(Revision { number: 12, status: "deployed".into() }));
+        assert_eq!(revision(&json!({ "metadata": {} })), None);
+    }
+}

@@ -1,0 +1,145 @@
+//! The values of a release: files in order, then single values by their path as `helm --set` reads them.
+
+use std::path::Path;
+
+use freehold_protocol::order::InstallChart;
+use serde_json::{Map, Value};
+
+use crate::kinds::failure::Failure;
+use crate::kinds::templates::Templates;
+use crate::kubernetes::documents;
+use crate::work::job::Job;
+
+/// Writes all values into the workspace and returns the options that name the files, in order. Nothing of them is in an
+/// argument, which every user of the machine could read.
+pub(super) fn write(job: &Job, work: &InstallChart, templates: &Templates) -> Result<Vec<String>, Failure> {
+    let mut options = Vec::new();
+    for (index, text) in work.values_files.iter().enumerate() {
+        let text = templates.text(&format!("values file {}", index + 1), text)?;
+        check(&text)
+            .map_err(|why| Failure::new(format!("component `{}`, values file {}: {why}", work.component, index + 1)))?;
+        options.push(put(&job.workspace, &format!("values-{index:02}.yaml"), &text)?);
+    }
+    let mut values = Map::new();
+    for (path, value) in &work.values {
+        let value = templates.value(&format!("value `{path}`"), value)?;
+        set(&mut values, path, typed(value))
+            .map_err(|why| Failure::new(format!("component `{}`, value `{path}`: {why}", work.component)))?;
+    }
+    if !values.is_empty() {
+        // JSON is YAML too.
+        options.push(put(&job.workspace, "values.json", &Value::Object(values).to_string())?);
+    }
+    Ok(options)
+}
+
+fn put(workspace: &Path, name: &str, text: &str) -> Result<String, Failure> {
+    let written = std::fs::write(workspace.join(name), text);
+    written.map_err(|error| Failure::because("could not write into the workspace", &error))?;
+    Ok(format!("--values={name}"))
+}
+
+/// Checks that a values file is one map.
+fn check(text: &str) -> Result<(), String> {
+    let documents = documents(text).map_err(|why| format!("it is not YAML: {why}"))?;
+    match documents.as_slice() {
+        [] | [Value::Null | Value::Object(_)] => Ok(()),
+        [_] => Err("it is not a map of values".to_owned()),
+        _ => Err("it has more than one document".to_owned()),
+    }
+}
+
+/// Puts a value at a path such as `image.tag`; `\.` is a dot within a name.
+fn set(map: &mut Map<String, Value>, path: &str, value: Value) -> Result<(), String> {
+    let names = names(path);
+    if names.iter().any(String::is_empty) {
+        return Err("a name in the path is empty".to_owned());
+    }
+    if names.iter().any(|name| name.contains(['[', ']'])) {
+        return Err("a place in a list cannot be set; write the list into a values file".to_owned());
+    }
+    let Some((last, above)) = names.split_last() else { return Ok(()) };
+    let mut at = map;
+    for name in above {
+        let next = at.entry(name.clone()).or_insert_with(|| Value::Object(Map::new()));
+        at = next.as_object_mut().ok_or_else(|| format!("`{name}` has a value of its own"))?;
+    }
+    at.insert(last.clone(), value);
+    Ok(())
+}
+
+fn names(path: &str) -> Vec<String> {
+    let mut names = vec![String::new()];
+    let mut characters = path.chars();
+    while let Some(character) = characters.next() {
+        let last = names.last_mut();
+        match (character, last) {
+            ('\\', Some(last)) => last.extend(characters.next()),
+            ('.', _) => names.push(String::new()),
+            (other, Some(last)) => last.push(other),
+            (_, None) => {}
+        }
+    }
+    names
+}
+
+/// Returns a text as `helm --set` takes it (Helm 3, `strvals`): booleans, null and whole numbers are not texts.
+fn typed(value: Value) -> Value {
+    let Value::String(text) = value else { return value };
+    match text.to_ascii_lowercase().as_str() {
+        "true" => Value::Bool(true),
+        "false" => Value::Bool(false),
+        "null" => Value::Null,
+        "0" => Value::from(0),
+        // A number that begins with zero is a text, such as a part of a date.
+        _ if text.starts_with('0') => Value::String(text),
+        _ => text.parse::<i64>().map_or(Value::String(text), Value::from),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_set_by_path_with_the_types_of_helm() {
+        let mut map = Map::new();
+
+        for (path, value) in [
+            ("image.tag", "1.20"),
+            ("image.pull", "true"),
+            ("port", "443"),
+            ("code", "007"),
+            ("annotations.example\\.com/a", "x"),
+            ("none", "null"),
+        ] {
+            set(&mut map, path, typed(json!(value))).unwrap();
+        }
+
+        assert_eq!(
+            Value::Object(map),
+            json!({ "image": { "tag": "1.20", "pull": true }, "port": 443, "code": "007",
+                "annotations": { "example.com/a": "x" }, "none": null })
+        );
+    }
+
+    #[test]
+    fn paths_that_cannot_be_set_are_refused() {
+        let mut map = json!({ "a": 1 }).as_object().unwrap().clone();
+
+        assert!(set(&mut map, "a.b", json!(1)).unwrap_err().contains("`a` has a value of its own"));
+        assert!(set(&mut map, "list[0]", json!(1)).unwrap_err().contains("values file"));
+        assert!(set(&mut map, "a..b", json!(1)).unwrap_err().contains("empty"));
+    }
+
+    #[test]
+    fn a_values_file_is_one_map() {
+        assert_eq!(check("a: 1\n"), Ok(()));
+        assert_eq!(check("# nothing\n"), Ok(()));
+        assert!(check("- a\n").unwrap_err().contains("not a map"));
+        assert!(check("a: [\n").unwrap_err().starts_with("it is not YAML: line "));
+        assert!(check("a: 1\n---\nb: 1\n").unwrap_err().contains("more than one"));
+    }
+}

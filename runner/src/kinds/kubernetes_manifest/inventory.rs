@@ -1,0 +1,74 @@
+//! The objects that a component has applied, kept in the runner's bucket: what a manifest no longer has is found there.
+//!
+//! The list is not in the cluster, where a namespace that the component leaves would take it along. It names the cluster, since
+//! a cluster that is made anew has nothing of what the old one had.
+
+use freehold_protocol::ComponentName;
+use serde::{Deserialize, Serialize};
+
+use crate::kinds::bucket::JobBucket;
+use crate::kinds::failure::Failure;
+use crate::kubernetes::Id;
+use crate::state_objects;
+
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// What a component may have in one cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Inventory {
+    /// The ARN of the cluster.
+    cluster: String,
+    objects: Vec<Id>,
+}
+
+impl Inventory {
+    pub(super) fn new(cluster: &str, objects: Vec<Id>) -> Self {
+        Self { cluster: cluster.to_owned(), objects }
+    }
+
+    /// Reads what the component may have in `cluster`.
+    pub(super) async fn read(bucket: &JobBucket, component: &ComponentName, cluster: &str) -> Result<Self, Failure> {
+        let key = state_objects::inventory(component);
+        let Some(bytes) = bucket.get(&key, MAX_BYTES).await? else { return Ok(Self::new(cluster, Vec::new())) };
+        let found: Self = serde_json::from_slice(&bytes)
+            .map_err(|error| Failure::because(&format!("could not read the inventory `{key}`"), &error))?;
+        Ok(if found.cluster == cluster { found } else { Self::new(cluster, Vec::new()) })
+    }
+
+    pub(super) async fn write(&self, bucket: &JobBucket, component: &ComponentName) -> Result<(), Failure> {
+        let bytes =
+            serde_json::to_vec(self).map_err(|error| Failure::because("could not write the inventory", &error))?;
+        bucket.put(&state_objects::inventory(component), bytes).await
+    }
+
+    /// Returns the objects that are not among `wanted`.
+    pub(super) fn without(&self, wanted: &[Id]) -> Vec<Id> {
+        self.objects.iter().filter(|old| !wanted.iter().any(|new| new.is_same_object(old))).cloned().collect()
+    }
+
+    /// Returns the inventory with `wanted` as well.
+    pub(super) fn with(&self, wanted: &[Id]) -> Self {
+        let objects = self.without(wanted).into_iter().chain(wanted.iter().cloned()).collect();
+        Self { cluster: self.cluster.clone(), objects }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(api_version: &str, name: &str) -> Id {
+        Id { api_version: api_version.into(), kind: "A".into(), namespace: Some("web".into()), name: name.into() }
+    }
+
+    #[test]
+    fn what_the_manifest_no_longer_has_is_what_is_pruned() {
+        let before = Inventory::new("arn:one", vec![id("v1", "a"), id("x/v1beta1", "b")]);
+        let wanted = [id("x/v1", "b"), id("v1", "c")];
+
+        assert_eq!(before.without(&wanted), [id("v1", "a")]);
+        assert_eq!(before.with(&wanted).objects, [id("v1", "a"), id("x/v1", "b"), id("v1", "c")]);
+        // After a kill, the next attempt still knows the object that is to be pruned.
+        assert_eq!(before.with(&wanted).without(&wanted), [id("v1", "a")]);
+    }
+}

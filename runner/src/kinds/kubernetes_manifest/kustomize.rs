@@ -1,0 +1,176 @@
+//! Renders a kustomization with the program `kustomize`, or the one in `kubectl`, in the job's box.
+
+use std::path::{Component, Path, PathBuf};
+
+use freehold_protocol::order::ApplyManifest;
+use serde_json::{Value, json};
+
+use crate::kinds::failure::Failure;
+use crate::kinds::templates::Templates;
+use crate::sandbox::{self, Ended, Interrupt, Output, Program};
+use crate::work::job::Job;
+
+/// What the layer holds, in the workspace: the source, and the settings of the config beside it.
+pub(super) const DIRECTORY: &str = "packed";
+const SOURCE: &str = "packed/kustomization";
+const OPTIONS: &str = "packed/options.json";
+/// The kustomization that the runner adds on top of the source.
+const OVERLAY: &str = "overlay";
+
+/// Renders the unpacked kustomization with the patches of the config.
+pub(super) async fn render(job: &Job, work: &ApplyManifest, templates: &Templates) -> Result<String, Failure> {
+    let failed = |why: String| Failure::new(format!("component `{}`, `kustomize`: {why}", work.component));
+    let options = std::fs::read(job.workspace.join(OPTIONS))
+        .map_err(|error| error.to_string())
+        .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).map_err(|error| error.to_string()))
+        .map_err(|why| failed(format!("its settings cannot be read: {why}")))?;
+    let options = templates.value("`kustomize`", &options)?;
+    let folder = options.get("path").and_then(Value::as_str).unwrap_or_default();
+    let source = plain(folder).ok_or_else(|| failed(format!("`{folder}` leads out of the source")))?;
+    let base = Path::new(SOURCE).join(&source);
+    let patches = patches(&job.workspace.join(&base), options.get("patches")).map_err(failed)?;
+    let target = if patches.is_empty() { base } else { overlay(job, &base, &patches)? };
+    let words = arguments(&options);
+    run(job, target, words).await.map_err(|failure| match failure {
+        Failure::Failed { reason, .. } => failed(reason),
+        stopped @ Failure::Stopped { .. } => stopped,
+    })
+}
+
+/// Returns a path below the source, or nothing when it leads out of it.
+fn plain(folder: &str) -> Option<PathBuf> {
+    let parts = Path::new(folder.trim_start_matches('/')).components();
+    parts
+        .filter(|part| *part != Component::CurDir)
+        .map(|part| matches!(part, Component::Normal(_)).then_some(part))
+        .collect()
+}
+
+/// Returns the patches as Kustomize takes them, each with its text: a file of the source cannot be named from outside of it.
+fn patches(base: &Path, written: Option<&Value>) -> Result<Vec<Value>, String> {
+    let written = match written {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(all)) => all.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+    };
+    written.iter().map(|patch| one_patch(base, patch)).collect()
+}
+
+fn one_patch(base: &Path, patch: &Value) -> Result<Value, String> {
+    match patch {
+        Value::String(text) if text.contains('\n') => Ok(json!({ "patch": text })),
+        Value::String(path) => Ok(json!({ "patch": file(base, path)? })),
+        Value::Object(map) => {
+            let mut map = map.clone();
+            if let Some(Value::String(path)) = map.remove("path") {
+                map.insert("patch".to_owned(), Value::from(file(base, &path)?));
+            }
+            Ok(Value::Object(map))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            Err(format!("`{patch}` is not a patch; write its text, the path of its file, or a table with `target`"))
+        }
+    }
+}
+
+fn file(base: &Path, path: &str) -> Result<String, String> {
+    let inside = plain(path).ok_or_else(|| format!("patch `{path}` leads out of the source"))?;
+    let found = base.join(inside).canonicalize().map_err(|_| format!("there is no patch `{path}` in the source"))?;
+    let root = base.canonicalize().map_err(|error| error.to_string())?;
+    if !found.starts_with(root) {
+        return Err(format!("patch `{path}` leads out of the source"));
+    }
+    std::fs::read_to_string(found).map_err(|error| format!("patch `{path}` cannot be read: {error}"))
+}
+
+fn overlay(job: &Job, base: &Path, patches: &[Value]) -> Result<PathBuf, Failure> {
+    let overlay = job.workspace.join(OVERLAY);
+    let text = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [Path::new("..").join(base)],
+        "patches": patches,
+    });
+    let written = std::fs::create_dir(&overlay)
+        .and_then(|()| std::fs::write(overlay.join("kustomization.yaml"), text.to_string()));
+    written.map_err(|error| Failure::because("could not write into the workspace", &error))?;
+    Ok(OVERLAY.into())
+}
+
+/// Returns the options of Kustomize; the oldest programs know none, so that only what differs from the default is named.
+fn arguments(options: &Value) -> Vec<String> {
+    let mut words = Vec::new();
+    if options.get("enable_helm").and_then(Value::as_bool) == Some(true) {
+        words.push("--enable-helm".to_owned());
+    }
+    if options.get("load_restrictor").and_then(Value::as_str) == Some("none") {
+        words.push("--load-restrictor=LoadRestrictionsNone".to_owned());
+    }
+    words
+}
+
+async fn run(job: &Job, target: PathBuf, words: Vec<String>) -> Result<String, Failure> {
+    let (executable, command) = match sandbox::find_program(&["kustomize"]) {
+        Some(kustomize) => (kustomize, "build"),
+        None => (
+            sandbox::find_program(&["kubectl"]).ok_or_else(|| {
+                Failure::new("there is neither `kustomize` nor `kubectl` on this runner's `PATH`; install one")
+            })?,
+            "kustomize",
+        ),
+    };
+    let path = job.workspace.join("kustomized.yaml");
+    let program = Program {
+        executable: &executable,
+        arguments: [command.to_owned(), target.display().to_string()].into_iter().chain(words).collect(),
+        environment: sandbox::base_environment(job),
+        directory: "",
+        output: Output::File(path.clone()),
+        interrupt: Interrupt::Terminate,
+        writable: Vec::new(),
+        readable: Vec::new(),
+        services: Vec::new(),
+        hosts: Vec::new(),
+    };
+    match sandbox::run(job, program).await? {
+        Ended::Code { code: 0, .. } => {
+            std::fs::read_to_string(&path).map_err(|error| Failure::because("could not read what it printed", &error))
+        }
+        Ended::Code { code, last_words } => {
+            let words = last_words.lines().next_back().unwrap_or_default().trim_start_matches("error: ");
+            Err(Failure::new(format!("it does not render (exit code {code}): {words}")))
+        }
+        Ended::Stopped(reason) => Err(Failure::stopped(reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_leads_out_of_the_source() {
+        assert_eq!(plain("./a/b"), Some("a/b".into()));
+        assert_eq!(plain("/a"), Some("a".into()));
+        assert_eq!(plain(""), Some(PathBuf::new()));
+        assert_eq!(plain("a/../../b"), None);
+    }
+
+    #[test]
+    fn patches_are_texts_or_files_of_the_source() {
+        let base = tempfile::tempdir().unwrap();
+        std::fs::write(base.path().join("p.yaml"), "kind: A\n").unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", base.path().join("out.yaml")).unwrap();
+        let of = |written: Value| patches(base.path(), Some(&written));
+
+        assert_eq!(of(json!(["p.yaml"])).unwrap(), [json!({ "patch": "kind: A\n" })]);
+        assert_eq!(of(json!(["kind: B\na: 1\n"])).unwrap(), [json!({ "patch": "kind: B\na: 1\n" })]);
+        assert_eq!(
+            of(json!([{ "target": { "kind": "A" }, "path": "p.yaml" }])).unwrap(),
+            [json!({ "target": { "kind": "A" }, "patch": "kind: A\n" })]
+        );
+        assert!(of(json!(["out.yaml"])).unwrap_err().contains("leads out"));
+        assert!(of(json!(["none.yaml"])).unwrap_err().contains("no patch `none.yaml`"));
+        assert!(of(json!([1])).unwrap_err().contains("not a patch"));
+    }
+}

@@ -1,0 +1,32 @@
+//! The text of a manifest: a layer of its own, or what Kustomize renders of one.
+
+use freehold_protocol::order::{ApplyManifest, KUSTOMIZATION_LAYER, MANIFEST_LAYER};
+
+use super::kustomize;
+use crate::kinds::archive;
+use crate::kinds::failure::Failure;
+use crate::kinds::result::until_stopped;
+use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
+use crate::kinds::templates::Templates;
+use crate::work::job::Job;
+
+/// Returns the rendered text.
+pub(super) async fn text(job: &Job, work: &ApplyManifest, templates: &Templates) -> Result<String, Failure> {
+    let unpackable = |error: &dyn std::error::Error| Failure::because("could not unpack the manifest", error);
+    let layer = job.workspace.join("layer");
+    let kustomized = work.artifact.blobs.iter().any(|blob| blob.media_type == KUSTOMIZATION_LAYER);
+    let fetched = async {
+        let repository = sync_artifact(job, &work.artifact).await?;
+        let media_type = if kustomized { KUSTOMIZATION_LAYER } else { MANIFEST_LAYER };
+        fetch_layer(&repository, &work.artifact, media_type, &layer).await
+    };
+    until_stopped(job, fetched).await?;
+    if !kustomized {
+        let text = std::fs::read_to_string(&layer).map_err(|error| unpackable(&error))?;
+        return templates.text("manifest", &text);
+    }
+    let (from, into) = (layer, job.workspace.join(kustomize::DIRECTORY));
+    let unpacked = tokio::task::spawn_blocking(move || archive::unpack(&from, &into)).await;
+    unpacked.map_err(|error| unpackable(&error))?.map_err(|error| unpackable(&error))?;
+    kustomize::render(job, work, templates).await
+}

@@ -1,0 +1,63 @@
+//! `kubernetes_manifest`: applies the objects of a manifest (server-side apply) and removes those that it no longer has.
+//!
+//! A second delivery starts again: applying an object twice is applying it once, and the inventory names whatever an
+//! earlier attempt may have made.
+
+mod inventory;
+mod kustomize;
+mod manifest;
+mod rollout;
+
+use std::time::Instant;
+
+use freehold_protocol::order::ApplyManifest;
+use serde_json::Value;
+
+use crate::kinds::bucket::{JobBucket, file_digest};
+use crate::kinds::failure::Failure;
+use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::kinds::templates::Templates;
+use crate::kubernetes::{ClusterAccess, Id, Object};
+use crate::work::job::Job;
+use inventory::Inventory;
+use rollout::Rollout;
+
+pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure> {
+    let started = Instant::now();
+    let bucket = JobBucket::of(job, &sdk_config(job).await)?;
+    let templates = Templates::of(job);
+    let namespace = templates.text("`namespace`", &work.namespace)?;
+    let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
+    let text = manifest::text(job, work, &templates).await?;
+    let api = access.api()?;
+    let rollout = Rollout { job, work, api: &api, namespace: &namespace, started };
+    let objects = until_stopped(job, rollout.objects(&text)).await?;
+    let before = until_stopped(job, Inventory::read(&bucket, &work.component, access.arn())).await?;
+    let ids: Vec<Id> = objects.iter().map(|object| object.id.clone()).collect();
+    let gone = before.without(&ids);
+
+    let plan = until_stopped(job, rollout.plan(&objects, &gone)).await?;
+    let path = job.workspace.join("objects.yaml");
+    std::fs::write(&path, &text).map_err(|error| Failure::because("could not write into the workspace", &error))?;
+    let digest = file_digest(&path).map_err(|error| Failure::because("could not read the plan", &error))?;
+    job.log.line(&format!("plan {digest}: {plan}"));
+    plan.lines().for_each(|line| job.log.line(&line));
+    let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
+    until_stopped(job, bucket.put_file(&key, &path)).await?;
+
+    // Written before the first change, so that an attempt that is killed leaves nothing behind that nobody knows of.
+    until_stopped(job, before.with(&ids).write(&bucket, &work.component)).await?;
+    let changed = async {
+        rollout.apply(&objects).await?;
+        rollout.prune(&gone).await?;
+        Inventory::new(access.arn(), ids.clone()).write(&bucket, &work.component).await?;
+        rollout.wait(&objects).await
+    };
+    until_stopped(job, changed).await.map_err(Failure::after_change)?;
+    Ok(Done { outputs: outputs(&namespace, &objects), artifact: None })
+}
+
+fn outputs(namespace: &str, objects: &[Object]) -> std::collections::BTreeMap<String, Value> {
+    let names: Vec<Value> = objects.iter().map(|object| Value::from(object.id.to_string())).collect();
+    [("namespace".to_owned(), Value::from(namespace)), ("objects".to_owned(), Value::Array(names))].into()
+}

@@ -1,0 +1,228 @@
+//! Brings a cluster from what it has to what a manifest says: plan, apply, prune, and wait for health.
+
+use std::time::{Duration, Instant};
+
+use freehold_protocol::order::ApplyManifest;
+use serde_json::{Value, json};
+
+use crate::kinds::failure::Failure;
+use crate::kubernetes::{Api, Applied, Change, ClusterError, Health, Id, MANAGER, Object, Plan, health, read_objects};
+use crate::work::job::Job;
+
+/// How long to wait between two looks at objects that are not healthy.
+const LOOK: Duration = Duration::from_secs(2);
+/// How long a definition of a kind may take until its kind can be used.
+const DEFINED: Duration = Duration::from_secs(60);
+/// What is kept of the attempt's time for what comes after the wait.
+const REST: Duration = Duration::from_secs(15);
+
+/// The roll-out of one manifest.
+pub(super) struct Rollout<'a> {
+    pub(super) job: &'a Job,
+    pub(super) work: &'a ApplyManifest,
+    pub(super) api: &'a Api,
+    /// The namespace of objects that name none.
+    pub(super) namespace: &'a str,
+    pub(super) started: Instant,
+}
+
+impl Rollout<'_> {
+    /// Reads the objects, each with its namespace and of a kind that the cluster knows, in the order in which they are
+    /// applied.
+    pub(super) async fn objects(&self, text: &str) -> Result<Vec<Object>, Failure> {
+        let mut objects = read_objects("manifest", text).map_err(|why| self.failure(why))?;
+        if objects.is_empty() {
+            return Err(self.failure("the manifest has no objects"));
+        }
+        let defined: Vec<(String, String, bool)> = objects
+            .iter()
+            .filter_map(Object::defines)
+            .map(|(group, kind, namespaced)| (group.to_owned(), kind.to_owned(), namespaced))
+            .collect();
+        for object in &mut objects {
+            let id = &object.id;
+            let resource = self.api.resource(&id.api_version, &id.kind).await?;
+            let by_definition =
+                defined.iter().find(|(group, kind, _)| (id.group(), &id.kind) == (group.as_str(), kind));
+            let namespaced =
+                resource.map(|one| one.namespaced).or_else(|| by_definition.map(|(_, _, namespaced)| *namespaced));
+            let namespaced = namespaced.ok_or_else(|| self.unknown_kind(object))?;
+            let namespace = object.id.namespace.clone().unwrap_or_else(|| self.namespace.to_owned());
+            object.place_in(namespaced.then_some(namespace.as_str()));
+        }
+        if let Some(twice) = twice(&objects) {
+            return Err(self.failure(format!("{}: {} is in the manifest twice", twice.place, twice.id)));
+        }
+        objects.sort_by_key(|object| stage(&object.id.kind));
+        Ok(objects)
+    }
+
+    fn unknown_kind(&self, object: &Object) -> Failure {
+        let Object { place, id, .. } = object;
+        self.failure(format!(
+            "{place}: the cluster knows no kind `{}` of `{}`; correct it, or deploy what defines the kind before this \
+             component (`dependencies`)",
+            id.kind, id.api_version
+        ))
+    }
+
+    /// Returns what would change. Each object is tried out by the API server, which refuses what is not valid.
+    pub(super) async fn plan(&self, objects: &[Object], gone: &[Id]) -> Result<Plan, Failure> {
+        let mut changes = Vec::new();
+        for object in objects {
+            let change = self.api.change(object, Applied::OwnPlan).await;
+            changes.push((change.map_err(|error| self.refused(object, error))?, object.id.clone()));
+        }
+        for id in gone {
+            let change = if self.is_ours(id).await? { Change::Delete } else { Change::Keep };
+            changes.push((change, id.clone()));
+        }
+        Ok(Plan { changes })
+    }
+
+    /// Applies all objects.
+    pub(super) async fn apply(&self, objects: &[Object]) -> Result<(), Failure> {
+        self.make_namespace().await?;
+        let mut definitions = Vec::new();
+        for object in objects {
+            if stage(&object.id.kind) > DEFINITIONS && !definitions.is_empty() {
+                let until = Instant::now() + DEFINED;
+                self.wait_for(&std::mem::take(&mut definitions), until).await?;
+            }
+            let applied = self.api.apply(object, Applied::Own).await;
+            applied.map_err(|error| self.refused(object, error))?;
+            if object.defines().is_some() {
+                definitions.push(object.id.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the component's namespace when it is missing. It stays when the component goes, since others may use it.
+    async fn make_namespace(&self) -> Result<(), Failure> {
+        let value = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": self.namespace } });
+        let object = Object::new("the component's `namespace`".to_owned(), value).map_err(|why| self.failure(why))?;
+        if self.api.get(&object.id).await?.is_some() {
+            return Ok(());
+        }
+        self.job.log.line(&format!("creates namespace `{}`", self.namespace));
+        let made = self.api.apply(&object, Applied::Own).await;
+        made.map(|_| ()).map_err(|error| self.refused(&object, error))
+    }
+
+    /// Deletes what the manifest no longer has, in the opposite order. An object that the runner did not apply, such as one
+    /// that somebody made anew, stays.
+    pub(super) async fn prune(&self, gone: &[Id]) -> Result<(), Failure> {
+        let mut gone = gone.to_vec();
+        gone.sort_by_key(|id| std::cmp::Reverse(stage(&id.kind)));
+        for id in &gone {
+            if self.is_ours(id).await? {
+                self.api.delete(id).await?;
+            } else {
+                self.job.log.line(&format!("{id} is gone already, or is no longer this component's"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn is_ours(&self, id: &Id) -> Result<bool, Failure> {
+        let live = self.api.get(id).await?;
+        let managers = live.as_ref().and_then(|live| live.pointer("/metadata/managedFields")?.as_array());
+        let ours = |field: &Value| {
+            field.get("manager").and_then(Value::as_str) == Some(MANAGER)
+                && field.get("operation").and_then(Value::as_str) == Some("Apply")
+        };
+        Ok(managers.is_some_and(|managers| managers.iter().any(ours)))
+    }
+
+    /// Waits until every object is healthy.
+    pub(super) async fn wait(&self, objects: &[Object]) -> Result<(), Failure> {
+        let all = Duration::from_secs(u64::from(self.job.order.timeout_secs));
+        let ids: Vec<Id> = objects.iter().map(|object| object.id.clone()).collect();
+        self.wait_for(&ids, self.started + all.saturating_sub(REST)).await
+    }
+
+    async fn wait_for(&self, ids: &[Id], until: Instant) -> Result<(), Failure> {
+        let mut said = String::new();
+        for id in ids {
+            loop {
+                let why = match self.api.get(id).await?.as_ref().map(health) {
+                    Some(Health::Healthy) => break,
+                    Some(Health::Waiting(why)) => why,
+                    Some(Health::Failed(why)) => return Err(self.failure(format!("{id} has failed: {why}"))),
+                    None => "it is gone".to_owned(),
+                };
+                if Instant::now() >= until {
+                    return Err(self.failure(format!("{id} has not become healthy in time: {why}")));
+                }
+                let line = format!("waits for {id}: {why}");
+                if line != said {
+                    self.job.log.line(&line);
+                    said = line;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        Ok(())
+    }
+
+    fn failure(&self, why: impl std::fmt::Display) -> Failure {
+        Failure::new(format!("component `{}`: {why}", self.work.component))
+    }
+
+    /// Names the object and, for a conflict, whose field it is and the way out.
+    fn refused(&self, object: &Object, error: ClusterError) -> Failure {
+        let Object { place, id, .. } = object;
+        let owners = error.owners();
+        if owners.is_empty() {
+            return self.failure(format!("{place}: {}", freehold_aws_errors::chain(&error)));
+        }
+        let fields = owners.iter().map(|owner| format!("`{}` belongs to `{}`", owner.field, owner.manager));
+        let fields = fields.collect::<Vec<_>>().join(", ");
+        self.failure(format!(
+            "{place}: others own fields of {id}: {fields}; take these fields out of the manifest, or let their owner give \
+             them up"
+        ))
+    }
+}
+
+/// The stage of definitions of kinds.
+const DEFINITIONS: u8 = 1;
+
+/// Returns when objects of a kind are applied: what others live in or are made of comes first, and what may refuse others
+/// last.
+fn stage(kind: &str) -> u8 {
+    match kind {
+        "Namespace" => 0,
+        "CustomResourceDefinition" => DEFINITIONS,
+        "PriorityClass" | "StorageClass" | "ServiceAccount" | "ClusterRole" | "Role" => 2,
+        "ClusterRoleBinding" | "RoleBinding" | "ConfigMap" | "Secret" | "PersistentVolume" => 3,
+        "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" | "APIService" => 5,
+        _ => 4,
+    }
+}
+
+fn twice(objects: &[Object]) -> Option<&Object> {
+    let mut seen = std::collections::BTreeSet::new();
+    objects
+        .iter()
+        .find(|object| !seen.insert((object.id.group(), &object.id.kind, &object.id.namespace, &object.id.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_need_comes_first() {
+        let mut kinds =
+            ["Deployment", "MutatingWebhookConfiguration", "ConfigMap", "Namespace", "CustomResourceDefinition"];
+
+        kinds.sort_by_key(|kind| stage(kind));
+
+        assert_eq!(
+            kinds,
+            ["Namespace", "CustomResourceDefinition", "ConfigMap", "Deployment", "MutatingWebhookConfiguration"]
+        );
+    }
+}

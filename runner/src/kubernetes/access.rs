@@ -1,0 +1,98 @@
+//! What a job has of one cluster: the API with its own token, and for its programs a kubeconfig and the way to the endpoint.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use freehold_protocol::order::ClusterOf;
+
+use super::api::Api;
+use super::cluster::{self, Cluster};
+use super::error::ClusterError;
+use super::kubeconfig::Kubeconfig;
+use super::token::Tokens;
+use crate::sandbox::{Service, own_cluster};
+use crate::work::job::Job;
+
+/// The access of one job to one cluster.
+#[derive(Debug)]
+pub(crate) struct ClusterAccess {
+    cluster: Cluster,
+    tokens: Tokens,
+    kubeconfig: Kubeconfig,
+}
+
+impl ClusterAccess {
+    /// Finds the cluster, and makes a token and a kubeconfig for it under the job's role.
+    pub(crate) async fn of(job: &Job, of: &ClusterOf) -> Result<Self, ClusterError> {
+        let cluster = cluster::find(job, of).await?;
+        let tokens = Tokens {
+            cluster: cluster.name.clone(),
+            region: cluster.region.clone(),
+            sts: sts_host(&cluster.region),
+            credentials: job.credentials.clone(),
+            log: job.log.clone(),
+            held: Arc::default(),
+        };
+        let token = tokens.current().await?;
+        let kubeconfig = Kubeconfig::write(&job.workspace, &cluster, &token, tokens.clone());
+        let kubeconfig =
+            kubeconfig.map_err(|source| ClusterError::Kubeconfig { cluster: cluster.name.clone(), source })?;
+        job.log.line(&format!("cluster `{}` is at {}", cluster.name, cluster.endpoint));
+        Ok(Self { cluster, tokens, kubeconfig })
+    }
+
+    /// Returns the ARN of the cluster.
+    pub(crate) fn arn(&self) -> &str {
+        &self.cluster.arn
+    }
+
+    /// Returns the API of the cluster.
+    pub(crate) fn api(&self) -> Result<Api, ClusterError> {
+        Api::new(&self.cluster, self.tokens.clone())
+    }
+
+    /// Returns the variables that a program needs in its environment.
+    pub(crate) fn environment(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([("KUBECONFIG".to_owned(), self.kubeconfig.file().display().to_string())])
+    }
+
+    /// Returns what a program must be able to read.
+    pub(crate) fn readable(&self) -> Vec<PathBuf> {
+        vec![self.kubeconfig.directory().to_owned()]
+    }
+
+    /// Returns the host of the cluster, which a program reaches through the runner. A cluster of the local cloud is a
+    /// service instead.
+    pub(crate) fn hosts(&self, job: &Job) -> Vec<String> {
+        let endpoint = &self.cluster.endpoint;
+        if !self.services(job).is_empty() {
+            return Vec::new();
+        }
+        let port = endpoint.port().map(|port| format!(":{port}")).unwrap_or_default();
+        endpoint.host_str().map(|host| format!("{host}{port}")).into_iter().collect()
+    }
+
+    /// Returns what answers inside the box for a cluster of the local cloud, which is on the machine's loopback.
+    pub(crate) fn services(&self, job: &Job) -> Vec<Service> {
+        own_cluster(job, self.cluster.endpoint.as_str()).into_iter().collect()
+    }
+}
+
+/// Returns the host of STS in a region; EKS has the same domain there.
+fn sts_host(region: &str) -> String {
+    let eks = freehold_iam_proxy::Endpoint::eks(region).ok();
+    let domain = eks.as_ref().and_then(|eks| eks.url.host_str()?.strip_prefix("eks."));
+    format!("sts.{}", domain.unwrap_or("amazonaws.com"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sts_is_the_one_of_the_region_in_its_partition() {
+        assert_eq!(sts_host("eu-west-1"), "sts.eu-west-1.amazonaws.com");
+        assert_eq!(sts_host("cn-north-1"), "sts.cn-north-1.amazonaws.com.cn");
+    }
+}

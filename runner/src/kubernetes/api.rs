@@ -1,0 +1,261 @@
+//! The API of a cluster, for objects of any kind: read, server-side apply, delete.
+//!
+//! Objects stay JSON. A typed client would bring one type for each kind of one version of Kubernetes, of which a runner needs
+//! none (decision 0043).
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::{Certificate, Client, Method};
+use serde_json::{Value, json};
+use url::Url;
+
+use super::change::Change;
+use super::cluster::Cluster;
+use super::discovery::{Discovered, Resource, ResourceList, group_path, of_kind};
+use super::error::ClusterError;
+use super::object::{Id, Object};
+use super::token::Tokens;
+
+/// The field manager under which the runner applies.
+pub(crate) const MANAGER: &str = "freehold";
+/// The longest that one call may take.
+const CALL: Duration = Duration::from_secs(30);
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long to wait before each further try, while a control plane starts again.
+const AGAIN: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
+const JSON: &str = "application/json";
+/// Metadata alone: the data of a Helm release has up to a megabyte.
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+/// JSON is YAML too.
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// How an object is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Applied<'a> {
+    /// Under the runner's own field manager; fields of others are conflicts.
+    Own,
+    /// As [`Applied::Own`], without a change.
+    OwnPlan,
+    /// As another field manager would, whose fields may be anybody's; without a change.
+    PlanOf(&'a str),
+}
+
+/// One request to the API server.
+struct Call<'a> {
+    method: Method,
+    url: Url,
+    /// What it is for, as in "the cluster refuses ...".
+    what: &'a str,
+    accept: &'a str,
+    /// The body and its type.
+    body: Option<(&'a str, &'a Value)>,
+}
+
+/// The API of one cluster, with the token of one job.
+#[derive(Debug)]
+pub(crate) struct Api {
+    cluster: String,
+    base: Url,
+    http: Client,
+    tokens: Tokens,
+    discovered: Discovered,
+}
+
+impl Api {
+    pub(super) fn new(cluster: &Cluster, tokens: Tokens) -> Result<Self, ClusterError> {
+        let name = cluster.name.clone();
+        let unusable = |why: String| ClusterError::NotDescribed { cluster: name.clone(), why };
+        let pem = STANDARD.decode(&cluster.authority).map_err(|error| unusable(error.to_string()))?;
+        let authorities = Certificate::from_pem_bundle(&pem).map_err(|error| unusable(error.to_string()))?;
+        // This fails only when a provider is installed already, and this process installs no other provider.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = Client::builder().user_agent(concat!("freehold/", env!("CARGO_PKG_VERSION")));
+        let builder = builder.connect_timeout(CONNECT).timeout(CALL).redirect(reqwest::redirect::Policy::none());
+        // Nobody but the cluster's own authority speaks for the cluster.
+        let builder = authorities
+            .into_iter()
+            .fold(builder.tls_built_in_root_certs(false), |builder, authority| builder.add_root_certificate(authority));
+        let http = builder.build().map_err(|error| unusable(crate::aws::explain(&error)))?;
+        Ok(Self { cluster: name, base: cluster.endpoint.clone(), http, tokens, discovered: Discovered::default() })
+    }
+
+    /// Returns the resource of a kind; nothing when the cluster does not know the kind.
+    pub(crate) async fn resource(&self, api_version: &str, kind: &str) -> Result<Option<Resource>, ClusterError> {
+        let mut discovered = self.discovered.lock().await;
+        if let Some(known) = discovered.get(api_version).and_then(|known| of_kind(known, kind)) {
+            return Ok(Some(known));
+        }
+        // An unknown kind is looked for again: its definition may be new.
+        let url = self.url(&group_path(api_version), &[]);
+        let what = format!("the discovery of `{api_version}`");
+        let found = match self.send(Method::GET, url, &what, None).await {
+            Ok(body) => body,
+            Err(error) if error.status() == Some(404) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let list: ResourceList = serde_json::from_value(found).map_err(|_| self.malformed(&what))?;
+        let resource = of_kind(&list.resources, kind);
+        discovered.insert(api_version.to_owned(), list.resources);
+        Ok(resource)
+    }
+
+    /// Returns every `apiVersion` of the cluster and every `apiVersion/Kind`, and the cluster's version, as charts ask for
+    /// them.
+    pub(crate) async fn capabilities(&self) -> Result<(String, Vec<String>), ClusterError> {
+        let version = self.get_path(&["version"]).await?;
+        let version = version.get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut all = vec!["v1".to_owned()];
+        let groups = self.get_path(&["apis"]).await?;
+        let groups = groups.get("groups").and_then(Value::as_array).cloned().unwrap_or_default();
+        let versions = groups.iter().filter_map(|group| group.get("versions")?.as_array()).flatten();
+        all.extend(versions.filter_map(|version| Some(version.get("groupVersion")?.as_str()?.to_owned())));
+        let mut kinds = Vec::new();
+        for api_version in &all {
+            // An aggregated API that is down must not stop a release that does not use it.
+            let Ok(list) = self.get_path(&group_path(api_version)).await else { continue };
+            let Ok(list) = serde_json::from_value::<ResourceList>(list) else { continue };
+            let own = list.resources.iter().filter(|one| !one.name.contains('/'));
+            kinds.extend(own.map(|one| format!("{api_version}/{}", one.kind)));
+        }
+        all.extend(kinds);
+        Ok((version, all))
+    }
+
+    /// Returns an object; nothing when it or its kind does not exist.
+    pub(crate) async fn get(&self, id: &Id) -> Result<Option<Value>, ClusterError> {
+        let Some(url) = self.object_url(id, &[]).await? else { return Ok(None) };
+        match self.send(Method::GET, url, &format!("to read {id}"), None).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.status() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Applies an object (server-side apply) and returns what it is then.
+    pub(crate) async fn apply(&self, object: &Object, how: Applied<'_>) -> Result<Value, ClusterError> {
+        let query: &[(&str, &str)] = match how {
+            Applied::Own => &[("fieldManager", MANAGER)],
+            Applied::OwnPlan => &[("fieldManager", MANAGER), ("dryRun", "All")],
+            Applied::PlanOf(manager) => &[("fieldManager", manager), ("dryRun", "All"), ("force", "true")],
+        };
+        let id = &object.id;
+        let unknown = || ClusterError::Refused {
+            cluster: self.cluster.clone(),
+            what: id.to_string(),
+            status: 404,
+            message: format!("it knows no kind `{}` of `{}`", id.kind, id.api_version),
+            owners: Vec::new(),
+        };
+        let url = self.object_url(id, query).await?.ok_or_else(unknown)?;
+        self.send(Method::PATCH, url, &id.to_string(), Some((APPLY, &object.value))).await
+    }
+
+    /// Returns what applying `object` would change. An object whose kind or namespace is still to come would be created.
+    pub(crate) async fn change(&self, object: &Object, how: Applied<'_>) -> Result<Change, ClusterError> {
+        let live = self.get(&object.id).await?;
+        match self.apply(object, how).await {
+            Ok(planned) => Ok(Change::between(live.as_ref(), &planned)),
+            Err(error) if error.status() == Some(404) => Ok(Change::Create),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes an object with what belongs to it; it may take a while to go. One that is gone already is no error.
+    pub(crate) async fn delete(&self, id: &Id) -> Result<(), ClusterError> {
+        let Some(url) = self.object_url(id, &[]).await? else { return Ok(()) };
+        let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background" });
+        match self.send(Method::DELETE, url, &format!("to delete {id}"), Some((JSON, &options))).await {
+            Err(error) if error.status() != Some(404) => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Returns the metadata of the objects of a kind in a namespace that have `labels`.
+    pub(crate) async fn list_metadata(
+        &self,
+        plural: &str,
+        namespace: &str,
+        labels: &str,
+    ) -> Result<Vec<Value>, ClusterError> {
+        let url = self.url(&["api", "v1", "namespaces", namespace, plural], &[("labelSelector", labels)]);
+        let what = format!("to list {plural} of namespace `{namespace}`");
+        let list = self.repeat(&Call { method: Method::GET, url, what: &what, accept: METADATA, body: None }).await?;
+        Ok(list.get("items").and_then(Value::as_array).cloned().unwrap_or_default())
+    }
+
+    async fn get_path(&self, path: &[&str]) -> Result<Value, ClusterError> {
+        self.send(Method::GET, self.url(path, &[]), "to say what it serves", None).await
+    }
+
+    async fn object_url(&self, id: &Id, query: &[(&str, &str)]) -> Result<Option<Url>, ClusterError> {
+        let Some(resource) = self.resource(&id.api_version, &id.kind).await? else { return Ok(None) };
+        let mut path = group_path(&id.api_version);
+        if let (true, Some(namespace)) = (resource.namespaced, &id.namespace) {
+            path.extend(["namespaces", namespace]);
+        }
+        path.extend([resource.name.as_str(), &id.name]);
+        Ok(Some(self.url(&path, query)))
+    }
+
+    fn url(&self, path: &[&str], query: &[(&str, &str)]) -> Url {
+        let mut url = self.base.clone();
+        // The segments are escaped, so a name cannot lead elsewhere. An `https` URL always has segments.
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        url
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        what: &str,
+        body: Option<(&str, &Value)>,
+    ) -> Result<Value, ClusterError> {
+        self.repeat(&Call { method, url, what, accept: JSON, body }).await
+    }
+
+    /// Makes a call, again when the API server is not there: each of them may be repeated.
+    async fn repeat(&self, call: &Call<'_>) -> Result<Value, ClusterError> {
+        let mut waits = AGAIN.iter();
+        loop {
+            let ended = self.once(call).await;
+            let again =
+                matches!(&ended, Err(ClusterError::Silent { .. } | ClusterError::Refused { status: 429 | 503, .. }));
+            match waits.next() {
+                Some(wait) if again => tokio::time::sleep(*wait).await,
+                Some(_) | None => return ended,
+            }
+        }
+    }
+
+    async fn once(&self, call: &Call<'_>) -> Result<Value, ClusterError> {
+        let silent = |error: reqwest::Error| {
+            let (endpoint, why) = (self.base.to_string(), crate::aws::explain(&error.without_url()));
+            ClusterError::Silent { cluster: self.cluster.clone(), endpoint, why }
+        };
+        let token = self.tokens.current().await?;
+        let mut request = self.http.request(call.method.clone(), call.url.clone()).bearer_auth(token);
+        if let Some((kind, body)) = call.body {
+            request = request.header("content-type", kind).body(body.to_string());
+        }
+        let answer = request.header("accept", call.accept).send().await.map_err(silent)?;
+        let status = answer.status();
+        let bytes = answer.bytes().await.map_err(silent)?;
+        let parsed = serde_json::from_slice::<Value>(&bytes);
+        if status.is_success() {
+            return parsed.map_err(|_| self.malformed(call.what));
+        }
+        Err(ClusterError::of_answer(&self.cluster, call.what, status.as_u16(), &parsed.unwrap_or_default()))
+    }
+
+    fn malformed(&self, what: &str) -> ClusterError {
+        ClusterError::Malformed { cluster: self.cluster.clone(), what: what.to_owned() }
+    }
+}

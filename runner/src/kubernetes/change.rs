@@ -1,0 +1,106 @@
+//! What a release or a manifest would change in a cluster, object by object.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::object::Id;
+
+/// What happens to one object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Create,
+    Update,
+    Delete,
+    Keep,
+}
+
+impl Change {
+    /// Returns the change from `live` to what the API server says it would become; `None` when there is no such object.
+    pub(crate) fn between(live: Option<&Value>, planned: &Value) -> Self {
+        match live {
+            None => Self::Create,
+            Some(live) if stated(live) == stated(planned) => Self::Keep,
+            Some(_) => Self::Update,
+        }
+    }
+}
+
+/// Returns an object without what the API server itself counts and records.
+fn stated(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for own in ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"] {
+            metadata.remove(own);
+        }
+    }
+    object
+}
+
+/// The changes of all objects.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) changes: Vec<(Change, Id)>,
+}
+
+impl Plan {
+    /// Returns a line for each object that changes.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        self.changes.iter().filter_map(|(change, id)| {
+            let sign = match change {
+                Change::Create => '+',
+                Change::Update => '~',
+                Change::Delete => '-',
+                Change::Keep => return None,
+            };
+            Some(format!("  {sign} {id}"))
+        })
+    }
+
+    fn count(&self, wanted: Change) -> usize {
+        self.changes.iter().filter(|(change, _)| *change == wanted).count()
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [create, update, delete, keep] =
+            [Change::Create, Change::Update, Change::Delete, Change::Keep].map(|change| self.count(change));
+        write!(f, "{create} to create, {update} to update, {delete} to delete, {keep} unchanged")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_server_counts_is_no_change() {
+        let object = |version: &str, replicas: u32| {
+            json!({ "metadata": { "name": "a", "resourceVersion": version, "managedFields": [version] },
+                "spec": { "replicas": replicas } })
+        };
+
+        assert_eq!(Change::between(None, &object("1", 1)), Change::Create);
+        assert_eq!(Change::between(Some(&object("1", 1)), &object("2", 1)), Change::Keep);
+        assert_eq!(Change::between(Some(&object("1", 1)), &object("2", 3)), Change::Update);
+    }
+
+    #[test]
+    fn a_plan_has_counts_and_names() {
+        let id = |name: &str| Id {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: Some("web".into()),
+            name: name.into(),
+        };
+        let changes = vec![(Change::Create, id("a")), (Change::Keep, id("b")), (Change::Delete, id("c"))];
+
+        let plan = Plan { changes };
+
+        assert_eq!(plan.to_string(), "1 to create, 0 to update, 1 to delete, 1 unchanged");
+        assert_eq!(plan.lines().collect::<Vec<_>>(), ["  + ConfigMap web/a", "  - ConfigMap web/c"]);
+    }
+}

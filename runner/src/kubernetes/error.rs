@@ -1,0 +1,133 @@
+//! Why a cluster does not do what a job asks, as sentences that name the cluster and the way out.
+
+use serde_json::Value;
+
+/// Why a cluster cannot be used, or refuses a request.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    #[error(
+        "the outputs of {of} name no cluster: the runner looks for `cluster.name` and `cluster_name`; add one of these \
+         outputs, or name another cluster with `kubernetes_context`"
+    )]
+    Unnamed { of: String },
+    #[error("`{0}` is not a name that a cluster can have; it comes from the output `cluster.name` or `cluster_name`")]
+    Name(String),
+    #[error("there is no EKS cluster `{cluster}` in region `{region}` of this account; deploy what makes it first")]
+    Absent { cluster: String, region: String },
+    #[error("cluster `{cluster}` is `{status}`; a job needs it `ACTIVE`")]
+    NotActive { cluster: String, status: String },
+    #[error("EKS does not describe cluster `{cluster}`: {why}; the job's role needs `eks:DescribeCluster` on it")]
+    NotDescribed { cluster: String, why: String },
+    #[error("could not make a token for cluster `{cluster}`: {why}")]
+    NoToken { cluster: String, why: String },
+    #[error("could not write the kubeconfig of cluster `{cluster}`")]
+    Kubeconfig {
+        cluster: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error(
+        "cluster `{cluster}` does not answer at `{endpoint}` ({why}); the runner's subnets and security groups must let it \
+         reach the endpoint of the cluster"
+    )]
+    Silent { cluster: String, endpoint: String, why: String },
+    #[error(
+        "cluster `{cluster}` refuses the token of this job: the job's role has no access entry there; add an access entry \
+         for the role to the cluster (`eks:CreateAccessEntry`)"
+    )]
+    Unauthorized { cluster: String },
+    #[error(
+        "cluster `{cluster}` forbids it: {message}; give the access entry of the job's role a policy that allows it"
+    )]
+    Forbidden { cluster: String, message: String },
+    #[error("cluster `{cluster}` refuses {what}: {message}")]
+    Refused { cluster: String, what: String, status: u16, message: String, owners: Vec<Owner> },
+    #[error("cluster `{cluster}` gives an answer to {what} that is not a Kubernetes document")]
+    Malformed { cluster: String, what: String },
+}
+
+/// A field of an object, and the field manager that it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    pub field: String,
+    pub manager: String,
+}
+
+impl ClusterError {
+    /// Returns the error for an answer of the API server that is not a success.
+    pub(super) fn of_answer(cluster: &str, what: &str, status: u16, body: &Value) -> Self {
+        let cluster = cluster.to_owned();
+        let said = body.get("message").and_then(Value::as_str).unwrap_or("it gives no reason");
+        let message = said.chars().take(1_000).collect();
+        match status {
+            401 => Self::Unauthorized { cluster },
+            403 => Self::Forbidden { cluster, message },
+            _ => Self::Refused { cluster, what: what.to_owned(), status, message, owners: owners(body) },
+        }
+    }
+
+    /// Returns the HTTP status of a refusal.
+    pub(crate) const fn status(&self) -> Option<u16> {
+        match self {
+            Self::Unauthorized { .. } => Some(401),
+            Self::Forbidden { .. } => Some(403),
+            Self::Refused { status, .. } => Some(*status),
+            Self::Unnamed { .. }
+            | Self::Name(_)
+            | Self::Absent { .. }
+            | Self::NotActive { .. }
+            | Self::NotDescribed { .. }
+            | Self::NoToken { .. }
+            | Self::Kubeconfig { .. }
+            | Self::Silent { .. }
+            | Self::Malformed { .. } => None,
+        }
+    }
+
+    /// Returns the fields that belong to other field managers, when that is why the cluster refuses.
+    pub(crate) fn owners(&self) -> &[Owner] {
+        if let Self::Refused { status: 409, owners, .. } = self { owners } else { &[] }
+    }
+}
+
+/// Reads the causes of a conflict (Kubernetes API, `StatusDetails`): `conflict with "kubectl" using apps/v1`.
+fn owners(body: &Value) -> Vec<Owner> {
+    let causes = body.pointer("/details/causes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let conflicts =
+        causes.iter().filter(|cause| cause.get("reason").and_then(Value::as_str) == Some("FieldManagerConflict"));
+    conflicts
+        .map(|cause| {
+            let text = |key: &str| cause.get(key).and_then(Value::as_str).unwrap_or_default();
+            let manager = text("message").split('"').nth(1).unwrap_or("another field manager");
+            Owner { field: text("field").trim_start_matches('.').to_owned(), manager: manager.to_owned() }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_conflict_names_its_owners() {
+        let body = json!({ "kind": "Status", "message": "Apply failed with 1 conflict", "details": { "causes": [
+            { "reason": "FieldManagerConflict", "message": "conflict with \"kubectl\" using apps/v1", "field": ".spec.replicas" },
+        ] } });
+
+        let error = ClusterError::of_answer("one", "Deployment `web`", 409, &body);
+
+        assert_eq!(error.owners(), [Owner { field: "spec.replicas".into(), manager: "kubectl".into() }]);
+        assert_eq!(error.to_string(), "cluster `one` refuses Deployment `web`: Apply failed with 1 conflict");
+    }
+
+    #[test]
+    fn a_refused_token_and_a_refused_right_are_told_apart() {
+        let body = json!({ "kind": "Status", "message": "secrets is forbidden" });
+        let said = |status| ClusterError::of_answer("one", "Secret `a`", status, &body).to_string();
+
+        assert!(said(401).contains("has no access entry"));
+        assert!(said(403).contains("secrets is forbidden; give the access entry"));
+    }
+}

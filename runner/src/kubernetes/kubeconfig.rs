@@ -1,0 +1,152 @@
+//! The kubeconfig that programs of a job get. It names a file with a token, which the runner replaces while the job runs:
+//! Kubernetes clients read such a file anew every minute (`tokenFile`, client-go). So no program for tokens is needed in
+//! the box, and no token is in an argument or in the environment.
+
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::cluster::Cluster;
+use super::token::{RENEW, Tokens};
+use crate::files;
+
+const CONFIG: &str = "config";
+const TOKEN: &str = "token";
+
+/// The directory with the kubeconfig and its token; it is removed when this is dropped. Programs may only read it.
+#[derive(Debug)]
+pub(super) struct Kubeconfig {
+    directory: PathBuf,
+    /// Replaces the token.
+    renewal: Option<AbortOnDropHandle<()>>,
+}
+
+impl Kubeconfig {
+    /// Writes it beside the workspace of an attempt, and keeps its token fresh.
+    pub(super) fn write(workspace: &Path, cluster: &Cluster, token: &str, tokens: Tokens) -> io::Result<Self> {
+        let mut name = workspace.file_name().unwrap_or_default().to_owned();
+        name.push(".kube");
+        let directory = workspace.with_file_name(name);
+        // An earlier process may have left that of the same attempt.
+        let _ = files::remove_tree(&directory);
+        std::fs::create_dir(&directory)?;
+        let mut made = Self { directory, renewal: None };
+        std::fs::set_permissions(&made.directory, Permissions::from_mode(0o755))?;
+        readable(&made.directory, TOKEN, token)?;
+        let config = text(cluster, &made.directory.join(TOKEN));
+        readable(&made.directory, CONFIG, &config)?;
+        made.renewal = Some(AbortOnDropHandle::new(tokio::spawn(renew(made.directory.clone(), tokens))));
+        Ok(made)
+    }
+
+    /// Returns the directory.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Returns the file that `KUBECONFIG` names.
+    pub(super) fn file(&self) -> PathBuf {
+        self.directory.join(CONFIG)
+    }
+}
+
+impl Drop for Kubeconfig {
+    fn drop(&mut self) {
+        drop(self.renewal.take());
+        let _ = files::remove_tree(&self.directory);
+    }
+}
+
+/// A token that cannot be renewed is not an error yet: the old one works for some minutes, and the next try may do.
+async fn renew(directory: PathBuf, tokens: Tokens) {
+    loop {
+        tokio::time::sleep(RENEW).await;
+        let renewed = match tokens.current().await {
+            Ok(token) => readable(&directory, TOKEN, &token).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(why) = renewed {
+            tokens.log.line(&format!("[freehold: the token of the kubeconfig was not renewed: {why}]"));
+        }
+    }
+}
+
+/// Replaces a file at once, so that no reader sees half of it.
+fn readable(directory: &Path, name: &str, text: &str) -> io::Result<()> {
+    let new = directory.join(format!("{name}.new"));
+    std::fs::write(&new, text)?;
+    std::fs::set_permissions(&new, Permissions::from_mode(0o644))?;
+    std::fs::rename(new, directory.join(name))
+}
+
+/// JSON is YAML too.
+fn text(cluster: &Cluster, token: &Path) -> String {
+    let Cluster { name, endpoint, authority, .. } = cluster;
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{ "name": name, "cluster": {
+            "server": endpoint.as_str().trim_end_matches('/'),
+            "certificate-authority-data": authority,
+        } }],
+        "users": [{ "name": "job", "user": { "tokenFile": token } }],
+        "contexts": [{ "name": name, "context": { "cluster": name, "user": "job" } }],
+    })
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use aws_credential_types::Credentials;
+    use aws_credential_types::provider::SharedCredentialsProvider;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::record::log::JobLog;
+
+    fn cluster() -> Cluster {
+        Cluster {
+            name: "one".into(),
+            region: "eu-west-1".into(),
+            arn: "arn:x".into(),
+            endpoint: "https://a.gr7.eu-west-1.eks.amazonaws.com".parse().unwrap(),
+            authority: "QQ==".into(),
+        }
+    }
+
+    fn tokens() -> Tokens {
+        Tokens {
+            cluster: "one".into(),
+            region: "eu-west-1".into(),
+            sts: "sts.eu-west-1.amazonaws.com".into(),
+            credentials: SharedCredentialsProvider::new(Credentials::new("AKID", "SECRET", None, None, "test")),
+            log: JobLog::default(),
+            held: Arc::default(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_token_is_in_a_file_of_its_own_and_is_renewed() {
+        let state = tempfile::tempdir().unwrap();
+        let workspace = state.path().join("job.1.1");
+
+        let kubeconfig = Kubeconfig::write(&workspace, &cluster(), "first", tokens()).unwrap();
+        let config: Value = serde_json::from_slice(&std::fs::read(kubeconfig.file()).unwrap()).unwrap();
+        let token = PathBuf::from(config["users"][0]["user"]["tokenFile"].as_str().unwrap());
+        assert_eq!(std::fs::read_to_string(&token).unwrap(), "first");
+        tokio::time::sleep(RENEW * 2).await;
+        let second = std::fs::read_to_string(&token).unwrap();
+        drop(kubeconfig);
+
+        assert!(second.starts_with("k8s-aws-v1."), "{second}");
+        assert_eq!(config["clusters"][0]["cluster"]["server"], "https://a.gr7.eu-west-1.eks.amazonaws.com");
+        assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0, "it is gone with the job");
+    }
+}

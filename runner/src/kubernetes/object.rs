@@ -1,0 +1,178 @@
+//! Kubernetes objects as a manifest holds them, and the names under which a cluster has them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::yaml;
+
+/// What identifies an object in a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Id {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+}
+
+impl Id {
+    /// Returns whether both name the same object; the version of an API does not count.
+    pub(crate) fn is_same_object(&self, other: &Self) -> bool {
+        self.group() == other.group()
+            && (&self.kind, &self.namespace, &self.name) == (&other.kind, &other.namespace, &other.name)
+    }
+
+    /// Returns the group of its API; empty for the oldest one.
+    pub(crate) fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
+            None => write!(f, "{} {}", self.kind, self.name),
+        }
+    }
+}
+
+/// One object of a manifest.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Object {
+    /// Where it is written, such as ``manifest, document 2``.
+    pub(crate) place: String,
+    pub(crate) id: Id,
+    pub(crate) value: Value,
+}
+
+impl Object {
+    /// Reads one object, and says what is missing.
+    pub(crate) fn new(place: String, value: Value) -> Result<Self, String> {
+        let text = |path: &str| value.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let needed = |path: &str, key: &str| {
+            text(path).map(str::to_owned).ok_or_else(|| format!("{place}: the object has no `{key}`"))
+        };
+        let id = Id {
+            api_version: needed("/apiVersion", "apiVersion")?,
+            kind: needed("/kind", "kind")?,
+            name: needed("/metadata/name", "metadata.name")?,
+            namespace: text("/metadata/namespace").map(str::to_owned),
+        };
+        Ok(Self { place, id, value })
+    }
+
+    /// Puts it into `namespace`, or into none.
+    pub(crate) fn place_in(&mut self, namespace: Option<&str>) {
+        self.id.namespace = namespace.map(str::to_owned);
+        if let Some(metadata) = self.value.get_mut("metadata").and_then(Value::as_object_mut) {
+            match namespace {
+                Some(namespace) => metadata.insert("namespace".to_owned(), Value::from(namespace)),
+                None => metadata.remove("namespace"),
+            };
+        }
+    }
+
+    /// Returns an annotation.
+    pub(crate) fn annotation(&self, name: &str) -> Option<&str> {
+        self.value.get("metadata")?.get("annotations")?.get(name)?.as_str()
+    }
+
+    /// Returns the kind that it defines, when it is a CustomResourceDefinition: group, kind, and whether objects of the
+    /// kind have a namespace.
+    pub(crate) fn defines(&self) -> Option<(&str, &str, bool)> {
+        if self.id.kind != "CustomResourceDefinition" {
+            return None;
+        }
+        let text = |path: &str| self.value.pointer(path).and_then(Value::as_str);
+        Some((text("/spec/group")?, text("/spec/names/kind")?, text("/spec/scope") == Some("Namespaced")))
+    }
+}
+
+/// Reads the objects of `text`, which messages call `file`. Empty documents are left out, and lists are taken apart.
+///
+/// # Errors
+/// What is wrong, with the document.
+pub(crate) fn read(file: &str, text: &str) -> Result<Vec<Object>, String> {
+    let documents = yaml::documents(text).map_err(|why| format!("{file} is not YAML: {why}"))?;
+    let mut objects = Vec::new();
+    for (number, document) in documents.into_iter().enumerate() {
+        add(&mut objects, format!("{file}, document {}", number + 1), document)?;
+    }
+    Ok(objects)
+}
+
+fn add(objects: &mut Vec<Object>, place: String, document: Value) -> Result<(), String> {
+    match document {
+        Value::Null => Ok(()),
+        Value::Object(mut map)
+            if map.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"))
+                && map.contains_key("items") =>
+        {
+            let Some(Value::Array(items)) = map.remove("items") else { return Ok(()) };
+            for (number, item) in items.into_iter().enumerate() {
+                add(objects, format!("{place}, item {}", number + 1), item)?;
+            }
+            Ok(())
+        }
+        Value::Object(map) if map.is_empty() => Ok(()),
+        value @ Value::Object(_) => {
+            objects.push(Object::new(place, value)?);
+            Ok(())
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(format!("{place}: it is not a Kubernetes object"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_read_with_their_places() {
+        let text = "---\n# nothing\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: List\n\
+                    items:\n- {apiVersion: apps/v1, kind: Deployment, metadata: {name: b, namespace: web}}\n";
+
+        let objects = read("manifest", text).unwrap();
+
+        let found: Vec<_> = objects.iter().map(|one| (one.place.as_str(), one.id.to_string())).collect();
+        assert_eq!(
+            found,
+            [
+                ("manifest, document 2", "ConfigMap a".to_owned()),
+                ("manifest, document 3, item 1", "Deployment web/b".to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn mistakes_name_their_document() {
+        assert_eq!(
+            read("manifest", "apiVersion: v1\nkind: ConfigMap\n").unwrap_err(),
+            "manifest, document 1: the object has no `metadata.name`"
+        );
+        assert_eq!(
+            read("manifest", "kind: A\n---\nhello\n").unwrap_err(),
+            "manifest, document 1: the object has no `apiVersion`"
+        );
+        assert!(read("manifest", "a: [").unwrap_err().starts_with("manifest is not YAML: line "));
+    }
+
+    #[test]
+    fn another_version_of_an_api_has_the_same_object() {
+        let id = |version: &str| Id {
+            api_version: version.into(),
+            kind: "Ingress".into(),
+            namespace: Some("web".into()),
+            name: "a".into(),
+        };
+
+        assert!(id("networking.k8s.io/v1").is_same_object(&id("networking.k8s.io/v1beta1")));
+        assert!(!id("networking.k8s.io/v1").is_same_object(&id("extensions/v1beta1")));
+    }
+}

@@ -1,0 +1,129 @@
+//! Tokens of EKS: a pre-signed `sts:GetCallerIdentity` that names the cluster, which the cluster's side asks STS about.
+//!
+//! EKS user guide, "Grant IAM users access to Kubernetes"; aws-iam-authenticator, "API authorization from outside a
+//! cluster". The URL always names the STS of AWS in the region, never another endpoint of this machine's environment:
+//! the cluster's side refuses every other host.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use tokio::sync::Mutex;
+use url::Url;
+
+use super::error::ClusterError;
+use super::signature::{Scope, presigned};
+use crate::record::log::JobLog;
+
+/// Every token begins with it.
+const PREFIX: &str = "k8s-aws-v1.";
+/// The header of the signed request that names the cluster.
+const CLUSTER_HEADER: &str = "x-k8s-aws-id";
+/// The lifetime that the signature itself states. The cluster's side counts 15 minutes from the time of signing.
+const SIGNATURE: Duration = Duration::from_secs(60);
+/// A token is used this long and then replaced: a cluster takes it for 15 minutes, but not longer than the credentials
+/// that signed it, which are replaced five minutes before their end.
+pub(super) const RENEW: Duration = Duration::from_secs(240);
+
+/// The tokens of one job for one cluster.
+#[derive(Debug, Clone)]
+pub(super) struct Tokens {
+    pub(super) cluster: String,
+    pub(super) region: String,
+    /// The host of STS in the region.
+    pub(super) sts: String,
+    pub(super) credentials: SharedCredentialsProvider,
+    pub(super) log: JobLog,
+    pub(super) held: Arc<Mutex<Option<(Instant, String)>>>,
+}
+
+impl Tokens {
+    /// Returns a token that a cluster takes for ten minutes or more. The job's log redacts it.
+    pub(super) async fn current(&self) -> Result<String, ClusterError> {
+        let mut held = self.held.lock().await;
+        if let Some((made, token)) = held.as_ref()
+            && made.elapsed() < RENEW
+        {
+            return Ok(token.clone());
+        }
+        let none = |why: String| ClusterError::NoToken { cluster: self.cluster.clone(), why };
+        let credentials = self.credentials.provide_credentials().await;
+        let credentials = credentials.map_err(|error| none(crate::aws::explain(&error)))?;
+        let token = token(&self.sts, &self.region, &self.cluster, &credentials, SystemTime::now()).map_err(none)?;
+        self.log.add_credentials(&[&token]);
+        *held = Some((Instant::now(), token.clone()));
+        Ok(token)
+    }
+}
+
+fn token(sts: &str, region: &str, cluster: &str, credentials: &Credentials, now: SystemTime) -> Result<String, String> {
+    let url = format!("https://{sts}/?Action=GetCallerIdentity&Version=2011-06-15");
+    let url: Url = url.parse().map_err(|error: url::ParseError| error.to_string())?;
+    let scope = Scope { service: "sts", region };
+    let signed = presigned(scope, url, &[(CLUSTER_HEADER, cluster)], credentials, now, SIGNATURE)?;
+    Ok(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(signed.as_str())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_a_signed_url_of_sts_that_names_the_cluster() {
+        let credentials = Credentials::new("AKID", "SECRET", Some("SESSION/+".into()), None, "test");
+        let now = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+
+        let token = token("sts.eu-west-1.amazonaws.com", "eu-west-1", "one", &credentials, now).unwrap();
+
+        let encoded = token.strip_prefix("k8s-aws-v1.").unwrap();
+        assert!(!encoded.contains(['=', '+', '/']), "{encoded}");
+        let url: Url = String::from_utf8(URL_SAFE_NO_PAD.decode(encoded).unwrap()).unwrap().parse().unwrap();
+        let query: BTreeMap<String, String> = url.query_pairs().into_owned().collect();
+        let query: BTreeMap<&str, &str> = query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!((url.scheme(), url.host_str(), url.path()), ("https", Some("sts.eu-west-1.amazonaws.com"), "/"));
+        // aws-iam-authenticator refuses every other parameter.
+        assert_eq!(
+            query.keys().copied().collect::<Vec<_>>(),
+            [
+                "Action",
+                "Version",
+                "X-Amz-Algorithm",
+                "X-Amz-Credential",
+                "X-Amz-Date",
+                "X-Amz-Expires",
+                "X-Amz-Security-Token",
+                "X-Amz-Signature",
+                "X-Amz-SignedHeaders"
+            ]
+        );
+        assert_eq!(query["X-Amz-SignedHeaders"], "host;x-k8s-aws-id");
+        assert_eq!((query["X-Amz-Date"], query["X-Amz-Expires"]), ("20270115T080000Z", "60"));
+        assert_eq!(query["X-Amz-Credential"], "AKID/20270115/eu-west-1/sts/aws4_request");
+        assert_eq!(query["X-Amz-Security-Token"], "SESSION/+");
+    }
+
+    #[tokio::test]
+    async fn a_token_is_made_once_for_a_while_and_the_log_redacts_it() {
+        let credentials = Credentials::new("AKID", "SECRET", None, None, "test");
+        let tokens = Tokens {
+            cluster: "one".into(),
+            region: "eu-west-1".into(),
+            sts: "sts.eu-west-1.amazonaws.com".into(),
+            credentials: SharedCredentialsProvider::new(credentials),
+            log: JobLog::default(),
+            held: Arc::default(),
+        };
+
+        let token = tokens.current().await.unwrap();
+        tokens.log.line(&format!("Authorization: Bearer {token}"));
+
+        assert_eq!(tokens.current().await.unwrap(), token);
+        assert_eq!(tokens.log.take_chunk(), "Authorization: Bearer [redacted]\n");
+    }
+}

@@ -1,0 +1,238 @@
+//! YAML as Kubernetes reads it: many documents in a text, and scalars by YAML 1.1, in which `yes` is a boolean and `0644`
+//! is octal (sigs.k8s.io/yaml, which `kubectl` and Helm use).
+
+use std::collections::BTreeMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
+use serde_json::{Map, Number, Value};
+
+/// The most levels of nested values.
+const MAX_DEPTH: usize = 100;
+/// The most values in a text, including those that aliases repeat.
+const MAX_VALUES: usize = 2_000_000;
+
+/// Returns the documents of `text`; an empty one is null.
+///
+/// # Errors
+/// What is wrong, with its line.
+pub(crate) fn documents(text: &str) -> Result<Vec<Value>, String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut reader = Reader { events: Parser::new_from_str(text), anchors: BTreeMap::new(), left: MAX_VALUES, line: 1 };
+    let mut all = Vec::new();
+    loop {
+        match reader.next()? {
+            Event::StreamEnd => return Ok(all),
+            Event::StreamStart | Event::DocumentEnd | Event::Nothing => {}
+            Event::DocumentStart(_) => reader.anchors.clear(),
+            event => all.push(reader.value(event, 0)?),
+        }
+    }
+}
+
+struct Reader<'t> {
+    events: Parser<'t, StrInput<'t>>,
+    anchors: BTreeMap<usize, Value>,
+    left: usize,
+    line: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn next(&mut self) -> Result<Event<'t>, String> {
+        match self.events.next() {
+            Some(Ok((event, span))) => {
+                self.line = span.start.line();
+                Ok(event)
+            }
+            Some(Err(error)) => Err(format!("line {}: {}", error.marker().line(), error.info())),
+            None => Ok(Event::StreamEnd),
+        }
+    }
+
+    fn wrong(&self, what: &str) -> String {
+        format!("line {}: {what}", self.line)
+    }
+
+    fn value(&mut self, event: Event<'t>, depth: usize) -> Result<Value, String> {
+        if depth > MAX_DEPTH {
+            return Err(self.wrong(&format!("it nests deeper than {MAX_DEPTH}")));
+        }
+        self.count(1)?;
+        let (anchor, value) = match event {
+            Event::Scalar(text, style, anchor, tag) => (anchor, scalar(&text, style, tag.as_deref())),
+            Event::SequenceStart(anchor, _) => (anchor, self.list(depth)?),
+            Event::MappingStart(anchor, _) => (anchor, self.map(depth)?),
+            Event::Alias(anchor) => {
+                let value = self.anchors.get(&anchor).cloned().ok_or_else(|| self.wrong("an alias names nothing"))?;
+                self.count(size(&value))?;
+                (0, value)
+            }
+            Event::Nothing
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(_)
+            | Event::DocumentEnd
+            | Event::SequenceEnd
+            | Event::MappingEnd => return Err(self.wrong("it ends too early")),
+        };
+        if anchor > 0 {
+            self.count(size(&value))?;
+            self.anchors.insert(anchor, value.clone());
+        }
+        Ok(value)
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Value, String> {
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                Event::SequenceEnd => return Ok(Value::Array(items)),
+                event => items.push(self.value(event, depth + 1)?),
+            }
+        }
+    }
+
+    fn map(&mut self, depth: usize) -> Result<Value, String> {
+        let (mut map, mut merged) = (Map::new(), Vec::new());
+        loop {
+            let (key, plain) = match self.next()? {
+                Event::MappingEnd => break,
+                Event::Scalar(text, style, 0, None) => (text.into_owned(), style == ScalarStyle::Plain),
+                event => match self.value(event, depth + 1)? {
+                    Value::String(text) => (text, false),
+                    key @ (Value::Null | Value::Bool(_) | Value::Number(_)) => (key.to_string(), false),
+                    Value::Array(_) | Value::Object(_) => return Err(self.wrong("a key is not a text")),
+                },
+            };
+            let event = self.next()?;
+            let value = self.value(event, depth + 1)?;
+            if plain && key == "<<" {
+                merged.push(value);
+            } else if map.insert(key.clone(), value).is_some() {
+                return Err(self.wrong(&format!("key `{key}` is there twice")));
+            }
+        }
+        merged.into_iter().for_each(|value| merge(&mut map, value));
+        Ok(Value::Object(map))
+    }
+
+    fn count(&mut self, values: usize) -> Result<(), String> {
+        let left = self.left.checked_sub(values);
+        self.left = left.ok_or_else(|| self.wrong(&format!("it holds more than {MAX_VALUES} values")))?;
+        Ok(())
+    }
+}
+
+/// Adds the keys of `<<` that the map has not (YAML 1.1, "Merge key").
+fn merge(map: &mut Map<String, Value>, value: Value) {
+    match value {
+        Value::Object(more) => more.into_iter().for_each(|(key, value)| {
+            map.entry(key).or_insert(value);
+        }),
+        Value::Array(all) => all.into_iter().for_each(|value| merge(map, value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
+    match tag {
+        Some(tag) if tag.suffix == "str" || tag.suffix == "binary" => Value::from(text),
+        Some(_) => plain(text),
+        None if style == ScalarStyle::Plain => plain(text),
+        None => Value::from(text),
+    }
+}
+
+/// Returns a plain scalar as go-yaml v2 resolves it, which sigs.k8s.io/yaml uses.
+fn plain(text: &str) -> Value {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "y" | "Y" | "on" | "On" | "ON" => Value::Bool(true),
+        "false" | "False" | "FALSE" | "no" | "No" | "NO" | "n" | "N" | "off" | "Off" | "OFF" => Value::Bool(false),
+        text => number(text).map_or_else(|| Value::from(text), Value::Number),
+    }
+}
+
+fn number(text: &str) -> Option<Number> {
+    let (sign, digits) = match text.strip_prefix(['-', '+']) {
+        Some(rest) if text.starts_with('-') => (-1_i128, rest),
+        Some(rest) => (1, rest),
+        None => (1, text),
+    };
+    if !digits.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
+        return None;
+    }
+    if let Some(whole) = whole(&digits.replace('_', "")) {
+        let value = sign * whole;
+        return i64::try_from(value).map(Number::from).or_else(|_| u64::try_from(value).map(Number::from)).ok();
+    }
+    let is_float = digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
+    text.parse::<f64>().ok().filter(|_| is_float).and_then(Number::from_f64)
+}
+
+fn whole(digits: &str) -> Option<i128> {
+    let radix = |text: &str, radix| (!text.is_empty()).then(|| i128::from_str_radix(text, radix).ok()).flatten();
+    if let Some(hex) = digits.strip_prefix("0x") {
+        return radix(hex, 16);
+    }
+    if let Some(binary) = digits.strip_prefix("0b") {
+        return radix(binary, 2);
+    }
+    if let Some(octal) = digits.strip_prefix("0o") {
+        return radix(octal, 8);
+    }
+    if digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return radix(digits, 8);
+    }
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| radix(digits, 10)).flatten()
+}
+
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
+        Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn scalars_are_those_of_kubernetes() {
+        let text = "mode: 0644\nport: 80\nbig: 1_000\nneg: -5\nhex: 0x1f\nfloat: 1.5\nexp: 1e3\nflag: yes\noff: 'off'\n\
+                    time: 08:30\nip: 10.0.0.1\nversion: \"1.20\"\ndate: 2024-01-01\nlead: 089\nempty:\n";
+
+        let all = documents(text).unwrap();
+
+        assert_eq!(
+            all,
+            [
+                json!({ "mode": 420, "port": 80, "big": 1000, "neg": -5, "hex": 31, "float": 1.5, "exp": 1000.0, "flag": true,
+                "off": "off", "time": "08:30", "ip": "10.0.0.1", "version": "1.20", "date": "2024-01-01", "lead": 89.0,
+                "empty": null })
+            ]
+        );
+    }
+
+    #[test]
+    fn documents_anchors_and_merge_keys_are_read() {
+        let text = "---\n# nothing\n---\na: &x {one: 1, two: 2}\nb:\n  <<: *x\n  two: 3\n---\n- |\n  text\n";
+
+        let all = documents(text).unwrap();
+
+        assert_eq!(
+            all,
+            [json!(null), json!({ "a": { "one": 1, "two": 2 }, "b": { "one": 1, "two": 3 } }), json!(["text\n"])]
+        );
+    }
+
+    #[test]
+    fn mistakes_have_their_line() {
+        assert!(documents("a: 1\nb: [\n").unwrap_err().starts_with("line "));
+        assert_eq!(documents("a: 1\na: 2\n").unwrap_err(), "line 2: key `a` is there twice");
+        assert!(documents(&"[".repeat(200)).is_err());
+    }
+}

@@ -1,0 +1,84 @@
+//! Access to a cluster: the kubeconfig of an action, tokens, and who is refused.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::order::{ActionStep, ClusterOf, RunAction, Work};
+use freehold_runner::kinds::execute;
+use freehold_skips::have;
+
+use crate::cloud::Cloud;
+use crate::cluster::{self, Cluster, DEPLOYER, READER, STRANGER};
+use crate::fixture::{Bench, outputs, reason};
+
+fn action(commands: &[&str]) -> Work {
+    let step = |command: &&str| ActionStep {
+        name: "look".into(),
+        command: (*command).to_owned(),
+        inline_contents: String::new(),
+        env_vars: BTreeMap::new(),
+    };
+    Work::Action(RunAction {
+        action: "look".parse().unwrap(),
+        steps: commands.iter().map(step).collect(),
+        env_vars: BTreeMap::new(),
+        idempotent: true,
+        cluster: Some(ClusterOf::Sandbox),
+    })
+}
+
+#[tokio::test]
+async fn who_has_an_access_entry_gets_in_and_no_token_is_seen() {
+    let test = "cluster_access::who_has_an_access_entry_gets_in_and_no_token_is_seen";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::cloud(test).await else { return };
+    Cluster::make(&cloud).await;
+    let kubectl = cluster::kubectl_path();
+    let look =
+        format!("cat $KUBECONFIG $(dirname $KUBECONFIG)/token; echo; {kubectl} get namespace default --output=name");
+    let make = format!("{kubectl} create namespace made");
+    let under = async |role: &str, work: Work| {
+        let mut bench = Bench::new(work);
+        Cluster::enter(&cloud, role, &mut bench).await;
+        let outcome = execute(&bench.job).await;
+        let kube = bench.job.workspace.with_extension("kube");
+        assert!(!kube.exists(), "the kubeconfig is gone with the job");
+        (outcome, bench.log())
+    };
+
+    let (done, log) = under(DEPLOYER, action(&[&look, &make])).await;
+    let (_, read) = under(READER, action(&[&make])).await;
+    let (_, strange) = under(STRANGER, action(&[&look])).await;
+
+    outputs(done);
+    assert!(log.contains("namespace/default\n") && log.contains("namespace/made created"), "{log}");
+    assert!(log.contains("\"tokenFile\"") && log.contains("[redacted]") && !log.contains("k8s-aws-v1."), "{log}");
+    assert!(read.contains("Forbidden") || read.contains("forbidden"), "{read}");
+    assert!(strange.contains("Unauthorized") || strange.contains("must be logged in"), "{strange}");
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_not_named_or_not_there_is_said() {
+    let test = "cluster_access::a_cluster_that_is_not_named_or_not_there_is_said";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let unnamed = Bench::new(action(&["true"]));
+    let mut absent = Bench::new(action(&["true"]));
+    absent.change_order(|order| {
+        order.context["nuon"]["sandbox"] = serde_json::json!({ "outputs": { "cluster_name": "nowhere" } });
+    });
+    absent.job.credentials = cloud.customer.credentials_provider().unwrap();
+
+    let (unnamed, _) = reason(execute(&unnamed.job).await);
+    let (absent, partial) = reason(execute(&absent.job).await);
+
+    assert!(unnamed.contains("the outputs of the sandbox name no cluster"), "{unnamed}");
+    assert_eq!(
+        absent,
+        "there is no EKS cluster `nowhere` in region `eu-west-1` of this account; deploy what makes it first"
+    );
+    assert!(!partial);
+}

@@ -1,0 +1,318 @@
+//! Helm charts, with the real program and a real API server.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use freehold_protocol::order::{
+    Artifact, CHART_CONFIG, CHART_LAYER, ClusterOf, InstallChart, Package, SyncImage, Work,
+};
+use freehold_runner::kinds::execute;
+use freehold_skips::have;
+use serde_json::{Value, json};
+
+use crate::artifacts::of_layer;
+use crate::cloud::Cloud;
+use crate::cluster::{self, Cluster, DEPLOYER, STRANGER};
+use crate::fixture::{Bench, eventually, outputs, processes, reason};
+
+const CHART: &str = "apiVersion: v2\nname: web\nversion: 0.1.0\nappVersion: \"9\"\n";
+/// The Deployment's pods are ready at once, or never, as the fake kubelet is told by their label.
+const TEMPLATE: &str = r#"
+{{- if .Values.broken }}{{ fail "the value `broken` is set" }}{{ end }}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: settings
+data:
+  text: {{ .Values.text | quote }}
+  port: {{ .Values.port | quote }}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  replicas: 1
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata:
+      labels: {app: web, fake-kubelet: {{ .Values.kubelet | quote }}}
+    spec:
+      containers: [{name: web, image: "example.invalid/web:1"}]
+{{- if .Values.more }}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: more
+spec:
+  ports: [{port: 80}]
+{{- end }}
+"#;
+
+async fn chart(cloud: &Cloud) -> Artifact {
+    let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut tar = tar::Builder::new(gzip);
+    let values = "text: none\nport: 80\nkubelet: run\nmore: false\nbroken: false\n";
+    for (name, text) in [("web/Chart.yaml", CHART), ("web/values.yaml", values), ("web/templates/all.yaml", TEMPLATE)] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, name, text.as_bytes()).unwrap();
+    }
+    let layer = tar.into_inner().unwrap().finish().unwrap();
+    of_layer(cloud, Package::HelmChart, layer, (CHART_LAYER, CHART_CONFIG)).await
+}
+
+fn work(artifact: &Artifact, values: Value) -> Work {
+    let values: BTreeMap<String, Value> = serde_json::from_value(values).unwrap();
+    Work::HelmChart(InstallChart {
+        component: "network".parse().unwrap(),
+        artifact: artifact.clone(),
+        cluster: ClusterOf::Sandbox,
+        release: "web".into(),
+        namespace: "{{ .nuon.install.id }}".into(),
+        storage_driver: "configmap".into(),
+        take_ownership: false,
+        values,
+        values_files: vec!["text: file\nport: 1\n".into(), "port: 2\n".into()],
+    })
+}
+
+fn change(bench: &mut Bench, change: impl FnOnce(&mut InstallChart)) {
+    bench.change_order(|order| {
+        let Work::HelmChart(work) = &mut order.work else { panic!("a chart") };
+        change(work);
+    });
+}
+
+#[tokio::test]
+async fn a_release_is_installed_changed_and_said_object_by_object() {
+    let test = "helm_chart::a_release_is_installed_changed_and_said_object_by_object";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::cloud(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let artifact = chart(&cloud).await;
+    let with = |values| work(&artifact, values);
+    let mut bench = Cluster::bench(&cloud, DEPLOYER, with(json!({ "port": "443", "more": "true" })), &artifact).await;
+
+    let first = outputs(execute(&bench.job).await);
+    let first_log = bench.log();
+    let settings = cluster.object("configmap", "globex-prod", "settings")["data"].clone();
+    bench.next_attempt();
+    let again = outputs(execute(&bench.job).await);
+    let again_log = bench.log();
+    bench.next_attempt();
+    bench.change_order(|order| order.work = with(json!({ "text": "value" })));
+    let changed = outputs(execute(&bench.job).await);
+    let changed_log = bench.log();
+
+    println!("{first_log}\n{again_log}\n{changed_log}");
+    let said = |revision: u32| json!({ "release": "web", "namespace": "globex-prod", "revision": revision, "chart": "web-0.1.0", "app_version": "9" });
+    assert_eq!([first, again, changed], [said(1), said(2), said(3)]);
+    assert_eq!(settings, json!({ "text": "file", "port": "443" }));
+    assert!(
+        first_log.contains("3 to create, 0 to update, 0 to delete, 0 unchanged\n  + ConfigMap globex-prod/settings")
+    );
+    assert!(again_log.contains("0 to create, 0 to update, 0 to delete, 3 unchanged\n"));
+    assert!(changed_log.contains("0 to create, 1 to update, 1 to delete, 1 unchanged\n"));
+    assert!(changed_log.contains("  ~ ConfigMap globex-prod/settings\n  - Service globex-prod/more\n"));
+    assert_eq!(cluster.object("service", "globex-prod", "more"), Value::Null);
+    let plan = cloud.object("plans/job_00000000000000000001/1.3.yaml").await.expect("a plan");
+    assert!(changed_log.contains(freehold_protocol::Digest::of(&plan).as_str()));
+    assert_eq!(cluster.revisions("configmap", "globex-prod", "web"), ["superseded", "superseded", "deployed"]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_release_changes_nothing_and_says_why() {
+    let test = "helm_chart::what_cannot_be_a_release_changes_nothing_and_says_why";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::cloud(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let artifact = chart(&cloud).await;
+    let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact, json!({ "broken": true })), &artifact).await;
+    let others =
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "settings", "namespace": "default" } });
+    cluster.apply("person", &others);
+
+    let (broken, partial_broken) = reason(execute(&bench.job).await);
+    bench.next_attempt();
+    bench.change_order(|order| order.work = work(&artifact, json!({})));
+    change(&mut bench, |work| work.values_files.push("a: [\n".into()));
+    let (no_yaml, partial_yaml) = reason(execute(&bench.job).await);
+    bench.next_attempt();
+    change(&mut bench, |work| {
+        work.values_files.clear();
+        work.namespace = "default".into();
+    });
+    let (owned, partial_owned) = reason(execute(&bench.job).await);
+    bench.next_attempt();
+    change(&mut bench, |work| work.take_ownership = true);
+    let taken = outputs(execute(&bench.job).await);
+    bench.next_attempt();
+    Cluster::enter(&cloud, STRANGER, &mut bench).await;
+    let (stranger, _) = reason(execute(&bench.job).await);
+
+    assert!(
+        broken.starts_with("component `network`: the chart does not render: ")
+            && broken.contains("the value `broken` is set"),
+        "{broken}"
+    );
+    assert!(no_yaml.starts_with("component `network`, values file 3: it is not YAML: line "), "{no_yaml}");
+    assert!(
+        owned.contains("ConfigMap default/settings is in the cluster already and belongs to no release of Helm"),
+        "{owned}"
+    );
+    assert!(!partial_broken && !partial_yaml && !partial_owned);
+    assert_eq!(taken["revision"], 1);
+    assert!(stranger.contains("cluster `one` refuses the token of this job"), "{stranger}");
+    assert_eq!(cluster.kubectl(&["get", "namespace", "globex-prod"]).is_err(), true);
+}
+
+#[tokio::test]
+async fn a_release_that_is_not_ready_in_time_has_failed_and_the_next_attempt_goes_on() {
+    let test = "helm_chart::a_release_that_is_not_ready_in_time_has_failed_and_the_next_attempt_goes_on";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::cloud(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let artifact = chart(&cloud).await;
+    let held = work(&artifact, json!({ "kubelet": "hold" }));
+    let mut bench = Cluster::bench(&cloud, DEPLOYER, held, &artifact).await;
+    bench.change_order(|order| order.timeout_secs = 30);
+
+    let (late, partial) = reason(execute(&bench.job).await);
+    bench.next_attempt();
+    bench.change_order(|order| order.work = work(&artifact, json!({})));
+    let done = outputs(execute(&bench.job).await);
+
+    assert!(late.starts_with("`helm upgrade` ended with exit code 1: ") && partial, "{late}");
+    assert_eq!(done["revision"], 2);
+    assert_eq!(cluster.revisions("configmap", "globex-prod", "web"), ["failed", "deployed"]);
+}
+
+#[tokio::test]
+async fn a_release_that_somebody_else_has_pending_is_left_alone() {
+    let test = "helm_chart::a_release_that_somebody_else_has_pending_is_left_alone";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::cloud(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let artifact = chart(&cloud).await;
+    let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact, json!({})), &artifact).await;
+    outputs(execute(&bench.job).await);
+    let pending = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "sh.helm.release.v1.web.v2",
+        "namespace": "globex-prod",
+        "labels": { "owner": "helm", "name": "web", "version": "2", "status": "pending-upgrade" } } });
+    cluster.apply("person", &pending);
+
+    bench.next_attempt();
+    let (first, partial) = reason(execute(&bench.job).await);
+    bench.next_attempt();
+    let (second, _) = reason(execute(&bench.job).await);
+
+    assert!(first.contains("release `web` in namespace `globex-prod` is `pending-upgrade` at revision 2"), "{first}");
+    assert!(first.contains("somebody else works on it") && !partial, "{first}");
+    assert_eq!(second, first, "an attempt that refused has left nothing behind");
+    assert_eq!(cluster.revisions("configmap", "globex-prod", "web"), ["deployed", "pending-upgrade"]);
+}
+
+/// Not a test by itself, and nothing without its variables: the runner that the next test kills.
+#[tokio::test]
+async fn a_runner_that_installs() {
+    let Ok(order) = std::env::var("FREEHOLD_TEST_ORDER") else { return };
+    let (artifact, values): (Artifact, Value) = serde_json::from_str(&order).unwrap();
+    let cloud = Cloud::joined().await;
+    let mut bench = Bench::new(work(&artifact, values));
+    Cluster::enter(&cloud, DEPLOYER, &mut bench).await;
+    execute(&bench.job).await;
+}
+
+#[tokio::test]
+async fn a_killed_attempt_is_taken_up_wherever_it_was() {
+    let test = "helm_chart::a_killed_attempt_is_taken_up_wherever_it_was";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::cloud(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let artifact = chart(&cloud).await;
+    // Brings the artifact into the install registry, so that the runner to be killed needs no grant.
+    let image = SyncImage { component: "network".parse().unwrap(), artifact: artifact.clone() };
+    outputs(execute(&cloud.bench(Work::ContainerImage(image), &artifact).job).await);
+    let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact, json!({})), &artifact).await;
+
+    // A first install that never was: no revision is deployed, and its pods are never ready.
+    let killed = killed_when(&artifact, json!({ "kubelet": "hold" }), || {
+        cluster.revisions("configmap", "globex-prod", "web") == ["pending-install"]
+    });
+    killed.await;
+    bench.next_attempt();
+    let begun = Instant::now();
+    assert_eq!(outputs(execute(&bench.job).await)["revision"], 1);
+    let whole = begun.elapsed();
+    let log = bench.log();
+    assert!(
+        log.contains("was left `pending-install` at revision 1 by a killed attempt and was never deployed"),
+        "{log}"
+    );
+
+    // An upgrade whose pods are never ready.
+    let killed = killed_when(&artifact, json!({ "kubelet": "hold", "text": "bad" }), || {
+        cluster.revisions("configmap", "globex-prod", "web").last().is_some_and(|last| last == "pending-upgrade")
+    });
+    killed.await;
+    bench.next_attempt();
+    assert_eq!(outputs(execute(&bench.job).await)["revision"], 4);
+    let log = bench.log();
+    assert!(
+        log.contains("was left `pending-upgrade` at revision 2 by a killed attempt; rolls back to revision 1"),
+        "{log}"
+    );
+
+    // At ten points of an attempt that changes something, from its start to about its end.
+    for point in 0..10_u32 {
+        let text = json!({ "text": format!("point {point}") });
+        let mut runner = start(&artifact, &text);
+        tokio::time::sleep(whole / 10 * point).await;
+        runner.kill().await.unwrap();
+        no_helm_is_left().await;
+
+        bench.next_attempt();
+        bench.change_order(|order| order.work = work(&artifact, text));
+        let outcome = execute(&bench.job).await;
+
+        println!("point {point}: {:?}\n{}", cluster.revisions("configmap", "globex-prod", "web"), bench.log());
+        outputs(outcome);
+        let settings = cluster.object("configmap", "globex-prod", "settings");
+        assert_eq!(settings["data"]["text"], format!("point {point}"));
+        assert_eq!(cluster.revisions("configmap", "globex-prod", "web").last().unwrap(), "deployed");
+    }
+}
+
+fn start(artifact: &Artifact, values: &Value) -> tokio::process::Child {
+    tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "helm_chart::a_runner_that_installs"])
+        .env("FREEHOLD_TEST_ORDER", json!([artifact, values]).to_string())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+async fn killed_when(artifact: &Artifact, values: Value, holds: impl FnMut() -> bool) {
+    let mut runner = start(artifact, &values);
+    eventually("helm works on the release", holds).await;
+    runner.kill().await.unwrap();
+    no_helm_is_left().await;
+}
+
+async fn no_helm_is_left() {
+    eventually("helm is gone", || processes("--history-max").is_empty()).await;
+}

@@ -1,0 +1,288 @@
+//! Kubernetes manifests, with a real API server.
+
+use std::time::Instant;
+
+use freehold_protocol::order::{
+    ApplyManifest, Artifact, ClusterOf, KUSTOMIZATION_ARTIFACT, KUSTOMIZATION_LAYER, MANIFEST_ARTIFACT, MANIFEST_LAYER,
+    Package, SyncImage, Work,
+};
+use freehold_runner::kinds::execute;
+use freehold_skips::have;
+use serde_json::{Value, json};
+
+use crate::artifacts::of_layer;
+use crate::cloud::Cloud;
+use crate::cluster::{self, Cluster, DEPLOYER, READER};
+use crate::fixture::{Bench, outputs, reason};
+
+async fn manifest(cloud: &Cloud, text: &str) -> Artifact {
+    let layer = text.as_bytes().to_vec();
+    of_layer(cloud, Package::KubernetesManifest, layer, (MANIFEST_LAYER, MANIFEST_ARTIFACT)).await
+}
+
+fn work(artifact: &Artifact) -> Work {
+    Work::KubernetesManifest(ApplyManifest {
+        component: "network".parse().unwrap(),
+        artifact: artifact.clone(),
+        cluster: ClusterOf::Sandbox,
+        namespace: "{{ .nuon.install.id }}".into(),
+    })
+}
+
+/// The next attempt, with another manifest.
+async fn next(cloud: &Cloud, bench: &mut Bench, text: &str) {
+    let artifact = manifest(cloud, text).await;
+    bench.next_attempt();
+    bench.job.grants = cloud.grants(&artifact, 0, "");
+    bench.change_order(|order| order.work = work(&artifact));
+}
+
+const TWO: &str = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: one}
+data: {install: \"{{ .nuon.install.id }}\", mode: \"0644\"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: two}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      volumes: [{name: v, configMap: {name: one, defaultMode: 0644}}]
+      containers: [{name: web, image: \"example.invalid/web:1\"}]
+";
+
+#[tokio::test]
+async fn objects_are_applied_and_those_that_are_gone_are_pruned() {
+    let test = "kubernetes_manifest::objects_are_applied_and_those_that_are_gone_are_pruned";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::cloud(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let artifact = manifest(&cloud, TWO).await;
+    let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact), &artifact).await;
+
+    let first = outputs(execute(&bench.job).await);
+    let first_log = bench.log();
+    bench.next_attempt();
+    outputs(execute(&bench.job).await);
+    let again_log = bench.log();
+    // Somebody else changes a field that the manifest has not, and makes an object of the same kind.
+    cluster.kubectl(&["annotate", "configmap", "one", "--namespace=globex-prod", "by=person"]).unwrap();
+    cluster.kubectl(&["create", "configmap", "three", "--namespace=globex-prod"]).unwrap();
+    let text = TWO.replace("name: two", "name: four").replace("0644\"", "0600\"");
+    next(&cloud, &mut bench, &text).await;
+    let changed = outputs(execute(&bench.job).await);
+    let changed_log = bench.log();
+
+    println!("{first_log}\n{again_log}\n{changed_log}");
+    assert_eq!(
+        first,
+        json!({ "namespace": "globex-prod", "objects":
+            ["ConfigMap globex-prod/one", "ConfigMap globex-prod/two", "Deployment globex-prod/web"] })
+    );
+    assert_eq!(changed["objects"][1], "ConfigMap globex-prod/four");
+    assert!(first_log.contains("3 to create, 0 to update, 0 to delete, 0 unchanged\n  + ConfigMap globex-prod/one\n"));
+    assert!(again_log.contains("0 to create, 0 to update, 0 to delete, 3 unchanged\n"));
+    assert!(changed_log.contains("1 to create, 1 to update, 1 to delete, 1 unchanged\n"));
+    assert!(changed_log.contains("  - ConfigMap globex-prod/two\n"));
+    let one = cluster.object("configmap", "globex-prod", "one");
+    assert_eq!(one["data"], json!({ "install": "globex-prod", "mode": "0600" }));
+    assert_eq!(one["metadata"]["annotations"]["by"], "person");
+    assert_eq!(cluster.object("configmap", "globex-prod", "two"), Value::Null);
+    assert_ne!(cluster.object("configmap", "globex-prod", "three"), Value::Null);
+    let web = cluster.object("deployment", "globex-prod", "web");
+    assert_eq!(web["spec"]["template"]["spec"]["volumes"][0]["configMap"]["defaultMode"], 420);
+}
+
+/// A definition and an object of its kind, which the cluster does not know before.
+const DEFINITION: &str = "\
+apiVersion: example.org/v1
+kind: Thing
+metadata: {name: thing}
+spec: {size: 3}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {kind: Thing, plural: things, singular: thing}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+
+#[tokio::test]
+async fn a_kind_may_come_with_its_objects_and_mistakes_are_named() {
+    let test = "kubernetes_manifest::a_kind_may_come_with_its_objects_and_mistakes_are_named";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::cloud(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let artifact = manifest(&cloud, TWO.replace("kind: Deployment", "kind: Deploiment").as_str()).await;
+    let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact), &artifact).await;
+
+    let unknown = reason(execute(&bench.job).await);
+    next(&cloud, &mut bench, "a: [\n").await;
+    let no_yaml = reason(execute(&bench.job).await);
+    next(&cloud, &mut bench, &TWO.replace("containers:", "continers:")).await;
+    let invalid = reason(execute(&bench.job).await);
+    next(&cloud, &mut bench, TWO).await;
+    Cluster::enter(&cloud, READER, &mut bench).await;
+    let forbidden = reason(execute(&bench.job).await);
+    Cluster::enter(&cloud, DEPLOYER, &mut bench).await;
+    cluster.kubectl(&["create", "namespace", "globex-prod"]).unwrap();
+    let theirs = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "one", "namespace": "globex-prod" },
+        "data": { "mode": "0400" } });
+    cluster.apply("person", &theirs);
+    next(&cloud, &mut bench, TWO).await;
+    let conflict = reason(execute(&bench.job).await);
+    next(&cloud, &mut bench, DEFINITION).await;
+    let defined = outputs(execute(&bench.job).await);
+
+    assert!(
+        unknown.0.starts_with(
+            "component `network`: manifest, document 3: the cluster knows no kind `Deploiment` of `apps/v1`"
+        ),
+        "{unknown:?}"
+    );
+    assert!(no_yaml.0.starts_with("component `network`: manifest is not YAML: line "), "{no_yaml:?}");
+    assert!(
+        invalid.0.starts_with(
+            "component `network`: manifest, document 3: cluster `one` refuses Deployment globex-prod/web: "
+        ),
+        "{invalid:?}"
+    );
+    assert!(forbidden.0.contains("manifest, document 1: cluster `one` forbids it: "), "{forbidden:?}");
+    assert_eq!(
+        conflict.0,
+        "component `network`: manifest, document 1: others own fields of ConfigMap globex-prod/one: `data.mode` belongs to \
+         `person`; take these fields out of the manifest, or let their owner give them up"
+    );
+    for failure in [unknown, no_yaml, invalid, forbidden, conflict] {
+        assert!(!failure.1, "{failure:?}");
+    }
+    assert_eq!(defined["objects"][0], "CustomResourceDefinition things.example.org");
+    assert_eq!(cluster.object("things.example.org", "globex-prod", "thing")["spec"]["size"], 3);
+}
+
+#[tokio::test]
+async fn a_kustomization_is_rendered_with_the_patches_of_the_config() {
+    let test = "kubernetes_manifest::a_kustomization_is_rendered_with_the_patches_of_the_config";
+    if !have(&["bwrap", "kustomize|kubectl"]) {
+        return;
+    }
+    let Some(cloud) = cluster::cloud(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let patch = "- op: replace\n  path: /data/text\n  value: \"{{ .nuon.install.id }}\"\n";
+    let options = json!({ "path": "./prod", "patches": [{ "target": { "kind": "ConfigMap" }, "patch": patch }] });
+    let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut tar = tar::Builder::new(gzip);
+    for (name, text) in [
+        ("kustomization/prod/kustomization.yaml", "resources: [settings.yaml]\nnamePrefix: prod-\n".to_owned()),
+        (
+            "kustomization/prod/settings.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {text: none}\n".to_owned(),
+        ),
+        ("options.json", options.to_string()),
+    ] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, name, text.as_bytes()).unwrap();
+    }
+    let layer = tar.into_inner().unwrap().finish().unwrap();
+    let types = (KUSTOMIZATION_LAYER, KUSTOMIZATION_ARTIFACT);
+    let artifact = of_layer(&cloud, Package::KubernetesManifest, layer, types).await;
+    let bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact), &artifact).await;
+
+    let outcome = execute(&bench.job).await;
+
+    println!("{}", bench.log());
+    assert_eq!(outputs(outcome)["objects"], json!(["ConfigMap globex-prod/prod-settings"]));
+    assert_eq!(cluster.object("configmap", "globex-prod", "prod-settings")["data"]["text"], "globex-prod");
+}
+
+/// Not a test by itself, and nothing without its variables: the runner that the next test kills.
+#[tokio::test]
+async fn a_runner_that_applies_objects() {
+    let Ok(artifact) = std::env::var("FREEHOLD_TEST_ARTIFACT_OF_OBJECTS") else { return };
+    let artifact: Artifact = serde_json::from_str(&artifact).unwrap();
+    let cloud = Cloud::joined().await;
+    let mut bench = Bench::new(work(&artifact));
+    Cluster::enter(&cloud, DEPLOYER, &mut bench).await;
+    execute(&bench.job).await;
+}
+
+/// Thirty objects, each with the number of the point; those of the point before have other names and are pruned.
+fn many(point: u32) -> String {
+    let one = |number| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{}-{number}}}\ndata: {{point: \"{point}\"}}\n---\n",
+            point % 2
+        )
+    };
+    (0..30).map(one).collect()
+}
+
+#[tokio::test]
+async fn a_killed_attempt_at_a_manifest_is_taken_up_wherever_it_was() {
+    let test = "kubernetes_manifest::a_killed_attempt_at_a_manifest_is_taken_up_wherever_it_was";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::cloud(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let artifact = manifest(&cloud, &many(99)).await;
+    let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact), &artifact).await;
+    let begun = Instant::now();
+    outputs(execute(&bench.job).await);
+    let whole = begun.elapsed();
+
+    for point in 0..10_u32 {
+        let artifact = manifest(&cloud, &many(point)).await;
+        let image = SyncImage { component: "network".parse().unwrap(), artifact: artifact.clone() };
+        outputs(execute(&cloud.bench(Work::ContainerImage(image), &artifact).job).await);
+        let mut runner = tokio::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "kubernetes_manifest::a_runner_that_applies_objects"])
+            .env("FREEHOLD_TEST_ARTIFACT_OF_OBJECTS", serde_json::to_string(&artifact).unwrap())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        tokio::time::sleep(whole / 10 * point).await;
+        runner.kill().await.unwrap();
+        let left = names(&cluster);
+
+        bench.next_attempt();
+        bench.change_order(|order| order.work = work(&artifact));
+        outputs(execute(&bench.job).await);
+
+        println!("point {point}: {} objects were there", left.len());
+        let mut expected: Vec<String> = (0..30).map(|number| format!("c{}-{number}", point % 2)).collect();
+        expected.sort();
+        assert_eq!(names(&cluster), expected);
+    }
+}
+
+/// Returns the names of the ConfigMaps that the manifest may have made.
+fn names(cluster: &Cluster) -> Vec<String> {
+    let path = "--output=jsonpath={.items[*].metadata.name}";
+    let found = cluster.kubectl(&["get", "configmap", "--namespace=globex-prod", path]).unwrap();
+    let mut names: Vec<String> =
+        found.split(' ').filter(|name| name.starts_with(['c']) && name.contains('-')).map(str::to_owned).collect();
+    names.sort();
+    names
+}
