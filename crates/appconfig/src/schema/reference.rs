@@ -9,7 +9,14 @@ use crate::kinds::spec::{Holds, Key};
 use crate::kinds::{Kind, component_keys};
 
 /// Component types that a runner can deploy.
-pub(super) const DEPLOYED: [&str; 4] = ["terraform_module", "cloudformation_stack", "container_image", "docker_build"];
+pub(super) const DEPLOYED: [&str; 6] = [
+    "terraform_module",
+    "cloudformation_stack",
+    "container_image",
+    "docker_build",
+    "helm_chart",
+    "kubernetes_manifest",
+];
 
 const HEAD: &str = "\
 # The app config

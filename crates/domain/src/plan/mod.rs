@@ -67,7 +67,7 @@ pub fn check_deployable(version: &AppVersion) -> Result<(), PlanError> {
 }
 
 /// Returns the digest that changes when deploying `component` again would change something: its artifact, its own
-/// values, or the inputs that its templates refer to.
+/// values, its cluster, or the inputs that its templates refer to.
 ///
 /// # Errors
 /// [`PlanError::Unwritable`].
@@ -88,7 +88,12 @@ pub fn fingerprint(
             | Reference::InstallStack(_) => None,
         })
         .collect();
-    canonical::digest(&(artifact, &component.spec, used)).map_err(|e| PlanError::Unwritable(e.to_string()))
+    let digest = match component.settings.kubernetes_context.as_str() {
+        "" => canonical::digest(&(artifact, &component.spec, used)),
+        // Another cluster has nothing of the component.
+        context => canonical::digest(&(artifact, &component.spec, used, context)),
+    };
+    digest.map_err(|e| PlanError::Unwritable(e.to_string()))
 }
 
 /// What a deploy is asked to do.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, RolePolicy};
 use freehold_protocol::order::Mode;
-use freehold_protocol::preflight::{CheckInstall, Permission};
+use freehold_protocol::preflight::{CheckInstall, HELM, KUSTOMIZE, Permission};
 use serde_json::Value;
 
 use crate::diff::hosts as contacted_hosts;
@@ -89,11 +89,21 @@ fn add_component(needs: &mut CheckInstall, version: &AppVersion, name: &Componen
             }
             needs.disk_bytes = needs.disk_bytes.saturating_add(bytes);
         }
+        ComponentSpec::HelmChart { .. } => {
+            needs.tools.insert(HELM.to_owned());
+            needs.programs = true;
+            needs.disk_bytes = needs.disk_bytes.saturating_add(bytes.saturating_mul(UNPACKS_TO));
+        }
+        ComponentSpec::KubernetesManifest { kustomize, .. } => {
+            if kustomize.is_some() {
+                needs.tools.insert(KUSTOMIZE.to_owned());
+                needs.programs = true;
+            }
+            needs.disk_bytes = needs.disk_bytes.saturating_add(bytes.saturating_mul(UNPACKS_TO));
+        }
         // Images go from registry to registry, and the others cannot be deployed here yet.
         ComponentSpec::ContainerImage { .. }
         | ComponentSpec::DockerBuild { .. }
-        | ComponentSpec::HelmChart { .. }
-        | ComponentSpec::KubernetesManifest { .. }
         | ComponentSpec::Job { .. }
         | ComponentSpec::Pulumi { .. } => {}
     }

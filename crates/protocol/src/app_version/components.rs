@@ -278,8 +278,10 @@ impl ComponentSpec {
             Self::ContainerImage { .. }
             | Self::TerraformModule { .. }
             | Self::CloudformationStack { .. }
+            | Self::HelmChart { .. }
+            | Self::KubernetesManifest { .. }
             | Self::DockerBuild { .. } => true,
-            Self::HelmChart { .. } | Self::KubernetesManifest { .. } | Self::Job { .. } | Self::Pulumi { .. } => false,
+            Self::Job { .. } | Self::Pulumi { .. } => false,
         }
     }
 }

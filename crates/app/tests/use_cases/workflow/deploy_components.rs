@@ -102,8 +102,7 @@ async fn a_version_that_cannot_be_deployed_here_yet_is_refused_by_what_is_in_the
     let mut world = World::with_install().await;
     let mut document = app::document();
     document.components[0].spec =
-        serde_json::from_value(serde_json::json!({ "kind": "helm_chart", "chart_name": "info", "namespace": "info" }))
-            .unwrap();
+        serde_json::from_value(serde_json::json!({ "kind": "pulumi", "runtime": "go" })).unwrap();
     world.sync(&document).await;
     let old = DeployComponentsRequest {
         version: Some(app::document().digest().unwrap()),
@@ -116,6 +115,6 @@ async fn a_version_that_cannot_be_deployed_here_yet_is_refused_by_what_is_in_the
     world.settle().await;
 
     assert_eq!(error.kind, Kind::Invalid);
-    assert_eq!(error.message, "app `demo` cannot be deployed here yet: component `info` is a `helm_chart`");
+    assert_eq!(error.message, "app `demo` cannot be deployed here yet: component `info` is a `pulumi`");
     assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");
 }
