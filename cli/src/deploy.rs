@@ -18,6 +18,7 @@ Examples:
   freehold deploy globex                           what changed since the last deploy
   freehold deploy globex --input replicas:=3 --input domain=globex.example
   freehold deploy globex --component api           api and what depends on it
+  freehold deploy globex --sandbox                 the sandbox, changed or not, and what reads its outputs
   freehold deploy globex --all --version 7
   freehold deploy globex --release 2026.11
 
@@ -33,8 +34,11 @@ pub(crate) struct Deploy {
     /// Only this component and what depends on it; may be repeated.
     #[arg(long = "component", value_name = "NAME")]
     components: Vec<ComponentName>,
-    /// Deploy all components, changed or not.
-    #[arg(long, conflicts_with = "components")]
+    /// The sandbox, changed or not, and what reads its outputs; may be combined with `--component`.
+    #[arg(long)]
+    sandbox: bool,
+    /// Deploy the sandbox and all components, changed or not.
+    #[arg(long, conflicts_with_all = ["components", "sandbox"])]
     all: bool,
     /// Number, digest or the beginning of a digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]
@@ -60,7 +64,9 @@ impl Deploy {
             Some(VersionName::Digest(digest)) => Some(digest.clone()),
             Some(name) => Some(name.resolve(&api, &self.app(&api).await?).await?),
         };
-        let (components, release, role) = (self.components.clone(), self.release.clone(), self.role.clone());
+        let (release, role) = (self.release.clone(), self.role.clone());
+        let sandbox = self.sandbox.then(ComponentName::sandbox);
+        let components = self.components.iter().cloned().chain(sandbox).collect();
         let body = DeployComponentsRequest { version, release, inputs, components, all: self.all, role };
         let path = ["v1", "installs", self.install.as_str(), "deploys"];
         let started: WorkflowStarted = api.post(&path, &body).await?;

@@ -74,7 +74,7 @@ impl From<PortError> for AppError {
 impl From<PlanError> for AppError {
     fn from(error: PlanError) -> Self {
         let kind = match &error {
-            PlanError::NotBuilt { .. } => Kind::Conflict,
+            PlanError::NotBuilt { .. } | PlanError::SandboxLacks(_) => Kind::Conflict,
             PlanError::UnknownComponent { .. } | PlanError::UnknownAction { .. } | PlanError::UnknownRole(_) => {
                 Kind::NotFound
             }

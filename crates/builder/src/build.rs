@@ -35,6 +35,7 @@ pub async fn execute(job: &Job) -> Outcome {
         Work::Build(work) => build(job, work).await,
         Work::ContainerImage(_)
         | Work::TerraformModule(_)
+        | Work::Sandbox(_)
         | Work::CloudformationStack(_)
         | Work::HelmChart(_)
         | Work::KubernetesManifest(_)

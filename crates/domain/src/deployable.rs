@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use freehold_protocol::app_version::{Action, AppVersion, Component, ComponentSpec, Platform, Reference, RolePolicy};
+use freehold_protocol::app_version::{
+    Action, AppVersion, Component, ComponentSpec, Platform, Reference, RolePolicy, Sandbox, SandboxTool,
+};
 use freehold_protocol::order::{Mode, Signer};
 use freehold_protocol::{ActionName, ComponentName};
 
@@ -18,6 +20,7 @@ pub struct Undeployable {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     Stack,
+    Sandbox,
     Component(ComponentName),
     Action(ActionName),
     /// The role of a mode; its name in the config.
@@ -29,6 +32,7 @@ impl std::fmt::Display for Part {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Stack => write!(f, "the stack"),
+            Self::Sandbox => write!(f, "the sandbox"),
             Self::Component(name) => write!(f, "component `{name}`"),
             Self::Action(name) => write!(f, "action `{name}`"),
             Self::ModeRole(mode, _) => write!(f, "the role of mode `{}`", mode.as_str()),
@@ -59,11 +63,13 @@ pub fn undeployable(version: &AppVersion) -> Vec<Undeployable> {
     {
         add(&Part::Stack, vec![format!("is of type `{}`", platform.as_str())]);
     }
+    let sandbox = version.sandbox.as_ref();
+    add(&Part::Sandbox, sandbox.map(sandbox_why).unwrap_or_default());
     for component in &version.components {
-        add(&Part::Component(component.name.clone()), component_why(component));
+        add(&Part::Component(component.name.clone()), component_why(component, sandbox));
     }
     for action in &version.actions {
-        add(&Part::Action(action.name.clone()), action_why(action));
+        add(&Part::Action(action.name.clone()), action_why(action, sandbox));
     }
     for role in &version.roles {
         add(&Part::ModeRole(role.mode, role.name.clone()), role_why(&role.policies));
@@ -79,11 +85,32 @@ fn role_why(policies: &[RolePolicy]) -> Vec<String> {
     of_google.then(|| "has permissions of Google Cloud".to_owned()).into_iter().collect()
 }
 
-fn component_why(component: &Component) -> Vec<String> {
+fn sandbox_why(sandbox: &Sandbox) -> Vec<String> {
+    if let SandboxTool::Pulumi { .. } = &sandbox.tool {
+        return vec!["is a program of Pulumi, which runners do not run yet".into()];
+    }
+    let mut why = references_why(&sandbox.references, Some(sandbox));
+    for reference in &sandbox.references {
+        match reference {
+            Reference::Component(name) => {
+                why.push(format!("reads component `{name}`, and is made before all components"));
+            }
+            Reference::Action(name) => why.push(format!("reads action `{name}`, and is made before all actions")),
+            Reference::Sandbox(_) => why.push("reads its own outputs".into()),
+            Reference::Input(_) | Reference::Secret(_) | Reference::InstallStack(_) => {}
+        }
+    }
+    why
+}
+
+fn component_why(component: &Component, sandbox: Option<&Sandbox>) -> Vec<String> {
+    if sandbox.is_some() && component.name.is_sandbox() {
+        return vec!["has the name of the sandbox; give it another one".into()];
+    }
     if !is_deployable(&component.spec) {
         return vec![format!("is a `{}`", component.spec.kind())];
     }
-    let mut why = references_why(&component.references);
+    let mut why = references_why(&component.references, sandbox);
     if let ComponentSpec::ContainerImage { verification: Some(verification) } = &component.spec
         && verification.require_signature
         && !verification.signers().iter().any(|signer| matches!(signer, Signer::Key { .. }))
@@ -93,8 +120,8 @@ fn component_why(component: &Component) -> Vec<String> {
     why
 }
 
-fn action_why(action: &Action) -> Vec<String> {
-    let mut why = references_why(&action.references);
+fn action_why(action: &Action, sandbox: Option<&Sandbox>) -> Vec<String> {
+    let mut why = references_why(&action.references, sandbox);
     if !action.step_repos.is_empty() {
         why.push("runs in a repository".into());
     }
@@ -105,8 +132,9 @@ fn action_why(action: &Action) -> Vec<String> {
 }
 
 /// Names the values that templates read and that Freehold does not provide yet.
-fn references_why(references: &BTreeSet<Reference>) -> Vec<String> {
-    let sandbox = references.iter().any(|reference| matches!(reference, Reference::Sandbox(_)));
+fn references_why(references: &BTreeSet<Reference>, sandbox: Option<&Sandbox>) -> Vec<String> {
+    let reads = references.iter().any(|reference| matches!(reference, Reference::Sandbox(_)));
+    let orphan = reads && sandbox.is_none();
     let secrets = references.iter().find_map(|reference| match reference {
         Reference::Secret(name) => Some(format!("reads secret `{name}`")),
         Reference::Input(_)
@@ -115,7 +143,8 @@ fn references_why(references: &BTreeSet<Reference>) -> Vec<String> {
         | Reference::Sandbox(_)
         | Reference::InstallStack(_) => None,
     });
-    sandbox.then(|| "reads the sandbox's outputs".to_owned()).into_iter().chain(secrets).collect()
+    let no_sandbox = "reads outputs of the sandbox, and the app has no `sandbox.toml`";
+    orphan.then(|| no_sandbox.to_owned()).into_iter().chain(secrets).collect()
 }
 
 #[cfg(test)]
@@ -161,8 +190,44 @@ mod tests {
         assert_eq!(reasons(component(job, Source::Version, &[])), ["component `api` is a `job`"]);
         assert_eq!(
             reasons(component(image(), public(), &[Reference::Sandbox("vpc".into()), Reference::Secret("key".into())])),
-            ["component `api` reads the sandbox's outputs", "component `api` reads secret `key`"]
+            [
+                "component `api` reads outputs of the sandbox, and the app has no `sandbox.toml`",
+                "component `api` reads secret `key`",
+            ]
         );
+    }
+
+    #[test]
+    fn a_sandbox_of_terraform_is_not_in_the_way_and_what_cannot_run_is_named() {
+        let sandbox = |tool: serde_json::Value, references: serde_json::Value| AppVersion {
+            components: vec![component(
+                ComponentSpec::ContainerImage { verification: None },
+                Source::Image { reference: "example/api:1".into() },
+                &[Reference::Sandbox("vpc".into())],
+            )],
+            sandbox: Some(
+                serde_json::from_value(json!({
+                    "tool": tool, "source": { "from": "version" }, "references": references,
+                }))
+                .unwrap(),
+            ),
+            ..AppVersion::empty("shop".parse().unwrap())
+        };
+        let terraform = json!({ "tool": "terraform", "version": "1.11.3" });
+        let shown = |version: AppVersion| undeployable(&version).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let mut named = sandbox(terraform.clone(), json!([]));
+        named.components[0].name = "sandbox".parse().unwrap();
+
+        assert_eq!(shown(sandbox(terraform.clone(), json!([]))), [""; 0]);
+        assert_eq!(
+            shown(sandbox(json!({ "tool": "pulumi", "runtime": "go", "version": "" }), json!([]))),
+            ["the sandbox is a program of Pulumi, which runners do not run yet"]
+        );
+        assert_eq!(
+            shown(sandbox(terraform, json!([{ "to": "component", "name": "api" }]))),
+            ["the sandbox reads component `api`, and is made before all components"]
+        );
+        assert_eq!(shown(named), ["component `sandbox` has the name of the sandbox; give it another one"]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod preflight;
 pub mod prune_artifacts;
 pub mod region;
 pub mod runs_as;
+pub mod sandbox;
 pub mod workflow;
 
 pub use audit::AuditRecord;

@@ -1,7 +1,7 @@
 //! Chooses the role of a job from those that the caller and the app version name.
 
 use freehold_protocol::RoleKey;
-use freehold_protocol::app_version::{Action, AppVersion, Component};
+use freehold_protocol::app_version::{Action, AppVersion, Component, Sandbox};
 use freehold_protocol::order::Mode;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,10 @@ impl UnknownRole {
 pub enum Operation<'a> {
     Deploy(&'a Component),
     Trigger(&'a Action),
+    /// Makes the sandbox for the first time.
+    Provision(&'a Sandbox),
+    /// Changes the sandbox.
+    Reprovision(&'a Sandbox),
 }
 
 impl<'a> Operation<'a> {
@@ -51,14 +55,19 @@ impl<'a> Operation<'a> {
         let (kind, name, operation) = match self {
             Self::Deploy(component) => ("component", component.name.as_str(), "deploy"),
             Self::Trigger(action) => ("action", action.name.as_str(), "trigger"),
+            Self::Provision(_) => ("sandbox", "", "provision"),
+            Self::Reprovision(_) => ("sandbox", "", "reprovision"),
         };
         let own = match self {
             Self::Deploy(component) => [component.settings.operation_roles.get(operation).map(String::as_str), None],
             Self::Trigger(action) => [Some(action.break_glass_role.as_str()), Some(action.role.as_str())],
+            Self::Provision(sandbox) | Self::Reprovision(sandbox) => {
+                [sandbox.operation_roles.get(operation).map(String::as_str), None]
+            }
         };
-        let fits = move |principal: &str| {
-            let of = principal.strip_prefix(kind).and_then(|rest| rest.strip_prefix(':'));
-            of.is_some_and(|of| of == "*" || of == name)
+        let fits = move |principal: &str| match principal.split_once(':') {
+            Some((of_kind, of)) => of_kind == kind && (of == "*" || of == name),
+            None => principal == kind && name.is_empty(),
         };
         let rule = version.operation_roles.iter().find(|rule| rule.operation == operation && fits(&rule.principal));
         own.into_iter().flatten().filter(|role| !role.is_empty()).chain(rule.map(|rule| rule.role.as_str()))

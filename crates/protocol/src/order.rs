@@ -103,6 +103,8 @@ pub enum Work {
     ContainerImage(SyncImage),
     /// Plan and apply a Terraform module.
     TerraformModule(ApplyTerraform),
+    /// Plan and apply the module of the sandbox, whose state is apart from the states of components.
+    Sandbox(ApplyTerraform),
     /// Create or update a CloudFormation stack.
     CloudformationStack(DeployStack),
     /// Install or upgrade a Helm release.
@@ -118,11 +120,12 @@ pub enum Work {
 }
 
 impl Work {
-    /// Returns the component kind, `action`, `build` or `preflight`, as tables and messages print it.
+    /// Returns the component kind, `sandbox`, `action`, `build` or `preflight`, as tables and messages print it.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::ContainerImage(_) => "container_image",
             Self::TerraformModule(_) => "terraform_module",
+            Self::Sandbox(_) => "sandbox",
             Self::CloudformationStack(_) => "cloudformation_stack",
             Self::HelmChart(_) => "helm_chart",
             Self::KubernetesManifest(_) => "kubernetes_manifest",
@@ -137,6 +140,7 @@ impl Work {
         match self {
             Self::ContainerImage(_)
             | Self::TerraformModule(_)
+            | Self::Sandbox(_)
             | Self::CloudformationStack(_)
             | Self::HelmChart(_)
             | Self::KubernetesManifest(_)
@@ -147,11 +151,11 @@ impl Work {
         }
     }
 
-    /// Returns the component that the work is for, if it is for one.
+    /// Returns the component that the work is for, if it is for one; the sandbox under its name.
     pub const fn component(&self) -> Option<&ComponentName> {
         match self {
             Self::ContainerImage(work) => Some(&work.component),
-            Self::TerraformModule(work) => Some(&work.component),
+            Self::TerraformModule(work) | Self::Sandbox(work) => Some(&work.component),
             Self::CloudformationStack(work) => Some(&work.component),
             Self::HelmChart(work) => Some(&work.component),
             Self::KubernetesManifest(work) => Some(&work.component),
@@ -164,7 +168,7 @@ impl Work {
     pub const fn artifact(&self) -> Option<&Artifact> {
         match self {
             Self::ContainerImage(work) => Some(&work.artifact),
-            Self::TerraformModule(work) => Some(&work.artifact),
+            Self::TerraformModule(work) | Self::Sandbox(work) => Some(&work.artifact),
             Self::CloudformationStack(work) => Some(&work.artifact),
             Self::HelmChart(work) => Some(&work.artifact),
             Self::KubernetesManifest(work) => Some(&work.artifact),

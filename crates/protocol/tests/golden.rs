@@ -188,6 +188,17 @@ fn orders() {
         })),
     );
     golden(
+        "order-sandbox",
+        &order(Work::Sandbox(ApplyTerraform {
+            component: ComponentName::sandbox(),
+            artifact: artifact(),
+            terraform_version: "1.11.4".into(),
+            vars: BTreeMap::from([("cluster".into(), Value::from("{{ .nuon.install.id }}"))]),
+            env_vars: BTreeMap::new(),
+            var_files: Vec::new(),
+        })),
+    );
+    golden(
         "order-cloudformation-stack",
         &order(Work::CloudformationStack(DeployStack {
             component: name("storage"),

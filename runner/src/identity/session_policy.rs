@@ -6,17 +6,21 @@
 use freehold_protocol::order::{Order, Work};
 use serde_json::json;
 
-use crate::state_objects::{inventory, kubernetes_mark, lock, mark, state};
+use crate::state_objects::{StateObjects, inventory, kubernetes_mark};
 
 /// Returns the policy of the session for `order`, which has its state and its plans in `bucket`.
 pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
     let object = |key: &str| format!("arn:{partition}:s3:::{bucket}/{key}");
     let mut own = vec![object(&format!("plans/{}/*", order.job))];
+    if let Some(objects) = StateObjects::of(&order.work) {
+        own.extend([objects.state(), objects.lock(), objects.mark()].map(|key| object(&key)));
+    }
     match &order.work {
-        Work::TerraformModule(work) => own.extend([state, lock, mark].map(|name| object(&name(&work.component)))),
         Work::HelmChart(work) => own.push(object(&kubernetes_mark(&work.component))),
         Work::KubernetesManifest(work) => own.push(object(&inventory(&work.component))),
-        Work::ContainerImage(_)
+        Work::TerraformModule(_)
+        | Work::Sandbox(_)
+        | Work::ContainerImage(_)
         | Work::CloudformationStack(_)
         | Work::Action(_)
         | Work::Build(_)
@@ -38,7 +42,7 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use freehold_protocol::order::{ApplyTerraform, Artifact};
+    use freehold_protocol::order::{ApplyTerraform, Artifact, Work};
     use serde_json::Value;
 
     use super::*;
@@ -52,7 +56,11 @@ mod tests {
     }
 
     fn terraform(component: &str) -> Work {
-        Work::TerraformModule(ApplyTerraform {
+        Work::TerraformModule(module(component))
+    }
+
+    fn module(component: &str) -> ApplyTerraform {
+        ApplyTerraform {
             component: component.parse().unwrap(),
             artifact: Artifact {
                 media_type: String::new(),
@@ -65,7 +73,7 @@ mod tests {
             vars: BTreeMap::new(),
             env_vars: BTreeMap::new(),
             var_files: Vec::new(),
-        })
+        }
     }
 
     #[test]
@@ -87,6 +95,22 @@ mod tests {
                 "arn:aws:s3:::b/terraform/db.fence.json",
             ]
         );
+    }
+
+    #[test]
+    fn the_sandbox_has_a_state_of_its_own_that_no_component_has() {
+        let sandbox = Order { work: Work::Sandbox(module("sandbox")), ..order(1, 7) };
+        let component = Order { work: terraform("sandbox"), ..order(1, 7) };
+
+        assert_eq!(
+            own(&sandbox)[1..],
+            [
+                "arn:aws:s3:::b/terraform/sandbox/sandbox.tfstate",
+                "arn:aws:s3:::b/terraform/sandbox/sandbox.tfstate.tflock",
+                "arn:aws:s3:::b/terraform/sandbox/sandbox.fence.json",
+            ]
+        );
+        assert!(own(&component).iter().all(|object| !own(&sandbox)[1..].contains(object)));
     }
 
     #[test]

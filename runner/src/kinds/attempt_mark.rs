@@ -9,8 +9,8 @@
 //! Whatever else is there belongs to somebody else, for example to a person. An attempt that finds a mark of its own job
 //! with a higher fence is itself stale and changes nothing.
 
+use freehold_protocol::JobId;
 use freehold_protocol::report::Fence;
-use freehold_protocol::{ComponentName, JobId};
 use serde::{Deserialize, Serialize};
 
 use crate::kinds::bucket::JobBucket;
@@ -65,14 +65,14 @@ impl AttemptMark {
         job: &Job,
         bucket: &JobBucket,
         key: String,
-        component: &ComponentName,
+        state: &str,
     ) -> Result<Self, Failure> {
         // An unreadable mark proves nothing, so what is in the way then counts as somebody else's.
         let before: Option<Mark> =
             bucket.get(&key, MAX_BYTES).await?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let claim = claim(before.as_ref(), &job.order.job, job.fence);
         if claim == Claim::Yield {
-            return Err(Failure::new(format!("a newer attempt works on `{component}`; this one changes nothing")));
+            return Err(Failure::new(format!("a newer attempt works on `{state}`; this one changes nothing")));
         }
         let mark = Mark { job: job.order.job.clone(), fence: job.fence, ended: false };
         let made = Self { mark, key, inherits: claim == Claim::Inherit };

@@ -41,7 +41,7 @@ impl Execute for InstallKinds {
 pub async fn execute(job: &Job) -> Outcome {
     let ended = match &job.order.work {
         Work::ContainerImage(work) => container_image::run(job, work).await,
-        Work::TerraformModule(work) => terraform_module::run(job, work).await,
+        Work::TerraformModule(work) | Work::Sandbox(work) => terraform_module::run(job, work).await,
         Work::CloudformationStack(work) => cloudformation_stack::run(job, work).await,
         Work::HelmChart(work) => helm_chart::run(job, work).await,
         Work::KubernetesManifest(work) => kubernetes_manifest::run(job, work).await,

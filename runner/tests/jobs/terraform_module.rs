@@ -93,6 +93,25 @@ async fn a_module_is_applied_and_its_state_and_plan_stay_in_the_bucket() {
 }
 
 #[tokio::test]
+async fn a_sandbox_has_a_state_apart_from_those_of_components() {
+    if !have(&["bwrap", "terraform"]) {
+        return;
+    }
+    let test = "terraform_module::a_sandbox_has_a_state_apart_from_those_of_components";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = artifact(&cloud, MODULE).await;
+    let Work::TerraformModule(module) = work(&artifact, json!({ "name": "net" })) else { panic!("a module") };
+    let bench = cloud.bench(Work::Sandbox(module), &artifact);
+
+    let made = execute(&bench.job).await;
+
+    assert_eq!(outputs(made), json!({ "name": "net-3" }), "{}", bench.log());
+    assert!(cloud.object("terraform/sandbox/sandbox.tfstate").await.is_some());
+    assert!(cloud.object("terraform/sandbox/sandbox.fence.json").await.is_some());
+    assert!(cloud.object("terraform/network.tfstate").await.is_none());
+}
+
+#[tokio::test]
 async fn a_module_that_does_not_plan_fails_without_a_change_and_says_why() {
     if !have(&["bwrap", "terraform"]) {
         return;

@@ -76,7 +76,8 @@ fn triggers<'a>(graph: &'a Graph, action: &'a GraphAction) -> BTreeSet<&'a Compo
         match trigger {
             Trigger::PostDeployComponent { component } => drop(found.insert(component)),
             Trigger::PostDeployAllComponents | Trigger::PostProvision => {
-                let last = graph.components.iter().map(|one| &one.name);
+                let components = graph.components.iter().filter(|one| one.kind != "sandbox");
+                let last = components.map(|one| &one.name);
                 found.extend(last.filter(|name| graph.edges.iter().all(|edge| edge.from != **name)));
             }
             Trigger::Event { component, .. } => found.extend(component),

@@ -23,7 +23,7 @@ pub async fn show(versions: &Versions, app: &AppName, version: &Digest) -> Resul
     Ok(VersionDocument { view: version.view(), resolved, document: (*version.document).clone() })
 }
 
-/// Returns the commit or digest that the source of each component was resolved to. The sync command resolves a branch;
+/// Returns the commit or digest that the source of the sandbox and of each component was resolved to. The sync command resolves a branch;
 /// the runner that builds resolves a tag.
 fn resolved(version: &Version, builds: &BTreeMap<ComponentName, Build>) -> Vec<ResolvedSource> {
     let one = |component: &Component| {
@@ -48,7 +48,7 @@ fn resolved(version: &Version, builds: &BTreeMap<ComponentName, Build>) -> Vec<R
             build: build.map(|build| build.id.clone()),
         }
     };
-    version.document.components.iter().map(one).collect()
+    version.document.parts().map(|part| one(&part)).collect()
 }
 
 /// Returns the digest of a source that a build copied without changing it.

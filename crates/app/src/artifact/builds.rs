@@ -14,7 +14,7 @@ use crate::table::{self, Stored};
 /// How many rows are loaded at the same time.
 const AT_ONCE: usize = 16;
 
-/// The id of a component's build, and the build if it exists.
+/// The id of the build of a component, or of the sandbox under its name, and the build if it exists.
 #[derive(Debug)]
 pub struct SourceBuild {
     pub component: ComponentName,
@@ -23,13 +23,13 @@ pub struct SourceBuild {
     pub known: Option<Stored<Build>>,
 }
 
-/// Returns the build of each component of `version` that needs one.
+/// Returns the build of each part of `version` that needs one: the sandbox, then the components.
 ///
 /// # Errors
 /// The store's, or Internal when a source cannot be written as JSON.
 pub async fn source_builds(store: &dyn Store, version: &AppVersion) -> Result<Vec<SourceBuild>, AppError> {
     let mut wanted = Vec::new();
-    for component in &version.components {
+    for component in version.parts() {
         if let Some(source_digest) = component.source_digest()? {
             let id = BuildId::derive(&version.app, &source_digest, &component.name);
             wanted.push((component.name.clone(), id, source_digest));
@@ -47,7 +47,7 @@ pub async fn source_builds(store: &dyn Store, version: &AppVersion) -> Result<Ve
     Ok(builds)
 }
 
-/// Returns the build of each component of `version` that has a record.
+/// Returns the build of each part of `version` that has a record.
 ///
 /// # Errors
 /// The errors of [`source_builds`].

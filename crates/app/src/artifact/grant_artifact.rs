@@ -8,7 +8,7 @@ use freehold_domain::Job;
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::Install;
 use freehold_domain::job::JobState;
-use freehold_domain::workflow::{Request, Target, Workflow};
+use freehold_domain::workflow::{Deploys, Request, Target, Workflow};
 use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, MAX_ROUNDS, ManifestBytes};
 use freehold_protocol::order::Artifact;
 use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalParameters, Statement};
@@ -231,7 +231,7 @@ impl GrantArtifact {
     /// Returns the build of the artifact that the job deploys.
     async fn build_of(&self, job: &Job) -> Result<Option<Build>, AppError> {
         let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
-        let Some(Target::Component { build, .. }) = target(&workflow, job) else { return Ok(None) };
+        let Some(Deploys { build, .. }) = target(&workflow, job).and_then(Target::deploys) else { return Ok(None) };
         let install = table::install(&*self.store, &job.install).await?.value;
         let Some(app) = install.app() else { return Ok(None) };
         let record: Option<Stored<Build>> = load(&*self.store, &build_key(app, build)).await?;

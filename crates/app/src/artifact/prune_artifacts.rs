@@ -7,7 +7,7 @@ use std::sync::Arc;
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::Install;
 use freehold_domain::prune_artifacts::{self, Kept, Step, Uses, WAIT_SECS};
-use freehold_domain::workflow::{Request, Target};
+use freehold_domain::workflow::{Deploys, Request, Target};
 use freehold_protocol::api::{ArtifactView, ArtifactsView};
 use freehold_protocol::order::Artifact;
 use freehold_protocol::{AppName, Digest, InstallId, Timestamp, WorkflowId};
@@ -128,13 +128,12 @@ impl UnusedArtifacts {
         let workflow = table::workflow(&*self.store, id).await?.value;
         let kept = Kept::Workflow(id.clone());
         for node in &workflow.nodes {
-            match &node.target {
-                Target::Component { build, artifact, .. } => {
-                    uses.build(build, kept.clone());
-                    uses.artifact(artifact, kept.clone());
-                }
-                Target::Build { build, .. } => uses.build(build, kept.clone()),
-                Target::Action { .. } | Target::Preflight => {}
+            if let Some(Deploys { build, artifact, .. }) = node.target.deploys() {
+                uses.build(build, kept.clone());
+                uses.artifact(artifact, kept.clone());
+            }
+            if let Target::Build { build, .. } = &node.target {
+                uses.build(build, kept.clone());
             }
         }
         let install: Option<Stored<Install>> = load(&*self.store, &install_key(&workflow.install)).await?;

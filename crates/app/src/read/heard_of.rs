@@ -45,7 +45,7 @@ async fn newest(store: &dyn Store, install: &Install) -> Result<Vec<WorkflowId>,
 fn jobs(workflow: &Workflow) -> Vec<JobId> {
     let ended = workflow.nodes.iter().filter_map(|node| match &node.state {
         NodeState::Succeeded { job } | NodeState::Failed { job, .. } => Some(job),
-        NodeState::Waiting | NodeState::Active { .. } | NodeState::Skipped { .. } => None,
+        NodeState::Waiting | NodeState::Active { .. } | NodeState::Skipped { .. } | NodeState::Refused { .. } => None,
     });
     workflow.active_jobs().chain(ended).take(JOBS).cloned().collect()
 }

@@ -56,6 +56,7 @@ pub fn view(workflow: &Workflow) -> WorkflowView {
                     NodeState::Waiting => (None, String::new()),
                     NodeState::Active { job } | NodeState::Succeeded { job } => (Some(job.clone()), String::new()),
                     NodeState::Failed { job, reason, .. } => (Some(job.clone()), reason.clone()),
+                    NodeState::Refused { reason } => (None, reason.clone()),
                     NodeState::Skipped { because } => (None, because.clone()),
                 };
                 NodeView {

@@ -7,5 +7,6 @@ pub mod nuon_tree;
 pub(crate) mod parameters;
 pub mod render_stack;
 pub(crate) mod role_policy;
+pub(crate) mod sandbox_reads;
 mod template;
 pub(crate) mod text;

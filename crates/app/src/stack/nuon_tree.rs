@@ -16,8 +16,13 @@ pub fn tree(
     inputs: &BTreeMap<String, Value>,
     deployed: &BTreeMap<ComponentName, Deployed>,
 ) -> Value {
+    let sandbox = ComponentName::sandbox();
+    // Only an app with a sandbox has one under that name; in an app without, a component may be called so.
+    let of_sandbox = version.sandbox.as_ref().and_then(|_| deployed.get(&sandbox));
+    let outputs = of_sandbox.map(|deployed| json!(deployed.outputs)).unwrap_or_else(|| json!({}));
     let components: Map<String, Value> = deployed
         .iter()
+        .filter(|(name, _)| of_sandbox.is_none() || **name != sandbox)
         .flat_map(|(name, deployed)| {
             // Templates may call a component by its name or by its `var_name`.
             let alias = version.component(name).map(|component| component.var_name.clone());
@@ -29,8 +34,11 @@ pub fn tree(
         "nuon": {
             "org": { "id": tenant, "name": tenant },
             "app": { "id": version.app, "name": version.app },
-            "install": { "id": install.id, "name": install.id, "inputs": inputs },
+            "install": {
+                "id": install.id, "name": install.id, "inputs": inputs, "sandbox": { "outputs": outputs },
+            },
             "inputs": { "inputs": inputs },
+            "sandbox": { "outputs": outputs },
             "install_stack": { "outputs": stack_outputs(tenant, install) },
             "cloud_account": cloud_account(install),
             "components": components,

@@ -17,7 +17,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use freehold_domain::job::{Job, JobState};
-use freehold_domain::workflow::Target;
+use freehold_domain::workflow::Deploys;
 use freehold_protocol::envelope::{EnvelopeSignature, PublicKey};
 use freehold_protocol::order::Work;
 use freehold_protocol::report::Fence;
@@ -116,6 +116,7 @@ impl Signed {
         let is_repeated = match work {
             Work::ContainerImage(_)
             | Work::TerraformModule(_)
+            | Work::Sandbox(_)
             | Work::CloudformationStack(_)
             | Work::HelmChart(_)
             | Work::KubernetesManifest(_)
@@ -286,9 +287,8 @@ pub async fn use_by(store: &dyn Store, job: &Job) -> Result<Option<UsedBy>, AppE
     let JobState::Succeeded { fence, .. } = &job.state else { return Ok(None) };
     let Some(Stored { value: workflow, .. }) = find_workflow(store, &job.workflow).await? else { return Ok(None) };
     let node = workflow.nodes.iter().find(|node| node.name == job.node);
-    let Some(Target::Component { component, artifact, .. }) = node.map(|node| &node.target) else { return Ok(None) };
-    let found: Option<Stored<UsedBy>> =
-        load(store, &use_key(artifact, &job.install, component, (&job.id, *fence))).await?;
+    let Some(Deploys { part, artifact, .. }) = node.and_then(|node| node.target.deploys()) else { return Ok(None) };
+    let found: Option<Stored<UsedBy>> = load(store, &use_key(artifact, &job.install, &part, (&job.id, *fence))).await?;
     Ok(found.map(|stored| stored.value))
 }
 

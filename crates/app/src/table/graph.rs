@@ -33,6 +33,7 @@ enum Progress {
     Succeeded,
     Failed { outcome: String, reason: String },
     Skipped { because: String },
+    Refused { reason: String },
 }
 
 /// The nodes of a workflow as they were planned. The row is named by its content, so that two planners at once cannot
@@ -126,7 +127,7 @@ fn digest_of(planned: &[Node]) -> Result<Option<Digest>, AppError> {
 
 fn progress(workflow: &WorkflowId, node: &Node) -> Result<Progress, AppError> {
     let job = match &node.state {
-        NodeState::Waiting | NodeState::Skipped { .. } => None,
+        NodeState::Waiting | NodeState::Skipped { .. } | NodeState::Refused { .. } => None,
         NodeState::Active { job } | NodeState::Succeeded { job } | NodeState::Failed { job, .. } => Some(job),
     };
     if job.is_some_and(|job| *job != JobId::derive(workflow, &node.name)) {
@@ -139,6 +140,7 @@ fn progress(workflow: &WorkflowId, node: &Node) -> Result<Progress, AppError> {
         NodeState::Succeeded { .. } => Progress::Succeeded,
         NodeState::Failed { outcome, reason, .. } => Progress::Failed { outcome, reason },
         NodeState::Skipped { because } => Progress::Skipped { because },
+        NodeState::Refused { reason } => Progress::Refused { reason },
     })
 }
 
@@ -150,5 +152,6 @@ fn state(workflow: &WorkflowId, node: &str, progress: Progress) -> NodeState {
         Progress::Succeeded => NodeState::Succeeded { job },
         Progress::Failed { outcome, reason } => NodeState::Failed { job, outcome, reason },
         Progress::Skipped { because } => NodeState::Skipped { because },
+        Progress::Refused { reason } => NodeState::Refused { reason },
     }
 }

@@ -7,6 +7,7 @@ use freehold_domain::install::Install;
 use freehold_domain::plan::Deployed;
 use freehold_protocol::{AccountId, ComponentName, InstallId, Timestamp};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::record::{Record, Stored, key, load, load_all};
 use crate::AppError;
@@ -122,7 +123,16 @@ pub async fn install(store: &dyn Store, id: &InstallId) -> Result<Stored<Install
     })
 }
 
-/// Loads the deployed components of an install.
+/// Loads the outputs of an install's sandbox; none while there is no sandbox.
+///
+/// # Errors
+/// The errors of [`load`].
+pub async fn sandbox_outputs(store: &dyn Store, id: &InstallId) -> Result<BTreeMap<String, Value>, AppError> {
+    let record: Option<Stored<DeployedRecord>> = load(store, &deployed_key(id, &ComponentName::sandbox())).await?;
+    Ok(record.map(|record| record.value.deployed.outputs).unwrap_or_default())
+}
+
+/// Loads the deployed components of an install, and its sandbox under its name.
 ///
 /// # Errors
 /// The errors of [`load_all`].

@@ -1,13 +1,15 @@
 //! Applies one event to a job and, when the job ends, to its workflow: one commit, then the effects that follow.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::job::{Job, JobEvent, JobState, Rejected, Step};
 use freehold_domain::plan::Deployed;
-use freehold_domain::workflow::{Advance, Target, Workflow};
+use freehold_domain::workflow::{Advance, Deploys, Target, Workflow};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{AppName, Envelope, JobId, Timestamp};
+use serde_json::Value;
 
 use crate::AppError;
 use crate::messages::DispatchMessage;
@@ -110,15 +112,14 @@ async fn keep_use(
     is_kept: &AtomicBool,
 ) -> Result<bool, AppError> {
     let node = workflow.nodes.iter().find(|node| node.name == job.node);
-    let Some(Target::Component { component, build, artifact, .. }) = node.map(|node| &node.target) else {
+    let Some(Deploys { part, build, artifact, .. }) = node.and_then(|node| node.target.deploys()) else {
         return Ok(false);
     };
     if is_kept.swap(true, Ordering::Relaxed) {
         return Ok(false);
     }
-    let (artifact, component) = (artifact.clone(), component.clone());
-    let (build, workflow) = (build.clone(), workflow.id.clone());
-    let used = UsedBy { artifact, component, build, workflow, proof: proof.clone() };
+    let (artifact, build, workflow) = (artifact.clone(), build.clone(), workflow.id.clone());
+    let used = UsedBy { artifact, component: part, build, workflow, proof: proof.clone() };
     let _ = store.commit(vec![put(&used, Expect::Any)?]).await?;
     Ok(true)
 }
@@ -157,21 +158,8 @@ async fn result_writes(
 ) -> Result<Vec<Write>, AppError> {
     let Some(node) = workflow.nodes.iter().find(|node| node.name == job.node) else { return Ok(Vec::new()) };
     match (&node.target, &job.state) {
-        (Target::Component { component, artifact, fingerprint, .. }, JobState::Succeeded { outputs, .. }) => {
-            let version = workflow.version.clone().ok_or_else(|| {
-                // INVARIANT: a workflow with component nodes was planned from a version.
-                AppError::internal(format!("workflow `{}` has no version", workflow.id))
-            })?;
-            let deployed = Deployed {
-                component: component.clone(),
-                fingerprint: fingerprint.clone(),
-                artifact: artifact.clone(),
-                version,
-                job: job.id.clone(),
-                at: now,
-                outputs: outputs.clone(),
-            };
-            Ok(vec![put(&DeployedRecord { install: job.install.clone(), deployed }, Expect::Any)?])
+        (Target::Component { .. } | Target::Sandbox { .. }, JobState::Succeeded { outputs, .. }) => {
+            deployed_writes(store, job, workflow, &node.target, outputs, now).await
         }
         (Target::Build { build, .. }, _) => {
             let Some(app) = build_app(workflow) else { return Ok(Vec::new()) };
@@ -180,8 +168,42 @@ async fn result_writes(
             };
             build_writes(stored, job, workflow, proof, now)
         }
-        (Target::Component { .. } | Target::Action { .. } | Target::Preflight, _) => Ok(Vec::new()),
+        (Target::Component { .. } | Target::Sandbox { .. } | Target::Action { .. } | Target::Preflight, _) => {
+            Ok(Vec::new())
+        }
     }
+}
+
+/// Returns the write of what a succeeded job has deployed. The sandbox's outputs are those that the job's order carried:
+/// nothing else of the workflow changes the sandbox after its components have begun.
+async fn deployed_writes(
+    store: &dyn Store,
+    job: &Job,
+    workflow: &Workflow,
+    target: &Target,
+    outputs: &BTreeMap<String, Value>,
+    now: Timestamp,
+) -> Result<Vec<Write>, AppError> {
+    let Some(Deploys { part, artifact, fingerprint, reads, .. }) = target.deploys() else { return Ok(Vec::new()) };
+    let version = workflow.version.clone().ok_or_else(|| {
+        // INVARIANT: a workflow with such nodes was planned from a version.
+        AppError::internal(format!("workflow `{}` has no version", workflow.id))
+    })?;
+    let sandbox = match reads.filter(|reads| !reads.is_empty()) {
+        Some(reads) => reads.digest(&table::sandbox_outputs(store, &job.install).await?)?,
+        None => None,
+    };
+    let deployed = Deployed {
+        component: part,
+        fingerprint: fingerprint.clone(),
+        artifact: artifact.clone(),
+        version,
+        job: job.id.clone(),
+        at: now,
+        outputs: outputs.clone(),
+        sandbox,
+    };
+    Ok(vec![put(&DeployedRecord { install: job.install.clone(), deployed }, Expect::Any)?])
 }
 
 /// Returns the writes to a build at the end of its job.

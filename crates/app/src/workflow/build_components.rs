@@ -213,7 +213,7 @@ impl BuildComponents {
     }
 
     fn fresh(&self, document: &AppVersion, source: &SourceBuild, workflow: &WorkflowId) -> Option<Build> {
-        let component = document.component(&source.component)?;
+        let component = document.part(&source.component)?;
         Some(Build {
             id: source.id.clone(),
             app: document.app.clone(),
@@ -238,10 +238,8 @@ fn building(app: &AppName, version: &Version, id: WorkflowId, builds: Vec<(Compo
 }
 
 fn answer(version: &Version, workflow: Option<WorkflowId>, builds: &BTreeMap<ComponentName, Build>) -> BuildStarted {
-    let components = version.document.components.iter();
-    let left_out = components.filter(|component| component.spec.package().is_none()).map(|component| LeftOut {
-        component: component.name.clone(),
-        why: format!("is a `{}`", component.spec.kind()),
+    let left_out = version.document.parts().filter(|component| component.spec.package().is_none()).map(|component| {
+        LeftOut { component: component.name.clone(), why: format!("is a `{}`", component.spec.kind()) }
     });
     BuildStarted {
         version: version.version.clone(),

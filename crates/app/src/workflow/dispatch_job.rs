@@ -8,8 +8,8 @@ use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
 use freehold_domain::job::{Job, JobState};
 use freehold_domain::preflight;
-use freehold_domain::workflow::{Node, Target, Workflow};
-use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input};
+use freehold_domain::workflow::{Deploys, Node, Target, Workflow};
+use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input, SandboxTool};
 use freehold_protocol::contract::OrderTerms;
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
 use freehold_protocol::order::{
@@ -171,11 +171,13 @@ impl DispatchJob {
             Target::Build { component, build } => self.build_task(workflow, component, build).await,
             Target::Component { component, build, .. } => {
                 let (app, version) = self.app_version(workflow, install).await?;
-                let record = self.build(app, build).await?;
-                let BuildState::Built { artifact, .. } = record.state else {
-                    return Err(AppError::internal(format!("build `{build}` has no artifact")));
-                };
+                let artifact = self.artifact(app, build).await?;
                 self.install_task(component_work(&version, component, artifact)?, install, &version).await
+            }
+            Target::Sandbox { build, .. } => {
+                let (app, version) = self.app_version(workflow, install).await?;
+                let artifact = self.artifact(app, build).await?;
+                self.install_task(sandbox_work(&version, artifact)?, install, &version).await
             }
             Target::Action { action } => {
                 let (_, version) = self.app_version(workflow, install).await?;
@@ -240,13 +242,22 @@ impl DispatchJob {
     ) -> Result<CheckInstall, AppError> {
         let mut artifacts = BTreeMap::new();
         for node in &workflow.nodes {
-            if let Target::Component { component, build, .. } = &node.target
+            if let Some(Deploys { part, build, .. }) = node.target.deploys()
                 && let BuildState::Built { artifact, .. } = self.build(app, build).await?.state
             {
-                artifacts.insert(component.clone(), artifact.blob_bytes());
+                artifacts.insert(part, artifact.blob_bytes());
             }
         }
         Ok(preflight::needs(version, workflow, &artifacts))
+    }
+
+    async fn artifact(&self, app: &AppName, build: &BuildId) -> Result<Artifact, AppError> {
+        match self.build(app, build).await?.state {
+            BuildState::Built { artifact, .. } => Ok(artifact),
+            BuildState::Building { .. } | BuildState::Failed { .. } | BuildState::Removed { .. } => {
+                Err(AppError::internal(format!("build `{build}` has no artifact")))
+            }
+        }
     }
 
     async fn build(&self, app: &AppName, build: &BuildId) -> Result<Build, AppError> {
@@ -266,7 +277,7 @@ impl DispatchJob {
         };
         let document = self.versions.load(app, Some(version)).await?.document;
         let found = document
-            .component(component)
+            .part(component)
             .ok_or_else(|| AppError::internal(format!("version has no component `{component}`")))?;
         let packed = found.spec.recipe().map(Recipe::packed).transpose();
         packed.map_err(|error| AppError::internal(format!("could not pack a manifest: {error}")))
@@ -371,6 +382,25 @@ fn cluster_of(version: &AppVersion, context: &str) -> Result<ClusterOf, AppError
     let found = version.kubernetes_contexts.iter().find(|known| known.name == context);
     let found = found.map(|known| ClusterOf::Component(known.component.clone()));
     found.ok_or_else(|| AppError::internal(format!("version has no Kubernetes context `{context}`")))
+}
+
+fn sandbox_work(version: &AppVersion, artifact: Artifact) -> Result<Work, AppError> {
+    let sandbox = version.sandbox.clone().ok_or_else(|| {
+        // INVARIANT: only a version with a sandbox has a node for it.
+        AppError::internal("version has no sandbox")
+    })?;
+    let SandboxTool::Terraform { version } = sandbox.tool else {
+        // INVARIANT: the planner refuses a sandbox of another tool.
+        return Err(AppError::internal("a sandbox of Pulumi cannot be made yet"));
+    };
+    Ok(Work::Sandbox(ApplyTerraform {
+        component: ComponentName::sandbox(),
+        artifact,
+        terraform_version: version,
+        vars: sandbox.vars,
+        env_vars: sandbox.env_vars,
+        var_files: sandbox.var_files,
+    }))
 }
 
 fn queue_url(install: &Install) -> Result<&str, AppError> {

@@ -13,6 +13,7 @@ use crate::AppError;
 use crate::app_version::create_release;
 use crate::artifact::builds::builds_of;
 use crate::ports::Store;
+use crate::stack::sandbox_reads;
 use crate::table;
 
 /// What a deploy was asked to do.
@@ -57,6 +58,8 @@ pub(crate) async fn plan_deploy(
         first: deployed.is_empty(),
         role: of.role.map(str::to_owned),
     };
-    let input = DeployInput { version, builds: &builds, inputs: &inputs, deployed: &deployed, serial: of.serial };
+    let required = sandbox_reads::required(version);
+    let (builds, inputs, deployed, required) = (&builds, &inputs, &deployed, &required);
+    let input = DeployInput { version, builds, inputs, deployed, required, serial: of.serial };
     Ok(deploy_nodes(input, &scope)?)
 }

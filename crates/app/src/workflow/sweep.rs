@@ -128,7 +128,7 @@ impl Sweep {
         for node in &workflow.nodes {
             let id = match &node.state {
                 NodeState::Active { job } | NodeState::Succeeded { job } | NodeState::Failed { job, .. } => job,
-                NodeState::Waiting | NodeState::Skipped { .. } => continue,
+                NodeState::Waiting | NodeState::Skipped { .. } | NodeState::Refused { .. } => continue,
             };
             let job = table::job(&*self.store, id).await?.value;
             if let NodeState::Active { .. } = node.state {

@@ -251,7 +251,7 @@ impl Runner {
 pub(crate) fn subject(work: &Work) -> String {
     match work {
         Work::ContainerImage(work) => work.component.to_string(),
-        Work::TerraformModule(work) => work.component.to_string(),
+        Work::TerraformModule(work) | Work::Sandbox(work) => work.component.to_string(),
         Work::CloudformationStack(work) => work.component.to_string(),
         Work::HelmChart(work) => work.component.to_string(),
         Work::KubernetesManifest(work) => work.component.to_string(),

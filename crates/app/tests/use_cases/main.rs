@@ -53,6 +53,7 @@ mod workflow {
     mod finish_workflow;
     mod plan_workflow;
     mod run_action;
+    mod sandbox;
     mod sweep;
 }
 

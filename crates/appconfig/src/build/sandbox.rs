@@ -1,6 +1,7 @@
 //! The sandbox, the infrastructure below all components: `sandbox.toml`.
 
 use freehold_protocol::app_version::{Sandbox, SandboxTool};
+use freehold_protocol::order::Source;
 
 use crate::build::schedule::not_a_schedule;
 use crate::build::sources::Sources;
@@ -12,6 +13,9 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
+/// How messages name it.
+pub(crate) const OWNER: &str = "the sandbox";
+
 /// Keys that only one of the tools has.
 const TERRAFORM: [&str; 3] = ["terraform_version", "vars", "var_file"];
 const PULUMI: [&str; 3] = ["runtime", "pulumi_version", "pulumi_config"];
@@ -22,8 +26,7 @@ pub(crate) fn build(app: &mut App, index: &Index, sources: &mut Sources) -> Opti
     let sandbox = app.of(Kind::Sandbox).next().and_then(|checked| {
         let root = &checked.root;
         let tool = tool(checked, &mut drafts);
-        let entry = sources.one_of(checked, root, &["public_repo", "connected_repo"], "the sandbox", "module");
-        let source = entry.and_then(|entry| sources.repo(&app.files, checked, entry, "the sandbox"));
+        let source = source(app, checked, sources);
         let schedule = root.get("drift_schedule").filter(|node| node.as_text() != Some(""));
         drafts.extend(schedule.and_then(|node| not_a_schedule(checked, node)));
         let operation_roles =
@@ -50,6 +53,16 @@ pub(crate) fn build(app: &mut App, index: &Index, sources: &mut Sources) -> Opti
     });
     app.drafts.extend(drafts);
     sandbox
+}
+
+/// Returns where the module comes from: a repository, or a directory of the app.
+fn source(app: &App, checked: &Checked, sources: &mut Sources) -> Option<Source> {
+    let keys = ["source", "public_repo", "connected_repo"];
+    let entry = sources.one_of(checked, &checked.root, &keys, OWNER, "module")?;
+    match entry.value.as_text() {
+        Some(word) if entry.key == "source" => sources.directory(&app.files, checked, &entry.value, word, OWNER),
+        Some(_) | None => sources.repo(&app.files, checked, entry, OWNER),
+    }
 }
 
 fn tool(checked: &Checked, drafts: &mut Vec<Draft>) -> Option<SandboxTool> {

@@ -8,6 +8,7 @@ use freehold_protocol::app_version::{AppVersion, Platform};
 use freehold_protocol::order::Mode;
 
 use crate::kinds::Kind;
+use crate::read::document::Node;
 use crate::read::files::Place;
 use crate::report::diagnostic::Severity;
 use crate::report::draft::Draft;
@@ -155,12 +156,15 @@ fn unknown(app: &App, refused: &[NoRole]) -> Vec<Draft> {
 
 /// Returns where the config first names a role.
 fn naming(app: &App, role: &str) -> Option<Place> {
-    let kinds = [Kind::Component, Kind::Action, Kind::OperationRoles];
+    let kinds = [Kind::Component, Kind::Action, Kind::Sandbox, Kind::OperationRoles];
     app.checked.iter().filter(|checked| kinds.contains(&checked.kind)).find_map(|checked| {
         let root = &checked.root;
         let of_lists = root.tables("operation_roles").iter().chain(root.tables("rules"));
         let own = [root.get("break_glass_role"), root.get("role")].into_iter().flatten();
-        let node = own.chain(of_lists.filter_map(|rule| rule.get("role"))).find(|node| node.as_text() == Some(role))?;
+        let by_operation = root.get("operation_roles").map(Node::entries).unwrap_or_default();
+        let listed = of_lists.filter_map(|rule| rule.get("role"));
+        let mut all = own.chain(listed).chain(by_operation.iter().map(|one| &one.value));
+        let node = all.find(|node| node.as_text() == Some(role))?;
         Some(checked.place(node))
     })
 }

@@ -37,6 +37,7 @@ fn place(app: &App, part: &Part, roles: &BTreeMap<String, Place>) -> Place {
     };
     let found = match part {
         Part::Stack => app.of(Kind::Stack).next().map(|checked| checked.place_of(&checked.root, "type")),
+        Part::Sandbox => app.of(Kind::Sandbox).next().map(|checked| checked.place_of(&checked.root, "type")),
         Part::Component(name) => named(Kind::Component, name.as_str(), "type"),
         Part::Action(name) => named(Kind::Action, name.as_str(), "name"),
         Part::ModeRole(_, name) | Part::NamedRole(name) => roles.get(name).cloned(),

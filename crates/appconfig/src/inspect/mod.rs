@@ -6,10 +6,12 @@ mod chart;
 mod cloudformation;
 mod docker;
 mod reader;
+mod sandbox_outputs;
 mod terraform;
 
 use std::collections::BTreeMap;
 
+use crate::build::sandbox;
 use crate::inspect::reader::Reader;
 use crate::kinds::Kind;
 use crate::read::files::Place;
@@ -22,11 +24,19 @@ pub(crate) fn look(app: &mut App, held: &[Held]) -> Vec<Made> {
     let App { files, checked, drafts, .. } = app;
     let owners: BTreeMap<String, &Checked> =
         checked.iter().filter_map(|checked| Some((owner(checked)?, checked))).collect();
+    let files_of_app: &[Checked] = checked;
     let mut reader = Reader::new(files, drafts);
     let mut made = Vec::new();
     for held in held {
         let Some(checked) = owners.get(&held.owner) else { continue };
-        let types = look_at(&mut reader, checked, held);
+        let types = match (checked.kind, checked.root.text("type")) {
+            (Kind::Sandbox, None | Some("terraform")) => {
+                let module = terraform::look(&mut reader, checked, held);
+                sandbox_outputs::check(&mut reader, files_of_app, held, &module);
+                Vec::new()
+            }
+            _ => look_at(&mut reader, checked, held),
+        };
         made.extend(checked.root.text("name").into_iter().flat_map(|name| of(name, &types)));
     }
     made
@@ -35,9 +45,7 @@ pub(crate) fn look(app: &mut App, held: &[Held]) -> Vec<Made> {
 /// Looks at the source of one part; returns the types of the resources that it declares.
 fn look_at(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Vec<(String, Place)> {
     match (checked.kind, checked.root.text("type")) {
-        (Kind::Component, Some("terraform_module")) | (Kind::Sandbox, None | Some("terraform")) => {
-            return terraform::look(reader, checked, held);
-        }
+        (Kind::Component, Some("terraform_module")) => return terraform::look(reader, checked, held).types,
         (Kind::Component, Some("cloudformation_stack")) => return cloudformation::look(reader, checked, held),
         (Kind::Component, Some("helm_chart")) => chart::look(reader, checked, held),
         (Kind::Component, Some("kubernetes_manifest")) => chart::look_at_kustomization(reader, checked, held),
@@ -61,7 +69,7 @@ fn of(component: &str, types: &[(String, Place)]) -> Vec<Made> {
 fn owner(checked: &Checked) -> Option<String> {
     match checked.kind {
         Kind::Component => Some(format!("component `{}`", checked.root.text("name")?)),
-        Kind::Sandbox => Some("the sandbox".to_owned()),
+        Kind::Sandbox => Some(sandbox::OWNER.to_owned()),
         _ => None,
     }
 }

@@ -26,27 +26,28 @@ const BUILT_IN: &str = "terraform_";
 
 /// What the files of one folder declare.
 #[derive(Debug, Default)]
-struct Module {
+pub(super) struct Module {
     /// Whether each variable needs a value, and where it is declared.
     variables: BTreeMap<String, (bool, Place)>,
     /// The folders of modules that it calls, as it names them.
     calls: Vec<(String, Place)>,
     /// The types of the resources that it creates, unless their number is an expression.
-    types: Vec<(String, Place)>,
+    pub(super) types: Vec<(String, Place)>,
+    /// Its outputs, and whether each is sensitive.
+    pub(super) outputs: BTreeMap<String, bool>,
     /// Where a provider is needed that is not part of Terraform.
     provider: Option<Place>,
     /// Whether all of it was read: a JSON file, or one with a mistake, may declare more.
-    whole: bool,
+    pub(super) whole: bool,
 }
 
-/// Looks at the module in `held`, and at every module in it that it calls; returns the types of resources that the
-/// module itself creates for certain.
-pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Vec<(String, Place)> {
+/// Looks at the module in `held`, and at every module in it that it calls; returns what the module itself declares.
+pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Module {
     let mut seen = BTreeSet::from([String::new()]);
-    let Some(root) = folder(reader, held, "", &held.place) else { return Vec::new() };
+    let Some(mut root) = folder(reader, held, "", &held.place) else { return Module::default() };
     variables(reader, checked, held, &root);
-    let mut provider = root.provider;
-    let mut calls: Vec<(String, String, Place)> = called("", root.calls);
+    let mut provider = root.provider.take();
+    let mut calls: Vec<(String, String, Place)> = called("", std::mem::take(&mut root.calls));
     while let Some((from, source, place)) = calls.pop() {
         let Some(path) = normal(&join(&from, &source)) else {
             let message = format!("`{source}` is outside of the source `{}`, which is all that is packed", held.word);
@@ -66,7 +67,7 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> V
     if let Some(place) = provider.filter(|_| !held.paths.contains(LOCK)) {
         reader.say(without_lock(held, place));
     }
-    root.types
+    root
 }
 
 fn called(from: &str, calls: Vec<(String, Place)>) -> Vec<(String, String, Place)> {
@@ -220,6 +221,11 @@ fn declare(body: &Body, file: usize, start: usize, module: &mut Module) {
                 let needs = !block.body.has_attribute("default");
                 let known = module.variables.entry(name).or_insert_with(|| (needs, place));
                 known.0 &= needs;
+            }
+            "output" => {
+                let Some(name) = label(block, 0) else { continue };
+                let sensitive = block.body.get_attribute("sensitive").and_then(|one| one.value.as_bool());
+                module.outputs.insert(name, sensitive.unwrap_or(false));
             }
             "module" => {
                 let source = block.body.get_attribute("source");

@@ -83,3 +83,16 @@ fn what_stands_in_the_way_of_an_install_is_one_warning_for_each_reason() {
       = help: the app can be checked, synced and built; an install of it is refused
     "#);
 }
+
+#[test]
+fn what_stands_in_the_way_of_a_sandbox_is_a_warning_of_its_own() {
+    let config = good()
+        .with("sandbox.toml", "terraform_version = \"1.11.3\"\nsource = \"./modules/net\"\n[vars]\nregion = \"{{ .nuon.components.net.outputs.x }}\"\n")
+        .with("components/sandbox.toml", "name = \"sandbox\"\ntype = \"container_image\"\n[public]\nimage_url = \"example/x\"\ntag = \"1\"\n");
+
+    assert_eq!(
+        lines(&config.all()),
+        "components/sandbox.toml:2: the app cannot be deployed yet: component `sandbox` has the name of the sandbox; give it another one\n\
+         sandbox.toml:1: the app cannot be deployed yet: the sandbox reads component `net`, and is made before all components"
+    );
+}

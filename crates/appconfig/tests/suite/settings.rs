@@ -64,7 +64,11 @@ fn a_terraform_sandbox_becomes_part_of_the_version() {
             "sandbox.toml",
             "terraform_version = \"1.11.3\"\ndrift_schedule = \"0 */6 * * *\"\nmax_auto_retries = 2\nskip_noops = true\n[public_repo]\nrepo = \"acme/sandbox\"\nbranch = \"v1\"\ndirectory = \"eks\"\n[vars]\nregion = \"{{ .nuon.inputs.inputs.region }}\"\nsize = 3\n[env_vars]\nA = \"b\"\n[[var_file]]\ncontents = \"./sandbox.tfvars\"\n[operation_roles]\nprovision = \"{{ .nuon.install.id }}-p\"\n",
         )
-        .with("sandbox.tfvars", "x = 1\n");
+        .with("sandbox.tfvars", "x = 1\n")
+        .with(
+            "permissions/provision.toml",
+            "type = \"provision\"\nname = \"{{ .nuon.install.id }}-p\"\ndescription = \"d\"\n",
+        );
 
     let loaded = config.load();
 
@@ -87,8 +91,9 @@ fn a_pulumi_sandbox_becomes_part_of_the_version() {
         "type = \"pulumi\"\nruntime = \"go\"\n[public_repo]\nrepo = \"acme/sandbox\"\n[pulumi_config]\n\"app:dns\" = \"false\"\n",
     );
 
-    let sandbox = config.load().version.sandbox.unwrap();
+    let loaded = config.load();
 
+    let sandbox = loaded.version.sandbox.unwrap();
     assert_eq!(sandbox.tool, SandboxTool::Pulumi { runtime: "go".to_owned(), version: String::new() });
     assert_eq!(sandbox.vars["app:dns"], json!("false"));
 }
@@ -115,7 +120,7 @@ fn a_sandbox_has_a_tool_a_source_and_a_schedule_that_are_clear() {
     1 | type = "pulumi"
       |        ^^^^^^^^
       |
-      = help: add one of `public_repo`, `connected_repo`
+      = help: add one of `source`, `public_repo`, `connected_repo`
 
     warning: `terraform_version` has no effect in a sandbox of type `pulumi`
      --> sandbox.toml:2:1
@@ -138,6 +143,51 @@ fn a_sandbox_has_a_tool_a_source_and_a_schedule_that_are_clear() {
       |
     5 | deploy = "x"
       | ^^^^^^ expected one of `provision`, `reprovision`, `deprovision`
+    "#);
+}
+
+/// A sandbox in the app's own directory, with the outputs `vpc` and the sensitive `token`.
+fn with_local_sandbox(text: &str) -> crate::config::Config {
+    good().with("sandbox.toml", text).with(
+        "sandbox/main.tf",
+        "output \"vpc\" {\n  value = 1\n}\noutput \"token\" {\n  value     = 2\n  sensitive = true\n}\n",
+    )
+}
+
+const LOCAL_SANDBOX: &str = "terraform_version = \"1.11.3\"\nsource = \"./sandbox\"\n";
+
+#[test]
+fn a_sandbox_may_come_from_a_directory_of_the_app() {
+    let net = "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"../modules/net\"\n[vars]\nregion = \"{{ .nuon.sandbox.outputs.vpc }}\"\n";
+    let config = with_local_sandbox(LOCAL_SANDBOX).with("components/net.toml", net);
+
+    let loaded = config.load();
+
+    assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
+    assert!(matches!(loaded.version.sandbox.unwrap().source, Source::Directory { .. }));
+}
+
+#[test]
+fn an_output_that_the_sandbox_does_not_give_is_found_where_it_is_read() {
+    let net = "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"../modules/net\"\n[vars]\nregion = \"{{ .nuon.sandbox.outputs.vpcs }} {{ .nuon.sandbox.outputs.token }} {{ .nuon.sandbox.outputs.zone | default 1 }}\"\n";
+    let config = with_local_sandbox(LOCAL_SANDBOX).with("components/net.toml", net);
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: the sandbox's module in `sandbox` has no output `vpcs`
+     --> components/net.toml:6:14
+      |
+    6 | region = "{{ .nuon.sandbox.outputs.vpcs }} {{ .nuon.sandbox.outputs.token }} {{ .nuon.sandbox.outputs.zone | default 1 }}"
+      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: did you mean `vpc`?
+
+    error: output `token` of the sandbox is sensitive, and stays in the state
+     --> components/net.toml:6:47
+      |
+    6 | region = "{{ .nuon.sandbox.outputs.vpcs }} {{ .nuon.sandbox.outputs.token }} {{ .nuon.sandbox.outputs.zone | default 1 }}"
+      |                                               ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: remove `sensitive = true` from the output, or read the value from a secret
     "#);
 }
 

@@ -37,11 +37,10 @@ pub enum Cause {
 pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
     let answered = Answered::by_an_install_of(from);
     let (before, after) = (answered.values(from), answered.values(to));
-    let live: BTreeMap<&ComponentName, Option<Digest>> =
-        from.components.iter().map(|component| (&component.name, deployed_as(component, &before))).collect();
+    let live: BTreeMap<ComponentName, Option<DeployedAs>> =
+        from.parts().map(|part| (part.name.clone(), deployed_as(&part, &before))).collect();
     let changed: BTreeSet<ComponentName> = to
-        .components
-        .iter()
+        .parts()
         .filter(|component| {
             let wanted = deployed_as(component, &after);
             wanted.is_none() || live.get(&component.name).is_none_or(|live| *live != wanted)
@@ -52,7 +51,10 @@ pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
     add_dependents(to, &mut touched);
     let cause = |component: &Component| {
         if !changed.contains(&component.name) {
-            let on = component.dependencies.intersection(&touched).map(ToString::to_string).collect();
+            let mut on: BTreeSet<String> =
+                component.dependencies.intersection(&touched).map(ToString::to_string).collect();
+            let sandbox = Some(ComponentName::sandbox()).filter(|name| to.sandbox.is_some() && touched.contains(name));
+            on.extend(sandbox.filter(|_| !component.sandbox_reads().is_empty()).map(String::from));
             Cause::DependsOn { components: on }
         } else if live.contains_key(&component.name) {
             Cause::Changed
@@ -62,8 +64,8 @@ pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
     };
     let order = graph(to).components.into_iter().filter(|one| touched.contains(&one.name));
     let components = order.filter_map(|one| {
-        let component = to.component(&one.name)?;
-        Some(Run { node: component.name.to_string(), cause: cause(component) })
+        let part = to.part(&one.name)?;
+        Some(Run { node: part.name.to_string(), cause: cause(&part) })
     });
     let actions = triggered(to, &touched, false)
         .into_iter()
@@ -71,14 +73,17 @@ pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
     components.chain(actions).collect()
 }
 
-/// Returns the digest that decides whether a component runs again, its artifact standing for its source.
-fn deployed_as(component: &Component, inputs: &BTreeMap<String, Value>) -> Option<Digest> {
+/// What decides whether a part runs again: its fingerprint, and which outputs of the sandbox it reads.
+type DeployedAs = (Digest, BTreeSet<String>);
+
+/// Returns what decides whether a part runs again, its artifact standing for its source.
+fn deployed_as(component: &Component, inputs: &BTreeMap<String, Value>) -> Option<DeployedAs> {
     let built = component.source_digest().ok()?;
     let artifact = match built {
         Some(digest) => digest,
         None => canonical::digest(&(component.source.pinned(), component.spec.kind())).ok()?,
     };
-    fingerprint(component, &artifact, inputs).ok()
+    Some((fingerprint(component, &artifact, inputs).ok()?, component.sandbox_reads()))
 }
 
 /// The inputs that an install of the first version has answered: the vendor the required ones, the customer those of the

@@ -4,7 +4,7 @@ pub mod order;
 
 use std::collections::BTreeSet;
 
-use freehold_protocol::app_version::{AppVersion, Component, Reference, Trigger};
+use freehold_protocol::app_version::{AppVersion, Component, Reference, Sandbox, Trigger};
 use freehold_protocol::{ActionName, AppName, ComponentName};
 use serde::{Deserialize, Serialize};
 
@@ -22,12 +22,12 @@ pub struct Graph {
     pub actions: Vec<GraphAction>,
 }
 
-/// One component and where it stands.
+/// One component, or the sandbox under its name, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphComponent {
     pub name: ComponentName,
     pub kind: String,
-    /// From 1: all that it depends on has a lower one. Components of one step are deployed side by side.
+    /// From 1: all that it depends on has a lower one; the sandbox is alone in the first. Components of one step are deployed side by side.
     pub step: usize,
     /// What its templates read, except for other components.
     pub reads: Reads,
@@ -91,6 +91,7 @@ pub struct GraphAction {
 /// Returns the graph of `version`.
 pub fn graph(version: &AppVersion) -> Graph {
     let Order { steps, .. } = order(&component_nodes(version));
+    let first = usize::from(version.sandbox.is_some());
     // A config with a cycle cannot become a version. If a version has a cycle nevertheless, its components come last.
     let after_all = steps.values().max().copied().unwrap_or(0) + 1;
     let mut components: Vec<GraphComponent> = version
@@ -99,12 +100,14 @@ pub fn graph(version: &AppVersion) -> Graph {
         .map(|component| GraphComponent {
             name: component.name.clone(),
             kind: component.spec.kind().to_owned(),
-            step: steps.get(component.name.as_str()).copied().unwrap_or(after_all),
+            step: first + steps.get(component.name.as_str()).copied().unwrap_or(after_all),
             reads: reads(&component.references),
         })
+        .chain(version.sandbox.as_ref().map(sandbox_node))
         .collect();
     components.sort_by(|a, b| (a.step, &a.name).cmp(&(b.step, &b.name)));
-    let mut edges: Vec<Edge> = version.components.iter().flat_map(edges_to).collect();
+    let sandbox = version.sandbox.is_some();
+    let mut edges: Vec<Edge> = version.components.iter().flat_map(|one| edges_to(one, sandbox)).collect();
     edges.sort();
     let actions = version.actions.iter().map(|action| GraphAction {
         name: action.name.clone(),
@@ -117,13 +120,26 @@ pub fn graph(version: &AppVersion) -> Graph {
     Graph { app: version.app.clone(), components, edges, actions }
 }
 
-fn edges_to(component: &Component) -> impl Iterator<Item = Edge> {
+fn sandbox_node(sandbox: &Sandbox) -> GraphComponent {
+    GraphComponent {
+        name: ComponentName::sandbox(),
+        kind: "sandbox".to_owned(),
+        step: 1,
+        reads: reads(&sandbox.references),
+    }
+}
+
+fn edges_to(component: &Component, sandbox: bool) -> impl Iterator<Item = Edge> {
     let read: BTreeSet<ComponentName> = components_in(&component.references).collect();
-    component.dependencies.iter().map(move |from| Edge {
+    let declared = component.dependencies.iter().map(move |from| Edge {
         to: component.name.clone(),
         from: from.clone(),
         why: if read.contains(from) { Why::Template } else { Why::Declared },
-    })
+    });
+    let reads = sandbox && !component.sandbox_reads().is_empty();
+    let of_sandbox =
+        reads.then(|| Edge { to: component.name.clone(), from: ComponentName::sandbox(), why: Why::Template });
+    declared.chain(of_sandbox)
 }
 
 fn components_in(references: &BTreeSet<Reference>) -> impl Iterator<Item = ComponentName> {

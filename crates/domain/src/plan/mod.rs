@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_protocol::app_version::{Action, AppVersion, Component, Reference, Trigger};
+use freehold_protocol::app_version::{Action, AppVersion, Component, Reference, Sandbox, Trigger};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, canonical};
 use serde::{Deserialize, Serialize};
@@ -13,12 +13,13 @@ use crate::deployable::{Undeployable, undeployable};
 use crate::nearest::{hint, nearest};
 use crate::preflight;
 use crate::runs_as::{Operation, RunsAs, UnknownRole, runs_as};
+use crate::sandbox::SandboxReads;
 use crate::workflow::{Node, NodeState, Target};
 
 /// The time limit of one build, in seconds.
 pub const BUILD_TIMEOUT_SECS: u32 = 15 * 60;
 
-/// What is deployed of one component.
+/// What is deployed of one component, or of the sandbox under its name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Deployed {
     pub component: ComponentName,
@@ -29,13 +30,18 @@ pub struct Deployed {
     pub at: freehold_protocol::Timestamp,
     #[serde(default)]
     pub outputs: BTreeMap<String, Value>,
+    /// The digest of the sandbox's outputs that it read ([`SandboxReads::digest`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Digest>,
 }
 
 /// Why nothing can be planned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    #[error("component `{component}` has no artifact; run `freehold build {app}` and deploy again")]
+    #[error("{} has no artifact; run `freehold build {app}` and deploy again", part(.component))]
     NotBuilt { component: ComponentName, app: String },
+    #[error("{0}")]
+    SandboxLacks(String),
     #[error("app `{app}` has no component `{component}`{}", hint(.nearest))]
     UnknownComponent { app: String, component: ComponentName, nearest: Option<String> },
     #[error("app `{app}` has no action `{action}`{}", hint(.nearest))]
@@ -46,6 +52,10 @@ pub enum PlanError {
     NotDeployable { app: String, found: Vec<Undeployable> },
     #[error("value cannot be written as JSON: {0}")]
     Unwritable(String),
+}
+
+fn part(name: &ComponentName) -> String {
+    if name.is_sandbox() { "the sandbox".to_owned() } else { format!("component `{name}`") }
 }
 
 fn list_undeployable(found: &[Undeployable]) -> String {
@@ -99,7 +109,7 @@ pub fn fingerprint(
 /// What a deploy is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeployScope {
-    /// Only these components and those that depend on them; when empty, all that changed.
+    /// Only these components, or the sandbox under its name, and those that depend on them; when empty, all that changed.
     pub only: BTreeSet<ComponentName>,
     /// Everything, changed or not.
     pub all: bool,
@@ -120,17 +130,36 @@ pub struct DeployInput<'a> {
     /// Resolved values.
     pub inputs: &'a BTreeMap<String, Value>,
     pub deployed: &'a BTreeMap<ComponentName, Deployed>,
+    /// What each component requires of the sandbox to be rendered; the caller has read its templates.
+    pub required: &'a BTreeMap<ComponentName, BTreeSet<String>>,
     pub serial: u64,
 }
 
-/// Returns the nodes of a deploy: changed components, what depends on them, and the actions that they trigger.
+impl DeployInput<'_> {
+    fn reads(&self, component: &Component) -> SandboxReads {
+        let required = self.required.get(&component.name).cloned().unwrap_or_default();
+        SandboxReads { outputs: component.sandbox_reads(), required }
+    }
+
+    /// Returns whether deploying a part again would change something.
+    fn is_changed(&self, component: &Component, fingerprint: &Digest) -> Result<bool, PlanError> {
+        let Some(live) = self.deployed.get(&component.name) else { return Ok(true) };
+        let empty = BTreeMap::new();
+        let outputs = self.deployed.get(&ComponentName::sandbox()).map_or(&empty, |sandbox| &sandbox.outputs);
+        let read = self.reads(component).digest(outputs).map_err(|error| PlanError::Unwritable(error.to_string()))?;
+        Ok(live.fingerprint != *fingerprint || live.sandbox != read)
+    }
+}
+
+/// Returns the nodes of a deploy: the sandbox if it changed, changed components, what depends on them, and the actions
+/// that they trigger.
 ///
 /// # Errors
-/// A component without artifact, or an unknown one in the scope.
+/// A part without artifact, an unknown one in the scope, or outputs that the sandbox does not have.
 pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<Node>, PlanError> {
     let version = input.version;
     for name in &scope.only {
-        if version.component(name).is_none() {
+        if version.part(name).is_none() {
             let nearest = nearest(name.as_str(), version.components.iter().map(|c| c.name.as_str()));
             let (app, component) = (version.app.to_string(), name.clone());
             return Err(PlanError::UnknownComponent { app, component, nearest });
@@ -138,34 +167,22 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
     }
     let mut targets = BTreeMap::new();
     let mut touched = BTreeSet::new();
-    for component in &version.components {
-        let target = component_target(version, component, input)?;
-        let Target::Component { fingerprint, .. } = &target else { continue };
-        let live = input.deployed.get(&component.name);
-        let changed = live.is_none_or(|live| live.fingerprint != *fingerprint);
-        let wanted = if scope.only.is_empty() { changed || scope.all } else { scope.only.contains(&component.name) };
+    for part in version.parts() {
+        let (target, fingerprint) = part_target(version, &part, input)?;
+        let wanted = if scope.only.is_empty() {
+            input.is_changed(&part, &fingerprint)? || scope.all
+        } else {
+            scope.only.contains(&part.name)
+        };
         if wanted {
-            touched.insert(component.name.clone());
+            touched.insert(part.name.clone());
         }
-        targets.insert(component.name.clone(), target);
+        targets.insert(part.name.clone(), target);
     }
     add_dependents(version, &mut touched);
-    let mut nodes: Vec<Node> = version
-        .components
-        .iter()
-        .filter(|component| touched.contains(&component.name))
-        .filter_map(|component| {
-            Some(Node {
-                runs_as: None,
-                name: component.name.to_string(),
-                target: targets.remove(&component.name)?,
-                dependencies: component.dependencies.intersection(&touched).map(ToString::to_string).collect(),
-                timeout_secs: component.deploy_timeout_secs,
-                serial: 0,
-                state: NodeState::Waiting,
-            })
-        })
-        .collect();
+    add_missing_sandbox(version, input.deployed, &mut touched);
+    check_sandbox(input, &touched)?;
+    let mut nodes = part_nodes(version, &touched, &mut targets);
     nodes.extend(triggered_actions(version, &touched, scope.provision));
     if scope.provision || scope.first {
         preflight::precede(&mut nodes);
@@ -173,41 +190,106 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
     let mode = if scope.provision { Mode::Provision } else { Mode::Maintenance };
     for node in &mut nodes {
         node.serial = input.serial;
-        node.runs_as = role_of(version, &node.target, scope.role.as_deref(), mode)?;
+        node.runs_as = role_of(input, &node.target, scope.role.as_deref(), mode)?;
     }
     Ok(nodes)
 }
 
+/// Returns the nodes of the sandbox, before all components, and of the components.
+fn part_nodes(
+    version: &AppVersion,
+    touched: &BTreeSet<ComponentName>,
+    targets: &mut BTreeMap<ComponentName, Target>,
+) -> Vec<Node> {
+    let sandbox = Some(ComponentName::sandbox()).filter(|name| version.sandbox.is_some() && touched.contains(name));
+    let nodes = version.parts().filter(|part| touched.contains(&part.name)).filter_map(|part| {
+        let mut before: BTreeSet<String> = part.dependencies.intersection(touched).map(ToString::to_string).collect();
+        before.extend(sandbox.iter().filter(|sandbox| part.name != **sandbox).map(ToString::to_string));
+        Some(Node {
+            runs_as: None,
+            name: part.name.to_string(),
+            target: targets.remove(&part.name)?,
+            dependencies: before,
+            timeout_secs: part.deploy_timeout_secs,
+            serial: 0,
+            state: NodeState::Waiting,
+        })
+    });
+    nodes.collect()
+}
+
+/// Adds the sandbox when a component is deployed before there is one.
+fn add_missing_sandbox(
+    version: &AppVersion,
+    deployed: &BTreeMap<ComponentName, Deployed>,
+    touched: &mut BTreeSet<ComponentName>,
+) {
+    let name = ComponentName::sandbox();
+    if version.sandbox.is_some() && !touched.is_empty() && !deployed.contains_key(&name) {
+        touched.insert(name);
+    }
+}
+
+/// Refuses a deploy of a component that requires an output which the sandbox does not have. A sandbox that the deploy
+/// makes is looked at when it has been made ([`crate::Workflow::on_job`]).
+fn check_sandbox(input: DeployInput<'_>, touched: &BTreeSet<ComponentName>) -> Result<(), PlanError> {
+    let name = ComponentName::sandbox();
+    let Some(sandbox) = input.deployed.get(&name).filter(|_| !touched.contains(&name)) else { return Ok(()) };
+    let components = input.version.components.iter().filter(|component| touched.contains(&component.name));
+    let refused = components.filter_map(|one| input.reads(one).refusal(&one.name, &sandbox.outputs)).next();
+    refused.map_or(Ok(()), |reason| Err(PlanError::SandboxLacks(reason)))
+}
+
 /// Returns the role of a node, where it is not its mode's own.
 fn role_of(
-    version: &AppVersion,
+    input: DeployInput<'_>,
     target: &Target,
     asked: Option<&str>,
     mode: Mode,
 ) -> Result<Option<RunsAs>, PlanError> {
+    let version = input.version;
     let operation = match target {
         Target::Component { component, .. } => version.component(component).map(Operation::Deploy),
+        Target::Sandbox { .. } => version.sandbox.as_ref().map(|sandbox| sandbox_operation(input, sandbox)),
         Target::Action { action } => version.action(action).map(Operation::Trigger),
         Target::Build { .. } | Target::Preflight => None,
     };
-    operation.map_or(Ok(None), |operation| Ok(runs_as(version, operation, asked, mode)?))
+    let Some(operation) = operation else { return Ok(None) };
+    // What makes or changes the sandbox is provisioning, also in a deploy.
+    let own_mode = if matches!(target, Target::Sandbox { .. }) { Mode::Provision } else { mode };
+    let own = runs_as(version, operation, asked, own_mode)?;
+    Ok(own.or_else(|| (own_mode != mode).then_some(RunsAs { mode: own_mode, role: None })))
 }
 
-fn component_target(version: &AppVersion, component: &Component, input: DeployInput<'_>) -> Result<Target, PlanError> {
-    let built = input.builds.get(&component.name);
+fn sandbox_operation<'a>(input: DeployInput<'a>, sandbox: &'a Sandbox) -> Operation<'a> {
+    let exists = input.deployed.contains_key(&ComponentName::sandbox());
+    if exists { Operation::Reprovision(sandbox) } else { Operation::Provision(sandbox) }
+}
+
+/// Returns what a node of a part is about, and the part's fingerprint.
+fn part_target(version: &AppVersion, part: &Component, input: DeployInput<'_>) -> Result<(Target, Digest), PlanError> {
+    let built = input.builds.get(&part.name);
     let built = built.and_then(|build| Some((build.id.clone(), build.usable()?.digest.clone())));
     let (build, artifact) =
-        built.ok_or_else(|| PlanError::NotBuilt { component: component.name.clone(), app: version.app.to_string() })?;
-    let fingerprint = fingerprint(component, &artifact, input.inputs)?;
-    Ok(Target::Component { component: component.name.clone(), build, artifact, fingerprint })
+        built.ok_or_else(|| PlanError::NotBuilt { component: part.name.clone(), app: version.app.to_string() })?;
+    let fingerprint = fingerprint(part, &artifact, input.inputs)?;
+    let target = if version.sandbox.is_some() && part.name.is_sandbox() {
+        Target::Sandbox { build, artifact, fingerprint: fingerprint.clone() }
+    } else {
+        let (component, sandbox) = (part.name.clone(), input.reads(part));
+        Target::Component { component, build, artifact, fingerprint: fingerprint.clone(), sandbox }
+    };
+    Ok((target, fingerprint))
 }
 
-/// Adds to `touched` every component that depends on one of them.
+/// Adds to `touched` every component that depends on one of them, or reads the sandbox if that is one of them.
 pub(crate) fn add_dependents(version: &AppVersion, touched: &mut BTreeSet<ComponentName>) {
+    let sandbox = version.sandbox.is_some() && touched.contains(&ComponentName::sandbox());
     loop {
         let before = touched.len();
         for component in &version.components {
-            if !component.dependencies.is_disjoint(touched) {
+            let reads = sandbox && !component.sandbox_reads().is_empty();
+            if reads || !component.dependencies.is_disjoint(touched) {
                 touched.insert(component.name.clone());
             }
         }

@@ -59,7 +59,13 @@ pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMa
                 owners.push(format!("component `{component}`"));
                 let bytes = artifact_bytes.get(component).copied().unwrap_or(0);
                 let own_role = node.runs_as.as_ref().is_some_and(|own| own.role.is_some() || own.mode != workflow.mode);
-                add_component(&mut needs, version, component, bytes, own_role);
+                add_part(&mut needs, version, component, bytes, own_role);
+            }
+            Target::Sandbox { .. } => {
+                owners.push("sandbox".to_owned());
+                let name = ComponentName::sandbox();
+                let bytes = artifact_bytes.get(&name).copied().unwrap_or(0);
+                add_part(&mut needs, version, &name, bytes, true);
             }
             Target::Action { action } => {
                 owners.push(format!("action `{action}`"));
@@ -73,10 +79,10 @@ pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMa
     needs
 }
 
-/// Adds what a component needs. The preflight runs under the mode's role, which says nothing about the stack of a component
+/// Adds what a component or the sandbox needs. The preflight runs under the mode's role, which says nothing about the stack of a component
 /// that is deployed under a role of its own.
-fn add_component(needs: &mut CheckInstall, version: &AppVersion, name: &ComponentName, bytes: u64, own_role: bool) {
-    let Some(component) = version.component(name) else { return };
+fn add_part(needs: &mut CheckInstall, version: &AppVersion, name: &ComponentName, bytes: u64, own_role: bool) {
+    let Some(component) = version.part(name) else { return };
     match &component.spec {
         ComponentSpec::TerraformModule { terraform_version, .. } => {
             needs.terraform_versions.insert(terraform_version.clone());

@@ -134,9 +134,14 @@ pub fn unknown_roles(version: &AppVersion) -> Vec<NoRole> {
     };
     let components = version.components.iter();
     let components = components.filter_map(|one| refused(format!("component `{}`", one.name), Operation::Deploy(one)));
+    let sandbox = version.sandbox.iter().flat_map(|sandbox| {
+        [Operation::Provision(sandbox), Operation::Reprovision(sandbox)]
+            .into_iter()
+            .filter_map(|operation| refused("the sandbox".to_owned(), operation))
+    });
     let actions = version.actions.iter();
     let actions = actions.filter_map(|one| refused(format!("action `{}`", one.name), Operation::Trigger(one)));
-    components.chain(actions).collect()
+    sandbox.chain(components).chain(actions).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::job::{JobEvent, Step};
 use crate::runs_as::RunsAs;
+use crate::sandbox::SandboxReads;
 use crate::workflow::{Request, WorkflowKind, WorkflowState};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
@@ -55,6 +56,7 @@ fn node(name: &str, dependencies: &[String]) -> Node {
             build: BuildId::derive(&"demo".parse().unwrap(), &Digest::of(b"source"), &name.parse().unwrap()),
             artifact: Digest::of(b"artifact"),
             fingerprint: Digest::of(b"fingerprint"),
+            sandbox: SandboxReads::default(),
         },
     };
     let dependencies = dependencies.iter().cloned().collect();

@@ -1,18 +1,24 @@
 //! Workflows: one execution of a state machine, its graph of nodes, and the decision which nodes run next.
 
+mod node;
+mod request;
+mod target;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::limits::CLAIM_WINDOW_SECS;
 use freehold_protocol::order::Mode;
-use freehold_protocol::{
-    ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, ReleaseName, Timestamp, WorkflowId,
-};
+use freehold_protocol::{Digest, InstallId, JobId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::graph::order::{self, Disorder, Named};
 use crate::job::{Job, JobState, NewJob};
 use crate::runs_as::RunsAs;
+
+pub use node::{Node, NodeState};
+pub use request::{Request, WorkflowKind};
+pub use target::{Deploys, Target};
 
 /// A workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,76 +39,6 @@ pub struct Workflow {
     pub cancel_requested: Option<Timestamp>,
     pub nodes: Vec<Node>,
     pub state: WorkflowState,
-}
-
-/// What the caller asked a workflow to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "request", rename_all = "snake_case")]
-pub enum Request {
-    /// Deploys a version: all components, some of them, or those that changed.
-    Deploy {
-        version: Option<Digest>,
-        only: BTreeSet<ComponentName>,
-        all: bool,
-        /// Whose artifacts these must be.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        release: Option<ReleaseName>,
-        /// The role that the caller wants for all of it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        role: Option<String>,
-        /// The former values of the inputs that the request changed, null where there was none: the install gets them
-        /// back when the deploy ends before its first job. Empty once it has ended.
-        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        former_inputs: BTreeMap<String, Value>,
-    },
-    /// Runs an action.
-    Action {
-        action: ActionName,
-        /// The version whose steps run; workflows of before have none, and run those of the latest version.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        version: Option<Digest>,
-        /// The role that the caller wants.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        role: Option<String>,
-    },
-    /// Builds these components of an app.
-    Build {
-        app: freehold_protocol::AppName,
-        builds: Vec<(ComponentName, BuildId)>,
-        /// The app version to follow; older workflows have none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        version: Option<Digest>,
-    },
-}
-
-/// What a workflow is for; also the name of its state machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WorkflowKind {
-    ProvisionInstall,
-    DeployComponents,
-    BuildComponents,
-    RunAction,
-}
-
-impl WorkflowKind {
-    /// Returns the state machine's name without the tenant's prefix.
-    pub const fn machine(self) -> &'static str {
-        match self {
-            Self::ProvisionInstall => "provision-install",
-            Self::DeployComponents => "deploy-components",
-            Self::BuildComponents => "build-components",
-            Self::RunAction => "run-action",
-        }
-    }
-
-    /// Returns whether an install can have only one such workflow at a time.
-    pub const fn is_exclusive(self) -> bool {
-        match self {
-            Self::ProvisionInstall | Self::DeployComponents => true,
-            Self::BuildComponents | Self::RunAction => false,
-        }
-    }
 }
 
 /// Where a workflow stands.
@@ -144,98 +80,6 @@ impl WorkflowState {
         match self {
             Self::Pending | Self::Running { .. } => false,
             Self::Succeeded { .. } | Self::Failed { .. } | Self::Cancelled { .. } => true,
-        }
-    }
-}
-
-/// One thing to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Node {
-    /// Unique within the workflow.
-    pub name: String,
-    pub target: Target,
-    /// Names of the nodes that must have succeeded before.
-    #[serde(default)]
-    pub dependencies: BTreeSet<String>,
-    pub timeout_secs: u32,
-    /// The serial of its job's orders.
-    pub serial: u64,
-    /// The role of its job, where it is not the own one of the workflow's mode.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runs_as: Option<RunsAs>,
-    pub state: NodeState,
-}
-
-/// What a node is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "target", rename_all = "snake_case")]
-pub enum Target {
-    /// Deploys a component from the artifact of a build.
-    Component { component: ComponentName, build: BuildId, artifact: Digest, fingerprint: Digest },
-    /// Runs an action.
-    Action { action: ActionName },
-    /// Builds a component's artifact.
-    Build { component: ComponentName, build: BuildId },
-    /// Looks for what would stop the other nodes, before all of them.
-    Preflight,
-}
-
-impl Target {
-    /// Returns the FIFO group: the thing being changed.
-    ///
-    /// # Errors
-    /// Never for names that parsed; the error is passed on instead of a panic.
-    pub fn group(&self) -> Result<Group, freehold_protocol::IdError> {
-        match self {
-            Self::Component { component, .. } => format!("component:{component}").parse(),
-            Self::Action { action } => format!("action:{action}").parse(),
-            Self::Build { build, .. } => format!("build:{build}").parse(),
-            Self::Preflight => "preflight".parse(),
-        }
-    }
-}
-
-/// Where a node stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
-pub enum NodeState {
-    /// Its dependencies have not all ended, or all slots are taken.
-    Waiting,
-    /// Its job has been handed to the dispatch queue.
-    Active {
-        job: JobId,
-    },
-    Succeeded {
-        job: JobId,
-    },
-    /// Ended otherwise: `outcome` is the state in which its job ended.
-    Failed {
-        job: JobId,
-        outcome: String,
-        reason: String,
-    },
-    /// Never started, because of `because`.
-    Skipped {
-        because: String,
-    },
-}
-
-impl NodeState {
-    /// Returns the state's name.
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Active { .. } => "active",
-            Self::Succeeded { .. } => "succeeded",
-            Self::Failed { outcome, .. } => outcome,
-            Self::Skipped { .. } => "skipped",
-        }
-    }
-
-    const fn is_terminal(&self) -> bool {
-        match self {
-            Self::Waiting | Self::Active { .. } => false,
-            Self::Succeeded { .. } | Self::Failed { .. } | Self::Skipped { .. } => true,
         }
     }
 }
@@ -300,9 +144,24 @@ impl Workflow {
                 reason: ended.reason().unwrap_or_default(),
             },
         };
+        let made_sandbox = matches!(node.target, Target::Sandbox { .. });
+        if let (true, JobState::Succeeded { outputs, .. }) = (made_sandbox, &job.state) {
+            next.refuse_readers(outputs);
+        }
         next.skip_unreachable();
         let jobs = next.start_ready(now)?;
         Ok(Advance { workflow: next, jobs, changed: true })
+    }
+
+    /// Refuses the components that require an output which the sandbox does not have.
+    fn refuse_readers(&mut self, outputs: &BTreeMap<String, Value>) {
+        for node in self.nodes.iter_mut().filter(|node| node.state == NodeState::Waiting) {
+            if let Target::Component { component, sandbox, .. } = &node.target
+                && let Some(reason) = sandbox.refusal(component, outputs)
+            {
+                node.state = NodeState::Refused { reason };
+            }
+        }
     }
 
     /// Returns the workflow with its waiting nodes skipped; active jobs are to be cancelled by the caller.
@@ -329,9 +188,11 @@ impl Workflow {
     pub fn active_jobs(&self) -> impl Iterator<Item = &JobId> {
         self.nodes.iter().filter_map(|node| match &node.state {
             NodeState::Active { job } => Some(job),
-            NodeState::Waiting | NodeState::Succeeded { .. } | NodeState::Failed { .. } | NodeState::Skipped { .. } => {
-                None
-            }
+            NodeState::Waiting
+            | NodeState::Succeeded { .. }
+            | NodeState::Failed { .. }
+            | NodeState::Skipped { .. }
+            | NodeState::Refused { .. } => None,
         })
     }
 
@@ -400,6 +261,7 @@ impl Workflow {
             .filter_map(|node| match &node.state {
                 NodeState::Failed { outcome, .. } if cancelled(outcome) => None,
                 NodeState::Failed { outcome, reason, .. } => Some(format!("`{}` {outcome}: {reason}", node.name)),
+                NodeState::Refused { reason } => Some(format!("`{}` refused: {reason}", node.name)),
                 NodeState::Waiting | NodeState::Active { .. } => Some(format!("`{}` did not end", node.name)),
                 NodeState::Succeeded { .. } | NodeState::Skipped { .. } => None,
             })
@@ -412,7 +274,12 @@ impl Workflow {
             let dead: BTreeMap<String, String> = self
                 .nodes
                 .iter()
-                .filter(|node| matches!(node.state, NodeState::Failed { .. } | NodeState::Skipped { .. }))
+                .filter(|node| {
+                    matches!(
+                        node.state,
+                        NodeState::Failed { .. } | NodeState::Skipped { .. } | NodeState::Refused { .. }
+                    )
+                })
                 .map(|node| (node.name.clone(), root_of(node)))
                 .collect();
             let mut changed = false;
@@ -473,6 +340,7 @@ fn root_of(node: &Node) -> String {
     match &node.state {
         NodeState::Skipped { because } => because.clone(),
         NodeState::Failed { outcome, .. } => format!("`{}` {outcome}", node.name),
+        NodeState::Refused { .. } => format!("`{}` refused", node.name),
         NodeState::Waiting | NodeState::Active { .. } | NodeState::Succeeded { .. } => node.name.clone(),
     }
 }

@@ -1,8 +1,10 @@
+use freehold_protocol::BuildId;
 use freehold_protocol::report::{Fence, Outcome};
 use proptest::prelude::*;
 
 use super::*;
 use crate::job::{JobEvent, Step};
+use crate::sandbox::SandboxReads;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
 
@@ -224,4 +226,30 @@ fn ancestors(graph: &[Node], name: &str) -> BTreeSet<String> {
         all.extend(ancestors(graph, dependency));
     }
     all
+}
+
+#[test]
+fn a_sandbox_without_an_output_that_a_component_requires_refuses_it_before_it_starts() {
+    let required: BTreeSet<String> = ["vpc".to_owned()].into();
+    let digest = freehold_protocol::Digest::of(b"x");
+    let build = BuildId::derive(&"demo".parse().unwrap(), &digest, &"web".parse().unwrap());
+    let (artifact, fingerprint) = (digest.clone(), digest);
+    let mut sandbox = node("sandbox", &[]);
+    sandbox.target =
+        Target::Sandbox { build: build.clone(), artifact: artifact.clone(), fingerprint: fingerprint.clone() };
+    let mut web = node("web", &["sandbox"]);
+    let sandbox_reads = SandboxReads { outputs: required.clone(), required };
+    web.target =
+        Target::Component { component: "web".parse().unwrap(), build, artifact, fingerprint, sandbox: sandbox_reads };
+    let nodes = vec![sandbox, web, node("site", &["sandbox"]), node("after-web", &["web"])];
+    let Advance { workflow, jobs, .. } = pending().start(nodes, 3, NOW).unwrap();
+
+    let Advance { workflow, jobs, .. } = workflow.on_job(&end(&jobs[0], true), NOW).unwrap();
+    let ended = workflow.on_job(&end(&jobs[0], true), NOW).unwrap().workflow.finish(None, NOW).workflow;
+
+    let states: Vec<&str> = workflow.nodes.iter().map(|node| node.state.as_str()).collect();
+    assert_eq!(names(&jobs), ["site"]);
+    assert_eq!(states, ["succeeded", "refused", "active", "skipped"]);
+    let WorkflowState::Failed { reason, .. } = ended.state else { panic!("{:?}", ended.state) };
+    assert!(reason.starts_with("`web` refused: component `web` reads output `vpc` of the sandbox"), "{reason}");
 }

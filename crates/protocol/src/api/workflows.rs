@@ -21,10 +21,11 @@ pub struct DeployComponentsRequest {
     /// Inputs to change before the deploy; other inputs keep their values.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
-    /// Deploys only these components and those that depend on them; when empty, all that changed.
+    /// Deploys only these components and those that depend on them; when empty, all that changed. The name `sandbox` stands
+    /// for the app's sandbox.
     #[serde(default)]
     pub components: Vec<ComponentName>,
-    /// Deploys every component, whether it changed or not.
+    /// Deploys the sandbox and every component, whether it changed or not.
     #[serde(default)]
     pub all: bool,
     /// The role to use instead of the one that the app names: a mode, or a role's key as a contract lists it, such as
@@ -91,7 +92,7 @@ pub struct WorkflowView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeView {
     pub name: String,
-    /// `waiting`, `active`, `skipped`, or the state in which its job ended.
+    /// `waiting`, `active`, `skipped`, `refused` (something that it needs is not there), or the state in which its job ended.
     pub state: String,
     #[serde(default)]
     pub dependencies: Vec<String>,

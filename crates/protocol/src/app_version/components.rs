@@ -51,6 +51,19 @@ impl Component {
         }
         .map(Some)
     }
+
+    /// Returns the outputs of the sandbox that its templates read; an empty name stands for all of them.
+    pub fn sandbox_reads(&self) -> BTreeSet<String> {
+        let sandbox = self.references.iter().filter_map(|reference| match reference {
+            Reference::Sandbox(output) => Some(output.clone()),
+            Reference::Input(_)
+            | Reference::Component(_)
+            | Reference::Action(_)
+            | Reference::Secret(_)
+            | Reference::InstallStack(_) => None,
+        });
+        sandbox.collect()
+    }
 }
 
 /// The settings for the operation of a component of any kind.

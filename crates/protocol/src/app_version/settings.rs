@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::components::Reference;
+use super::components::{Component, ComponentSettings, ComponentSpec, Reference};
 use crate::ComponentName;
 use crate::build::Source;
 use crate::flag::is_false;
@@ -36,6 +36,47 @@ pub struct Sandbox {
     pub skip_noops: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     pub auto_approve_on_policies_passing: bool,
+}
+
+/// The time limit of one run of a sandbox, in seconds: a cluster with its nodes takes up to half an hour.
+const SANDBOX_TIMEOUT_SECS: u32 = 2 * 60 * 60;
+
+impl Sandbox {
+    /// Returns what a build and a runner make of the sandbox, in the form of a component of the tool's kind.
+    pub fn part(&self) -> Component {
+        let spec = match self.tool.clone() {
+            SandboxTool::Terraform { version } => ComponentSpec::TerraformModule {
+                terraform_version: version,
+                vars: self.vars.clone(),
+                env_vars: self.env_vars.clone(),
+                var_files: self.var_files.clone(),
+            },
+            SandboxTool::Pulumi { runtime, version } => ComponentSpec::Pulumi {
+                runtime,
+                pulumi_version: version,
+                config: self.vars.clone(),
+                env_vars: self.env_vars.clone(),
+            },
+        };
+        Component {
+            name: ComponentName::sandbox(),
+            var_name: String::new(),
+            dependencies: BTreeSet::new(),
+            references: self.references.clone(),
+            deploy_timeout_secs: SANDBOX_TIMEOUT_SECS,
+            build_timeout_secs: None,
+            source: self.source.clone(),
+            spec,
+            settings: ComponentSettings {
+                operation_roles: self.operation_roles.clone(),
+                max_auto_retries: self.max_auto_retries,
+                skip_noops: self.skip_noops,
+                auto_approve_on_policies_passing: self.auto_approve_on_policies_passing,
+                drift_schedule: self.drift_schedule.clone(),
+                ..ComponentSettings::default()
+            },
+        }
+    }
 }
 
 /// What runs a sandbox's module.

@@ -1,5 +1,7 @@
 //! The document of an app version as a whole.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::actions::{Action, Runbook};
@@ -102,6 +104,20 @@ impl AppVersion {
     /// Returns the component called `name`.
     pub fn component(&self, name: &ComponentName) -> Option<&Component> {
         self.components.iter().find(|component| component.name == *name)
+    }
+
+    /// Returns everything that is built and deployed: the sandbox in the form of a component, then the components.
+    pub fn parts(&self) -> impl Iterator<Item = Cow<'_, Component>> {
+        let sandbox = self.sandbox.as_ref().map(|sandbox| Cow::Owned(sandbox.part()));
+        sandbox.into_iter().chain(self.components.iter().map(Cow::Borrowed))
+    }
+
+    /// Returns the component called `name`, or the sandbox under its name.
+    pub fn part(&self, name: &ComponentName) -> Option<Cow<'_, Component>> {
+        match &self.sandbox {
+            Some(sandbox) if name.is_sandbox() => Some(Cow::Owned(sandbox.part())),
+            Some(_) | None => self.component(name).map(Cow::Borrowed),
+        }
     }
 
     /// Returns the action called `name`.

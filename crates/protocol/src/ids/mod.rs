@@ -260,6 +260,19 @@ impl JobId {
     }
 }
 
+impl ComponentName {
+    /// Returns the name under which an app's sandbox is built, deployed and shown. No component of an app with a sandbox has
+    /// it.
+    pub fn sandbox() -> Self {
+        Self("sandbox".to_owned())
+    }
+
+    /// Returns whether this is the name of [`Self::sandbox`].
+    pub fn is_sandbox(&self) -> bool {
+        self.0 == "sandbox"
+    }
+}
+
 impl BuildId {
     /// Returns the id of the build of `component` in the app version `version`.
     pub fn derive(app: &AppName, version: &Digest, component: &ComponentName) -> Self {

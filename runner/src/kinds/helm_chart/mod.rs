@@ -45,7 +45,7 @@ pub(super) async fn run(job: &Job, work: &InstallChart) -> Result<Done, Failure>
     helm.check_version().await?;
     let values = until_stopped(job, prepare(job, work, &templates)).await?;
     let mark = state_objects::kubernetes_mark(&work.component);
-    let mark = until_stopped(job, AttemptMark::take_over(job, &bucket, mark, &work.component)).await?;
+    let mark = until_stopped(job, AttemptMark::take_over(job, &bucket, mark, work.component.as_str())).await?;
     let attempt = Attempt { job, work, api: &api, helm: &helm, bucket: &bucket, started };
     let done = attempt.deploy(&mark, &values).await;
     aws.finish().await;

@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 
 use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
-use crate::state_objects;
+use crate::state_objects::StateObjects;
 use crate::work::job::Job;
-use freehold_protocol::ComponentName;
 
 /// The directory of the module in the workspace.
 pub(super) const MODULE: &str = "module";
@@ -24,10 +23,10 @@ pub(super) fn write(
     job: &Job,
     work: &ApplyTerraform,
     templates: &Templates,
-    bucket: &str,
+    (bucket, objects): (&str, &StateObjects),
 ) -> Result<Vec<String>, Failure> {
     let module = job.workspace.join(MODULE);
-    put(&module, BACKEND_FILE, &backend(bucket, &work.component, &job.config.region).to_string())?;
+    put(&module, BACKEND_FILE, &backend(bucket, objects, &job.config.region).to_string())?;
     let vars: BTreeMap<&String, Value> = work
         .vars
         .iter()
@@ -45,10 +44,10 @@ pub(super) fn write(
 
 /// The lock of the state is an object beside it (`use_lockfile`). Path-style addresses work on AWS and wherever a
 /// bucket has no host name of its own. The bucket decides the encryption: `encrypt` would replace its own key by S3's.
-fn backend(bucket: &str, component: &ComponentName, region: &str) -> Value {
+fn backend(bucket: &str, objects: &StateObjects, region: &str) -> Value {
     json!({ "terraform": { "backend": { "s3": {
         "bucket": bucket,
-        "key": state_objects::state(component),
+        "key": objects.state(),
         "region": region,
         "use_lockfile": true,
         "use_path_style": true,

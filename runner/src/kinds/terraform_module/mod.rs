@@ -1,4 +1,4 @@
-//! `terraform_module`: runs Terraform's init, plan into a file, apply of exactly that file, and output.
+//! `terraform_module`, and the sandbox: runs Terraform's init, plan into a file, apply of exactly that file, and output.
 //!
 //! A second delivery starts again with init and a new plan; an old plan file is never used again. The state is in the
 //! runner's bucket, and Terraform itself locks it ([`state_lock`] decides when an abandoned lock is removed).
@@ -18,6 +18,7 @@ use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
+use crate::state_objects::StateObjects;
 use crate::work::job::Job;
 use files::{MODULE, PLAN_FILE};
 use program::Terraform;
@@ -44,6 +45,9 @@ pub(super) async fn run(job: &Job, work: &ApplyTerraform) -> Result<Done, Failur
 
 /// Prepares the workspace; returns the options that name variable files, and what is known about the state's lock.
 async fn prepare(job: &Job, work: &ApplyTerraform, bucket: &JobBucket) -> Result<(Vec<String>, StateLock), Failure> {
+    // INVARIANT: the work of a module has a state.
+    let objects =
+        StateObjects::of(&job.order.work).ok_or_else(|| Failure::new("the job's work has no Terraform state"))?;
     let repository = sync_artifact(job, &work.artifact).await?;
     let layer = job.workspace.join("module.tar.gz");
     fetch_layer(&repository, &work.artifact, MODULE_LAYER, &layer).await?;
@@ -53,8 +57,8 @@ async fn prepare(job: &Job, work: &ApplyTerraform, bucket: &JobBucket) -> Result
         .map_err(|error| Failure::because("could not unpack the module", &error))?
         .map_err(|error| Failure::because("could not unpack the module", &error))?;
     let _ = std::fs::remove_file(&layer);
-    let variable_files = files::write(job, work, &Templates::of(job), bucket.bucket())?;
-    Ok((variable_files, StateLock::take_over(job, bucket, &work.component).await?))
+    let variable_files = files::write(job, work, &Templates::of(job), (bucket.bucket(), &objects))?;
+    Ok((variable_files, StateLock::take_over(job, bucket, &objects).await?))
 }
 
 async fn deploy(

@@ -96,7 +96,7 @@ impl<'a> Terraform<'a> {
         self.job.log.line(&match wanted {
             "" => format!("terraform {found}"),
             wanted if wanted == found => format!("terraform {found}"),
-            wanted => format!("terraform {found}; the component's config asks for `{wanted}`"),
+            wanted => format!("terraform {found}; the config asks for `{wanted}`"),
         });
         Ok(())
     }

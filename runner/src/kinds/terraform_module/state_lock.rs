@@ -2,17 +2,17 @@
 //!
 //! Terraform locks a state by an object beside it and removes the object when it ends. An attempt that is killed leaves
 //! the object, and every later plan would wait for a process that has ended. Terraform's lock does not say which
-//! attempt holds it, so the runner writes a mark beside it (`terraform/<component>.fence.json`, [`AttemptMark`]) before
+//! attempt holds it, so the runner writes a mark beside it (`terraform/<component>.fence.json`, [`AttemptMark`];
+//! `terraform/sandbox/sandbox.fence.json` for the sandbox) before
 //! the first command that locks. A lock is removed only if it was there when this attempt began, and if the mark says
 //! that the attempt before left it. The attempt waits for any other lock and then reports it.
 
-use freehold_protocol::ComponentName;
 use serde::Deserialize;
 
 use crate::kinds::attempt_mark::AttemptMark;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
-use crate::state_objects;
+use crate::state_objects::StateObjects;
 use crate::work::job::Job;
 
 const MAX_BYTES: usize = 64 * 1024;
@@ -34,9 +34,9 @@ pub(super) struct StateLock {
 
 impl StateLock {
     /// Replaces the mark of the attempt before, and looks for the lock that it left.
-    pub(super) async fn take_over(job: &Job, bucket: &JobBucket, component: &ComponentName) -> Result<Self, Failure> {
-        let (mark_key, lock_key) = (state_objects::mark(component), state_objects::lock(component));
-        let mark = AttemptMark::take_over(job, bucket, mark_key, component).await?;
+    pub(super) async fn take_over(job: &Job, bucket: &JobBucket, objects: &StateObjects) -> Result<Self, Failure> {
+        let lock_key = objects.lock();
+        let mark = AttemptMark::take_over(job, bucket, objects.mark(), &objects.state()).await?;
         let stale = if mark.inherits() { held(bucket, &lock_key).await?.map(|lock| lock.id) } else { None };
         Ok(Self { mark, lock_key, stale })
     }

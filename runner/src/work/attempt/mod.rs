@@ -338,7 +338,7 @@ impl Attempt<'_> {
         // An earlier process may have left the workspace of the same attempt.
         let _ = files::remove_tree(&path);
         let first_box = match self.held.order.work {
-            Work::Action(_) | Work::TerraformModule(_) => {
+            Work::Action(_) | Work::TerraformModule(_) | Work::Sandbox(_) => {
                 let first_box = self.agent.boxes.take(&path)?;
                 self.agent.boxes.refill();
                 first_box

@@ -56,6 +56,7 @@ const fn may_make_roles(work: &Work) -> bool {
     match work {
         // A controller in the cluster may make roles of what a chart or a manifest says, with a role of its own.
         Work::TerraformModule(_)
+        | Work::Sandbox(_)
         | Work::CloudformationStack(_)
         | Work::HelmChart(_)
         | Work::KubernetesManifest(_)

@@ -2,7 +2,7 @@
 
 use freehold_domain::install::Install;
 use freehold_domain::job::{Job, JobEvent, JobState};
-use freehold_domain::workflow::{Target, Workflow};
+use freehold_domain::workflow::Workflow;
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Outcome};
 use freehold_protocol::{Envelope, JobId, KeyId, Timestamp};
 use serde_json::json;
@@ -152,7 +152,7 @@ pub async fn resume_run(store: &dyn Store, callbacks: &dyn Callbacks, workflow: 
 fn proves_deploy(advanced: &Advanced) -> bool {
     let Advanced::Now { job, workflow: Some(workflow), .. } = advanced else { return false };
     let node = workflow.nodes.iter().find(|node| node.name == job.node);
-    let deploys = node.is_some_and(|node| matches!(node.target, Target::Component { .. }));
+    let deploys = node.is_some_and(|node| node.target.deploys().is_some());
     deploys && matches!(job.state, JobState::Succeeded { .. })
 }
 

@@ -13,7 +13,7 @@ use crate::build::{Build, BuildState};
 use crate::diff::{Cause, diff};
 use crate::inputs::resolve_inputs;
 use crate::plan::{DeployInput, DeployScope, Deployed, deploy_nodes};
-use crate::workflow::{Node, Target};
+use crate::workflow::{Deploys, Node};
 
 const NAMES: [&str; 4] = ["api", "db", "queue", "web"];
 
@@ -21,11 +21,13 @@ const NAMES: [&str; 4] = ["api", "db", "queue", "web"];
 fn components() -> impl Strategy<Value = Vec<Value>> {
     let one = |at: usize| {
         let inputs = prop::collection::btree_set(0_usize..3, 0..3);
-        let parts = (any::<bool>(), 0_u8..2, 0_u8..2, prop::collection::btree_set(0..at.max(1), 0..3), inputs);
-        parts.prop_map(move |(there, files, size, after, inputs)| {
+        let after = prop::collection::btree_set(0..at.max(1), 0..3);
+        let parts = (any::<bool>(), 0_u8..2, 0_u8..2, after, inputs, any::<bool>());
+        parts.prop_map(move |(there, files, size, after, inputs, reads)| {
             let after: Vec<&str> = after.into_iter().filter(|on| *on < at).map(|on| NAMES[on]).collect();
-            let references: Vec<Value> =
-                inputs.into_iter().map(|input| json!({ "to": "input", "name": format!("i{input}") })).collect();
+            let sandbox = reads.then(|| json!({ "to": "sandbox", "name": "vpc" }));
+            let inputs = inputs.into_iter().map(|input| json!({ "to": "input", "name": format!("i{input}") }));
+            let references: Vec<Value> = inputs.chain(sandbox).collect();
             there.then(|| {
                 json!({
                     "name": NAMES[at], "dependencies": after, "references": references, "deploy_timeout_secs": 60,
@@ -66,7 +68,14 @@ fn inputs() -> impl Strategy<Value = Vec<Value>> {
 }
 
 fn versions() -> impl Strategy<Value = AppVersion> {
-    (components(), inputs(), any::<bool>(), 0_usize..4).prop_map(|(components, inputs, all, after)| {
+    let parts = (components(), inputs(), any::<bool>(), 0_usize..4, prop::option::of(0_u8..2));
+    parts.prop_map(|(components, inputs, all, after, sandbox)| {
+        let sandbox = sandbox.map(|size| {
+            json!({
+                "tool": { "tool": "terraform", "version": "1.11.3" }, "source": { "from": "directory", "digest": Digest::of(b"") },
+                "vars": { "size": size },
+            })
+        });
         let trigger = match all {
             true => json!({ "on": "post_deploy_all_components" }),
             false => json!({ "on": "post_deploy_component", "component": NAMES[after] }),
@@ -75,7 +84,7 @@ fn versions() -> impl Strategy<Value = AppVersion> {
             json!({ "name": name, "timeout_secs": 60, "steps": [], "triggers": triggers })
         };
         version(json!({
-            "components": components, "inputs": inputs,
+            "components": components, "inputs": inputs, "sandbox": sandbox,
             "actions": [action("check", json!([{ "on": "manual" }, trigger])), action("say", json!([{ "on": "manual" }]))],
         }))
     })
@@ -105,7 +114,7 @@ fn builds(version: &AppVersion) -> BTreeMap<ComponentName, Build> {
             state: BuildState::Built { job: job(), artifact, built_at: Timestamp::default() },
         }
     };
-    version.components.iter().map(|component| (component.name.clone(), built(component))).collect()
+    version.parts().map(|part| (part.name.clone(), built(&part))).collect()
 }
 
 fn job() -> JobId {
@@ -121,20 +130,32 @@ fn planned(
 ) -> Vec<Node> {
     let given = crate::inputs::known_inputs(version, given);
     let inputs = resolve_inputs(version, &given, answers).unwrap();
-    let input = DeployInput { version, builds: &builds(version), inputs: &inputs, deployed, serial: 1 };
+    let input = DeployInput {
+        version,
+        builds: &builds(version),
+        inputs: &inputs,
+        deployed,
+        required: &BTreeMap::new(),
+        serial: 1,
+    };
     deploy_nodes(input, &DeployScope::default()).unwrap()
 }
 
 fn deployed(nodes: Vec<Node>) -> BTreeMap<ComponentName, Deployed> {
-    let one = |node: Node| match node.target {
-        Target::Component { component, artifact, fingerprint, .. } => {
-            let (version, at) = (Digest::of(b"from"), Timestamp::default());
-            Some((
-                component.clone(),
-                Deployed { component, fingerprint, artifact, version, job: job(), at, outputs: BTreeMap::new() },
-            ))
-        }
-        Target::Build { .. } | Target::Action { .. } | Target::Preflight => None,
+    let one = |node: Node| {
+        let Deploys { part, artifact, fingerprint, reads, .. } = node.target.deploys()?;
+        let outputs = BTreeMap::new();
+        let deployed = Deployed {
+            component: part.clone(),
+            fingerprint: fingerprint.clone(),
+            artifact: artifact.clone(),
+            version: Digest::of(b"from"),
+            job: job(),
+            at: Timestamp::default(),
+            sandbox: reads.and_then(|reads| reads.digest(&outputs).unwrap()),
+            outputs,
+        };
+        Some((part, deployed))
     };
     nodes.into_iter().filter_map(one).collect()
 }

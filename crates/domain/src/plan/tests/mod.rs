@@ -2,8 +2,11 @@ use freehold_protocol::order::{Artifact, Package, Source};
 use freehold_protocol::{JobId, Timestamp, WorkflowId};
 use serde_json::json;
 
+mod sandbox;
+
 use super::*;
 use crate::build::BuildState;
+use crate::workflow::Deploys;
 
 fn version() -> AppVersion {
     serde_json::from_value(json!({
@@ -58,7 +61,7 @@ fn builds(version: &AppVersion) -> BTreeMap<ComponentName, Build> {
             built_at: Timestamp::default(),
         },
     };
-    version.components.iter().map(|component| (component.name.clone(), built(component))).collect()
+    version.parts().map(|part| (part.name.clone(), built(&part))).collect()
 }
 
 fn inputs(given: Value) -> BTreeMap<String, Value> {
@@ -70,27 +73,33 @@ fn planned(given: Value, deployed: &BTreeMap<ComponentName, Deployed>, scope: &D
     let version = version();
     let builds = builds(&version);
     let inputs = inputs(given);
-    let input = DeployInput { version: &version, builds: &builds, inputs: &inputs, deployed, serial: 5 };
+    let input = DeployInput {
+        version: &version,
+        builds: &builds,
+        inputs: &inputs,
+        deployed,
+        required: &BTreeMap::new(),
+        serial: 5,
+    };
     deploy_nodes(input, scope).unwrap()
 }
 
 fn after(nodes: &[Node]) -> BTreeMap<ComponentName, Deployed> {
     nodes
         .iter()
-        .filter_map(|node| match &node.target {
-            Target::Component { component, artifact, fingerprint, .. } => Some((
-                component.clone(),
-                Deployed {
-                    component: component.clone(),
-                    fingerprint: fingerprint.clone(),
-                    artifact: artifact.clone(),
-                    version: Digest::of(b"v"),
-                    job: JobId::derive(&WorkflowId::derive("x", "1"), "x"),
-                    at: Timestamp::default(),
-                    outputs: BTreeMap::new(),
-                },
-            )),
-            Target::Action { .. } | Target::Build { .. } | Target::Preflight => None,
+        .filter_map(|node| {
+            let Deploys { part, artifact, fingerprint, .. } = node.target.deploys()?;
+            let deployed = Deployed {
+                component: part.clone(),
+                fingerprint: fingerprint.clone(),
+                artifact: artifact.clone(),
+                version: Digest::of(b"v"),
+                job: JobId::derive(&WorkflowId::derive("x", "1"), "x"),
+                at: Timestamp::default(),
+                outputs: BTreeMap::new(),
+                sandbox: None,
+            };
+            Some((part, deployed))
         })
         .collect()
 }
@@ -146,8 +155,14 @@ fn a_component_that_was_not_built_stops_the_plan_by_name() {
     let mut builds = builds(&version);
     builds.remove(&"web".parse().unwrap());
     let inputs = inputs(json!({ "greeting": "hi" }));
-    let input =
-        DeployInput { version: &version, builds: &builds, inputs: &inputs, deployed: &BTreeMap::new(), serial: 1 };
+    let input = DeployInput {
+        deployed: &BTreeMap::new(),
+        required: &BTreeMap::new(),
+        version: &version,
+        builds: &builds,
+        inputs: &inputs,
+        serial: 1,
+    };
 
     let error = deploy_nodes(input, &DeployScope::default()).unwrap_err();
 

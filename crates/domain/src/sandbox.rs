@@ -1,0 +1,96 @@
+//! What components read of the sandbox's outputs, and what it means for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freehold_protocol::{ComponentName, Digest, canonical};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The outputs of the sandbox that the templates of one component read.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SandboxReads {
+    /// All of them; an empty name stands for every output that there is.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub outputs: BTreeSet<String>,
+    /// Those without which a template cannot be rendered.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub required: BTreeSet<String>,
+}
+
+impl SandboxReads {
+    /// Returns whether nothing is read.
+    pub fn is_empty(&self) -> bool {
+        self.outputs.is_empty()
+    }
+
+    /// Returns the digest that changes when a value that is read changes; nothing when nothing is read.
+    ///
+    /// # Errors
+    /// As [`canonical::digest`].
+    pub fn digest(&self, outputs: &BTreeMap<String, Value>) -> Result<Option<Digest>, serde_json::Error> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        if self.outputs.contains("") {
+            return canonical::digest(outputs).map(Some);
+        }
+        let read: BTreeMap<&String, Option<&Value>> =
+            self.outputs.iter().map(|name| (name, outputs.get(name))).collect();
+        canonical::digest(&read).map(Some)
+    }
+
+    /// Returns the sentence about the outputs that `component` requires and the sandbox does not have, if there are any.
+    pub fn refusal(&self, component: &ComponentName, outputs: &BTreeMap<String, Value>) -> Option<String> {
+        let missing: Vec<&str> =
+            self.required.iter().map(String::as_str).filter(|name| !outputs.contains_key(*name)).collect();
+        let names = missing.join("`, `");
+        let (word, them) = if missing.len() == 1 { ("output", "it") } else { ("outputs", "them") };
+        (!missing.is_empty()).then(|| {
+            format!(
+                "component `{component}` reads {word} `{names}` of the sandbox, which the sandbox does not have; declare {them} \
+                 in the module of `sandbox.toml` (a sensitive output does not count), or correct the component's template: \
+                 `freehold app check` names its file and line"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn reads(outputs: &[&str], required: &[&str]) -> SandboxReads {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        SandboxReads { outputs: set(outputs), required: set(required) }
+    }
+
+    fn outputs(value: Value) -> BTreeMap<String, Value> {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn only_a_value_that_is_read_changes_the_digest() {
+        let (before, after) = (outputs(json!({ "vpc": "a", "dns": 1 })), outputs(json!({ "vpc": "a", "dns": 2 })));
+        let same = |reads: SandboxReads| reads.digest(&before).unwrap() == reads.digest(&after).unwrap();
+
+        assert!(same(reads(&["vpc"], &[])));
+        assert!(!same(reads(&["vpc", "dns"], &[])));
+        assert!(!same(reads(&[""], &[])));
+        assert_eq!(reads(&[], &[]).digest(&before).unwrap(), None);
+    }
+
+    #[test]
+    fn outputs_that_are_not_there_are_named_with_the_way_out() {
+        let (component, outputs) = ("api".parse().unwrap(), outputs(json!({ "vpc": "a" })));
+
+        assert_eq!(reads(&["vpc", "dns"], &["vpc"]).refusal(&component, &outputs), None);
+        assert_eq!(
+            reads(&["vpc", "dns"], &["vpc", "dns"]).refusal(&component, &outputs).unwrap(),
+            "component `api` reads output `dns` of the sandbox, which the sandbox does not have; declare it in the module of \
+             `sandbox.toml` (a sensitive output does not count), or correct the component's template: `freehold app check` \
+             names its file and line"
+        );
+    }
+}
