@@ -61,12 +61,7 @@ pub(super) struct AttemptMark {
 
 impl AttemptMark {
     /// Reads the mark of the attempt before, and replaces it with the mark of this attempt.
-    pub(super) async fn take_over(
-        job: &Job,
-        bucket: &JobBucket,
-        key: String,
-        state: &str,
-    ) -> Result<Self, Failure> {
+    pub(super) async fn take_over(job: &Job, bucket: &JobBucket, key: String, state: &str) -> Result<Self, Failure> {
         // An unreadable mark proves nothing, so what is in the way then counts as somebody else's.
         let before: Option<Mark> =
             bucket.get(&key, MAX_BYTES).await?.and_then(|bytes| serde_json::from_slice(&bytes).ok());

@@ -1,4 +1,4 @@
-//! Decides which orders may start: one order of a group at a time, in their order, and at most one per slot.
+//! Decides which orders may start: one order about a thing at a time, in their order, and at most one per slot.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,8 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 #[derive(Debug)]
 pub struct Admission {
     slots: Arc<Semaphore>,
-    groups: Mutex<HashMap<Group, Arc<Line>>>,
+    /// By the thing that the orders change.
+    things: Mutex<HashMap<String, Arc<Line>>>,
 }
 
 #[derive(Debug, Default)]
@@ -21,7 +22,7 @@ struct Line {
     broken: AtomicU64,
 }
 
-/// A place in the line of a group.
+/// A place in the line of one thing.
 #[derive(Debug)]
 pub struct Ticket {
     slots: Arc<Semaphore>,
@@ -40,13 +41,13 @@ impl Admission {
     /// Returns the admission of a runner with `slots` slots.
     pub fn new(slots: u32) -> Self {
         let slots = Semaphore::new(usize::try_from(slots).unwrap_or(1));
-        Self { slots: Arc::new(slots), groups: Mutex::default() }
+        Self { slots: Arc::new(slots), things: Mutex::default() }
     }
 
-    /// Returns the next place in the line of `group`.
+    /// Returns the next place in the line of the thing that `group` is about.
     pub fn ticket(&self, group: &Group) -> Ticket {
-        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = groups.entry(group.clone()).or_default().clone();
+        let mut things = self.things.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = things.entry(group.thing().to_owned()).or_default().clone();
         let broken = line.broken.load(Ordering::Relaxed);
         Ticket { slots: self.slots.clone(), line, broken }
     }
@@ -83,7 +84,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_group_takes_turns_and_slots_limit_all() {
         let admission = Admission::new(2);
-        let [a1, a2, b, c] = ["a", "a", "b", "c"].map(|group| admission.ticket(&group.parse().unwrap()));
+        let [a1, a2, b, c] = ["a", "a.1", "b", "c"].map(|group| admission.ticket(&group.parse().unwrap()));
 
         let first = a1.admitted().await.unwrap();
         assert!(waits(&a2).await);

@@ -195,12 +195,13 @@ fn run(run: &Run) -> Line {
         Cause::Changed => "changed".to_owned(),
         Cause::DependsOn { components } => format!("depends on {}", list(components)),
         Cause::TriggeredBy { components } => format!("triggered by {}", list(components)),
+        Cause::Precedes { components } => format!("runs before {}", list(components)),
     };
     Line { mark: Mark::None, level: 0, cells: vec![run.node.clone(), why] }
 }
 
 fn summary(diff: &Diff, to: &AppVersion) -> String {
-    let is_action = |run: &&Run| matches!(run.cause, Cause::TriggeredBy { .. });
+    let is_action = |run: &&Run| matches!(run.cause, Cause::TriggeredBy { .. } | Cause::Precedes { .. });
     let actions = diff.deploy.iter().filter(is_action).count();
     let components = diff.deploy.len() - actions;
     let widened = diff.roles.iter().filter(|role| !role.widened.is_empty()).count();

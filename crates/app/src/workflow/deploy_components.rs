@@ -61,6 +61,7 @@ impl DeployComponents {
             all: request.all,
             release: request.release.as_ref(),
             role: request.role.as_deref(),
+            former_inputs: &former_inputs,
             provision: false,
             serial: 0,
         };

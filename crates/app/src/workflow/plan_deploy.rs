@@ -1,6 +1,6 @@
 //! Plans the nodes of a deploy from the table: when it is asked for, to refuse what cannot be planned, and when it is run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
@@ -8,6 +8,7 @@ use freehold_domain::plan::{DeployInput, DeployScope, check_deployable, deploy_n
 use freehold_domain::workflow::Node;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{ComponentName, ReleaseName};
+use serde_json::Value;
 
 use crate::AppError;
 use crate::app_version::create_release;
@@ -27,6 +28,8 @@ pub(crate) struct DeployOf<'a> {
     pub(crate) release: Option<&'a ReleaseName>,
     /// The role that the caller wants for all of it.
     pub(crate) role: Option<&'a str>,
+    /// The former values of the inputs that the request changed, null where there was none.
+    pub(crate) former_inputs: &'a BTreeMap<String, Value>,
     /// Whether this is the provisioning of the install.
     pub(crate) provision: bool,
     pub(crate) serial: u64,
@@ -56,6 +59,10 @@ pub(crate) async fn plan_deploy(
         all: of.all,
         provision: of.provision,
         first: deployed.is_empty(),
+        inputs_changed: of
+            .former_inputs
+            .iter()
+            .any(|(name, former)| install.inputs.get(name).unwrap_or(&Value::Null) != former),
         role: of.role.map(str::to_owned),
     };
     let required = sandbox_reads::required(version);

@@ -134,13 +134,14 @@ impl PlanWorkflow {
                 let nodes = action_nodes(&record.document, action, role.as_deref(), workflow.serial)?;
                 Ok((Some(record.version), nodes))
             }
-            Request::Deploy { version, only, all, release, role, former_inputs: _ } => {
+            Request::Deploy { version, only, all, release, role, former_inputs } => {
                 let record = self.version_of(install, version.as_ref()).await?;
                 let of = DeployOf {
                     only,
                     all: *all,
                     release: release.as_ref(),
                     role: role.as_deref(),
+                    former_inputs,
                     provision: workflow.kind == WorkflowKind::ProvisionInstall,
                     serial: workflow.serial,
                 };

@@ -55,6 +55,7 @@ mod workflow {
     mod run_action;
     mod sandbox;
     mod sweep;
+    mod triggers;
 }
 
 mod faults;

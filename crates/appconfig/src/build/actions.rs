@@ -129,7 +129,8 @@ impl Reader<'_> {
             "cron" => self.schedule(checked, node),
             word if COMPONENT_TRIGGERS.contains(&word) => {
                 let component = Some(self.component(checked, node, word)?);
-                Some(Trigger::Event { event: word.to_owned(), component })
+                let event = if word == "pre-component-deploy" { "pre-deploy-component" } else { word };
+                Some(Trigger::Event { event: event.to_owned(), component })
             }
             word if TRIGGERS.contains(&word) => Some(Trigger::Event { event: word.to_owned(), component: None }),
             word => {

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::answers::asks;
 use crate::graph::graph;
-use crate::plan::{action_node_name, add_dependents, fingerprint, triggered};
+use crate::plan::triggers::{Fired, Moment, Occurrence, events_of_deploy, fired};
+use crate::plan::{DeployScope, add_dependents, fingerprint};
 
 /// One node of a deploy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,8 @@ pub enum Cause {
     DependsOn { components: BTreeSet<String> },
     /// An action that these components trigger.
     TriggeredBy { components: BTreeSet<String> },
+    /// An action that has to succeed before these components run.
+    Precedes { components: BTreeSet<String> },
 }
 
 /// Returns the nodes of a deploy of `to` over `from`, in an order in which they can run.
@@ -62,15 +65,41 @@ pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
             Cause::New
         }
     };
-    let order = graph(to).components.into_iter().filter(|one| touched.contains(&one.name));
-    let components = order.filter_map(|one| {
-        let part = to.part(&one.name)?;
-        Some(Run { node: part.name.to_string(), cause: cause(&part) })
-    });
-    let actions = triggered(to, &touched, false)
-        .into_iter()
-        .map(|(action, after)| Run { node: action_node_name(action), cause: Cause::TriggeredBy { components: after } });
-    components.chain(actions).collect()
+    let order: Vec<ComponentName> = graph(to).components.into_iter().map(|one| one.name).collect();
+    let occurrences = events_of_deploy(to, &touched, &DeployScope::default());
+    let actions = fired(to, &occurrences);
+    let started = |moment: Moment, name: Option<&str>| -> Vec<Run> {
+        let of_event = |one: &&Fired<'_>| {
+            let nodes = occurrences.get(one.at).map(|occurrence| &occurrence.nodes);
+            one.moment == moment
+                && name.is_none_or(|name| nodes.is_some_and(|nodes| first(&order, nodes) == Some(name)))
+        };
+        let mut found: Vec<&Fired<'_>> = actions.iter().filter(of_event).collect();
+        // An outer event begins before those inside it, and ends after them.
+        found.sort_by_key(|one| if moment == Moment::Pre { usize::MAX - one.at } else { one.at });
+        found.into_iter().map(|one| started_by(one, &occurrences)).collect()
+    };
+    let mut runs = Vec::new();
+    for name in order.iter().filter(|name| touched.contains(*name)) {
+        runs.extend(started(Moment::Pre, Some(name.as_str())));
+        runs.extend(to.part(name).map(|part| Run { node: name.to_string(), cause: cause(&part) }));
+    }
+    runs.extend(started(Moment::Post, None));
+    runs
+}
+
+/// Returns which of `nodes` runs first.
+fn first<'a>(order: &'a [ComponentName], nodes: &BTreeSet<String>) -> Option<&'a str> {
+    order.iter().map(ComponentName::as_str).find(|name| nodes.contains(*name))
+}
+
+fn started_by(one: &Fired<'_>, occurrences: &[Occurrence]) -> Run {
+    let components = occurrences.get(one.at).map(|occurrence| occurrence.nodes.clone()).unwrap_or_default();
+    let cause = match one.moment {
+        Moment::Pre => Cause::Precedes { components },
+        Moment::Post => Cause::TriggeredBy { components },
+    };
+    Run { node: one.node.clone(), cause }
 }
 
 /// What decides whether a part runs again: its fingerprint, and which outputs of the sandbox it reads.

@@ -1,8 +1,10 @@
 //! Plans the nodes of a workflow: a deploy runs what a change touches.
 
+pub mod triggers;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_protocol::app_version::{Action, AppVersion, Component, Reference, Sandbox, Trigger};
+use freehold_protocol::app_version::{Action, AppVersion, Component, Reference, Sandbox};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, canonical};
 use serde::{Deserialize, Serialize};
@@ -118,6 +120,8 @@ pub struct DeployScope {
     /// Whether nothing of the app exists yet, for example after a provisioning that failed: this run too begins with a
     /// preflight.
     pub first: bool,
+    /// Whether it changes inputs of the install.
+    pub inputs_changed: bool,
     /// The role for every node that the person who started the workflow chose.
     pub role: Option<String>,
 }
@@ -183,7 +187,7 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
     add_missing_sandbox(version, input.deployed, &mut touched);
     check_sandbox(input, &touched)?;
     let mut nodes = part_nodes(version, &touched, &mut targets);
-    nodes.extend(triggered_actions(version, &touched, scope.provision));
+    triggers::add(version, &mut nodes, &triggers::events_of_deploy(version, &touched, scope));
     if scope.provision || scope.first {
         preflight::precede(&mut nodes);
     }
@@ -299,48 +303,13 @@ pub(crate) fn add_dependents(version: &AppVersion, touched: &mut BTreeSet<Compon
     }
 }
 
-fn triggered_actions(version: &AppVersion, touched: &BTreeSet<ComponentName>, provision: bool) -> Vec<Node> {
-    let triggered = triggered(version, touched, provision);
-    triggered.into_iter().map(|(action, after)| action_node(action, after, 0)).collect()
-}
-
-/// Returns the actions that a deploy of `touched` runs, and the nodes after which each does.
-pub(crate) fn triggered<'a>(
-    version: &'a AppVersion,
-    touched: &BTreeSet<ComponentName>,
-    provision: bool,
-) -> Vec<(&'a Action, BTreeSet<String>)> {
-    let everything = || -> BTreeSet<String> { touched.iter().map(ToString::to_string).collect() };
-    let after = |action: &Action| {
-        action.triggers.iter().find_map(|trigger| match trigger {
-            Trigger::PostProvision if provision => Some(everything()),
-            Trigger::PostDeployAllComponents if !touched.is_empty() => Some(everything()),
-            Trigger::PostDeployComponent { component } if touched.contains(component) => {
-                Some(BTreeSet::from([component.to_string()]))
-            }
-            Trigger::Manual
-            | Trigger::PostProvision
-            | Trigger::PostDeployAllComponents
-            | Trigger::PostDeployComponent { .. }
-            | Trigger::Cron { .. }
-            | Trigger::Event { .. } => None,
-        })
-    };
-    version.actions.iter().filter_map(|action| Some((action, after(action)?))).collect()
-}
-
-/// Returns the name of an action's node.
-pub(crate) fn action_node_name(action: &Action) -> String {
-    format!("action:{}", action.name)
-}
-
-fn action_node(action: &Action, dependencies: BTreeSet<String>, serial: u64) -> Node {
+fn action_node(name: String, action: &Action, dependencies: BTreeSet<String>) -> Node {
     Node {
-        name: action_node_name(action),
+        name,
         target: Target::Action { action: action.name.clone() },
         dependencies,
         timeout_secs: action.timeout_secs,
-        serial,
+        serial: 0,
         runs_as: None,
         state: NodeState::Waiting,
     }
@@ -362,7 +331,7 @@ pub fn action_nodes(
         nearest: nearest(action.as_str(), version.actions.iter().map(|a| a.name.as_str())),
     })?;
     let runs_as = runs_as(version, Operation::Trigger(found), role, Mode::Maintenance)?;
-    Ok(vec![Node { runs_as, ..action_node(found, BTreeSet::new(), serial) }])
+    Ok(vec![Node { runs_as, serial, ..action_node(triggers::action_node_name(found), found, BTreeSet::new()) }])
 }
 
 /// Returns the nodes that build what has no artifact yet, in no order.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::limits::CLAIM_WINDOW_SECS;
 use freehold_protocol::order::Mode;
-use freehold_protocol::{Digest, InstallId, JobId, Timestamp, WorkflowId};
+use freehold_protocol::{ActionName, Digest, Group, InstallId, JobId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -295,6 +295,24 @@ impl Workflow {
         }
     }
 
+    /// Returns the groups of the actions that events of the workflow start, by node.
+    ///
+    /// A runner refuses an order that is older than another one of its group. A run that somebody starts meanwhile has a
+    /// newer serial, and two events have the same: so each such node has a group of its own. A runner still runs one
+    /// after the other, because the groups name the same thing ([`Group::thing`]).
+    fn groups(&self) -> Result<BTreeMap<String, Group>, GraphError> {
+        let mut counts: BTreeMap<&ActionName, usize> = BTreeMap::new();
+        let mut groups = BTreeMap::new();
+        for node in self.nodes.iter().filter(|_| self.kind.is_exclusive()) {
+            if let Target::Action { action } = &node.target {
+                let count = counts.entry(action).or_default();
+                *count += 1;
+                groups.insert(node.name.clone(), format!("{}.{count}", node.target.group()?).parse()?);
+            }
+        }
+        Ok(groups)
+    }
+
     fn start_ready(&mut self, now: Timestamp) -> Result<Vec<Job>, GraphError> {
         let WorkflowState::Running { slots } = self.state else { return Ok(Vec::new()) };
         if self.cancel_requested.is_some() {
@@ -309,6 +327,7 @@ impl Workflow {
             .map(|node| node.name.clone())
             .collect();
         let (install, workflow, mode) = (self.install.clone(), self.id.clone(), self.mode);
+        let groups = self.groups()?;
         let ready = self
             .nodes
             .iter_mut()
@@ -321,7 +340,7 @@ impl Workflow {
                 install: install.clone(),
                 workflow: workflow.clone(),
                 node: node.name.clone(),
-                group: node.target.group()?,
+                group: groups.get(&node.name).cloned().map_or_else(|| node.target.group(), Ok)?,
                 serial: node.serial,
                 mode: runs_as.mode,
                 role: runs_as.role,

@@ -75,6 +75,19 @@ fn a_component_starts_the_moment_its_last_dependency_ends() {
 }
 
 #[test]
+fn the_runs_of_one_action_have_groups_of_their_own_about_the_same_thing() {
+    let run = |name: &str| Node { name: name.into(), ..node("check", &[]) };
+    let started = pending().start(vec![run("action:check@a"), run("action:check@b")], 9, NOW).unwrap();
+    let by_hand = Workflow { kind: WorkflowKind::RunAction, ..pending() };
+    let by_hand = by_hand.start(vec![node("check", &[])], 9, NOW).unwrap();
+
+    let groups: Vec<&str> = started.jobs.iter().chain(&by_hand.jobs).map(|job| job.group.as_str()).collect();
+
+    assert_eq!(groups, ["action:check.1", "action:check.2", "action:check"]);
+    assert!(started.jobs.iter().all(|job| job.group.thing() == "action:check"));
+}
+
+#[test]
 fn a_failure_stops_its_dependents_only() {
     let graph = vec![node("a", &[]), node("b", &[]), node("c", &["a"]), node("d", &["c"]), node("e", &["b"])];
     let started = pending().start(graph, 9, NOW).unwrap();

@@ -273,6 +273,14 @@ impl ComponentName {
     }
 }
 
+impl Group {
+    /// Returns the thing that the group's jobs change: the part of the name before the first dot. The rest tells apart
+    /// lines of orders about the same thing.
+    pub fn thing(&self) -> &str {
+        self.as_str().split('.').next().unwrap_or_default()
+    }
+}
+
 impl BuildId {
     /// Returns the id of the build of `component` in the app version `version`.
     pub fn derive(app: &AppName, version: &Digest, component: &ComponentName) -> Self {

@@ -68,17 +68,19 @@ fn inputs() -> impl Strategy<Value = Vec<Value>> {
 }
 
 fn versions() -> impl Strategy<Value = AppVersion> {
-    let parts = (components(), inputs(), any::<bool>(), 0_usize..4, prop::option::of(0_u8..2));
-    parts.prop_map(|(components, inputs, all, after, sandbox)| {
+    let parts = (components(), inputs(), 0_usize..4, 0_usize..4, prop::option::of(0_u8..2));
+    parts.prop_map(|(components, inputs, event, of, sandbox)| {
         let sandbox = sandbox.map(|size| {
             json!({
                 "tool": { "tool": "terraform", "version": "1.11.3" }, "source": { "from": "directory", "digest": Digest::of(b"") },
                 "vars": { "size": size },
             })
         });
-        let trigger = match all {
-            true => json!({ "on": "post_deploy_all_components" }),
-            false => json!({ "on": "post_deploy_component", "component": NAMES[after] }),
+        let trigger = match event {
+            0 => json!({ "on": "post_deploy_all_components" }),
+            1 => json!({ "on": "post_deploy_component", "component": NAMES[of] }),
+            2 => json!({ "on": "event", "event": "pre-deploy-component", "component": NAMES[of] }),
+            _ => json!({ "on": "event", "event": "pre-deploy-all-components" }),
         };
         let action = |name: &str, triggers: Value| {
             json!({ "name": name, "timeout_secs": 60, "steps": [], "triggers": triggers })
@@ -202,6 +204,10 @@ proptest! {
         for (place, run) in runs.iter().enumerate() {
             let causes = match &run.cause {
                 Cause::New | Cause::Changed => continue,
+                Cause::Precedes { components } => {
+                    prop_assert!(components.iter().all(|later| at(later).is_some_and(|after| after > place)), "{:?}", runs);
+                    continue;
+                }
                 Cause::DependsOn { components } | Cause::TriggeredBy { components } => components,
             };
             prop_assert!(!causes.is_empty(), "{:?}", run);

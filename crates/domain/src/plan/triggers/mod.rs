@@ -1,0 +1,253 @@
+//! The events of a workflow, the actions that they start, and where those stand in the workflow's graph.
+
+use std::collections::BTreeSet;
+
+use freehold_protocol::ComponentName;
+use freehold_protocol::app_version::{Action, AppVersion, Reference, Trigger};
+
+use super::{DeployScope, action_node};
+use crate::workflow::{Node, Target};
+
+/// Something that a workflow does and that triggers name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    Provision,
+    Reprovision,
+    Deprovision,
+    ProvisionSandbox,
+    ReprovisionSandbox,
+    DeprovisionSandbox,
+    DeployAllComponents,
+    TeardownAllComponents,
+    DeployComponent(ComponentName),
+    TeardownComponent(ComponentName),
+    UpdateInputs,
+    SecretsSync,
+}
+
+impl Event {
+    /// Returns the event's name in configs, after `pre-` or `post-`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Provision => "provision",
+            Self::Reprovision => "reprovision",
+            Self::Deprovision => "deprovision",
+            Self::ProvisionSandbox => "provision-sandbox",
+            Self::ReprovisionSandbox => "reprovision-sandbox",
+            Self::DeprovisionSandbox => "deprovision-sandbox",
+            Self::DeployAllComponents => "deploy-all-components",
+            Self::TeardownAllComponents => "teardown-all-components",
+            Self::DeployComponent(_) => "deploy-component",
+            Self::TeardownComponent(_) => "teardown-component",
+            Self::UpdateInputs => "update-inputs",
+            Self::SecretsSync => "secrets-sync",
+        }
+    }
+
+    /// Returns the component that the event is about.
+    pub const fn component(&self) -> Option<&ComponentName> {
+        match self {
+            Self::DeployComponent(component) | Self::TeardownComponent(component) => Some(component),
+            Self::Provision
+            | Self::Reprovision
+            | Self::Deprovision
+            | Self::ProvisionSandbox
+            | Self::ReprovisionSandbox
+            | Self::DeprovisionSandbox
+            | Self::DeployAllComponents
+            | Self::TeardownAllComponents
+            | Self::UpdateInputs
+            | Self::SecretsSync => None,
+        }
+    }
+}
+
+/// When an action runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Before the first node of the event.
+    Pre,
+    /// After the last node of the event, when all of them have succeeded.
+    Post,
+}
+
+impl Moment {
+    /// Returns the word before the event's name in configs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pre => "pre",
+            Self::Post => "post",
+        }
+    }
+}
+
+/// An event of a workflow, and the nodes that do it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occurrence {
+    pub event: Event,
+    pub nodes: BTreeSet<String>,
+}
+
+/// An action that an event starts: one node of the workflow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fired<'a> {
+    /// The node's name: `action:` and the action's name. Where several events start the action, each of its nodes
+    /// ends in `@` and the event.
+    pub node: String,
+    pub action: &'a Action,
+    pub moment: Moment,
+    /// The place of the event among the occurrences.
+    pub at: usize,
+}
+
+/// Returns the events of a deploy of `touched`, an inner one before those around it.
+pub fn events_of_deploy(
+    version: &AppVersion,
+    touched: &BTreeSet<ComponentName>,
+    scope: &DeployScope,
+) -> Vec<Occurrence> {
+    let all: BTreeSet<String> = touched.iter().map(ToString::to_string).collect();
+    let (components, others): (BTreeSet<&ComponentName>, BTreeSet<&ComponentName>) =
+        touched.iter().partition(|name| version.component(name).is_some());
+    let names = |of: &BTreeSet<&ComponentName>| -> BTreeSet<String> { of.iter().map(ToString::to_string).collect() };
+    let one = |name: &ComponentName| Occurrence {
+        event: Event::DeployComponent(name.clone()),
+        nodes: BTreeSet::from([name.to_string()]),
+    };
+    let mut occurrences: Vec<Occurrence> = components.iter().map(|name| one(name)).collect();
+    let mut add = |happens: bool, event: Event, nodes: BTreeSet<String>| {
+        occurrences.extend(happens.then_some(Occurrence { event, nodes }));
+    };
+    let first = scope.provision || scope.first;
+    let sandbox = if first { Event::ProvisionSandbox } else { Event::ReprovisionSandbox };
+    add(!components.is_empty(), Event::DeployAllComponents, names(&components));
+    add(!others.is_empty(), sandbox, names(&others));
+    add(scope.inputs_changed, Event::UpdateInputs, all.clone());
+    add(scope.provision, Event::Provision, all);
+    occurrences
+}
+
+/// Returns the actions that `occurrences` start, each once for each moment of an event.
+pub fn fired<'a>(version: &'a AppVersion, occurrences: &[Occurrence]) -> Vec<Fired<'a>> {
+    let mut all = Vec::new();
+    for action in &version.actions {
+        let moments = || [Moment::Pre, Moment::Post].into_iter();
+        let starts = |moment: Moment, event: &Event| action.triggers.iter().any(|one| names(one, moment, event));
+        let mut of_action: Vec<Fired<'a>> = occurrences
+            .iter()
+            .enumerate()
+            .flat_map(|(at, one)| moments().filter(move |moment| starts(*moment, &one.event)).map(move |m| (at, m)))
+            .map(|(at, moment)| Fired { node: action_node_name(action), action, moment, at })
+            .collect();
+        if of_action.len() > 1 {
+            for one in &mut of_action {
+                let event = occurrences.get(one.at).map(|occurrence| full_name(one.moment, &occurrence.event));
+                one.node = format!("{}@{}", one.node, event.unwrap_or_default());
+            }
+        }
+        all.extend(of_action);
+    }
+    all
+}
+
+/// Adds a node for each action that `occurrences` start. An inner event comes before those around it.
+///
+/// What runs before an event waits for what the event waits for, and all of the event waits for it: when it fails, the
+/// event does not happen. What runs after an event waits for the event itself. Each also waits for the components that
+/// the action needs, where the workflow deploys them before.
+pub fn add(version: &AppVersion, nodes: &mut Vec<Node>, occurrences: &[Occurrence]) {
+    let fired = fired(version, occurrences);
+    for (at, occurrence) in occurrences.iter().enumerate() {
+        let (before, after): (Vec<&Fired<'_>>, Vec<&Fired<'_>>) =
+            fired.iter().filter(|one| one.at == at).partition(|one| one.moment == Moment::Pre);
+        let inside = inside(nodes, occurrences, occurrence, &fired);
+        let waits: BTreeSet<String> = nodes
+            .iter()
+            .filter(|node| inside.contains(&node.name))
+            .flat_map(|node| node.dependencies.difference(&inside).cloned())
+            .collect();
+        let later = with_dependents(nodes, &inside);
+        let new: BTreeSet<String> = before.iter().map(|one| one.node.clone()).collect();
+        let mut added: Vec<Node> = Vec::new();
+        for one in before {
+            let needed = needed(one.action, nodes).into_iter().filter(|name| !later.contains(name));
+            added.push(action_node(one.node.clone(), one.action, waits.iter().cloned().chain(needed).collect()));
+        }
+        for node in nodes.iter_mut().filter(|node| inside.contains(&node.name)) {
+            node.dependencies.extend(new.iter().cloned());
+        }
+        for one in after {
+            let needed = needed(one.action, nodes);
+            let event = occurrence.nodes.iter().chain(&new).cloned();
+            added.push(action_node(one.node.clone(), one.action, event.chain(needed).collect()));
+        }
+        nodes.extend(added);
+    }
+}
+
+/// Returns the nodes of an event: its own, and the actions of the events inside it.
+fn inside(
+    nodes: &[Node],
+    occurrences: &[Occurrence],
+    occurrence: &Occurrence,
+    fired: &[Fired<'_>],
+) -> BTreeSet<String> {
+    let is_inner = |at: usize| occurrences.get(at).is_some_and(|inner| inner.nodes.is_subset(&occurrence.nodes));
+    let actions = fired.iter().filter(|one| is_inner(one.at)).map(|one| &one.node);
+    let known = |name: &&String| nodes.iter().any(|node| node.name == **name);
+    actions.chain(&occurrence.nodes).filter(known).cloned().collect()
+}
+
+/// Returns `names` and every node that waits for one of them.
+fn with_dependents(nodes: &[Node], names: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut all = names.clone();
+    loop {
+        let before = all.len();
+        let waiting = nodes.iter().filter(|node| !node.dependencies.is_disjoint(&all)).map(|node| node.name.clone());
+        all.extend(waiting.collect::<Vec<_>>());
+        if all.len() == before {
+            return all;
+        }
+    }
+}
+
+/// Returns the nodes of the components that an action depends on or reads, and of the sandbox that it reads.
+fn needed(action: &Action, nodes: &[Node]) -> BTreeSet<String> {
+    let reads = action.references.iter().filter_map(|reference| match reference {
+        Reference::Component(name) => Some(name.clone()),
+        Reference::Sandbox(_) => Some(ComponentName::sandbox()),
+        Reference::Input(_) | Reference::Action(_) | Reference::Secret(_) | Reference::InstallStack(_) => None,
+    });
+    let needs: BTreeSet<ComponentName> = action.dependencies.iter().cloned().chain(reads).collect();
+    let deploys = |node: &&Node| node.target.deploys().is_some_and(|one| needs.contains(&one.part));
+    nodes.iter().filter(deploys).map(|node| node.name.clone()).collect()
+}
+
+/// Returns whether `trigger` names this moment of `event`.
+fn names(trigger: &Trigger, moment: Moment, event: &Event) -> bool {
+    let (word, component) = match trigger {
+        Trigger::Manual | Trigger::Cron { .. } => return false,
+        Trigger::PostProvision => ("post-provision", None),
+        Trigger::PostDeployAllComponents => ("post-deploy-all-components", None),
+        Trigger::PostDeployComponent { component } => ("post-deploy-component", Some(component)),
+        Trigger::Event { event, component } => (event.as_str(), component.as_ref()),
+    };
+    // Versions of earlier releases keep the older word for the event.
+    let word = if word == "pre-component-deploy" { "pre-deploy-component" } else { word };
+    let wanted = word.strip_prefix(moment.as_str()).and_then(|rest| rest.strip_prefix('-'));
+    wanted == Some(event.name()) && component == event.component()
+}
+
+/// Returns the words by which a person knows the event, such as `pre-deploy-component:web`.
+fn full_name(moment: Moment, event: &Event) -> String {
+    let name = format!("{}-{}", moment.as_str(), event.name());
+    event.component().map_or(name.clone(), |component| format!("{name}:{component}"))
+}
+
+/// Returns the name of an action's only node in a workflow.
+pub(super) fn action_node_name(action: &Action) -> String {
+    format!("action:{}", action.name)
+}
+
+#[cfg(test)]
+mod tests;
