@@ -97,6 +97,7 @@ FUNCTIONS = {
         "grants-queue": {SEND},
         "machine": {"states:StartExecution"},
         "execution": {"states:DescribeExecution"},
+        "versions": {GET_OBJECT},
     },
     "prune-artifacts": {
         "rows": {READ},

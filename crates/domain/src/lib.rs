@@ -4,6 +4,7 @@
 pub mod audit;
 pub mod build;
 pub mod contract;
+pub mod cron;
 pub mod deployable;
 pub mod diff;
 pub mod graph;

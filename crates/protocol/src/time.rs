@@ -35,6 +35,20 @@ impl Timestamp {
     }
 }
 
+/// Returns year, month and day of the day `days` after the epoch, in the Gregorian calendar: a year begins in March
+/// here, so that a leap day ends it, and 400 years have 146,097 days.
+pub const fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let january = if month <= 2 { 1 } else { 0 };
+    (era * 400 + year + january, month, day)
+}
+
 /// Times as text in UTC with milliseconds, such as `2026-11-21T14:54:06.123Z` (RFC 3339 section 5.6): the one form that is
 /// written is the one that is read. For documents whose format is not ours.
 pub mod rfc3339 {
@@ -42,7 +56,7 @@ pub mod rfc3339 {
     use serde::ser::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};
 
-    use super::Timestamp;
+    use super::{Timestamp, civil};
 
     const DAY: u64 = 86_400_000;
     /// 10000-01-01T00:00:00Z.
@@ -82,20 +96,6 @@ pub mod rfc3339 {
         let days = days(number(0, 4)?, number(5, 7)?, number(8, 10)?)?;
         let seconds = number(11, 13)?.checked_mul(3600)? + number(14, 16)? * 60 + number(17, 19)?;
         Some(Timestamp::from_millis(days.checked_mul(DAY)? + seconds * 1000 + number(20, 23)?))
-    }
-
-    /// Returns year, month and day of the day `days` after the epoch, in the Gregorian calendar: a year begins in March
-    /// here, so that a leap day ends it, and 400 years have 146,097 days.
-    const fn civil(days: u64) -> (u64, u64, u64) {
-        let days = days + 719_468;
-        let (era, of_era) = (days / 146_097, days % 146_097);
-        let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-        let of_year = of_era - (365 * year + year / 4 - year / 100);
-        let shifted = (5 * of_year + 2) / 153;
-        let day = of_year - (153 * shifted + 2) / 5 + 1;
-        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-        let january = if month <= 2 { 1 } else { 0 };
-        (era * 400 + year + january, month, day)
     }
 
     /// Returns the days from the epoch to a date; the inverse of [`civil`].

@@ -1,5 +1,6 @@
-//! Lambda function on a schedule: recovers work that was lost between two steps.
+//! Lambda function on a schedule: recovers work that was lost between two steps, and starts the actions that are due.
 
+use freehold_app::workflow::start_due_actions::{StartDueActions, Started};
 use freehold_app::workflow::sweep::Sweep;
 use freehold_functions::settings::Settings;
 use freehold_functions::{diagnostic, init_logs, log_failure};
@@ -10,15 +11,27 @@ use serde_json::Value;
 async fn main() -> Result<(), Error> {
     init_logs();
     let settings = Settings::read()?;
+    let store = settings.store()?;
+    let start = StartDueActions {
+        versions: settings.versions(&store)?,
+        store: store.clone(),
+        machines: settings.machines()?,
+        clock: settings.clock(),
+    };
     let sweep = Sweep {
-        store: settings.store()?,
+        store,
         outbox: settings.outbox()?,
         callbacks: settings.callbacks(),
         machines: settings.machines()?,
         clock: settings.clock(),
     };
-    let sweep = &sweep;
+    let (sweep, start) = (&sweep, &start);
     lambda_runtime::run(service_fn(|_: LambdaEvent<Value>| async move {
+        // First, because a run has a minute, and what was lost has been waiting for longer.
+        let due = start.start().await.map_err(|error| {
+            log_failure("could not start due actions", &error);
+            diagnostic(&error)
+        });
         let swept = sweep.sweep().await.map_err(|error| {
             log_failure("sweep failed", &error);
             diagnostic(&error)
@@ -32,6 +45,10 @@ async fn main() -> Result<(), Error> {
             failed = swept.failed,
             "Swept"
         );
+        let due = due?;
+        if due != Started::default() {
+            tracing::info!(started = due.started, skipped = due.skipped, failed = due.failed, "Started due actions");
+        }
         Ok::<_, lambda_runtime::Diagnostic>(())
     }))
     .await

@@ -12,6 +12,7 @@
 //! | `name#<name>` | `prefix` | names that longer ones begin with |
 //! | `workflow#<id>` | `state`, `graph#<digest>` | the workflow, and its nodes as they were planned |
 //! | `open` | workflow | workflows that have not ended, for `sweep` |
+//! | `due` | `<minute>#<install>#run#<action>`, `...#schedules` | what is due at a minute |
 //! | `token#<workflow>` | phase | task tokens: only `accept-report` and `sweep` can read them |
 //! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>` | the job |
 //! | `grant#<id>` | `state` | used grants |
@@ -23,6 +24,7 @@ mod app;
 mod build;
 mod change;
 mod contract;
+mod due;
 pub mod evidence;
 mod grant;
 mod graph;
@@ -41,6 +43,7 @@ pub use change::{Decided, TRIES, change};
 pub use contract::{
     ContractInEnvelope, ContractRecord, TermsRecord, contract_key, known_terms, signed_contract, terms_key,
 };
+pub use due::{Due, DueWhat, due};
 pub use grant::{BurntGrant, grant_key};
 pub use graph::{find_workflow, graph_write, put_workflow, workflow};
 pub use install::{

@@ -11,5 +11,6 @@ pub mod finish_workflow;
 mod plan_deploy;
 pub mod plan_workflow;
 pub mod run_action;
+pub mod start_due_actions;
 pub mod start_workflow;
 pub mod sweep;

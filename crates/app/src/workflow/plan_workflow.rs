@@ -12,9 +12,10 @@ use crate::AppError;
 use crate::app_version::versions::{Version, Versions};
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, Committed, Expect, Outbox, Store};
-use crate::table::{self, Phase, Stored, TaskToken, put};
+use crate::table::{self, Due, DueWhat, Phase, Stored, TaskToken, put};
 use crate::workflow::advance;
 use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
+use crate::workflow::start_due_actions::has_schedules;
 
 /// The ports that planning needs.
 #[derive(Clone)]
@@ -64,6 +65,7 @@ impl PlanWorkflow {
         }
         let install = table::install(&*self.store, &workflow.install).await?.value;
         let (version, nodes) = self.nodes(workflow, &install).await?;
+        self.note_schedules(workflow, &install, version.as_ref()).await?;
         let next = if nodes.is_empty() { Next::Finish } else { Next::Run };
         let mut planned = workflow.clone();
         planned.version = version;
@@ -83,6 +85,24 @@ impl PlanWorkflow {
             self.outbox.dispatch(&[message]).await?;
         }
         Ok(next)
+    }
+
+    /// Notes that the install's runs by cron have to be looked up once the deploy has ended. Noted before the plan, so that
+    /// no plan is without it; a second note is the same or ends as one.
+    async fn note_schedules(
+        &self,
+        workflow: &Workflow,
+        install: &Install,
+        version: Option<&Digest>,
+    ) -> Result<(), AppError> {
+        if let (Request::Deploy { .. }, Some(app), Some(version)) = (&workflow.request, install.app(), version)
+            && has_schedules(&self.versions.load(app, Some(version)).await?.document)
+        {
+            let what = DueWhat::Schedules { workflow: workflow.id.clone() };
+            let due = Due::at(workflow.created_at, install.id.clone(), what);
+            let _ = self.store.commit(vec![put(&due, Expect::Any)?]).await?;
+        }
+        Ok(())
     }
 
     /// Stores the token of the state that waits for the graph, starts the graph and dispatches its first jobs.

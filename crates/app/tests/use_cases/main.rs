@@ -54,6 +54,7 @@ mod workflow {
     mod plan_workflow;
     mod run_action;
     mod sandbox;
+    mod start_due_actions;
     mod sweep;
     mod triggers;
 }

@@ -1,6 +1,7 @@
 //! Schedules that a config gives to actions, components and the sandbox.
 
-use crate::check::cron;
+use freehold_domain::cron::Schedule;
+
 use crate::read::document::Node;
 use crate::report::draft::Draft;
 use crate::state::file::Checked;
@@ -9,7 +10,7 @@ use crate::state::file::Checked;
 /// time only.
 pub(crate) fn not_a_schedule(checked: &Checked, node: &Node) -> Option<Draft> {
     let text = node.as_text().filter(|text| !text.contains("{{"))?;
-    let found = cron::check(text).err()?;
+    let found = Schedule::parse(text).err()?;
     let mut place = checked.place(node);
     // A string of one line without escapes has one quote before it; of any other, the whole is marked.
     if place.span.len() == text.len() + 2 {

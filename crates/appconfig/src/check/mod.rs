@@ -1,6 +1,5 @@
 //! Checks names, references, cycles, and the syntax of texts in other languages.
 
-pub(crate) mod cron;
 pub(crate) mod cycles;
 pub(crate) mod effect;
 pub(crate) mod index;

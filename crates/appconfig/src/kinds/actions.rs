@@ -33,7 +33,6 @@ pub(super) const ACTION: &[Key] = &[
 
 /// The triggers that start nothing yet: what would cause their event is not built.
 const TRIGGERS_WITHOUT_EVENT: &[&str] = &[
-    "cron",
     "post-provision-sandbox",
     "pre-reprovision",
     "post-reprovision",

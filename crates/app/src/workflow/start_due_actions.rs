@@ -1,0 +1,208 @@
+//! Starts the actions whose cron schedule is due: each minute's run once, whatever is repeated.
+
+use std::sync::Arc;
+
+use freehold_domain::cron::Schedule;
+use freehold_domain::install::Install;
+use freehold_protocol::api::RunActionRequest;
+use freehold_protocol::app_version::{Action, AppVersion, Trigger};
+use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
+
+use crate::app_version::versions::Versions;
+use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
+use crate::table::{self, Due, DueWhat, Record as _, Stored, load, put};
+use crate::workflow::run_action::RunAction;
+use crate::{AppError, Kind};
+
+/// The most rows that one call handles; the others are handled a minute later.
+const MOST: usize = 500;
+/// A run that is later than this is skipped.
+const LATE_SECS: u64 = 60 * 60;
+
+/// The ports that starting due actions needs.
+#[derive(Clone)]
+pub struct StartDueActions {
+    pub store: Arc<dyn Store>,
+    pub versions: Versions,
+    pub machines: Arc<dyn Machines>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The counts of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Started {
+    pub started: u32,
+    /// Runs that were not started because of what [`StartDueActions::start`] names.
+    pub skipped: u32,
+    /// What could not be handled; the next call tries again.
+    pub failed: u32,
+}
+
+impl StartDueActions {
+    /// Starts every run that is due. The id of a run is derived from the minute that it was due, so that a repeated call
+    /// starts it once.
+    ///
+    /// Of several minutes that were missed, the earliest is run, if it is no more than an hour ago; the others are skipped.
+    /// A run is also skipped while the run before it has not ended, and while the install refuses runs: it is disabled, has
+    /// no runner, or its customer has not accepted the terms. A run that is started waits for a free slot of the runner.
+    ///
+    /// # Errors
+    /// The store's errors when the list itself cannot be read.
+    pub async fn start(&self) -> Result<Started, AppError> {
+        let now = self.clock.now();
+        let mut counts = Started::default();
+        for row in table::due(&*self.store, now, MOST).await? {
+            if let Err(error) = self.handle(&row, now, &mut counts).await {
+                let install = &row.value.install;
+                tracing::warn!(install.id = %install, "Could not start what is due in `{install}`: {error}");
+                counts.failed += 1;
+            }
+        }
+        Ok(counts)
+    }
+
+    async fn handle(&self, row: &Stored<Due>, now: Timestamp, counts: &mut Started) -> Result<(), AppError> {
+        let Due { install, what, .. } = &row.value;
+        match what {
+            DueWhat::Schedules { workflow } => self.add_schedules(row, workflow, now).await,
+            DueWhat::Run { action, last } => {
+                let next = match load::<Install>(&*self.store, &table::install_key(install)).await? {
+                    Some(found) => self.run(row, &found.value, (action, last.as_ref()), now, counts).await?,
+                    None => None,
+                };
+                self.replace(row, next.into_iter().collect()).await
+            }
+        }
+    }
+
+    /// Adds the runs of the version that the install has, after the workflow that was to deploy it has ended.
+    async fn add_schedules(&self, row: &Stored<Due>, workflow: &WorkflowId, now: Timestamp) -> Result<(), AppError> {
+        if !table::workflow(&*self.store, workflow).await?.value.state.is_terminal() {
+            return Ok(());
+        }
+        let id = &row.value.install;
+        let install: Option<Stored<Install>> = load(&*self.store, &table::install_key(id)).await?;
+        if let Some(version) = self.deployed(install.as_ref().map(|stored| &stored.value)).await? {
+            for action in &version.actions {
+                let Some(next) = next_run(action, now) else { continue };
+                let what = DueWhat::Run { action: action.name.clone(), last: None };
+                // A run that is there already knows the run before it.
+                let _ = self.store.commit(vec![put(&Due::at(next, id.clone(), what), Expect::Absent)?]).await?;
+            }
+        }
+        self.replace(row, Vec::new()).await
+    }
+
+    /// Starts or skips a run; returns the next run of the action, if it still has one.
+    async fn run(
+        &self,
+        row: &Stored<Due>,
+        install: &Install,
+        (name, last): (&ActionName, Option<&WorkflowId>),
+        now: Timestamp,
+        counts: &mut Started,
+    ) -> Result<Option<Due>, AppError> {
+        let version = self.deployed(Some(install)).await?;
+        let Some(action) = version.as_ref().and_then(|version| version.action(name)) else { return Ok(None) };
+        let Some(next) = next_run(action, now) else { return Ok(None) };
+        let due = row.value.time();
+        let skipped = if !schedules(action).any(|schedule| schedule.is_due(due)) {
+            // The schedule has changed since the row was written.
+            Some(String::new())
+        } else if now.since(due) / 1000 > LATE_SECS {
+            Some("it was due more than an hour ago".to_owned())
+        } else if self.is_open(last).await? {
+            Some("the run before it has not ended".to_owned())
+        } else {
+            None
+        };
+        let started = match skipped {
+            Some(reason) => Err(reason),
+            None => self.start_run(&install.id, name, row.value.minute).await?,
+        };
+        let last = match started {
+            Ok(workflow) => {
+                counts.started += 1;
+                Some(workflow)
+            }
+            Err(reason) => {
+                if !reason.is_empty() {
+                    counts.skipped += 1;
+                    tracing::warn!(install.id = %install.id, "Skipped a run of action `{name}` in `{}`: {reason}", install.id);
+                }
+                last.cloned()
+            }
+        };
+        Ok(Some(Due::at(next, install.id.clone(), DueWhat::Run { action: name.clone(), last })))
+    }
+
+    /// Starts the run of one minute; returns why the install refuses it.
+    async fn start_run(
+        &self,
+        install: &InstallId,
+        action: &ActionName,
+        minute: u64,
+    ) -> Result<Result<WorkflowId, String>, AppError> {
+        let run = RunAction {
+            store: Arc::clone(&self.store),
+            versions: self.versions.clone(),
+            machines: Arc::clone(&self.machines),
+            clock: Arc::clone(&self.clock),
+        };
+        let cause = format!("cron {action} {minute}");
+        match run.run(install, action, &RunActionRequest::default(), &cause).await {
+            Ok(started) => Ok(Ok(started.workflow)),
+            Err(error) => match error.kind {
+                Kind::Invalid | Kind::NotFound | Kind::Conflict => Ok(Err(error.message)),
+                _ => Err(error),
+            },
+        }
+    }
+
+    async fn is_open(&self, workflow: Option<&WorkflowId>) -> Result<bool, AppError> {
+        let Some(workflow) = workflow else { return Ok(false) };
+        let found = table::find_workflow(&*self.store, workflow).await?;
+        Ok(found.is_some_and(|found| !found.value.state.is_terminal()))
+    }
+
+    /// Returns the version that was deployed to the end.
+    async fn deployed(&self, install: Option<&Install>) -> Result<Option<Arc<AppVersion>>, AppError> {
+        let Some((app, version)) = install.and_then(|install| install.app().zip(install.version())) else {
+            return Ok(None);
+        };
+        Ok(Some(self.versions.load(app, Some(version)).await?.document))
+    }
+
+    /// Removes a row that was handled, and writes `next`. Another call may have been faster: then it did the same.
+    async fn replace(&self, row: &Stored<Due>, next: Vec<Due>) -> Result<(), AppError> {
+        let mut writes = vec![Write::DeleteAt { key: row.value.key(), rev: row.rev }];
+        for due in &next {
+            writes.push(put(due, Expect::Any)?);
+        }
+        match self.store.commit(writes).await? {
+            Committed::Done | Committed::Conflict(_) => Ok(()),
+        }
+    }
+}
+
+/// Returns the schedules of an action's triggers. A schedule was checked when the app was synced.
+fn schedules(action: &Action) -> impl Iterator<Item = Schedule> {
+    action.triggers.iter().filter_map(|trigger| match trigger {
+        Trigger::Cron { schedule } => Schedule::parse(schedule).ok(),
+        Trigger::Manual
+        | Trigger::PostProvision
+        | Trigger::PostDeployComponent { .. }
+        | Trigger::PostDeployAllComponents
+        | Trigger::Event { .. } => None,
+    })
+}
+
+/// Returns the next minute at which an action is due.
+fn next_run(action: &Action, now: Timestamp) -> Option<Timestamp> {
+    schedules(action).filter_map(|schedule| schedule.next_after(now)).min()
+}
+
+/// Returns whether a version has an action with a schedule.
+pub(crate) fn has_schedules(version: &AppVersion) -> bool {
+    version.actions.iter().any(|action| schedules(action).next().is_some())
+}

@@ -1,0 +1,164 @@
+//! Actions with a cron schedule: each minute's run once, late ones in bounds, none beside the one before it.
+
+use freehold_app::ports::{Expect, Store as _};
+use freehold_app::table::{self, Due, put};
+use freehold_app::workflow::start_due_actions::{StartDueActions, Started};
+use freehold_domain::workflow::WorkflowKind;
+use freehold_protocol::Timestamp;
+use freehold_protocol::api::{DeployComponentsRequest, ReasonRequest};
+use freehold_protocol::app_version::{AppVersion, Trigger};
+
+use crate::support::runner::Behaviour;
+use crate::support::{World, app, globex};
+
+/// Returns the app, in which `check` runs every five minutes.
+fn document() -> AppVersion {
+    let mut version = app::document();
+    version.actions[0].triggers.insert(Trigger::Cron { schedule: "*/5 * * * *".into() });
+    version
+}
+
+/// Returns a world in which `globex` has the app, at the start of a minute that is due, and the first run is noted.
+async fn world() -> World {
+    let mut world = World::with_install().await;
+    deploy(&mut world, &document(), "deploy-1").await;
+    start(&world).await;
+    let secs = world.now().as_secs();
+    world.memory.advance_secs(300 - secs % 300);
+    world
+}
+
+async fn deploy(world: &mut World, version: &AppVersion, cause: &str) {
+    world.sync(version).await;
+    let all = DeployComponentsRequest { all: true, ..DeployComponentsRequest::default() };
+    world.deploy(&all, cause).await.unwrap();
+    world.settle().await;
+}
+
+fn use_case(world: &World) -> StartDueActions {
+    let memory = &world.memory;
+    StartDueActions {
+        store: memory.clone(),
+        versions: world.versions(),
+        machines: memory.clone(),
+        clock: memory.clone(),
+    }
+}
+
+async fn start(world: &World) -> Started {
+    use_case(world).start().await.unwrap()
+}
+
+/// Returns how many runs of actions were started.
+fn runs(world: &World) -> usize {
+    let started = world.memory.started.lock().unwrap();
+    let ids: std::collections::BTreeSet<_> =
+        started.iter().filter(|(kind, _)| *kind == WorkflowKind::RunAction).map(|(_, id)| id.clone()).collect();
+    ids.len()
+}
+
+/// Returns every row of what is due, whenever that is.
+async fn noted(world: &World) -> Vec<Due> {
+    let later = Timestamp::from_millis(u64::MAX / 2);
+    table::due(&*world.memory, later, 100).await.unwrap().into_iter().map(|stored| stored.value).collect()
+}
+
+#[tokio::test]
+async fn each_minute_that_is_due_starts_one_run() {
+    let mut world = world().await;
+
+    let mut counts = Vec::new();
+    for _ in 0..11 {
+        counts.push(start(&world).await.started);
+        start(&world).await;
+        world.run().await;
+        world.memory.advance_secs(60);
+    }
+
+    assert_eq!(counts, [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]);
+    assert_eq!(runs(&world), 3);
+    assert_eq!(noted(&world).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_run_whose_next_minute_was_not_noted_is_not_started_again() {
+    let mut world = world().await;
+    let before = noted(&world).await;
+    start(&world).await;
+    world.settle().await;
+
+    // As after a crash between the start of the run and the note of the next one.
+    let lost = put(&before[0], Expect::Any).unwrap();
+    let _ = world.memory.commit(vec![lost]).await.unwrap();
+    start(&world).await;
+    world.settle().await;
+
+    assert_eq!(runs(&world), 1);
+    assert_eq!(noted(&world).await.len(), 1);
+}
+
+#[tokio::test]
+async fn of_the_minutes_that_were_missed_one_is_run_and_none_that_is_an_hour_old() {
+    let mut world = world().await;
+    world.memory.advance_secs(37 * 60);
+
+    let soon = start(&world).await;
+    world.settle().await;
+    world.memory.advance_secs(3 * 3600);
+    let late = start(&world).await;
+
+    assert_eq!((soon.started, late), (1, Started { skipped: 1, ..Started::default() }));
+    assert_eq!(runs(&world), 1);
+}
+
+#[tokio::test]
+async fn no_run_starts_beside_the_one_before_it() {
+    let mut world = world().await;
+    world.runner("globex").behaviours.insert("action:check".into(), Behaviour::Hangs);
+    let first = start(&world).await;
+    world.run().await;
+
+    world.memory.advance_secs(300);
+    let second = start(&world).await;
+
+    assert_eq!((first.started, second), (1, Started { skipped: 1, ..Started::default() }));
+}
+
+#[tokio::test]
+async fn a_disabled_install_runs_nothing_and_goes_on_when_it_is_enabled() {
+    let mut world = world().await;
+    world.disable_install().disable(&globex(), &ReasonRequest { reason: "unpaid".into() }).await.unwrap();
+    let disabled = start(&world).await;
+    world.enable_install().enable(&globex()).await.unwrap();
+
+    world.memory.advance_secs(300);
+    let enabled = start(&world).await;
+    world.settle().await;
+
+    assert_eq!((disabled.skipped, enabled.started), (1, 1));
+    assert_eq!(runs(&world), 1);
+}
+
+#[tokio::test]
+async fn a_version_without_the_schedule_ends_it() {
+    let mut world = world().await;
+    deploy(&mut world, &app::document(), "deploy-2").await;
+
+    let counts = start(&world).await;
+
+    assert_eq!((counts, noted(&world).await.len()), (Started::default(), 0));
+}
+
+#[tokio::test]
+async fn what_could_not_be_read_is_started_a_minute_later_under_the_minute_that_was_due() {
+    let mut world = world().await;
+    world.memory.faults.set(|what| (what == "start").then_some(freehold_app::testing::Fault::Before));
+    let failed = start(&world).await;
+    world.memory.faults.set(|_| None);
+    world.memory.advance_secs(60);
+
+    let started = start(&world).await;
+    world.settle().await;
+
+    assert_eq!((failed.failed, started.started, runs(&world)), (1, 1, 1));
+}
