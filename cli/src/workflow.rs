@@ -1,7 +1,7 @@
 //! `freehold workflow`: lists, shows, follows and cancels workflows.
 
 use clap::{Args, Subcommand};
-use freehold_protocol::api::WorkflowView;
+use freehold_protocol::api::{NodeView, WorkflowView};
 use freehold_protocol::{InstallId, WorkflowId};
 use serde_json::json;
 
@@ -96,12 +96,21 @@ fn list(all: &[WorkflowView], out: Output) -> String {
     out.table(&table)
 }
 
+/// Returns the state of a node, with how often it was retried.
+fn state_of(node: &NodeView) -> String {
+    match node.retried {
+        0 => node.state.clone(),
+        1 => format!("{}, retried once", node.state),
+        times => format!("{}, retried {times} times", node.state),
+    }
+}
+
 fn show(view: &WorkflowView, out: Output) -> String {
     let mut table = Table::new(&["NODE", "STATE", "JOB", "AFTER", "REASON"]);
     for node in &view.nodes {
         let job = node.job.as_ref().map(ToString::to_string).unwrap_or_default();
         let reason = brief(&node.reason, IN_A_TABLE);
-        table.row([node.name.clone(), node.state.clone(), job, node.dependencies.join(", "), reason]);
+        table.row([node.name.clone(), state_of(node), job, node.dependencies.join(", "), reason]);
     }
     let mut head = format!("{}  {}  {}  of `{}`", view.workflow, view.kind, out.state(&view.state), view.install);
     head.push_str(&format!("\nstarted {}", time(view.created_at)));

@@ -65,6 +65,7 @@ pub fn view(workflow: &Workflow) -> WorkflowView {
                     dependencies: node.dependencies.iter().cloned().collect(),
                     job,
                     reason,
+                    retried: node.retried,
                 }
             })
             .collect(),

@@ -22,6 +22,9 @@ struct StateRow {
     /// The state of each node, in the order of the graph.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     progress: Vec<Progress>,
+    /// How often each node was retried, in the same order; empty while none was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    retried: Vec<u32>,
 }
 
 /// The state of a node, without the id of its job, which is derived from the workflow and the node.
@@ -68,8 +71,12 @@ pub fn graph_write(workflow: &Workflow) -> Result<Option<Write>, AppError> {
 pub fn put_workflow(workflow: &Workflow, expect: Expect) -> Result<Write, AppError> {
     let progress = workflow.nodes.iter().map(|node| progress(&workflow.id, node)).collect::<Result<_, _>>()?;
     let graph = digest_of(&planned(&workflow.nodes))?;
+    let mut retried: Vec<u32> = workflow.nodes.iter().map(|node| node.retried).collect();
+    if retried.iter().all(|times| *times == 0) {
+        retried.clear();
+    }
     let workflow = Workflow { nodes: Vec::new(), ..workflow.clone() };
-    put(&StateRow { workflow, graph, progress }, expect)
+    put(&StateRow { workflow, graph, progress, retried }, expect)
 }
 
 /// Loads a workflow that must exist.
@@ -86,7 +93,8 @@ pub async fn workflow(store: &dyn Store, id: &WorkflowId) -> Result<Stored<Workf
 /// # Errors
 /// The errors of [`load`], or Internal when its graph is missing.
 pub async fn find_workflow(store: &dyn Store, id: &WorkflowId) -> Result<Option<Stored<Workflow>>, AppError> {
-    let Some(Stored { value: StateRow { mut workflow, graph, progress }, rev }) = load(store, &state_key(id)).await?
+    let Some(Stored { value: StateRow { mut workflow, graph, progress, retried }, rev }) =
+        load(store, &state_key(id)).await?
     else {
         return Ok(None);
     };
@@ -97,9 +105,11 @@ pub async fn find_workflow(store: &dyn Store, id: &WorkflowId) -> Result<Option<
             // INVARIANT: the graph is written before the state that names it, and is never removed.
             return Err(AppError::internal(format!("workflow `{id}` has lost its graph `{digest}`")));
         }
-        let nodes = nodes.into_iter().zip(progress);
-        workflow.nodes =
-            nodes.map(|(node, progress)| Node { state: state(id, &node.name, progress), ..node }).collect();
+        let retried = retried.into_iter().chain(std::iter::repeat(0));
+        let nodes = nodes.into_iter().zip(progress).zip(retried);
+        workflow.nodes = nodes
+            .map(|((node, progress), retried)| Node { state: state(id, &node.name, progress), retried, ..node })
+            .collect();
     }
     Ok(Some(Stored { value: workflow, rev }))
 }
@@ -114,7 +124,7 @@ fn graph_key(workflow: &WorkflowId, graph: &Digest) -> Key {
 
 /// Returns the nodes as they were before the first of them started.
 fn planned(nodes: &[Node]) -> Vec<Node> {
-    nodes.iter().map(|node| Node { state: NodeState::Waiting, ..node.clone() }).collect()
+    nodes.iter().map(|node| Node { state: NodeState::Waiting, retried: 0, ..node.clone() }).collect()
 }
 
 /// Returns the digest of planned nodes; none of no nodes.

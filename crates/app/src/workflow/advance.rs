@@ -45,14 +45,15 @@ pub async fn job_event(
     let is_kept = AtomicBool::new(false);
     let advanced = table::change(store, ("job", id), || async {
         let current = table::job(store, id).await?;
+        let is_retried = is_its_retry(&current.value, event);
         let (job, changed) = match current.value.on(event, now) {
             Ok(Step::Changed { job, .. }) => (*job, true),
             Ok(Step::Already) => (current.value.clone(), false),
             Ok(Step::NotYet) => return Ok(Decided::Keep(Advanced::NotYet(Box::new(current.value)))),
-            Err(_) if is_its_cancel(&current.value, event) => (current.value.clone(), false),
+            Err(_) if is_its_cancel(&current.value, event) || is_retried => (current.value.clone(), false),
             Err(rejected) => return Ok(Decided::Keep(Advanced::Rejected(Box::new(current.value), rejected))),
         };
-        let ended = job.state.is_terminal();
+        let ended = job.state.is_terminal() || is_retried;
         let mut workflow = if ended { Some(table::workflow(store, &job.workflow).await?) } else { None };
         if !changed {
             let workflow = workflow.map(|stored| Box::new(stored.value));
@@ -81,6 +82,14 @@ fn is_its_cancel(job: &Job, event: &JobEvent) -> bool {
         (&job.state, event),
         (JobState::Cancelled { dispatch, .. }, JobEvent::Finished { fence, outcome: Outcome::Cancelled, .. })
             if fence.dispatch == *dispatch
+    )
+}
+
+/// Returns whether the event is the report after which the job was queued again: a redelivery has to dispatch it again.
+fn is_its_retry(job: &Job, event: &JobEvent) -> bool {
+    matches!(
+        (&job.state, event),
+        (JobState::Queued { dispatch }, JobEvent::Finished { fence, .. }) if fence.dispatch + 1 == *dispatch
     )
 }
 
@@ -136,6 +145,12 @@ async fn writes_for(
     let job = &changed.value;
     let mut writes = vec![put(job, Expect::Rev(changed.rev))?];
     let Some(stored) = workflow else { return Ok((writes, None, Vec::new())) };
+    if let Some((workflow, again)) = stored.value.retry(job, now) {
+        tracing::warn!(job.id = %job.id, install.id = %job.install, "Job `{}` (`{}`) is retried", job.id, job.node);
+        let writes =
+            vec![put(&again, Expect::Rev(changed.rev))?, table::put_workflow(&workflow, Expect::Rev(stored.rev))?];
+        return Ok((writes, Some(workflow), vec![again.id]));
+    }
     let Advance { workflow, jobs, changed } = stored.value.on_job(job, now)?;
     if changed {
         writes.push(table::put_workflow(&workflow, Expect::Rev(stored.rev))?);
@@ -249,13 +264,14 @@ pub const fn build_app(workflow: &Workflow) -> Option<&AppName> {
     }
 }
 
-/// Sends jobs to the dispatch queue. A repeated send is harmless: the job's order has one deduplication id.
+/// Sends jobs of `workflow` to the dispatch queue. A repeated send is harmless: a dispatch has one deduplication id.
 ///
 /// # Errors
 /// The queue's errors.
-pub async fn dispatch(outbox: &dyn Outbox, jobs: &[JobId]) -> Result<(), AppError> {
-    let messages: Vec<_> =
-        jobs.iter().map(|job| DispatchMessage::Order { job: job.clone(), dispatch: 1, resend: false }).collect();
+pub async fn dispatch(outbox: &dyn Outbox, workflow: &Workflow, jobs: &[JobId]) -> Result<(), AppError> {
+    let order =
+        |job: &JobId| DispatchMessage::Order { job: job.clone(), dispatch: workflow.dispatch_of(job), resend: false };
+    let messages: Vec<_> = jobs.iter().map(order).collect();
     if !messages.is_empty() {
         outbox.dispatch(&messages).await?;
     }

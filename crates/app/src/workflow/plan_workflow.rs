@@ -121,7 +121,7 @@ impl PlanWorkflow {
             }
         };
         let jobs: Vec<_> = workflow.active_jobs().cloned().collect();
-        advance::dispatch(&*self.outbox, &jobs).await
+        advance::dispatch(&*self.outbox, &workflow, &jobs).await
     }
 
     async fn start(&self, stored: &Stored<Workflow>) -> Result<Workflow, AppError> {

@@ -177,9 +177,11 @@ impl Sweep {
         }
         match advance::job_event(&*self.store, id, &JobEvent::Expire, None, now).await? {
             Advanced::NotYet(_) => Ok(true),
-            Advanced::Now { started, changed, .. } => {
+            Advanced::Now { workflow, started, changed, .. } => {
                 swept.lost += u32::from(changed);
-                advance::dispatch(&*self.outbox, &started).await?;
+                if let Some(workflow) = workflow {
+                    advance::dispatch(&*self.outbox, &workflow, &started).await?;
+                }
                 Ok(false)
             }
             Advanced::Rejected(..) => Ok(false),

@@ -20,6 +20,8 @@ use super::doubles::MemoryRegistry;
 pub(crate) enum Behaviour {
     /// Ends so.
     Ends(Outcome),
+    /// Fails until its order has this dispatch number.
+    FailsBefore(u32),
     /// Starts, and never ends by itself.
     Hangs,
     /// Never takes the order.
@@ -230,11 +232,14 @@ impl Runner {
     }
 
     fn end(&mut self, job: &JobId, now: Timestamp) -> Vec<String> {
-        let Attempt { order: Order { work, .. }, pushed, .. } = self.attempts[job].clone();
+        let Attempt { order: Order { work, dispatch, .. }, pushed, .. } = self.attempts[job].clone();
         let outcome = match self.behaviours.get(&subject(&work)) {
             Some(Behaviour::Ends(outcome)) => outcome.clone(),
             Some(Behaviour::Hangs | Behaviour::Ignores) => return Vec::new(),
-            None => success(&work, pushed),
+            Some(Behaviour::FailsBefore(wanted)) if dispatch < *wanted => {
+                Outcome::Failed { reason: "exit status 1".into(), partial: true }
+            }
+            Some(Behaviour::FailsBefore(_)) | None => success(&work, pushed),
         };
         self.finish(job, outcome, now)
     }

@@ -52,6 +52,7 @@ mod workflow {
     mod dispatch_job;
     mod finish_workflow;
     mod plan_workflow;
+    mod retries;
     mod run_action;
     mod sandbox;
     mod start_due_actions;

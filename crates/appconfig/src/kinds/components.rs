@@ -45,7 +45,8 @@ pub(super) const COMPONENT: &[Key] = &[
         .not_yet(),
     may("deploy_timeout", Duration(MAX_COMPONENT_SECS))
         .doc("The time limit of a deploy: at most `1h`, which is also the default"),
-    may("max_auto_retries", Whole).doc("How often a failed deploy is retried automatically; `0` by default").not_yet(),
+    may("max_auto_retries", Whole)
+        .doc("How often a failed deploy is retried automatically; `0` by default, at most `10`"),
     may("skip_noops", Flag).doc("Whether a plan without changes ends the deploy; `false` by default").not_yet(),
     may("auto_approve_on_policies_passing", Flag)
         .doc("Whether a plan that every policy lets pass needs no approval; `false` by default")

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::AuditRecord;
 
 /// How often the control plane may dispatch one job.
-pub const MAX_DISPATCHES: u32 = 3;
+pub const MAX_DISPATCHES: u32 = 11;
 
 /// A job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

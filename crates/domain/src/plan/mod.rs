@@ -16,7 +16,7 @@ use crate::nearest::{hint, nearest};
 use crate::preflight;
 use crate::runs_as::{Operation, RunsAs, UnknownRole, runs_as};
 use crate::sandbox::SandboxReads;
-use crate::workflow::{Node, NodeState, Target};
+use crate::workflow::{MAX_RETRIES, Node, NodeState, Target};
 
 /// The time limit of one build, in seconds.
 pub const BUILD_TIMEOUT_SECS: u32 = 15 * 60;
@@ -216,6 +216,8 @@ fn part_nodes(
             dependencies: before,
             timeout_secs: part.deploy_timeout_secs,
             serial: 0,
+            retries: part.settings.max_auto_retries.unwrap_or_default().min(MAX_RETRIES),
+            retried: 0,
             state: NodeState::Waiting,
         })
     });
@@ -311,6 +313,8 @@ fn action_node(name: String, action: &Action, dependencies: BTreeSet<String>) ->
         timeout_secs: action.timeout_secs,
         serial: 0,
         runs_as: None,
+        retries: 0,
+        retried: 0,
         state: NodeState::Waiting,
     }
 }
@@ -345,6 +349,8 @@ pub fn build_nodes(builds: &[(ComponentName, BuildId)], serial: u64) -> Vec<Node
             timeout_secs: BUILD_TIMEOUT_SECS,
             serial,
             runs_as: None,
+            retries: 0,
+            retried: 0,
             state: NodeState::Waiting,
         })
         .collect()

@@ -43,6 +43,8 @@ pub(crate) fn precede(nodes: &mut Vec<Node>) {
         dependencies: BTreeSet::new(),
         timeout_secs: TIMEOUT_SECS,
         serial: 0,
+        retries: 0,
+        retried: 0,
         state: NodeState::Waiting,
         runs_as: None,
     };

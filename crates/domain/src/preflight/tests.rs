@@ -66,6 +66,8 @@ fn node(name: &str, dependencies: &[String]) -> Node {
         dependencies,
         timeout_secs: 60,
         serial: 1,
+        retries: 0,
+        retried: 0,
         state: NodeState::Waiting,
         runs_as: None,
     }

@@ -2,6 +2,7 @@
 
 mod node;
 mod request;
+mod retry;
 mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use crate::runs_as::RunsAs;
 
 pub use node::{Node, NodeState};
 pub use request::{Request, WorkflowKind};
+pub use retry::MAX_RETRIES;
 pub use target::{Deploys, Target};
 
 /// A workflow.

@@ -23,7 +23,18 @@ pub struct Node {
     /// The role of its job, where it is not the own one of the workflow's mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_as: Option<RunsAs>,
+    /// How often its job is dispatched again when it has failed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u32,
+    /// How often it was dispatched again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retried: u32,
     pub state: NodeState,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Where a node stands.

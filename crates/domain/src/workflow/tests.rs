@@ -39,6 +39,8 @@ fn node(name: &str, dependencies: &[&str]) -> Node {
         timeout_secs: 60,
         serial: 1,
         runs_as: None,
+        retries: 0,
+        retried: 0,
         state: NodeState::Waiting,
     }
 }
@@ -183,6 +185,48 @@ fn an_invalid_graph_is_refused() {
     assert_eq!(twice.to_string(), "two nodes are called `a`");
 }
 
+/// Returns what `job`, as it was queued last, becomes by this outcome.
+fn ended_by(job: &Job, outcome: Outcome) -> Job {
+    let runner = serde_json::from_value("a".into()).unwrap();
+    let fence = Fence { dispatch: job.state.dispatch(), receive: 1 };
+    match job.on(&JobEvent::Finished { fence, runner, outcome }, NOW) {
+        Ok(Step::Changed { job, .. }) => *job,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn failed() -> Outcome {
+    Outcome::Failed { reason: "exit status 1".into(), partial: true }
+}
+
+#[test]
+fn a_failed_job_is_dispatched_again_until_its_retries_are_used() {
+    let graph = vec![Node { retries: 2, ..node("a", &[]) }, node("b", &["a"])];
+    let started = pending().start(graph, 9, NOW).unwrap();
+
+    let (once, second) = started.workflow.retry(&ended_by(&started.jobs[0], failed()), NOW).unwrap();
+    let (twice, third) = once.retry(&ended_by(&second, failed()), NOW).unwrap();
+    let ended = ended_by(&third, failed());
+
+    assert_eq!((second.state.dispatch(), third.state.dispatch(), &third.id), (2, 3, &started.jobs[0].id));
+    assert_eq!((once.dispatch_of(&second.id), twice.dispatch_of(&third.id)), (2, 3));
+    assert_eq!((twice.retry(&ended, NOW), twice.nodes[0].retried), (None, 2));
+    assert_eq!(twice.on_job(&ended, NOW).unwrap().workflow.nodes[1].state.as_str(), "skipped");
+}
+
+#[test]
+fn only_a_failure_is_retried_and_nothing_after_a_cancel() {
+    let started = pending().start(vec![Node { retries: 2, ..node("a", &[]) }], 9, NOW).unwrap();
+    let (workflow, job) = (&started.workflow, &started.jobs[0]);
+    let done = Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None };
+    let lost = Job { state: JobState::Lost { dispatch: 1, ended_at: NOW }, ..job.clone() };
+
+    assert_eq!(workflow.retry(&ended_by(job, done), NOW), None);
+    assert_eq!(workflow.retry(&lost, NOW), None);
+    assert_eq!(workflow.cancel(NOW).workflow.retry(&ended_by(job, failed()), NOW), None);
+    assert!(workflow.retry(&ended_by(job, Outcome::Interrupted { reason: "died".into() }), NOW).is_some());
+}
+
 prop_compose! {
     /// Nodes that depend on earlier ones only.
     fn graph()(edges in prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 0..4), 1..14)) -> Vec<Node> {
@@ -265,4 +309,33 @@ fn a_sandbox_without_an_output_that_a_component_requires_refuses_it_before_it_st
     assert_eq!(states, ["succeeded", "refused", "active", "skipped"]);
     let WorkflowState::Failed { reason, .. } = ended.state else { panic!("{:?}", ended.state) };
     assert!(reason.starts_with("`web` refused: component `web` reads output `vpc` of the sandbox"), "{reason}");
+}
+
+proptest! {
+    #[test]
+    fn a_node_is_dispatched_once_and_once_more_for_each_retry_and_ends_as_its_last_dispatch(
+        retries in 0_u32..20,
+        outcomes in prop::collection::vec(prop::bool::weighted(0.2), 30),
+    ) {
+        let started = pending().start(vec![Node { retries, ..node("a", &[]) }], 9, NOW).unwrap();
+        let (mut workflow, mut job) = (started.workflow, started.jobs[0].clone());
+        let mut dispatches = 1;
+
+        for succeeds in outcomes {
+            let outcome = if succeeds { Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None } } else { failed() };
+            let ended = ended_by(&job, outcome);
+            prop_assert_eq!(workflow.dispatch_of(&job.id), dispatches);
+            let Some((next, again)) = workflow.retry(&ended, NOW) else {
+                let end = workflow.on_job(&ended, NOW).unwrap().workflow;
+                prop_assert!(end.is_settled());
+                prop_assert_eq!(end.nodes[0].state.as_str(), ended.state.as_str());
+                break;
+            };
+            (workflow, job) = (next, again);
+            dispatches += 1;
+        }
+
+        prop_assert!(dispatches <= 1 + retries.min(MAX_RETRIES));
+        prop_assert!(workflow.nodes[0].retried < dispatches);
+    }
 }

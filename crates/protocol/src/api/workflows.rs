@@ -100,6 +100,14 @@ pub struct NodeView {
     pub job: Option<JobId>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// How often its job was dispatched again because it had failed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retried: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// `GET /v1/jobs/{job}`.

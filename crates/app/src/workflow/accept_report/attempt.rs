@@ -96,7 +96,7 @@ impl AcceptReport {
         if workflow.is_settled() {
             return resume_run(&*self.store, &*self.callbacks, workflow).await;
         }
-        advance::dispatch(&*self.outbox, started).await
+        advance::dispatch(&*self.outbox, workflow, started).await
     }
 
     pub(super) async fn after_progress(

@@ -6,7 +6,7 @@ use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Action, AppVersion, Reference, Trigger};
 
 use super::{DeployScope, action_node};
-use crate::workflow::{Node, Target};
+use crate::workflow::Node;
 
 /// Something that a workflow does and that triggers name.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -56,6 +56,8 @@ fn planned(version: &AppVersion, touched: &BTreeSet<ComponentName>, scope: &Depl
             timeout_secs: 60,
             serial: 0,
             runs_as: None,
+            retries: 0,
+            retried: 0,
             state: NodeState::Waiting,
         })
         .collect();

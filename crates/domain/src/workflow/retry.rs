@@ -1,0 +1,37 @@
+//! Automatic retries of a node: its job is dispatched again when it has failed.
+
+use freehold_protocol::{JobId, Timestamp};
+
+use super::{NodeState, Workflow};
+use crate::job::{Job, JobEvent, JobState, MAX_DISPATCHES, Step};
+
+/// The most automatic retries of one node, whatever its config asks for.
+pub const MAX_RETRIES: u32 = MAX_DISPATCHES - 1;
+
+impl Workflow {
+    /// Returns the workflow, and the job as it is queued again, when `job` has failed and its node has a retry left.
+    ///
+    /// A lost job is not retried, because no runner was there, and neither is a blocked one, because somebody has to change
+    /// something first. Nothing is retried once somebody asked to cancel.
+    pub fn retry(&self, job: &Job, now: Timestamp) -> Option<(Self, Job)> {
+        let failed = matches!(job.state, JobState::Failed { .. } | JobState::Interrupted { .. });
+        if !failed || self.cancel_requested.is_some() || job.cancel_requested.is_some() {
+            return None;
+        }
+        let mut next = self.clone();
+        let node = next.nodes.iter_mut().find(|node| node.name == job.node)?;
+        let is_active = matches!(&node.state, NodeState::Active { job: active } if *active == job.id);
+        if !is_active || node.retried >= node.retries {
+            return None;
+        }
+        let Ok(Step::Changed { job: again, .. }) = job.on(&JobEvent::Retry, now) else { return None };
+        node.retried += 1;
+        Some((next, *again))
+    }
+
+    /// Returns the number of the current dispatch of a node's job.
+    pub fn dispatch_of(&self, job: &JobId) -> u32 {
+        let is_its = |state: &NodeState| matches!(state, NodeState::Active { job: active } if active == job);
+        1 + self.nodes.iter().find(|node| is_its(&node.state)).map_or(0, |node| node.retried)
+    }
+}
