@@ -69,7 +69,9 @@ class Access(OnCluster):
     def test_describe_cluster_shows_an_api_server_with_a_certificate_of_its_authority(self):
         status, version = Api(self.cluster, None)("GET", "/version")
 
+        account = self.cluster.administrator()("GET", f"{NAMESPACES}/default/serviceaccounts/default")[1]
         self.assertEqual(("ACTIVE", 200, "v1.20.2"), (self.cluster.status, status, version["gitVersion"]))
+        self.assertTrue(account.get("secrets"), "a pod can be made")
 
     def test_eks_api_obeys_iam(self):
         describe = allow("eks:DescribeCluster", on=f"arn:aws:eks:*:{self.account.id}:cluster/one")
@@ -171,7 +173,8 @@ class Objects(OnCluster):
     def test_deviation_pods_are_reported_as_running_without_nodes(self):
         api = self.admitted()
         pods = api.namespace("pods") + "/pods"
-        until(lambda: api("GET", f"{NAMESPACES}/pods/serviceaccounts/default")[0] == 200, "the account of pods")
+        account = f"{NAMESPACES}/pods/serviceaccounts/default"
+        until(lambda: api("GET", account)[1].get("secrets"), "the account of its pods has a token")
         for name, labels in {"runs": {}, "held": {"fake-kubelet": "hold"}, "fails": {"fake-kubelet": "fail"}}.items():
             self.assertEqual(201, api("POST", pods, pod(name, **labels))[0])
 

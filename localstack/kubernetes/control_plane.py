@@ -16,6 +16,9 @@ PROGRAMS = ("etcd", "kubectl", "kube-apiserver", "kube-controller-manager")
 READY_SECS = 60
 # etcd has no login: it listens on sockets in the folder of the cluster, which has mode 0700, and not on ports.
 ETCD, PEERS = "unix://etcd-socket:0", "unix://etcd-peers:0"
+# The controllers make it, and then its token. Without both there can be no pod; a cluster of AWS has them from the
+# beginning.
+ACCOUNT_OF_PODS = "/api/v1/namespaces/default/serviceaccounts/default"
 CONTROLLERS_WITHOUT_A_CLOUD = "*,-nodeipam,-route,-service,-cloud-node-lifecycle,-attachdetach"
 
 
@@ -47,8 +50,9 @@ class ControlPlane:
         ]
         for daemon in self._daemons[:2]:
             daemon.start()
-        self._wait_until_ready()
+        self._wait_for("/readyz")
         self._daemons[2].start()
+        self._wait_for(ACCOUNT_OF_PODS, b'"secrets"')
         self._kubelet = FakeKubelet(self._folder / "kubeconfig")
         self._kubelet.start()
 
@@ -93,25 +97,27 @@ class ControlPlane:
                 name, _, value = word[len(prefix) :].partition("=")
                 yield f"--{name}={self.inside(value) if value.startswith('/') else value}"
 
-    def _wait_until_ready(self):
+    def _wait_for(self, path, part=b""):
+        """Waits until the API server answers `path` well, with this part in its answer."""
         context = ssl.create_default_context(cafile=self._folder / "pki/ca.crt")
         deadline = time.monotonic() + READY_SECS
         while time.monotonic() < deadline:
-            for daemon in self._daemons[:2]:
+            for daemon in self._daemons:
                 if daemon.exits:
                     raise RuntimeError(f"{daemon.name} ended when it started: {daemon.last_line()}")
             if self.stopping.is_set():
                 raise RuntimeError("stopped while it started")
-            if self._ready(context):
+            if self._answers(path, part, context):
                 return
             time.sleep(0.1)
-        raise RuntimeError(f"the API server was not ready after {READY_SECS} s; see `{self._folder}`")
+        raise RuntimeError(f"`{path}` of the API server was not there after {READY_SECS} s; see `{self._folder}`")
 
-    def _ready(self, context):
+    def _answers(self, path, part, context):
         connection = http.client.HTTPSConnection(LOOPBACK, self._port, timeout=5, context=context)
         try:
-            connection.request("GET", "/readyz", headers={"Authorization": f"Bearer {self._token}"})
-            return connection.getresponse().status == 200
+            connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
+            answer = connection.getresponse()
+            return answer.status == 200 and part in answer.read()
         except OSError:
             return False
         finally:
