@@ -1,6 +1,6 @@
 """The programs of the demo: the local cloud, the CLI and the runners; and AWS clients that speak to the local cloud.
 
-The fuzzing of the API (`tests/api`) starts the same programs.
+The fuzzing of the API (`tests/api`) and whole runs of apps (`tests/apps`) start the same programs.
 """
 
 import json
@@ -34,6 +34,8 @@ class Programs:
         self.endpoint = ""
         self.runners = []
         self.own_cloud = None
+        # Of every program that is started here, beside those that all have.
+        self.variables = {}
         self.terraform = shutil.which("terraform") or shutil.which("tofu")
         self.sandbox = "bubblewrap" if shutil.which("bwrap") else "none"
 
@@ -58,6 +60,19 @@ class Programs:
         """Returns what a command of `freehold` prints with `--json`."""
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return json.loads(self._run(BIN / "freehold", *arguments, "--json", account=account, **pipes).stdout)
+
+    def answer(self, *arguments, account=VENDOR):
+        """Returns the exit code of a command of `freehold`, what it prints with `--json`, and why it failed."""
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        done = self._start((BIN / "freehold", *arguments, "--json"), account, **pipes)
+        error = _json_of(done.stderr)
+        reason = error.get("error", error) if isinstance(error, dict) else done.stderr.strip()
+        message = reason.get("message", reason) if isinstance(reason, dict) else reason
+        return done.returncode, _json_of(done.stdout), str(message)
+
+    def output(self, *arguments):
+        """Returns what a command of `freehold` prints, whether it succeeds or not."""
+        return self._start((BIN / "freehold", *arguments), VENDOR, stdout=subprocess.PIPE).stdout
 
     def succeeds(self, *command):
         """Returns whether a command succeeds; its output is not shown."""
@@ -85,6 +100,7 @@ class Programs:
             "AWS_ACCESS_KEY_ID": account,
             "AWS_SECRET_ACCESS_KEY": "local",
             "FREEHOLD_TENANT": TENANT,
+            **self.variables,
         }
 
     # ---- processes
@@ -102,10 +118,11 @@ class Programs:
         self._run(CLOUD, "up", "--detach", "--port", "0", "--state", state, "--until-pid", os.getpid())
         self.endpoint = (state / "endpoint").read_text().strip()
 
-    def start_runner(self, role, config, account, role_name):
+    def start_runner(self, role, config, account, role_name, variables=None, quiet=False):
         """Starts a runner with the temporary credentials of its role, and waits until it has announced itself."""
         credentials = self.assume(account, role_name)
-        environment = {**self._environment(account), **{name.upper(): value for name, value in credentials.items()}}
+        environment = {**self._environment(account), **(variables or {})}
+        environment.update({name.upper(): value for name, value in credentials.items()})
         log = self.files / f"{role}-runner.log"
         with log.open("w") as file:
             program = BIN / ("freehold-builder" if role == "build" else "freehold-runner")
@@ -128,7 +145,8 @@ class Programs:
                 return False
 
         self.wait_until(f"the {role} runner announces itself", has_announced_itself)
-        print(f"{role} runner is up as {account} {role_name} (pid {process.pid}; log `{_short(log)}`)")
+        if not quiet:
+            print(f"{role} runner is up as {account} {role_name} (pid {process.pid}; log `{_short(log)}`)")
 
     def wait_until(self, what, condition):
         deadline = time.monotonic() + RUNNER_SECS
@@ -170,6 +188,16 @@ class Programs:
             "aws_secret_access_key": session["SecretAccessKey"],
             "aws_session_token": session["SessionToken"],
         }
+
+
+def _json_of(text):
+    """Returns the JSON that a text is, or that its last line with JSON is; otherwise the text."""
+    for part in (text, *reversed(text.splitlines())):
+        try:
+            return json.loads(part)
+        except ValueError:
+            continue
+    return text
 
 
 def _short(argument):

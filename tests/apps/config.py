@@ -1,0 +1,107 @@
+"""The copy of an app config that a run changes: what it names, what it reads, and what is left out of it."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import tomllib
+
+# Folders and files whose entries are components and actions; nothing else can be left out by name.
+KINDS = {"component": "components", "action": "actions"}
+# A value that a template reads: the sandbox, or a component by name, and the path below its outputs.
+READ = re.compile(r"\.nuon\.(?:install\.)?(?:(sandbox)|components\.([\w-]+))\.outputs\.([\w.]+)")
+# The same as an element of a list.
+READ_AS_LIST = re.compile(
+    r"(?:index\s+\(?\s*|range\s+(?:\S+\s*:=\s*)?)" + READ.pattern + "|" + READ.pattern + r"\s*\|\s*join"
+)
+
+
+class Module(NamedTuple):
+    """A Terraform module that a component or the sandbox names."""
+
+    owner: str
+    repository: str
+    reference: str
+    directory: str
+
+
+class Config:
+    def __init__(self, original, folder):
+        shutil.copytree(original, folder)
+        self.folder, self.name = folder, folder.name
+        self.left_out = {}  # (kind, name) -> why
+
+    def entries(self, kind):
+        """Returns file and table of every component or action, by name."""
+        files = sorted((self.folder / KINDS[kind]).glob("*.toml"))
+        tables = ((file, tomllib.loads(file.read_text())) for file in files)
+        return {table["name"]: (file, table) for file, table in tables if "name" in table}
+
+    def inputs(self):
+        files = [self.folder / "inputs.toml", *sorted((self.folder / "inputs").glob("*.toml"))]
+        tables = [tomllib.loads(file.read_text()) for file in files if file.exists()]
+        return [one for table in tables for one in table.get("input", [])]
+
+    def sandbox(self):
+        file = self.folder / "sandbox.toml"
+        return tomllib.loads(file.read_text()) if file.exists() else {}
+
+    def modules(self):
+        """Returns the modules that come from repositories."""
+        named = [(name, table) for name, (_, table) in self.entries("component").items()]
+        modules = [_module(name, table) for name, table in named if table.get("type") == "terraform_module"]
+        return [module for module in [*modules, _module("sandbox", self.sandbox())] if module]
+
+    def repositories(self):
+        """Returns every repository that the config names, with the references that it names there."""
+        tables = [table for kind in KINDS for _, table in self.entries(kind).values()]
+        steps = [step for table in tables for step in table.get("steps", [])]
+        found = {}
+        for named in [*tables, *steps, self.sandbox()]:
+            if source := _source(named):
+                found.setdefault(source["repo"], set()).add(source.get("branch") or "main")
+        return found
+
+    def text(self):
+        files = (file for file in self.folder.rglob("*") if file.is_file())
+        return "\n".join(file.read_text(errors="replace") for file in files)
+
+    def reads(self, owner):
+        """Returns the paths below the outputs of `owner` that templates read, and those that they read as lists."""
+        text = self.text()
+        every = {match[2].rstrip(".") for match in READ.findall(text) if (match[0] or match[1]) == owner}
+        lists = {m for g in READ_AS_LIST.findall(text) for m in (g[2], g[5]) if owner in (*g[:2], *g[3:5]) and m}
+        return every, {path.rstrip(".") for path in lists}
+
+    def leave_out(self, kind, name, why):
+        """Removes a component or an action, and whatever reads its outputs or is triggered by it."""
+        entries = self.entries(kind)
+        if name not in entries:
+            return False
+        entries[name][0].unlink()
+        self.left_out[kind, name] = why
+        for other_kind in KINDS:
+            for other, (file, table) in self.entries(other_kind).items():
+                if kind == "component" and _needs(name, table, file.read_text()):
+                    self.leave_out(other_kind, other, f"needs {kind} `{name}`, which is left out")
+        return True
+
+
+def _needs(component, table, text):
+    triggers = (trigger.get("component_name") for trigger in table.get("triggers", []))
+    outputs = rf"\.components\.{re.escape(component)}\b"
+    return component in [*table.get("dependencies", []), *triggers] or re.search(outputs, text) is not None
+
+
+def _source(table):
+    source = table.get("public_repo") or table.get("connected_repo")
+    return source if source and "repo" in source else None
+
+
+def _module(owner, table):
+    source = _source(table)
+    if not source:
+        return None
+    directory = str(Path(source.get("directory") or "."))
+    return Module(owner, source["repo"], source.get("branch") or "main", directory)

@@ -1,0 +1,152 @@
+"""Runs the example whole, and holds what a run makes of a config: stand-ins, values, and what is left out."""
+
+import contextlib
+import io
+import json
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import hcl2
+
+import apps
+import stand_ins
+import values
+from config import Config
+from repositories import Repositories
+
+HERE = Path(__file__).parent
+EXAMPLE, SOURCES = HERE / "example/shop", HERE / "example/sources"
+
+
+class WithFolder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="freehold-apps-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+
+class Whole(unittest.TestCase):
+    def test_example_is_installed_changed_and_used(self):
+        if not (shutil.which("terraform") or shutil.which("tofu")):
+            self.skipTest("there is neither `terraform` nor `tofu` on PATH")
+        said = io.StringIO()
+
+        with contextlib.redirect_stdout(said):
+            succeeded = apps.run(EXAMPLE, SOURCES)
+
+        lines = said.getvalue().splitlines()
+        self.assertTrue(succeeded, said.getvalue())
+        self.assertEqual("app shop: ok: 2 of 3 components, 1 of 2 actions", lines[-1])
+        for part in (
+            "left out: component `web`: image `registry.example/acme/web` is in a registry that is not served here",
+            "left out: action `restart`: needs component `web`, which is left out",
+            "stand-ins: network",
+            "`greeting` to `good day-changed`: 1 done",
+            "`show` ran",
+        ):
+            self.assertTrue(any(part in line for line in lines), f"{part}\n{said.getvalue()}")
+
+
+class StandIns(WithFolder):
+    def test_module_keeps_its_variables_and_gives_outputs_of_the_form_that_is_read(self):
+        (self.folder / "main.tf").write_text(
+            'variable "size" {\n  type = number\n  default = 3\n}\nvariable "key" {\n  type = string\n'
+            '  sensitive = true\n}\nresource "aws_vpc" "one" {}\noutput "vpc" {\n'
+            "  value = { id = aws_vpc.one.id, arn = aws_vpc.one.arn }\n}\n"
+            'output "account" {\n  value = { id = "1" }\n}\noutput "all" {\n  value = module.all\n}\n'
+        )
+        reads = {"all.zone.name", "all.list"}
+        needed = stand_ins.is_needed(self.folder)
+
+        stand_ins.replace(self.folder, reads, {"all.list"}, {"account.id": "222222222222"})
+
+        made = json.loads((self.folder / "main.tf.json").read_text())
+        outputs = {name: one["value"] for name, one in made["output"].items()}
+        self.assertTrue(needed)
+        self.assertEqual(
+            {"size": {"type": "number", "default": 3}, "key": {"type": "string", "sensitive": True}}, made["variable"]
+        )
+        self.assertEqual("222222222222", outputs["account"]["id"])
+        self.assertEqual("arn:aws:stand-in:::vpc/arn", outputs["vpc"]["arn"])
+        self.assertEqual(3, len(outputs["all"]["list"]))
+        self.assertEqual({"name": "stand-in-all-zone-name"}, outputs["all"]["zone"])
+        self.assertEqual(["main.tf.json"], [file.name for file in self.folder.iterdir()])
+
+    def test_module_without_providers_stays_as_it_is(self):
+        self.assertFalse(stand_ins.is_needed(SOURCES / "acme/modules/site"))
+        self.assertTrue(stand_ins.is_needed(SOURCES / "acme/modules/network"))
+
+    def test_reader_of_modules_keeps_quotes_as_the_stand_ins_expect(self):
+        self.assertEqual('"x"', hcl2.loads('a = "x"\n')["a"])
+
+
+class Configs(WithFolder):
+    def setUp(self):
+        super().setUp()
+        self.config = Config(EXAMPLE, self.folder / "shop")
+
+    def test_what_a_component_hands_out_is_found_in_templates(self):
+        self.assertEqual(({"subnets", "dns.zone_id"}, {"subnets"}), self.config.reads("network"))
+
+    def test_what_needs_a_component_is_left_out_with_it(self):
+        self.config.leave_out("component", "network", "for a reason")
+
+        self.assertEqual(
+            {
+                ("component", "network"): "for a reason",
+                ("component", "site"): "needs component `network`, which is left out",
+                ("action", "show"): "needs component `site`, which is left out",
+            },
+            self.config.left_out,
+        )
+
+    def test_every_repository_is_named_with_its_references(self):
+        self.assertEqual({"acme/modules": {"main", "v1"}}, self.config.repositories())
+
+
+class Values(unittest.TestCase):
+    def test_vendor_answers_what_has_no_default_and_is_not_the_customers(self):
+        answers = values.of_inputs(Config(EXAMPLE, Path(tempfile.mkdtemp()) / "shop").inputs())
+
+        self.assertEqual({"domain": "example.com"}, answers)
+
+    def test_customer_answers_parameters_without_a_default(self):
+        template = "Parameters:\n  A: {Type: String}\n  B: {Type: String, Default: x}\n  C: {AllowedValues: [m, n]}\n"
+
+        answers = values.of_parameters(template + "Other: !Sub x\n", "222222222222")
+
+        self.assertEqual({"A": "freehold", "C": "m", "RunnerPrincipal": "arn:aws:iam::222222222222:root"}, answers)
+
+    def test_changed_input_keeps_its_type(self):
+        changed = [values.changed(one) for one in ({"default": "true"}, {"default": "7"}, {"default": "a"}, {})]
+
+        self.assertEqual(["false", "8", "a-changed", "freehold-changed"], changed)
+
+
+class Served(WithFolder):
+    def test_commit_is_fetched_through_the_proxy_under_its_public_address(self):
+        repositories = Repositories(SOURCES, self.folder)
+        repositories.copy("acme/modules")
+        repositories.commit("acme/modules", {"main", "v1"})
+        variables = repositories.serve()
+
+        def git(*words):
+            env = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), **variables}
+            return subprocess.run(["git", *words], env=env, capture_output=True, text=True)
+
+        address = "https://github.com/acme/modules"
+        listed = git("ls-remote", address, "refs/heads/v1")
+        commit = listed.stdout.partition("\t")[0]
+        git("init", "--quiet", self.folder / "clone")
+        fetched = git("-C", self.folder / "clone", "fetch", "--depth", "1", "--", address, commit)
+        elsewhere = git("ls-remote", "https://gitlab.com/acme/modules")
+
+        self.assertEqual((40, 0), (len(commit), fetched.returncode), listed.stderr + fetched.stderr)
+        self.assertIn("403", elsewhere.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

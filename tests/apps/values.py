@@ -1,0 +1,56 @@
+"""Plausible values for inputs and parameters, by their types and names."""
+
+import yaml
+
+# The command answers it, from the file with the secret.
+ENROLMENT = "EnrolmentSecret"
+BY_NAME = {
+    "email": "someone@example.com",
+    "domain": "example.com",
+    "url": "https://example.com",
+    "cidr": "10.7.0.0/16",
+    "port": "8080",
+    "public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBUwT3ZsK0z0pZ5nV0m0yJ3V9p0Y1c2d3e4f5g6h7i8j someone",
+}
+BY_TYPE = {"number": "3", "bool": "true", "list": '["one","two"]', "json": '{"one":1}'}
+
+
+class Template(yaml.SafeLoader):
+    """Reads a template; the functions of CloudFormation are of no interest here."""
+
+
+Template.add_multi_constructor("!", lambda loader, suffix, node: suffix)
+
+
+def of_inputs(inputs):
+    """Returns an answer for each input that the vendor has to give."""
+    return {
+        one["name"]: plausible(one["name"], one.get("type", "string"))
+        for one in inputs
+        if "default" not in one and not one.get("user_configurable")
+    }
+
+
+def of_parameters(template, account):
+    """Returns an answer for each parameter without a default, and lets the account take the runner's role."""
+    answers = {"RunnerPrincipal": f"arn:aws:iam::{account}:root"}
+    for name, one in yaml.load(template, Loader=Template)["Parameters"].items():
+        if "Default" not in one and name not in (*answers, ENROLMENT):
+            answers[name] = one["AllowedValues"][0] if "AllowedValues" in one else plausible(name, "string")
+    return answers
+
+
+def plausible(name, kind):
+    if kind in BY_TYPE:
+        return BY_TYPE[kind]
+    return next((value for part, value in BY_NAME.items() if part in name.lower()), "freehold")
+
+
+def changed(one):
+    """Returns a value of the input's type other than the one that it has."""
+    kind, before = one.get("type", "string"), str(one.get("default", ""))
+    if before in ("true", "false"):
+        return "false" if before == "true" else "true"
+    if kind == "number" or before.isdigit():
+        return str(int(before or 3) + 1)
+    return {"list": '["three"]', "json": '{"two":2}', "bool": "false"}.get(kind, f"{before or 'freehold'}-changed")

@@ -1,0 +1,123 @@
+"""What the vendor of an app does: serves its sources, syncs its config and builds it."""
+
+from pathlib import Path
+
+import clusters
+import stand_ins
+from programs import CUSTOMER, REGION, TENANT, VENDOR, Failed
+from repositories import Repositories
+
+# Folders, and files in their place, without which an app works.
+DISPENSABLE = ("policies", "runbooks", "installs", "operation_roles", "branches")
+
+
+def serve(app):
+    """Serves the repositories that the config names, with stand-ins for modules whose providers cannot be had."""
+    repositories = Repositories(app.sources, app.work / "repositories")
+    named = app.config.repositories()
+    missing = {name for name in named if not repositories.copy(name)}
+    leave_out_missing(app, missing)
+    leave_out_registries(app)
+    replaced = replace_modules(app, repositories, missing)
+    for name, references in named.items():
+        if name not in missing:
+            repositories.commit(name, references)
+    app.programs.variables.update(repositories.settings())
+    app.build_variables = repositories.serve()
+    served = ", ".join(sorted(named.keys() - missing)) or "none"
+    return f"repositories: {served}; stand-ins: {', '.join(replaced) or 'none'}"
+
+
+def leave_out_missing(app, missing):
+    for kind in ("component", "action"):
+        for name, (_, table) in app.config.entries(kind).items():
+            parts = [table, *table.get("steps", [])]
+            sources = [part.get(key, {}).get("repo") for part in parts for key in ("public_repo", "connected_repo")]
+            if lacking := missing.intersection(sources):
+                app.config.leave_out(kind, name, f"`{lacking.pop()}` is not in the folder of sources")
+
+
+def leave_out_registries(app):
+    for name, (_, table) in app.config.entries("component").items():
+        image = next((table[key].get("image_url") for key in ("public", "aws_ecr", "gcp_gar") if key in table), None)
+        if image:
+            app.config.leave_out("component", name, f"image `{image}` is in a registry that is not served here")
+        elif "helm_repo" in table:
+            app.config.leave_out("component", name, f"`{table['helm_repo'].get('repo_url')}` is not served here")
+
+
+def replace_modules(app, repositories, missing):
+    """Returns whose modules have a stand-in."""
+    owners = {}
+    for module in app.config.modules():
+        if module.repository not in missing:
+            owners.setdefault((module.repository, module.directory), []).append(module.owner)
+    replaced = []
+    for (repository, directory), names in owners.items():
+        folder = repositories.copy(repository) / directory
+        if not folder.is_dir():
+            raise Failed(f"`{repository}` has no directory `{directory}`, of which {', '.join(names)} is made")
+        if stand_ins.is_needed(folder):
+            every, lists = (set().union(*parts) for parts in zip(*map(app.config.reads, names), strict=True))
+            known = facts(app, stand_ins.outputs(folder)) if "sandbox" in names else {}
+            stand_ins.replace(folder, every, lists, known)
+            replaced += names
+    return sorted(replaced)
+
+
+def facts(app, outputs):
+    """Returns what is known of a sandbox: the account, and the cluster when it hands one out."""
+    known = {"account.id": CUSTOMER, "account.region": REGION}
+    if "cluster" in outputs and (missing := clusters.missing()):
+        app.config.left_out["sandbox", "cluster"] = missing
+    elif "cluster" in outputs:
+        app.cluster = clusters.make(app.programs)
+        known |= {f"cluster.{name}": value for name, value in app.cluster.items()}
+    return known
+
+
+def sync(app):
+    """Syncs the config, and prints each warning once."""
+    warnings, version = sync_what_is_valid(app)
+    for warning in sorted(set(warnings)):
+        print(f"{app.config.name}: warning: {warning}", flush=True)
+    return f"version {version}, {len(warnings)} warnings"
+
+
+def sync_what_is_valid(app):
+    """Syncs the config without what the check refuses; returns the warnings and the number of the version."""
+    for _ in range(20):
+        _, checked, _ = app.programs.answer("app", "check", app.config.folder)
+        found = checked.get("found", [])
+        errors = [one for one in found if one["severity"] == "error"]
+        if not errors:
+            warnings = [one["message"] for one in found if one["severity"] == "warning"]
+            return warnings, app.ask("app", "sync", app.config.folder)["number"]
+        if not any([leave_out_refused(app, one) for one in errors]):
+            raise Failed(f"`app check` refuses `{errors[0]['file']}`: {errors[0]['message']}")
+    raise Failed("`app check` finds something new that it refuses, each time")
+
+
+def leave_out_refused(app, error):
+    """Leaves out the component or action in whose file an error is, or a file that an app works without."""
+    file = app.config.folder / error["file"]
+    for kind in ("component", "action"):
+        for name, (place, _) in app.config.entries(kind).items():
+            if place == file:
+                return app.config.leave_out(kind, name, error["message"])
+    if Path(error["file"]).parts[0].removesuffix(".toml") in DISPENSABLE and file.exists():
+        file.unlink()
+        app.config.left_out["file", error["file"]] = error["message"]
+        return True
+    return False
+
+
+def build(app):
+    files, programs = app.programs.files, app.programs
+    config = files / "build-runner.toml"
+    words = ("--out", config, "--state-dir", files / "build-state", "--sandbox", programs.sandbox)
+    programs.freehold_quietly("tenant", "build-runner", *words)
+    role = f"fh-{TENANT}--build-runner"
+    programs.start_runner("build", config, VENDOR, role, app.build_variables, quiet=True)
+    built = app.ask("build", app.config.name)
+    return f"{len(built['builds'])} components"
