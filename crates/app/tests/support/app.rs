@@ -1,6 +1,6 @@
 //! The app that the tests sync, and variants of it.
 
-use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::app_version::{AppVersion, Trigger};
 use serde_json::{Value, json};
 
 /// The app's document: `info` depends on `storage`, `settings` on nothing.
@@ -58,5 +58,21 @@ pub(crate) fn with_source(name: &str, reference: &str) -> AppVersion {
             component.source = freehold_protocol::order::Source::Image { reference: reference.to_owned() };
         }
     }
+    document
+}
+
+/// Returns the document in which `storage` is retried so often.
+pub(crate) fn with_retries(retries: u32) -> AppVersion {
+    let mut document = document();
+    for component in document.components.iter_mut().filter(|component| component.name.as_str() == "storage") {
+        component.settings.max_auto_retries = Some(retries);
+    }
+    document
+}
+
+/// Returns the document in which `check` runs every five minutes.
+pub(crate) fn with_schedule() -> AppVersion {
+    let mut document = document();
+    document.actions[0].triggers.insert(Trigger::Cron { schedule: "*/5 * * * *".into() });
     document
 }

@@ -37,6 +37,7 @@ use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_app::workflow::finish_workflow::FinishWorkflow;
 use freehold_app::workflow::plan_workflow::PlanWorkflow;
 use freehold_app::workflow::run_action::RunAction;
+use freehold_app::workflow::start_due_actions::StartDueActions;
 use freehold_app::workflow::sweep::Sweep;
 use freehold_domain::{Job, Workflow};
 use freehold_protocol::api::{
@@ -48,7 +49,7 @@ use freehold_protocol::{InstallId, JobId, TenantName, Timestamp, WorkflowId};
 use serde_json::{Value, json};
 
 use doubles::{Keys, MemoryQueues, MemoryRegistry, queue_url};
-use runner::Runner;
+use runner::{Behaviour, Runner};
 use walk::{Machine, Mail, Rng};
 
 /// How often a client asks again after a transient error.
@@ -254,6 +255,39 @@ impl World {
             machines: memory.clone(),
             clock: memory.clone(),
         }
+    }
+
+    pub(crate) fn start_due_actions(&self) -> StartDueActions {
+        let memory = &self.memory;
+        StartDueActions {
+            store: memory.clone(),
+            versions: self.versions(),
+            machines: memory.clone(),
+            clock: memory.clone(),
+        }
+    }
+
+    /// Returns a world in which `globex` has [`app::with_schedule`], at the start of a minute that is due.
+    pub(crate) async fn with_schedule() -> Self {
+        let mut world = Self::with_install().await;
+        world.sync(&app::with_schedule()).await;
+        world.deploy(&DeployComponentsRequest { all: true, ..Default::default() }, "deploy-1").await.unwrap();
+        world.settle().await;
+        world.start_due_actions().start().await.unwrap();
+        let secs = world.now().as_secs();
+        world.memory.advance_secs(300 - secs % 300);
+        world
+    }
+
+    /// Returns a world in which `globex` has [`app::with_retries`], and the job of `storage` fails before this dispatch.
+    pub(crate) async fn with_retries(retries: u32, succeeds_at: u32) -> Self {
+        let mut world = Self::with_install().await;
+        world.sync(&app::with_retries(retries)).await;
+        world.deploy(&DeployComponentsRequest::default(), "deploy-0").await.unwrap();
+        world.settle().await;
+        world.runner("globex").started.clear();
+        world.runner("globex").behaviours.insert("storage".into(), Behaviour::FailsBefore(succeeds_at));
+        world
     }
 
     pub(crate) fn create_release(&self) -> CreateRelease {

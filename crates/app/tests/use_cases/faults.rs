@@ -41,6 +41,8 @@ enum Part {
     Deploy,
     Action,
     NewVersion,
+    Retries,
+    Schedule,
 }
 
 impl Part {
@@ -49,6 +51,8 @@ impl Part {
             Self::SyncAndBuild => World::new(),
             Self::Provision => World::with_app().await,
             Self::Deploy | Self::Action | Self::NewVersion => World::with_install().await,
+            Self::Retries => World::with_retries(2, 3).await,
+            Self::Schedule => World::with_schedule().await,
         }
     }
 
@@ -71,6 +75,15 @@ impl Part {
             }
             Self::Action => {
                 world.action("check", "run-1").await.unwrap();
+            }
+            Self::Retries => {
+                world.deploy(&with_input("days", 9), "deploy-3").await.unwrap();
+            }
+            Self::Schedule => {
+                // The schedule calls again every minute, here at once.
+                for _ in 0..2 {
+                    let _ = world.start_due_actions().start().await;
+                }
             }
             Self::NewVersion => {
                 world.sync(&app::with_source("storage", "example/storage:2")).await;
@@ -152,6 +165,16 @@ async fn an_action_ends_the_same_whichever_call_fails() {
 #[tokio::test]
 async fn a_new_version_ends_the_same_whichever_call_fails() {
     each_call_fails_once(Part::NewVersion).await;
+}
+
+#[tokio::test]
+async fn a_retried_deploy_ends_the_same_whichever_call_fails() {
+    each_call_fails_once(Part::Retries).await;
+}
+
+#[tokio::test]
+async fn a_run_by_cron_is_started_once_whichever_call_fails() {
+    each_call_fails_once(Part::Schedule).await;
 }
 
 /// Runs the whole life with mail in any order, and with calls failing one time in `one_in`. What a message's last delivery

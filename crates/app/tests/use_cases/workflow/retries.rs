@@ -2,32 +2,9 @@
 
 use freehold_app::read;
 use freehold_protocol::WorkflowId;
-use freehold_protocol::api::DeployComponentsRequest;
-use freehold_protocol::app_version::AppVersion;
 
-use crate::support::runner::Behaviour;
 use crate::support::walk::{At, Rng};
-use crate::support::{World, app, with_input};
-
-/// Returns the app, in which `storage` is retried twice.
-fn document() -> AppVersion {
-    let mut version = app::document();
-    for component in version.components.iter_mut().filter(|one| one.name.as_str() == "storage") {
-        component.settings.max_auto_retries = Some(2);
-    }
-    version
-}
-
-/// Returns a world in which the job of `storage` fails until it has this dispatch number.
-async fn world(succeeds_at: u32) -> World {
-    let mut world = World::with_install().await;
-    world.sync(&document()).await;
-    world.deploy(&DeployComponentsRequest::default(), "deploy-0").await.unwrap();
-    world.settle().await;
-    world.runner("globex").started.clear();
-    world.runner("globex").behaviours.insert("storage".into(), Behaviour::FailsBefore(succeeds_at));
-    world
-}
+use crate::support::{World, with_input};
 
 async fn retried(world: &World, workflow: &WorkflowId) -> Vec<(String, String, u32)> {
     let view = read::workflow::view(&world.workflow(workflow).await);
@@ -36,7 +13,7 @@ async fn retried(world: &World, workflow: &WorkflowId) -> Vec<(String, String, u
 
 #[tokio::test]
 async fn a_component_that_fails_twice_is_deployed_at_its_third_dispatch() {
-    let mut world = world(3).await;
+    let mut world = World::with_retries(2, 3).await;
 
     let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
     world.settle().await;
@@ -49,7 +26,7 @@ async fn a_component_that_fails_twice_is_deployed_at_its_third_dispatch() {
 
 #[tokio::test]
 async fn with_no_retry_left_it_has_failed() {
-    let mut world = world(9).await;
+    let mut world = World::with_retries(2, 9).await;
 
     let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
     world.settle().await;
@@ -61,7 +38,7 @@ async fn with_no_retry_left_it_has_failed() {
 
 #[tokio::test]
 async fn messages_in_any_order_and_up_to_three_times_retry_no_more_often() {
-    let before = world(3).await;
+    let before = World::with_retries(2, 3).await;
     for seed in 0..20 {
         let mut world = before.copy();
         world.chaos = Some(Rng(seed));
@@ -76,7 +53,7 @@ async fn messages_in_any_order_and_up_to_three_times_retry_no_more_often() {
 
 #[tokio::test]
 async fn a_second_order_that_was_not_sent_is_sent_with_the_report_that_comes_again() {
-    let mut world = world(2).await;
+    let mut world = World::with_retries(2, 2).await;
     let sends = std::sync::atomic::AtomicU32::new(0);
     // The first order of `storage` is handed over; handing over the second one fails once.
     world.memory.faults.set(move |what| {

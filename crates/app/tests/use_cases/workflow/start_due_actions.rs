@@ -2,31 +2,14 @@
 
 use freehold_app::ports::{Expect, Store as _};
 use freehold_app::table::{self, Due, put};
-use freehold_app::workflow::start_due_actions::{StartDueActions, Started};
+use freehold_app::workflow::start_due_actions::Started;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::Timestamp;
 use freehold_protocol::api::{DeployComponentsRequest, ReasonRequest};
-use freehold_protocol::app_version::{AppVersion, Trigger};
+use freehold_protocol::app_version::AppVersion;
 
 use crate::support::runner::Behaviour;
 use crate::support::{World, app, globex};
-
-/// Returns the app, in which `check` runs every five minutes.
-fn document() -> AppVersion {
-    let mut version = app::document();
-    version.actions[0].triggers.insert(Trigger::Cron { schedule: "*/5 * * * *".into() });
-    version
-}
-
-/// Returns a world in which `globex` has the app, at the start of a minute that is due, and the first run is noted.
-async fn world() -> World {
-    let mut world = World::with_install().await;
-    deploy(&mut world, &document(), "deploy-1").await;
-    start(&world).await;
-    let secs = world.now().as_secs();
-    world.memory.advance_secs(300 - secs % 300);
-    world
-}
 
 async fn deploy(world: &mut World, version: &AppVersion, cause: &str) {
     world.sync(version).await;
@@ -35,18 +18,8 @@ async fn deploy(world: &mut World, version: &AppVersion, cause: &str) {
     world.settle().await;
 }
 
-fn use_case(world: &World) -> StartDueActions {
-    let memory = &world.memory;
-    StartDueActions {
-        store: memory.clone(),
-        versions: world.versions(),
-        machines: memory.clone(),
-        clock: memory.clone(),
-    }
-}
-
 async fn start(world: &World) -> Started {
-    use_case(world).start().await.unwrap()
+    world.start_due_actions().start().await.unwrap()
 }
 
 /// Returns how many runs of actions were started.
@@ -65,7 +38,7 @@ async fn noted(world: &World) -> Vec<Due> {
 
 #[tokio::test]
 async fn each_minute_that_is_due_starts_one_run() {
-    let mut world = world().await;
+    let mut world = World::with_schedule().await;
 
     let mut counts = Vec::new();
     for _ in 0..11 {
@@ -82,7 +55,7 @@ async fn each_minute_that_is_due_starts_one_run() {
 
 #[tokio::test]
 async fn a_run_whose_next_minute_was_not_noted_is_not_started_again() {
-    let mut world = world().await;
+    let mut world = World::with_schedule().await;
     let before = noted(&world).await;
     start(&world).await;
     world.settle().await;
@@ -99,7 +72,7 @@ async fn a_run_whose_next_minute_was_not_noted_is_not_started_again() {
 
 #[tokio::test]
 async fn of_the_minutes_that_were_missed_one_is_run_and_none_that_is_an_hour_old() {
-    let mut world = world().await;
+    let mut world = World::with_schedule().await;
     world.memory.advance_secs(37 * 60);
 
     let soon = start(&world).await;
@@ -113,7 +86,7 @@ async fn of_the_minutes_that_were_missed_one_is_run_and_none_that_is_an_hour_old
 
 #[tokio::test]
 async fn no_run_starts_beside_the_one_before_it() {
-    let mut world = world().await;
+    let mut world = World::with_schedule().await;
     world.runner("globex").behaviours.insert("action:check".into(), Behaviour::Hangs);
     let first = start(&world).await;
     world.run().await;
@@ -126,7 +99,7 @@ async fn no_run_starts_beside_the_one_before_it() {
 
 #[tokio::test]
 async fn a_disabled_install_runs_nothing_and_goes_on_when_it_is_enabled() {
-    let mut world = world().await;
+    let mut world = World::with_schedule().await;
     world.disable_install().disable(&globex(), &ReasonRequest { reason: "unpaid".into() }).await.unwrap();
     let disabled = start(&world).await;
     world.enable_install().enable(&globex()).await.unwrap();
@@ -141,7 +114,7 @@ async fn a_disabled_install_runs_nothing_and_goes_on_when_it_is_enabled() {
 
 #[tokio::test]
 async fn a_version_without_the_schedule_ends_it() {
-    let mut world = world().await;
+    let mut world = World::with_schedule().await;
     deploy(&mut world, &app::document(), "deploy-2").await;
 
     let counts = start(&world).await;
@@ -151,7 +124,7 @@ async fn a_version_without_the_schedule_ends_it() {
 
 #[tokio::test]
 async fn what_could_not_be_read_is_started_a_minute_later_under_the_minute_that_was_due() {
-    let mut world = world().await;
+    let mut world = World::with_schedule().await;
     world.memory.faults.set(|what| (what == "start").then_some(freehold_app::testing::Fault::Before));
     let failed = start(&world).await;
     world.memory.faults.set(|_| None);
