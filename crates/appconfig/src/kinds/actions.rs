@@ -33,7 +33,6 @@ pub(super) const ACTION: &[Key] = &[
 
 /// The triggers that start nothing yet: what would cause their event is not built.
 const TRIGGERS_WITHOUT_EVENT: &[&str] = &[
-    "post-provision-sandbox",
     "pre-reprovision",
     "post-reprovision",
     "pre-deprovision",
@@ -42,8 +41,6 @@ const TRIGGERS_WITHOUT_EVENT: &[&str] = &[
     "post-teardown-all-components",
     "pre-deprovision-sandbox",
     "post-deprovision-sandbox",
-    "pre-reprovision-sandbox",
-    "post-reprovision-sandbox",
     "pre-secrets-sync",
     "post-secrets-sync",
     "role-enabled",

@@ -156,6 +156,33 @@ fn an_older_word_of_the_event_still_counts() {
 }
 
 #[test]
+fn the_sandbox_has_events_of_its_own_before_those_of_the_components() {
+    let mut version = version(&[
+        action("network", &[on("post-provision-sandbox"), on("post-reprovision-sandbox")]),
+        action("all", &[on("pre-deploy-all-components")]),
+    ]);
+    version.sandbox = serde_json::from_value(json!({
+        "tool": { "tool": "terraform", "version": "1.11.3" },
+        "source": { "from": "directory", "digest": freehold_protocol::Digest::of(b"") },
+    }))
+    .unwrap();
+    let events = |scope: &DeployScope| {
+        let occurrences = events_of_deploy(&version, &names(&["log", "sandbox"]), scope);
+        fired(&version, &occurrences)
+            .into_iter()
+            .map(|one| (one.node, occurrences[one.at].nodes.clone()))
+            .collect::<Vec<_>>()
+    };
+
+    let first = events(&DeployScope { first: true, ..DeployScope::default() });
+    let again = events(&DeployScope::default());
+
+    let of = |name: &str| BTreeSet::from([name.to_owned()]);
+    let expected = [("action:network".to_owned(), of("sandbox")), ("action:all".to_owned(), of("log"))];
+    assert_eq!((first, again), (expected.to_vec(), expected.to_vec()));
+}
+
+#[test]
 fn changed_inputs_that_no_component_reads_still_start_their_actions() {
     let version = version(&[action("tell", &[on("pre-update-inputs"), on("post-update-inputs")])]);
     let scope = DeployScope { inputs_changed: true, ..DeployScope::default() };
