@@ -7,7 +7,9 @@ use clap_complete::Shell;
 
 use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
-use crate::{action, app, artifact, build, contract, deploy, doctor, install, job, lineage, release, tenant, workflow};
+use crate::{
+    action, app, artifact, build, contract, deploy, doctor, install, job, lineage, release, teardown, tenant, workflow,
+};
 
 const EXAMPLES: &str = "\
 From nothing to a running install. In the vendor's account:
@@ -75,6 +77,7 @@ enum Command {
     #[command(subcommand)]
     Install(install::InstallCommand),
     Deploy(deploy::Deploy),
+    Teardown(teardown::Teardown),
     /// Deploys, builds and other runs of a state machine.
     #[command(subcommand)]
     Workflow(workflow::WorkflowCommand),
@@ -132,6 +135,7 @@ impl Cli {
             Command::Build(command) => command.run(&context).await,
             Command::Install(command) => command.run(&context).await,
             Command::Deploy(command) => command.run(&context).await,
+            Command::Teardown(command) => command.run(&context).await,
             Command::Workflow(command) => command.run(&context).await,
             Command::Job(command) => command.run(&context).await,
             Command::Action(command) => command.run(&context).await,

@@ -23,6 +23,7 @@ mod progress;
 mod release;
 mod runner_config;
 mod secret;
+mod teardown;
 mod tenant;
 mod workflow;
 

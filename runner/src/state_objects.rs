@@ -16,6 +16,7 @@ impl StateObjects {
     pub fn of(work: &Work) -> Option<Self> {
         match work {
             Work::TerraformModule(work) => Some(Self::of_component(&work.component)),
+            Work::Remove(work) => Self::of(&work.what),
             Work::Sandbox(_) => Some(Self { base: "terraform/sandbox/sandbox".to_owned() }),
             Work::ContainerImage(_)
             | Work::CloudformationStack(_)

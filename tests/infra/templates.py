@@ -28,6 +28,7 @@ DEFINITIONS = {
     "deploy-components": "DeployComponents",
     "build-components": "BuildComponents",
     "run-action": "RunAction",
+    "teardown-install": "TeardownInstall",
 }
 DEFINITION_FILES = {"ProvisionInstallDefinition": "provision-install", "RunWorkflowDefinition": "run-workflow"}
 QUEUES = f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}"

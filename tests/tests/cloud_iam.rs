@@ -15,11 +15,12 @@ const NEEDS: Needs = Needs {
 };
 
 /// The roles of the tenant's machines, and of the build runner.
-const OTHER_VENDOR_ROLES: [&str; 5] = [
+const OTHER_VENDOR_ROLES: [&str; 6] = [
     "machine--provision-install",
     "machine--deploy-components",
     "machine--build-components",
     "machine--run-action",
+    "machine--teardown-install",
     "build-runner",
 ];
 

@@ -5,8 +5,8 @@ pub(super) fn coloured(word: &str) -> String {
     let code = match word {
         "succeeded" | "ready" | "built" | "deployed" | "ok" | "pass" => 32,
         "failed" | "fail" | "broken" | "disabled" | "lost" | "interrupted" | "refused" | "blocked" | "timed_out" => 31,
-        "running" | "active" | "building" | "provisioning" | "deploying" | "pending" | "queued" | "dispatched"
-        | "warn" => 33,
+        "running" | "active" | "building" | "provisioning" | "deploying" | "tearing down" | "pending" | "queued"
+        | "dispatched" | "warn" => 33,
         "skipped" | "waiting" | "cancelled" | "idle" => 90,
         word if word.ends_with("FAILED") || word.contains("ROLLBACK") => 31,
         word if word.ends_with("_COMPLETE") => 32,

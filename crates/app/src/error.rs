@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use freehold_domain::plan::PlanError;
+use freehold_domain::plan::teardown::TeardownError;
 use freehold_protocol::api::ErrorKind;
 
 use crate::ports::PortError;
@@ -79,6 +80,17 @@ impl From<PlanError> for AppError {
                 Kind::NotFound
             }
             PlanError::NotDeployable { .. } | PlanError::Unwritable(_) => Kind::Invalid,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<TeardownError> for AppError {
+    fn from(error: TeardownError) -> Self {
+        let kind = match &error {
+            TeardownError::Nothing(_) | TeardownError::Absent(_) | TeardownError::InUse(_) => Kind::Conflict,
+            TeardownError::UnknownRole(_) => Kind::NotFound,
+            TeardownError::Unwritable(_) => Kind::Internal,
         };
         Self::new(kind, error.to_string())
     }

@@ -36,6 +36,7 @@ pub async fn execute(job: &Job) -> Outcome {
         Work::ContainerImage(_)
         | Work::TerraformModule(_)
         | Work::Sandbox(_)
+        | Work::Remove(_)
         | Work::CloudformationStack(_)
         | Work::HelmChart(_)
         | Work::KubernetesManifest(_)

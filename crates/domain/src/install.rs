@@ -240,6 +240,15 @@ impl Install {
         }
         next
     }
+    /// Returns the install of an app of which nothing is deployed any more.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        let mut next = self.clone();
+        if let Serves::App { version, .. } = &mut next.serves {
+            *version = None;
+        }
+        next
+    }
 }
 
 /// Checks a new install's name against the existing ones.

@@ -46,6 +46,10 @@ pub enum Operation<'a> {
     Provision(&'a Sandbox),
     /// Changes the sandbox.
     Reprovision(&'a Sandbox),
+    /// Removes a component.
+    TearDown(&'a Component),
+    /// Removes the sandbox.
+    Deprovision(&'a Sandbox),
 }
 
 impl<'a> Operation<'a> {
@@ -57,11 +61,15 @@ impl<'a> Operation<'a> {
             Self::Trigger(action) => ("action", action.name.as_str(), "trigger"),
             Self::Provision(_) => ("sandbox", "", "provision"),
             Self::Reprovision(_) => ("sandbox", "", "reprovision"),
+            Self::TearDown(component) => ("component", component.name.as_str(), "teardown"),
+            Self::Deprovision(_) => ("sandbox", "", "deprovision"),
         };
         let own = match self {
-            Self::Deploy(component) => [component.settings.operation_roles.get(operation).map(String::as_str), None],
+            Self::Deploy(component) | Self::TearDown(component) => {
+                [component.settings.operation_roles.get(operation).map(String::as_str), None]
+            }
             Self::Trigger(action) => [Some(action.break_glass_role.as_str()), Some(action.role.as_str())],
-            Self::Provision(sandbox) | Self::Reprovision(sandbox) => {
+            Self::Provision(sandbox) | Self::Reprovision(sandbox) | Self::Deprovision(sandbox) => {
                 [sandbox.operation_roles.get(operation).map(String::as_str), None]
             }
         };

@@ -111,6 +111,8 @@ pub enum Work {
     HelmChart(InstallChart),
     /// Apply Kubernetes objects.
     KubernetesManifest(ApplyManifest),
+    /// Remove what another work made.
+    Remove(RemovePart),
     /// Execute the steps of an action.
     Action(RunAction),
     /// Make an artifact; for the build runner only.
@@ -120,7 +122,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// Returns the component kind, `sandbox`, `action`, `build` or `preflight`, as tables and messages print it.
+    /// Returns the component kind, `sandbox`, `remove`, `action`, `build` or `preflight`, as tables and messages print it.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::ContainerImage(_) => "container_image",
@@ -129,6 +131,7 @@ impl Work {
             Self::CloudformationStack(_) => "cloudformation_stack",
             Self::HelmChart(_) => "helm_chart",
             Self::KubernetesManifest(_) => "kubernetes_manifest",
+            Self::Remove(_) => "remove",
             Self::Action(_) => "action",
             Self::Build(_) => "build",
             Self::Preflight(_) => "preflight",
@@ -144,6 +147,7 @@ impl Work {
             | Self::CloudformationStack(_)
             | Self::HelmChart(_)
             | Self::KubernetesManifest(_)
+            | Self::Remove(_)
             | Self::Build(_)
             | Self::Preflight(_) => Redelivery::Resume,
             Self::Action(action) if action.idempotent => Redelivery::Resume,
@@ -152,26 +156,36 @@ impl Work {
     }
 
     /// Returns the component that the work is for, if it is for one; the sandbox under its name.
-    pub const fn component(&self) -> Option<&ComponentName> {
+    pub fn component(&self) -> Option<&ComponentName> {
         match self {
             Self::ContainerImage(work) => Some(&work.component),
             Self::TerraformModule(work) | Self::Sandbox(work) => Some(&work.component),
             Self::CloudformationStack(work) => Some(&work.component),
             Self::HelmChart(work) => Some(&work.component),
             Self::KubernetesManifest(work) => Some(&work.component),
+            Self::Remove(work) => work.what.component(),
             Self::Build(work) => Some(&work.component),
             Self::Action(_) | Self::Preflight(_) => None,
         }
     }
 
+    /// Returns the work that made what is to be removed; for all other work, the work itself.
+    pub fn made_by(&self) -> &Self {
+        match self {
+            Self::Remove(work) => work.what.made_by(),
+            other => other,
+        }
+    }
+
     /// Returns the artifact that the work needs in the install registry, if any.
-    pub const fn artifact(&self) -> Option<&Artifact> {
+    pub fn artifact(&self) -> Option<&Artifact> {
         match self {
             Self::ContainerImage(work) => Some(&work.artifact),
             Self::TerraformModule(work) | Self::Sandbox(work) => Some(&work.artifact),
             Self::CloudformationStack(work) => Some(&work.artifact),
             Self::HelmChart(work) => Some(&work.artifact),
             Self::KubernetesManifest(work) => Some(&work.artifact),
+            Self::Remove(work) => work.what.artifact(),
             Self::Action(_) | Self::Build(_) | Self::Preflight(_) => None,
         }
     }
@@ -215,6 +229,16 @@ pub struct DeployStack {
     /// What CloudFormation asks to be acknowledged, such as `CAPABILITY_NAMED_IAM`.
     #[serde(default)]
     pub capabilities: Vec<String>,
+}
+
+/// Removes a component or the sandbox: plans the removal, then does what was planned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RemovePart {
+    /// The work that made it.
+    pub what: Box<Work>,
+    /// Whether resources that hold data may be destroyed.
+    #[serde(default)]
+    pub destroy_data: bool,
 }
 
 /// Executes steps in the job's sandbox.

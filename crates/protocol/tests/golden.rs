@@ -14,7 +14,7 @@ use freehold_protocol::envelope::{Delegate, Envelope};
 use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, ManifestBytes};
 use freehold_protocol::order::{
     ActionStep, ApplyManifest, ApplyTerraform, Artifact, BuildArtifact, Cancel, ClusterOf, DeployStack, Descriptor,
-    InstallChart, Mode, Order, Package, Recipe, RunAction, Signer, Source, SyncImage, Work,
+    InstallChart, Mode, Order, Package, Recipe, RemovePart, RunAction, Signer, Source, SyncImage, Work,
 };
 use freehold_protocol::preflight::{CheckInstall, Finding, Permission, Verdict};
 use freehold_protocol::provenance::{
@@ -198,6 +198,8 @@ fn orders() {
             var_files: Vec::new(),
         })),
     );
+    let web = Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() });
+    golden("order-remove", &order(Work::Remove(RemovePart { what: Box::new(web), destroy_data: true })));
     golden(
         "order-cloudformation-stack",
         &order(Work::CloudformationStack(DeployStack {

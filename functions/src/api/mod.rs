@@ -30,6 +30,7 @@ use freehold_app::workflow::cancel_job::CancelJob;
 use freehold_app::workflow::cancel_workflow::CancelWorkflow;
 use freehold_app::workflow::deploy_components::DeployComponents;
 use freehold_app::workflow::run_action::RunAction;
+use freehold_app::workflow::tear_down::TearDownInstall;
 use freehold_protocol::api::{ErrorBody, ErrorDetail, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE};
 use freehold_protocol::limits::{MAX_REQUEST_BYTES, MAX_VERSION_REQUEST_BYTES};
 use freehold_protocol::{AccountId, TenantName};
@@ -59,6 +60,7 @@ pub struct Api {
     inputs: SetInputs,
     deploys: DeployComponents,
     actions: RunAction,
+    teardowns: TearDownInstall,
     stacks: RenderStack,
     cancel_workflow: CancelWorkflow,
     cancel_job: CancelJob,
@@ -133,6 +135,12 @@ impl Api {
             },
             inputs: SetInputs { store: Arc::clone(&store), versions: versions.clone() },
             deploys: DeployComponents {
+                store: Arc::clone(&store),
+                versions: versions.clone(),
+                machines: machines.clone(),
+                clock: Arc::clone(&clock),
+            },
+            teardowns: TearDownInstall {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 machines: machines.clone(),

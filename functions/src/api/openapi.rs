@@ -5,8 +5,8 @@ use freehold_protocol::api::{
     CreateReleaseRequest, DeployComponentsRequest, EnrolBuildRunnerRequest, ErrorBody, ErrorKind, IDEMPOTENCY_KEY,
     IDEMPOTENCY_KEY_SHAPE, InputsSchema, InstallCreated, InstallDeleted, InstallInputs, InstallStack, InstallView,
     JobView, LineagePage, LogPage, Page, ReasonRequest, ReleaseView, Revoked, RunActionRequest, SetInputsRequest,
-    SourceUpload, SyncAppRequest, TenantView, UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted,
-    WorkflowView,
+    SourceUpload, SyncAppRequest, TearDownRequest, TenantView, UploadSourceRequest, VersionDocument, VersionView,
+    WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use schemars::generate::SchemaSettings;
@@ -179,6 +179,7 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::RenderStack | Operation::RenderStackOfVersion => (None, schema::<InstallStack>(g)),
         Operation::DeployComponents => (Some(schema::<DeployComponentsRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::RunAction => (Some(schema::<RunActionRequest>(g)), schema::<WorkflowStarted>(g)),
+        Operation::TearDown => (Some(schema::<TearDownRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::ListWorkflows => (None, schema::<Page<WorkflowView>>(g)),
         Operation::ShowWorkflow => (None, schema::<WorkflowView>(g)),
         Operation::CancelWorkflow => (None, schema::<WorkflowView>(g)),

@@ -12,7 +12,7 @@ use freehold_domain::build::Build;
 use freehold_protocol::api::{
     BuildComponentsRequest, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest,
     EnrolBuildRunnerRequest, InstallCreated, Page, ReasonRequest, RunActionRequest, SetInputsRequest, SyncAppRequest,
-    TenantView, UploadSourceRequest, WorkflowStarted,
+    TearDownRequest, TenantView, UploadSourceRequest, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, WorkflowId};
 
@@ -92,6 +92,11 @@ impl Api {
             Operation::RunAction => {
                 let (install, request): (InstallId, RunActionRequest) = (call.install()?, call.json()?);
                 to_json(&self.actions.run(&install, &call.action()?, &request, &call.cause).await?)
+            }
+            Operation::TearDown => {
+                let (install, request): (InstallId, TearDownRequest) = (call.install()?, call.json()?);
+                let workflow = self.teardowns.tear_down(&install, &request, &call.cause).await?;
+                to_json(&WorkflowStarted { workflow, version: None, number: None })
             }
             Operation::ListWorkflows => {
                 let install: InstallId = call.install()?;

@@ -30,6 +30,7 @@ pub enum Operation {
     RenderStackOfVersion,
     DeployComponents,
     RunAction,
+    TearDown,
     ListWorkflows,
     ShowWorkflow,
     CancelWorkflow,
@@ -79,7 +80,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// Every route.
-pub const ROUTES: [Route; 38] = [
+pub const ROUTES: [Route; 39] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -127,6 +128,12 @@ pub const ROUTES: [Route; 38] = [
         "Deploys changed components and those that depend on them",
     ),
     route(Operation::RunAction, "POST", "/v1/installs/{install}/actions/{action}/runs", "Runs an action"),
+    route(
+        Operation::TearDown,
+        "POST",
+        "/v1/installs/{install}/teardown",
+        "Removes what is deployed: all of it, a component with its dependents, or the sandbox",
+    ),
     route(Operation::ListWorkflows, "GET", "/v1/installs/{install}/workflows", "Workflows, newest first"),
     route(Operation::ShowWorkflow, "GET", "/v1/workflows/{workflow}", "A workflow and its nodes"),
     route(Operation::CancelWorkflow, "POST", "/v1/workflows/{workflow}/cancel", "Cancels a workflow"),

@@ -15,13 +15,14 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
     if let Some(objects) = StateObjects::of(&order.work) {
         own.extend([objects.state(), objects.lock(), objects.mark()].map(|key| object(&key)));
     }
-    match &order.work {
+    match order.work.made_by() {
         Work::HelmChart(work) => own.push(object(&kubernetes_mark(&work.component))),
         Work::KubernetesManifest(work) => own.push(object(&inventory(&work.component))),
         Work::TerraformModule(_)
         | Work::Sandbox(_)
         | Work::ContainerImage(_)
         | Work::CloudformationStack(_)
+        | Work::Remove(_)
         | Work::Action(_)
         | Work::Build(_)
         | Work::Preflight(_) => {}

@@ -42,6 +42,15 @@ impl Failure {
         Self::new(format!("{what}: {}", chain(error)))
     }
 
+    /// Returns the refusal of a removal that would destroy the data in `held` without being asked to.
+    pub fn destroys_data(held: &[String]) -> Self {
+        Self::new(format!(
+            "this would destroy data, in `{}`; keep a copy of what is needed, and say so with `freehold teardown ... \
+             --destroy-data`",
+            held.join("`, `")
+        ))
+    }
+
     /// Returns the same failure, marked as one that may have changed something.
     pub fn after_change(self) -> Self {
         match self {

@@ -11,6 +11,7 @@ mod helm_chart;
 mod kubernetes_manifest;
 mod preflight;
 pub mod provenance;
+mod remove;
 pub mod result;
 mod sync_artifact;
 mod templates;
@@ -41,10 +42,11 @@ impl Execute for InstallKinds {
 pub async fn execute(job: &Job) -> Outcome {
     let ended = match &job.order.work {
         Work::ContainerImage(work) => container_image::run(job, work).await,
-        Work::TerraformModule(work) | Work::Sandbox(work) => terraform_module::run(job, work).await,
+        Work::TerraformModule(work) | Work::Sandbox(work) => terraform_module::apply(job, work).await,
         Work::CloudformationStack(work) => cloudformation_stack::run(job, work).await,
         Work::HelmChart(work) => helm_chart::run(job, work).await,
         Work::KubernetesManifest(work) => kubernetes_manifest::run(job, work).await,
+        Work::Remove(work) => remove::run(job, work).await,
         Work::Action(work) => action::run(job, work).await,
         Work::Build(_) => Err(Failure::new(
             "an install runner does not build; start `freehold-builder` in the tenant's account for that",

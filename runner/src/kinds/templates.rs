@@ -49,6 +49,7 @@ fn owner(work: &Work) -> String {
         Work::ContainerImage(work) => format!("component `{}`", work.component),
         Work::TerraformModule(work) => format!("component `{}`", work.component),
         Work::Sandbox(_) => "the sandbox".to_owned(),
+        Work::Remove(work) => owner(&work.what),
         Work::CloudformationStack(work) => format!("component `{}`", work.component),
         Work::HelmChart(work) => format!("component `{}`", work.component),
         Work::KubernetesManifest(work) => format!("component `{}`", work.component),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use freehold_protocol::order::{ApplyTerraform, Artifact, MODULE_ARTIFACT, MODULE_LAYER, Package, Work};
+use freehold_protocol::order::{ApplyTerraform, Artifact, MODULE_ARTIFACT, MODULE_LAYER, Package, RemovePart, Work};
 use freehold_protocol::report::Outcome;
 use freehold_runner::kinds::execute;
 use freehold_runner::work::job::StopReason;
@@ -109,6 +109,33 @@ async fn a_sandbox_has_a_state_apart_from_those_of_components() {
     assert!(cloud.object("terraform/sandbox/sandbox.tfstate").await.is_some());
     assert!(cloud.object("terraform/sandbox/sandbox.fence.json").await.is_some());
     assert!(cloud.object("terraform/network.tfstate").await.is_none());
+}
+
+#[tokio::test]
+async fn a_module_is_removed_and_a_second_removal_finds_nothing() {
+    if !have(&["bwrap", "terraform"]) {
+        return;
+    }
+    let test = "terraform_module::a_module_is_removed_and_a_second_removal_finds_nothing";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = artifact(&cloud, MODULE).await;
+    let work = work(&artifact, json!({ "name": "net" }));
+    execute(&cloud.bench(work.clone(), &artifact).job).await;
+    let removal = Work::Remove(RemovePart { what: Box::new(work), destroy_data: false });
+    let mut bench = cloud.bench(removal, &artifact);
+
+    bench.next_attempt();
+    let first = execute(&bench.job).await;
+    let log = bench.log();
+    bench.next_attempt();
+    let second = execute(&bench.job).await;
+
+    assert_eq!(outputs(first), json!({}), "{log}");
+    assert!(log.contains("0 to create, 0 to update, 0 to replace, 1 to delete"), "{log}");
+    assert_eq!(outputs(second), json!({}));
+    assert!(bench.log().contains("0 to create, 0 to update, 0 to replace, 0 to delete"), "{}", bench.log());
+    assert_eq!(state(&cloud).await["resources"], json!([]));
+    assert!(cloud.object(LOCK).await.is_none());
 }
 
 #[tokio::test]

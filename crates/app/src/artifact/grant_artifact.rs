@@ -228,10 +228,14 @@ impl GrantArtifact {
         }
     }
 
-    /// Returns the build of the artifact that the job deploys.
+    /// Returns the build of the artifact that the job deploys, or whose work it removes.
     async fn build_of(&self, job: &Job) -> Result<Option<Build>, AppError> {
         let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
-        let Some(Deploys { build, .. }) = target(&workflow, job).and_then(Target::deploys) else { return Ok(None) };
+        let build = match target(&workflow, job) {
+            Some(Target::TearDown { build, .. }) => build.as_ref(),
+            other => other.and_then(Target::deploys).map(|Deploys { build, .. }| build),
+        };
+        let Some(build) = build else { return Ok(None) };
         let install = table::install(&*self.store, &job.install).await?.value;
         let Some(app) = install.app() else { return Ok(None) };
         let record: Option<Stored<Build>> = load(&*self.store, &build_key(app, build)).await?;

@@ -132,6 +132,10 @@ impl UnusedArtifacts {
                 uses.build(build, kept.clone());
                 uses.artifact(artifact, kept.clone());
             }
+            if let Target::TearDown { build, artifact, .. } = &node.target {
+                build.iter().for_each(|build| uses.build(build, kept.clone()));
+                uses.artifact(artifact, kept.clone());
+            }
             if let Target::Build { build, .. } = &node.target {
                 uses.build(build, kept.clone());
             }

@@ -72,6 +72,7 @@ async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView
         _ if install.disabled.is_some() => "disabled",
         (None, _) => "waiting for runner",
         (Some(_), Some(WorkflowKind::ProvisionInstall)) => "provisioning",
+        (Some(_), Some(WorkflowKind::TeardownInstall)) => "tearing down",
         (Some(_), Some(_)) => "deploying",
         (Some(_), None) if version.is_some() => "ready",
         (Some(_), None) => "idle",

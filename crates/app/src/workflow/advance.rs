@@ -183,9 +183,17 @@ async fn result_writes(
             };
             build_writes(stored, job, workflow, proof, now)
         }
-        (Target::Component { .. } | Target::Sandbox { .. } | Target::Action { .. } | Target::Preflight, _) => {
-            Ok(Vec::new())
+        (Target::TearDown { part, .. }, JobState::Succeeded { .. }) => {
+            Ok(vec![Write::Delete { key: table::deployed_key(&job.install, part) }])
         }
+        (
+            Target::Component { .. }
+            | Target::Sandbox { .. }
+            | Target::TearDown { .. }
+            | Target::Action { .. }
+            | Target::Preflight,
+            _,
+        ) => Ok(Vec::new()),
     }
 }
 
@@ -260,7 +268,9 @@ fn build_writes(
 pub const fn build_app(workflow: &Workflow) -> Option<&AppName> {
     match &workflow.request {
         freehold_domain::workflow::Request::Build { app, .. } => Some(app),
-        freehold_domain::workflow::Request::Deploy { .. } | freehold_domain::workflow::Request::Action { .. } => None,
+        freehold_domain::workflow::Request::Deploy { .. }
+        | freehold_domain::workflow::Request::Action { .. }
+        | freehold_domain::workflow::Request::TearDown { .. } => None,
     }
 }
 

@@ -8,16 +8,16 @@ use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
 use freehold_domain::job::{Job, JobState};
 use freehold_domain::preflight;
-use freehold_domain::workflow::{Deploys, Node, Target, Workflow};
+use freehold_domain::workflow::{Deploys, Node, Request, Target, Workflow};
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input, SandboxTool};
 use freehold_protocol::contract::OrderTerms;
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
 use freehold_protocol::order::{
     ApplyManifest, ApplyTerraform, Artifact, BuildArtifact, Cancel, ClusterOf, DeployStack, InstallChart, Order,
-    Recipe, RunAction, SyncImage, Work,
+    Recipe, RemovePart, RunAction, SyncImage, Work,
 };
 use freehold_protocol::preflight::CheckInstall;
-use freehold_protocol::{ActionName, AppName, BuildId, ComponentName, Envelope, TenantName};
+use freehold_protocol::{ActionName, AppName, BuildId, ComponentName, Digest, Envelope, TenantName};
 use serde_json::json;
 
 use crate::AppError;
@@ -179,6 +179,20 @@ impl DispatchJob {
                 let artifact = self.artifact(app, build).await?;
                 self.install_task(sandbox_work(&version, artifact)?, install, &version).await
             }
+            Target::TearDown { part, version, build, sandbox, .. } => {
+                let (app, document) = self.app_version_of(version, install).await?;
+                let artifact = match build {
+                    Some(build) => self.artifact(app, build).await?,
+                    None => return Err(AppError::internal(format!("component `{part}` cannot be removed here yet"))),
+                };
+                let what = if *sandbox {
+                    sandbox_work(&document, artifact)
+                } else {
+                    component_work(&document, part, artifact)
+                };
+                let work = Work::Remove(RemovePart { what: Box::new(what?), destroy_data: destroys_data(workflow) });
+                self.install_task(work, install, &document).await
+            }
             Target::Action { action } => {
                 let (_, version) = self.app_version(workflow, install).await?;
                 self.install_task(action_work(&version, action)?, install, &version).await
@@ -233,6 +247,16 @@ impl DispatchJob {
         Ok((app, self.versions.load(app, workflow.version.as_ref()).await?.document))
     }
 
+    /// Returns the install's app and its version `version`.
+    async fn app_version_of<'a>(
+        &self,
+        version: &Digest,
+        install: &'a Install,
+    ) -> Result<(&'a AppName, Arc<AppVersion>), AppError> {
+        let app = install.app().ok_or_else(|| AppError::internal(format!("install `{}` runs no app", install.id)))?;
+        Ok((app, self.versions.load(app, Some(version)).await?.document))
+    }
+
     /// Returns the checks that the runner makes before the workflow's other nodes.
     async fn preflight(
         &self,
@@ -272,7 +296,7 @@ impl DispatchJob {
         app: &AppName,
         component: &ComponentName,
     ) -> Result<Option<Recipe>, AppError> {
-        let freehold_domain::workflow::Request::Build { version: Some(version), .. } = &workflow.request else {
+        let Request::Build { version: Some(version), .. } = &workflow.request else {
             return Ok(None);
         };
         let document = self.versions.load(app, Some(version)).await?.document;
@@ -382,6 +406,11 @@ fn cluster_of(version: &AppVersion, context: &str) -> Result<ClusterOf, AppError
     let found = version.kubernetes_contexts.iter().find(|known| known.name == context);
     let found = found.map(|known| ClusterOf::Component(known.component.clone()));
     found.ok_or_else(|| AppError::internal(format!("version has no Kubernetes context `{context}`")))
+}
+
+/// Returns whether the person who asked for a teardown said that it may destroy data.
+const fn destroys_data(workflow: &Workflow) -> bool {
+    matches!(workflow.request, Request::TearDown { destroy_data: true, .. })
 }
 
 fn sandbox_work(version: &AppVersion, artifact: Artifact) -> Result<Work, AppError> {

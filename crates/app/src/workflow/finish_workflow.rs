@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use freehold_domain::inputs::merged;
-use freehold_domain::workflow::{Request, Workflow, WorkflowState};
+use freehold_domain::workflow::{Request, TearDown, Workflow, WorkflowState};
 use freehold_protocol::WorkflowId;
 
 use crate::AppError;
@@ -62,6 +62,11 @@ impl FinishWorkflow {
             _ => None,
         };
         let mut released = install.value.release(&workflow.id, deployed);
+        if let (WorkflowState::Succeeded { .. }, Request::TearDown { what: TearDown::All, .. }) =
+            (&workflow.state, &workflow.request)
+        {
+            released = released.emptied();
+        }
         // Nothing else changes the inputs while the workflow holds the install.
         if let Some(former) = workflow.inputs_to_restore().filter(|_| install.value.live.as_ref() == Some(&workflow.id))
         {

@@ -14,3 +14,4 @@ pub mod run_action;
 pub mod start_due_actions;
 pub mod start_workflow;
 pub mod sweep;
+pub mod tear_down;

@@ -16,6 +16,7 @@ use crate::table::{self, Due, DueWhat, Phase, Stored, TaskToken, put};
 use crate::workflow::advance;
 use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
 use crate::workflow::start_due_actions::has_schedules;
+use crate::workflow::tear_down::plan_teardown;
 
 /// The ports that planning needs.
 #[derive(Clone)]
@@ -153,6 +154,10 @@ impl PlanWorkflow {
                 let record = self.version_of(install, version.as_ref()).await?;
                 let nodes = action_nodes(&record.document, action, role.as_deref(), workflow.serial)?;
                 Ok((Some(record.version), nodes))
+            }
+            Request::TearDown { what, role, destroy_data: _ } => {
+                let role = role.as_deref();
+                Ok((None, plan_teardown(&self.versions, install, what, role, workflow.serial).await?))
             }
             Request::Deploy { version, only, all, release, role, former_inputs } => {
                 let record = self.version_of(install, version.as_ref()).await?;

@@ -39,10 +39,11 @@ use freehold_app::workflow::plan_workflow::PlanWorkflow;
 use freehold_app::workflow::run_action::RunAction;
 use freehold_app::workflow::start_due_actions::StartDueActions;
 use freehold_app::workflow::sweep::Sweep;
+use freehold_app::workflow::tear_down::TearDownInstall;
 use freehold_domain::{Job, Workflow};
 use freehold_protocol::api::{
     BuildComponentsRequest, BuildStarted, CreateInstallRequest, DeployComponentsRequest, EnrolBuildRunnerRequest,
-    RunActionRequest,
+    RunActionRequest, TearDownRequest,
 };
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{InstallId, JobId, TenantName, Timestamp, WorkflowId};
@@ -176,6 +177,16 @@ impl World {
     pub(crate) fn deploy_components(&self) -> DeployComponents {
         let memory = &self.memory;
         DeployComponents {
+            store: memory.clone(),
+            versions: self.versions(),
+            machines: memory.clone(),
+            clock: memory.clone(),
+        }
+    }
+
+    pub(crate) fn tear_down_install(&self) -> TearDownInstall {
+        let memory = &self.memory;
+        TearDownInstall {
             store: memory.clone(),
             versions: self.versions(),
             machines: memory.clone(),
@@ -376,6 +387,11 @@ impl World {
     pub(crate) async fn deploy(&self, request: &DeployComponentsRequest, cause: &str) -> Result<WorkflowId, AppError> {
         let install = globex();
         client(async || self.deploy_components().deploy(&install, request, cause).await).await
+    }
+
+    pub(crate) async fn tear_down(&self, request: &TearDownRequest, cause: &str) -> Result<WorkflowId, AppError> {
+        let install = globex();
+        client(async || self.tear_down_install().tear_down(&install, request, cause).await).await
     }
 
     pub(crate) async fn action(&self, action: &str, cause: &str) -> Result<WorkflowId, AppError> {

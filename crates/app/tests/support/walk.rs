@@ -66,7 +66,10 @@ impl Machine {
     fn new(kind: WorkflowKind) -> Self {
         let at = match kind {
             WorkflowKind::ProvisionInstall => At::Register,
-            WorkflowKind::DeployComponents | WorkflowKind::BuildComponents | WorkflowKind::RunAction => At::Plan,
+            WorkflowKind::DeployComponents
+            | WorkflowKind::BuildComponents
+            | WorkflowKind::RunAction
+            | WorkflowKind::TeardownInstall => At::Plan,
         };
         Self { at, tries: 0, tokens: 0 }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use freehold_app::testing::Fault;
-use freehold_protocol::api::DeployComponentsRequest;
+use freehold_protocol::api::{DeployComponentsRequest, TearDownRequest};
 use proptest::prelude::*;
 
 use crate::support::state::effects;
@@ -41,6 +41,7 @@ enum Part {
     Deploy,
     Action,
     NewVersion,
+    Teardown,
     Retries,
     Schedule,
 }
@@ -50,7 +51,7 @@ impl Part {
         match self {
             Self::SyncAndBuild => World::new(),
             Self::Provision => World::with_app().await,
-            Self::Deploy | Self::Action | Self::NewVersion => World::with_install().await,
+            Self::Deploy | Self::Action | Self::NewVersion | Self::Teardown => World::with_install().await,
             Self::Retries => World::with_retries(2, 3).await,
             Self::Schedule => World::with_schedule().await,
         }
@@ -90,6 +91,9 @@ impl Part {
                 world.build("build-2").await;
                 rescue.rest(world).await;
                 world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
+            }
+            Self::Teardown => {
+                world.tear_down(&TearDownRequest::default(), "teardown-1").await.unwrap();
             }
         }
         rescue.rest(world).await;
@@ -168,6 +172,11 @@ async fn a_new_version_ends_the_same_whichever_call_fails() {
 }
 
 #[tokio::test]
+async fn a_teardown_ends_the_same_whichever_call_fails() {
+    each_call_fails_once(Part::Teardown).await;
+}
+
+#[tokio::test]
 async fn a_retried_deploy_ends_the_same_whichever_call_fails() {
     each_call_fails_once(Part::Retries).await;
 }
@@ -191,7 +200,7 @@ async fn life(seed: Option<u64>, one_in: Option<usize>) -> String {
             _ => None,
         });
     }
-    for part in [Part::SyncAndBuild, Part::Provision, Part::Deploy, Part::NewVersion, Part::Action] {
+    for part in [Part::SyncAndBuild, Part::Provision, Part::Deploy, Part::NewVersion, Part::Action, Part::Teardown] {
         part.happen(&mut world, Rescue::Sweep).await;
     }
     world.outcome()

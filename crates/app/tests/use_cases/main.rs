@@ -57,6 +57,7 @@ mod workflow {
     mod sandbox;
     mod start_due_actions;
     mod sweep;
+    mod tear_down;
     mod triggers;
 }
 

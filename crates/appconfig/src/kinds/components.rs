@@ -56,7 +56,7 @@ pub(super) const COMPONENT: &[Key] = &[
 ];
 
 pub(super) const OPERATION_ROLE: &[Key] = &[
-    must("operation", Word(&["deploy", "teardown"])).doc("What is done").not_yet_for(&["teardown"]),
+    must("operation", Word(&["deploy", "teardown"])).doc("What is done"),
     must("role", Template).doc("The name of a role of this app; a template"),
 ];
 

@@ -73,7 +73,7 @@ pub(super) const OPERATION_ROLES: &[Key] = &[
                 .doc("Who acts: `nuon::component:<name>`, `nuon::action:<name>` (`*` for any) or `nuon::sandbox`"),
             must("operation", Text).doc(
                 "What is done: `deploy`, `teardown` (component); `trigger` (action); `provision`, `reprovision`, `deprovision` (sandbox)",
-            ).not_yet_for(&["teardown", "deprovision"]),
+            ),
             must("role", Template).doc("The name of the role that the operation uses, as under `permissions` or `break_glass`"),
         ]),
     )

@@ -11,7 +11,7 @@ pub(super) const SANDBOX: &[Key] = &[
     may("runtime", Word(&["go", "nodejs", "python"])).doc("The language of the program; needed by `pulumi`"),
     may("pulumi_version", Text).doc("The version of Pulumi; the newest that is known if absent"),
     may("pulumi_config", Values).doc("The configuration of a Pulumi program; strings are templates"),
-    may("source", Text).doc("The module's directory, relative to the file"),
+    may("source", Text).doc("`./path` of a directory beside this file, or in the app's directory"),
     may("public_repo", Table(REPO)).doc("The module's repository, readable by everyone"),
     may("connected_repo", Table(REPO)).doc("The module's repository, read with a connection"),
     may("vars", Values).doc("Variables of the Terraform module; strings are templates"),

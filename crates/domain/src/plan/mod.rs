@@ -1,6 +1,7 @@
 //! Plans the nodes of a workflow: a deploy runs what a change touches.
 
 pub mod triggers;
+pub mod teardown;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -258,7 +259,7 @@ fn role_of(
         Target::Component { component, .. } => version.component(component).map(Operation::Deploy),
         Target::Sandbox { .. } => version.sandbox.as_ref().map(|sandbox| sandbox_operation(input, sandbox)),
         Target::Action { action } => version.action(action).map(Operation::Trigger),
-        Target::Build { .. } | Target::Preflight => None,
+        Target::TearDown { .. } | Target::Build { .. } | Target::Preflight => None,
     };
     let Some(operation) = operation else { return Ok(None) };
     // What makes or changes the sandbox is provisioning, also in a deploy.

@@ -73,7 +73,7 @@ pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMa
                 owners.push(format!("action `{action}`"));
                 needs.programs = true;
             }
-            Target::Build { .. } | Target::Preflight => {}
+            Target::TearDown { .. } | Target::Build { .. } | Target::Preflight => {}
         }
     }
     needs.hosts = hosts(version, &owners);

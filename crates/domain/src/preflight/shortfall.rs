@@ -133,9 +133,13 @@ pub fn unknown_roles(version: &AppVersion) -> Vec<NoRole> {
         runs_as(version, operation, None, Mode::Maintenance).err().map(|error| NoRole { what, error })
     };
     let components = version.components.iter();
-    let components = components.filter_map(|one| refused(format!("component `{}`", one.name), Operation::Deploy(one)));
+    let components = components.flat_map(|one| {
+        [Operation::Deploy(one), Operation::TearDown(one)]
+            .into_iter()
+            .filter_map(|operation| refused(format!("component `{}`", one.name), operation))
+    });
     let sandbox = version.sandbox.iter().flat_map(|sandbox| {
-        [Operation::Provision(sandbox), Operation::Reprovision(sandbox)]
+        [Operation::Provision(sandbox), Operation::Reprovision(sandbox), Operation::Deprovision(sandbox)]
             .into_iter()
             .filter_map(|operation| refused("the sandbox".to_owned(), operation))
     });

@@ -18,7 +18,7 @@ use crate::job::{Job, JobState, NewJob};
 use crate::runs_as::RunsAs;
 
 pub use node::{Node, NodeState};
-pub use request::{Request, WorkflowKind};
+pub use request::{Request, TearDown, WorkflowKind};
 pub use retry::MAX_RETRIES;
 pub use target::{Deploys, Target};
 
@@ -240,7 +240,9 @@ impl Workflow {
             {
                 Some(former_inputs)
             }
-            (Request::Deploy { .. } | Request::Action { .. } | Request::Build { .. }, _) => None,
+            (Request::Deploy { .. } | Request::Action { .. } | Request::TearDown { .. } | Request::Build { .. }, _) => {
+                None
+            }
         }
     }
 

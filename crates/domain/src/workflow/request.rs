@@ -36,6 +36,16 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
     },
+    /// Removes what is deployed.
+    TearDown {
+        what: TearDown,
+        /// Whether resources that hold data may be destroyed.
+        #[serde(default)]
+        destroy_data: bool,
+        /// The role that the caller wants for all of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        role: Option<String>,
+    },
     /// Builds these components of an app.
     Build {
         app: freehold_protocol::AppName,
@@ -46,6 +56,18 @@ pub enum Request {
     },
 }
 
+/// What a teardown removes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "of", rename_all = "snake_case")]
+pub enum TearDown {
+    /// All components, then the sandbox.
+    All,
+    /// One component and those that depend on it.
+    Component { component: ComponentName },
+    /// The sandbox, when nothing lives in it any more.
+    Sandbox,
+}
+
 /// What a workflow is for; also the name of its state machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -54,6 +76,7 @@ pub enum WorkflowKind {
     DeployComponents,
     BuildComponents,
     RunAction,
+    TeardownInstall,
 }
 
 impl WorkflowKind {
@@ -64,13 +87,14 @@ impl WorkflowKind {
             Self::DeployComponents => "deploy-components",
             Self::BuildComponents => "build-components",
             Self::RunAction => "run-action",
+            Self::TeardownInstall => "teardown-install",
         }
     }
 
     /// Returns whether an install can have only one such workflow at a time.
     pub const fn is_exclusive(self) -> bool {
         match self {
-            Self::ProvisionInstall | Self::DeployComponents => true,
+            Self::ProvisionInstall | Self::DeployComponents | Self::TeardownInstall => true,
             Self::BuildComponents | Self::RunAction => false,
         }
     }

@@ -21,6 +21,18 @@ pub enum Target {
     },
     /// Makes the sandbox, before all components.
     Sandbox { build: BuildId, artifact: Digest, fingerprint: Digest },
+    /// Removes a component, or the sandbox under its name, by the version that deployed it.
+    TearDown {
+        part: ComponentName,
+        version: Digest,
+        /// The build of its artifact; nothing for a kind that is not built.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        build: Option<BuildId>,
+        artifact: Digest,
+        /// Whether it is the sandbox.
+        #[serde(default)]
+        sandbox: bool,
+    },
     /// Runs an action.
     Action { action: ActionName },
     /// Builds a component's artifact.
@@ -51,7 +63,7 @@ impl Target {
             Self::Sandbox { build, artifact, fingerprint } => {
                 Some(Deploys { part: ComponentName::sandbox(), build, artifact, fingerprint, reads: None })
             }
-            Self::Action { .. } | Self::Build { .. } | Self::Preflight => None,
+            Self::TearDown { .. } | Self::Action { .. } | Self::Build { .. } | Self::Preflight => None,
         }
     }
 
@@ -63,6 +75,8 @@ impl Target {
         match self {
             Self::Component { component, .. } => format!("component:{component}").parse(),
             Self::Sandbox { .. } => "sandbox".parse(),
+            Self::TearDown { sandbox: true, .. } => "sandbox".parse(),
+            Self::TearDown { part, sandbox: false, .. } => format!("component:{part}").parse(),
             Self::Action { action } => format!("action:{action}").parse(),
             Self::Build { build, .. } => format!("build:{build}").parse(),
             Self::Preflight => "preflight".parse(),

@@ -49,7 +49,7 @@ pub struct InstallView {
     pub app: Option<AppName>,
     pub account: AccountId,
     pub region: String,
-    /// `disabled`, `waiting for runner`, `provisioning`, `deploying`, `ready` or `idle` (nothing deployed yet).
+    /// `disabled`, `waiting for runner`, `provisioning`, `deploying`, `tearing down`, `ready` or `idle` (nothing is deployed).
     pub state: String,
     /// Why the vendor disabled the install.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -29,8 +29,8 @@ pub use installs::{
     CreateInstallRequest, DeployedView, InstallCreated, InstallDeleted, InstallStack, InstallView, RunnerView,
 };
 pub use workflows::{
-    DeployComponentsRequest, HistoryView, JobView, LogChunk, LogPage, NodeView, RunActionRequest, WorkflowStarted,
-    WorkflowView,
+    DeployComponentsRequest, HistoryView, JobView, LogChunk, LogPage, NodeView, RunActionRequest, TearDownRequest,
+    WorkflowStarted, WorkflowView,
 };
 
 /// The header that makes a POST repeatable: 1 to 128 visible ASCII characters, one value for one intent.

@@ -34,6 +34,24 @@ pub struct DeployComponentsRequest {
     pub role: Option<String>,
 }
 
+/// `POST /v1/installs/{install}/teardown`. Without a component and without the sandbox, everything is removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TearDownRequest {
+    /// Removes only this component and those that depend on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<ComponentName>,
+    /// Removes only the sandbox; refused while components are deployed.
+    #[serde(default)]
+    pub sandbox: bool,
+    /// Removes also what holds data, such as databases and volumes.
+    #[serde(default)]
+    pub destroy_data: bool,
+    /// The role to use instead of the one that the app names: a mode, or a role's key as a contract lists it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+}
+
 /// `POST /v1/installs/{install}/actions/{action}/runs`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -63,7 +81,7 @@ pub struct WorkflowStarted {
 pub struct WorkflowView {
     pub workflow: WorkflowId,
     pub install: InstallId,
-    /// `provision-install`, `deploy-components`, `build-components` or `run-action`.
+    /// `provision-install`, `deploy-components`, `build-components`, `run-action` or `teardown-install`.
     pub kind: String,
     /// `pending`, `running`, `succeeded`, `failed` or `cancelled`.
     pub state: String,

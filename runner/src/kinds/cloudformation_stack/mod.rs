@@ -2,6 +2,7 @@
 
 mod events;
 mod ownership;
+mod remove;
 mod stack;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 use events::Events;
+pub(super) use remove::remove;
 use stack::{Pause, State, describe, settle};
 
 /// The largest template that travels in a request, in bytes (CloudFormation quotas, "Template body size in a request").

@@ -67,7 +67,8 @@ mod tests {
 
     fn stack(tags: &[(&str, &str)], role: Option<&str>) -> Stack {
         let tags = tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        Stack { status: "UPDATE_COMPLETE".into(), outputs: BTreeMap::new(), tags, role: role.map(str::to_owned) }
+        let role = role.map(str::to_owned);
+        Stack { status: "UPDATE_COMPLETE".into(), outputs: BTreeMap::new(), tags, role, protected: false }
     }
 
     const OURS: [(&str, &str); 3] =

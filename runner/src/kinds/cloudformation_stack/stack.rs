@@ -20,6 +20,8 @@ pub(super) struct Stack {
     pub(super) tags: BTreeMap<String, String>,
     /// The ARN of the service role that CloudFormation works with instead of the caller's permissions.
     pub(super) role: Option<String>,
+    /// Whether it has termination protection.
+    pub(super) protected: bool,
 }
 
 /// The state of a stack, by what can be done with it.
@@ -74,7 +76,8 @@ pub(super) async fn describe(client: &Client, name: &str) -> Result<Option<Stack
         .filter_map(|output| Some((output.output_key()?.to_owned(), Value::from(output.output_value()?))));
     let tags = stack.tags().iter().filter_map(|tag| Some((tag.key()?.to_owned(), tag.value()?.to_owned())));
     let role = stack.role_arn().filter(|role| !role.is_empty()).map(str::to_owned);
-    Ok(Some(Stack { status, outputs: outputs.collect(), tags: tags.collect(), role }))
+    let protected = stack.enable_termination_protection().unwrap_or(false);
+    Ok(Some(Stack { status, outputs: outputs.collect(), tags: tags.collect(), role, protected }))
 }
 
 /// Waits for the end of a change and logs its events; returns the stack, or nothing when the stack is gone.
@@ -129,8 +132,13 @@ mod tests {
             ("CREATE_COMPLETE", State::Sound),
             ("UPDATE_ROLLBACK_FAILED", State::Stuck),
         ] {
-            let stack =
-                Stack { status: status.to_owned(), outputs: BTreeMap::new(), tags: BTreeMap::new(), role: None };
+            let stack = Stack {
+                status: status.to_owned(),
+                outputs: BTreeMap::new(),
+                tags: BTreeMap::new(),
+                role: None,
+                protected: false,
+            };
 
             assert_eq!(stack.state(), state, "{status}");
         }

@@ -1,8 +1,10 @@
-//! `terraform_module`, and the sandbox: runs Terraform's init, plan into a file, apply of exactly that file, and output.
+//! `terraform_module`, and the sandbox: runs Terraform's init, plan into a file, apply of exactly that file, and output. Their removal is
+//! the same with `plan -destroy`.
 //!
 //! A second delivery starts again with init and a new plan; an old plan file is never used again. The state is in the
 //! runner's bucket, and Terraform itself locks it ([`state_lock`] decides when an abandoned lock is removed).
 
+mod data;
 mod files;
 mod plan;
 mod program;
@@ -21,20 +23,41 @@ use crate::kinds::templates::Templates;
 use crate::state_objects::StateObjects;
 use crate::work::job::Job;
 use files::{MODULE, PLAN_FILE};
+use plan::Changes;
 use program::Terraform;
 use state_lock::StateLock;
 
 /// The time to wait for another holder of the state's lock.
 const LOCK_TIMEOUT: &str = "-lock-timeout=60s";
 
-pub(super) async fn run(job: &Job, work: &ApplyTerraform) -> Result<Done, Failure> {
+/// What a job does with the module's resources.
+#[derive(Debug, Clone, Copy)]
+enum Goal {
+    Apply,
+    Destroy {
+        /// Whether resources that hold data may be destroyed.
+        data: bool,
+    },
+}
+
+/// Brings the resources to what the module says.
+pub(super) async fn apply(job: &Job, work: &ApplyTerraform) -> Result<Done, Failure> {
+    run(job, work, Goal::Apply).await
+}
+
+/// Destroys all resources of the module's state.
+pub(super) async fn remove(job: &Job, work: &ApplyTerraform, destroy_data: bool) -> Result<Done, Failure> {
+    run(job, work, Goal::Destroy { data: destroy_data }).await
+}
+
+async fn run(job: &Job, work: &ApplyTerraform, goal: Goal) -> Result<Done, Failure> {
     let sdk = sdk_config(job).await;
     let bucket = JobBucket::of(job, &sdk)?;
     let aws =
         JobAws::of(job).await.map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
     let terraform = Terraform::find(job, work, &aws)?;
     let (variable_files, lock) = until_stopped(job, prepare(job, work, &bucket)).await?;
-    let done = deploy(&terraform, &bucket, &lock, variable_files).await;
+    let done = change(&terraform, &bucket, &lock, variable_files, goal).await;
     aws.finish().await;
     // Also after a stop: the mark tells the next attempt whether this one left a lock behind.
     let ended = lock.end(&bucket, matches!(done, Err(Failure::Stopped { .. }))).await;
@@ -61,11 +84,12 @@ async fn prepare(job: &Job, work: &ApplyTerraform, bucket: &JobBucket) -> Result
     Ok((variable_files, StateLock::take_over(job, bucket, &objects).await?))
 }
 
-async fn deploy(
+async fn change(
     terraform: &Terraform<'_>,
     bucket: &JobBucket,
     lock: &StateLock,
     variable_files: Vec<String>,
+    goal: Goal,
 ) -> Result<Done, Failure> {
     let job = terraform.job();
     terraform.check_version().await?;
@@ -75,15 +99,19 @@ async fn deploy(
         terraform.run("force-unlock", ["force-unlock", "-force", "-no-color", id].map(String::from).to_vec()).await?;
     }
     let plan = ["plan", "-input=false", "-no-color", LOCK_TIMEOUT, "-out=plan.bin"].map(String::from);
-    terraform.run("plan", plan.into_iter().chain(variable_files).collect()).await?;
+    let destroy = matches!(goal, Goal::Destroy { .. }).then(|| "-destroy".to_owned());
+    terraform.run("plan", plan.into_iter().chain(destroy).chain(variable_files).collect()).await?;
 
-    let counts = plan::read(terraform).await?;
+    let Changes { counts, data } = plan::read(terraform).await?;
     let path = job.workspace.join(MODULE).join(PLAN_FILE);
     let digest = file_digest(&path).map_err(|error| Failure::because("could not read the plan", &error))?;
     job.log.line(&format!("plan {digest}: {counts}"));
     let key = format!("plans/{}/{}.bin", job.order.job, job.fence);
     until_stopped(job, bucket.put_file(&key, &path)).await?;
 
+    if matches!(goal, Goal::Destroy { data: false }) && !data.is_empty() {
+        return Err(Failure::destroys_data(&data));
+    }
     let apply = ["apply", "-input=false", "-no-color", LOCK_TIMEOUT, PLAN_FILE].map(String::from).to_vec();
     // From here on, every failure may leave resources partly created.
     terraform.run("apply", apply).await.map_err(Failure::after_change)?;

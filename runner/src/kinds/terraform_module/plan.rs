@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::data::holds_data;
 use super::program::{Terraform, read_json};
 use crate::kinds::failure::Failure;
 use crate::kinds::terraform_module::files::PLAN_FILE;
@@ -36,12 +37,26 @@ struct Plan {
 
 #[derive(Deserialize)]
 struct ResourceChange {
+    #[serde(default)]
+    address: String,
+    #[serde(default, rename = "type")]
+    kind: String,
     change: Change,
 }
 
 #[derive(Deserialize)]
 struct Change {
     actions: Vec<String>,
+    #[serde(default)]
+    before: Value,
+}
+
+/// What a plan would change.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Changes {
+    pub(super) counts: Counts,
+    /// The addresses of the resources that hold data and would be destroyed.
+    pub(super) data: Vec<String>,
 }
 
 impl Plan {
@@ -60,17 +75,24 @@ impl Plan {
         }
         counts
     }
+
+    fn destroyed_data(&self) -> Vec<String> {
+        let destroyed =
+            self.resource_changes.iter().filter(|one| one.change.actions.iter().any(|word| word == "delete"));
+        let held = destroyed.filter(|one| holds_data(&one.kind, &one.change.before));
+        held.map(|one| one.address.clone()).collect()
+    }
 }
 
 /// Returns what the plan file would change.
-pub(super) async fn read(terraform: &Terraform<'_>) -> Result<Counts, Failure> {
+pub(super) async fn read(terraform: &Terraform<'_>) -> Result<Changes, Failure> {
     let path = terraform.job().workspace.join("plan.json");
     let arguments = ["show", "-json", "-no-color", PLAN_FILE].map(String::from).to_vec();
     terraform.capture("show", arguments, &path).await?;
     let plan: Plan = read_json(&path)?;
     // The file holds values in clear text, also secret ones.
     let _ = std::fs::remove_file(&path);
-    Ok(plan.counts())
+    Ok(Changes { counts: plan.counts(), data: plan.destroyed_data() })
 }
 
 /// The outputs of the state.
@@ -132,6 +154,20 @@ mod tests {
         let counts = serde_json::from_str::<Plan>(text).unwrap().counts();
 
         assert_eq!(counts.to_string(), "1 to create, 0 to update, 2 to replace, 1 to delete");
+    }
+
+    #[test]
+    fn only_what_is_destroyed_counts_as_data_that_would_be_lost() {
+        let text = r#"{"resource_changes":[
+            {"address":"aws_db_instance.main","type":"aws_db_instance","change":{"actions":["delete"],"before":{}}},
+            {"address":"aws_dynamodb_table.a","type":"aws_dynamodb_table","change":{"actions":["delete","create"],"before":{}}},
+            {"address":"aws_db_instance.kept","type":"aws_db_instance","change":{"actions":["update"],"before":{}}},
+            {"address":"aws_vpc.main","type":"aws_vpc","change":{"actions":["delete"],"before":{}}},
+            {"address":"aws_s3_bucket.x","type":"aws_s3_bucket","change":{"actions":["delete"],"before":{"force_destroy":true}}}]}"#;
+
+        let plan: Plan = serde_json::from_str(text).unwrap();
+
+        assert_eq!(plan.destroyed_data(), ["aws_db_instance.main", "aws_dynamodb_table.a", "aws_s3_bucket.x"]);
     }
 
     #[test]

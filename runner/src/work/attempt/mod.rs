@@ -337,7 +337,7 @@ impl Attempt<'_> {
         let path = self.agent.config.state_dir.join("work").join(name);
         // An earlier process may have left the workspace of the same attempt.
         let _ = files::remove_tree(&path);
-        let first_box = match self.held.order.work {
+        let first_box = match self.held.order.work.made_by() {
             Work::Action(_) | Work::TerraformModule(_) | Work::Sandbox(_) => {
                 let first_box = self.agent.boxes.take(&path)?;
                 self.agent.boxes.refill();
@@ -348,6 +348,7 @@ impl Attempt<'_> {
             | Work::CloudformationStack(_)
             | Work::HelmChart(_)
             | Work::KubernetesManifest(_)
+            | Work::Remove(_)
             | Work::Build(_)
             | Work::Preflight(_) => {
                 files::make_private_dir(&path)?;

@@ -1,0 +1,122 @@
+//! `freehold teardown`: removes from a customer's account what was deployed there.
+
+use std::io::{BufRead as _, IsTerminal as _};
+
+use clap::Args;
+use freehold_protocol::api::{TearDownRequest, WorkflowStarted};
+use freehold_protocol::{ComponentName, InstallId};
+
+use crate::api::follow;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::output::note;
+
+/// Remove what is deployed in an install: all of it, one component, or the sandbox.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold teardown globex                       all components, then the sandbox; asks before
+  freehold teardown globex --component api       api and what depends on it
+  freehold teardown globex --sandbox             the sandbox, after its last component
+  freehold teardown globex --destroy-data        also databases, volumes, and buckets with their contents
+  freehold teardown globex --confirm globex      for scripts
+
+Each part is planned first and then removed, before what it depends on. Jobs run under the mode `deprovision`, which the
+customer switches on with the parameter `EnableDeprovision` of the install stack. What holds data is not removed unless
+`--destroy-data` says so. A teardown that failed goes on where it ended when it is started again.
+
+Exit code 1 when the teardown ends failed. Ctrl-c stops watching; the teardown continues.")]
+pub(crate) struct Teardown {
+    install: InstallId,
+    /// Only this component and what depends on it.
+    #[arg(long, value_name = "NAME", conflicts_with = "sandbox")]
+    component: Option<ComponentName>,
+    /// Only the sandbox; refused while components are deployed.
+    #[arg(long)]
+    sandbox: bool,
+    /// Remove also what holds data: databases, file systems, volumes, keys, buckets that are emptied with their module.
+    #[arg(long)]
+    destroy_data: bool,
+    /// The role to run under, instead of the role that the app config chooses: a mode such as `deprovision`, or the key of a
+    /// role as `freehold contract show` lists it.
+    #[arg(long, value_name = "ROLE")]
+    role: Option<String>,
+    /// The install's name, to confirm without being asked.
+    #[arg(long, value_name = "NAME")]
+    confirm: Option<String>,
+    /// Start it and return at once.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+impl Teardown {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        self.confirmed()?;
+        let api = context.api().await?;
+        let body = TearDownRequest {
+            component: self.component.clone(),
+            sandbox: self.sandbox,
+            destroy_data: self.destroy_data,
+            role: self.role.clone(),
+        };
+        let path = ["v1", "installs", self.install.as_str(), "teardown"];
+        let started: WorkflowStarted = api.post(&path, &body).await?;
+        let subject = format!("teardown of `{}`", self.install);
+        follow(&api, context.out, &started.workflow, &subject, !self.no_wait).await
+    }
+
+    /// Asks for the install's name unless `--confirm` gives it.
+    fn confirmed(&self) -> Result<()> {
+        let install = &self.install;
+        let given = match &self.confirm {
+            Some(given) => given.clone(),
+            None if std::io::stdin().is_terminal() => {
+                note(&format!("This removes {} from the account of install `{install}`.", self.what()));
+                note("Type the install's name to continue:");
+                let mut line = String::new();
+                std::io::stdin().lock().read_line(&mut line).map_err(|e| Error::invalid(format!("no answer: {e}")))?;
+                line.trim().to_owned()
+            }
+            None => return Err(Error::invalid(format!("there is no terminal to ask on; pass `--confirm {install}`"))),
+        };
+        if given == install.as_str() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("`{given}` is not the install's name `{install}`; nothing was removed")))
+    }
+
+    fn what(&self) -> String {
+        let what = match (&self.component, self.sandbox) {
+            (Some(component), _) => format!("component `{component}` and what depends on it"),
+            (None, true) => "the sandbox".to_owned(),
+            (None, false) => "everything that was deployed".to_owned(),
+        };
+        if self.destroy_data { format!("{what}, with the data in it,") } else { what }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn teardown(confirm: &str) -> Teardown {
+        Teardown {
+            install: "globex".parse().unwrap(),
+            component: None,
+            sandbox: false,
+            destroy_data: true,
+            role: None,
+            confirm: Some(confirm.to_owned()),
+            no_wait: false,
+        }
+    }
+
+    #[test]
+    fn only_the_installs_name_confirms() {
+        let refused = teardown("globe").confirmed().unwrap_err().to_string();
+
+        assert!(teardown("globex").confirmed().is_ok());
+        assert!(refused.contains("`globe` is not the install's name `globex`; nothing was removed"), "{refused}");
+        assert_eq!(teardown("").what(), "everything that was deployed, with the data in it,");
+    }
+}

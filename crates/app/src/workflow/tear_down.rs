@@ -1,0 +1,104 @@
+//! Starts the removal of what an install has deployed: a component with its dependents, the sandbox, or all of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use freehold_domain::install::Install;
+use freehold_domain::plan::teardown::{Standing, TeardownScope, teardown_nodes};
+use freehold_domain::workflow::{Node, Request, TearDown, WorkflowKind};
+use freehold_protocol::api::TearDownRequest;
+use freehold_protocol::order::Mode;
+use freehold_protocol::{Digest, InstallId, WorkflowId};
+
+use crate::AppError;
+use crate::app_version::versions::{Version, Versions};
+use crate::ports::{Clock, Machines, Store};
+use crate::table;
+use crate::workflow::start_workflow::{NewWorkflow, came_before, no_app, require_runner, start};
+
+/// The ports that starting a teardown needs.
+#[derive(Clone)]
+pub struct TearDownInstall {
+    pub store: Arc<dyn Store>,
+    pub versions: Versions,
+    pub machines: Arc<dyn Machines>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl TearDownInstall {
+    /// Starts a teardown. The same `cause` returns the same workflow again. What cannot be removed is refused before
+    /// anything is stored.
+    ///
+    /// # Errors
+    /// NotFound, Invalid for a request of two things, Conflict with a live workflow, without a runner, or where there is
+    /// nothing to remove, or the store's errors.
+    pub async fn tear_down(
+        &self,
+        install: &InstallId,
+        request: &TearDownRequest,
+        cause: &str,
+    ) -> Result<WorkflowId, AppError> {
+        let id = WorkflowId::derive(install.as_str(), cause);
+        let before = came_before(&*self.store, &*self.machines, &id, install, WorkflowKind::TeardownInstall).await?;
+        if before.is_some() {
+            return Ok(id);
+        }
+        let stored = table::install(&*self.store, install).await?;
+        stored.value.app().ok_or_else(|| no_app(install))?;
+        let what = asked(request)?;
+        require_runner(&stored.value)?;
+        stored.value.begin(&id, true)?;
+        plan_teardown(&self.versions, &stored.value, &what, request.role.as_deref(), 0).await?;
+        let new = NewWorkflow {
+            id: id.clone(),
+            kind: WorkflowKind::TeardownInstall,
+            mode: Mode::Deprovision,
+            request: Request::TearDown { what, destroy_data: request.destroy_data, role: request.role.clone() },
+        };
+        start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
+        Ok(id)
+    }
+}
+
+fn asked(request: &TearDownRequest) -> Result<TearDown, AppError> {
+    match (&request.component, request.sandbox) {
+        (Some(_), true) => {
+            Err(AppError::invalid("a teardown takes a component or the sandbox, not both; leave one out"))
+        }
+        (Some(component), false) => Ok(TearDown::Component { component: component.clone() }),
+        (None, true) => Ok(TearDown::Sandbox),
+        (None, false) => Ok(TearDown::All),
+    }
+}
+
+/// Returns the nodes that remove `what` from `install`, each by the version that deployed it.
+///
+/// # Errors
+/// Conflict when there is nothing to remove, or the errors of the store and of [`Versions::load`].
+pub(crate) async fn plan_teardown(
+    versions: &Versions,
+    install: &Install,
+    what: &TearDown,
+    role: Option<&str>,
+    serial: u64,
+) -> Result<Vec<Node>, AppError> {
+    let app = install.app().ok_or_else(|| no_app(&install.id))?;
+    let deployed = table::deployed(&*versions.store, &install.id).await?;
+    let mut documents: BTreeMap<Digest, Version> = BTreeMap::new();
+    for one in deployed.values() {
+        if !documents.contains_key(&one.version) {
+            documents.insert(one.version.clone(), versions.load(app, Some(&one.version)).await?);
+        }
+    }
+    let mut there = Vec::new();
+    for (name, one) in &deployed {
+        let document = documents.get(&one.version).map(|version| &*version.document);
+        let part = document.and_then(|document| Some((document, document.part(name)?.into_owned())));
+        let (document, part) = part.ok_or_else(|| {
+            // INVARIANT: a part was deployed from the version that its row names.
+            AppError::internal(format!("version `{}` has no component `{name}`", one.version))
+        })?;
+        there.push(Standing { part, document, version: one.version.clone(), artifact: one.artifact.clone() });
+    }
+    Ok(teardown_nodes(&there, TeardownScope { app, what, role, serial })?)
+}

@@ -1,0 +1,104 @@
+//! Teardowns: in reverse order, under the deprovision role, and again after a failure.
+
+use freehold_app::Kind;
+use freehold_app::read;
+use freehold_app::table;
+use freehold_protocol::api::TearDownRequest;
+use freehold_protocol::order::{Mode, Order, Work};
+use freehold_protocol::report::Outcome;
+use freehold_protocol::{Envelope, Payload as _};
+
+use crate::support::runner::Behaviour;
+use crate::support::{World, globex, with_input};
+
+fn of(component: &str) -> TearDownRequest {
+    TearDownRequest { component: Some(component.parse().unwrap()), ..TearDownRequest::default() }
+}
+
+fn orders(world: &World) -> Vec<Order> {
+    let sent = world.memory.orders.lock().unwrap();
+    let envelopes = sent.iter().map(|(_, _, _, body)| Envelope::parse(body.as_bytes()).unwrap());
+    envelopes.filter(|one| one.payload_type == Order::TYPE).map(|one| one.peek::<Order>().unwrap()).collect()
+}
+
+async fn deployed(world: &World) -> Vec<String> {
+    table::deployed(&*world.memory, &globex()).await.unwrap().into_keys().map(String::from).collect()
+}
+
+#[tokio::test]
+async fn everything_is_removed_in_reverse_order_and_can_be_deployed_again() {
+    let mut world = World::with_install().await;
+    world.runner("globex").started.clear();
+
+    let workflow = world.tear_down(&TearDownRequest::default(), "teardown-1").await.unwrap();
+    world.settle().await;
+
+    let started = &world.runners["globex"].started;
+    let at = |name: &str| started.iter().position(|one| one == name).unwrap();
+    assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");
+    assert!(at("remove:info") < at("remove:storage") && started.len() == 3, "{started:?}");
+    assert_eq!(deployed(&world).await, [""; 0]);
+    let last = orders(&world).pop().unwrap();
+    assert_eq!((last.mode, last.redelivery), (Mode::Deprovision, freehold_protocol::order::Redelivery::Resume));
+    let view = read::install::show(&world.versions(), &globex()).await.unwrap();
+    assert_eq!((view.state.as_str(), view.version), ("idle", None));
+    let again = world.deploy(&with_input("days", 7), "deploy-1").await.unwrap();
+    world.settle().await;
+    assert_eq!(world.workflow(&again).await.state.as_str(), "succeeded");
+    assert_eq!(deployed(&world).await, ["info", "settings", "storage"]);
+}
+
+#[tokio::test]
+async fn a_component_goes_with_what_depends_on_it_by_the_version_that_deployed_it() {
+    let mut world = World::with_install().await;
+    world.sync(&crate::support::app::with_source("storage", "example/storage:2")).await;
+
+    let workflow = world.tear_down(&of("storage"), "teardown-1").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(world.node_states(&workflow).await, ["info succeeded", "storage succeeded"]);
+    assert_eq!(deployed(&world).await, ["settings"]);
+    let removed = orders(&world).into_iter().filter_map(|order| match order.work {
+        Work::Remove(work) => Some((work.what.kind(), work.destroy_data)),
+        _ => None,
+    });
+    assert_eq!(removed.collect::<Vec<_>>(), [("cloudformation_stack", false), ("terraform_module", false)]);
+}
+
+#[tokio::test]
+async fn what_failed_stays_with_what_it_needs_and_the_next_teardown_goes_on() {
+    let mut world = World::with_install().await;
+    let failed = Outcome::Failed { reason: "access denied".into(), partial: true };
+    world.runner("globex").behaviours.insert("remove:info".into(), Behaviour::Ends(failed));
+    let first = world.tear_down(&TearDownRequest::default(), "teardown-1").await.unwrap();
+    world.settle().await;
+    let left = deployed(&world).await;
+    world.runner("globex").behaviours.clear();
+
+    let second = world.tear_down(&TearDownRequest::default(), "teardown-2").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(world.node_states(&first).await, ["info failed", "settings succeeded", "storage skipped"]);
+    assert_eq!(left, ["info", "storage"]);
+    assert_eq!(world.node_states(&second).await, ["info succeeded", "storage succeeded"]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_removed_is_refused_before_anything_is_stored() {
+    let mut world = World::with_install().await;
+    let before = world.memory.rows();
+    let both = TearDownRequest { sandbox: true, ..of("storage") };
+
+    let unknown = world.tear_down(&of("web"), "1").await.unwrap_err();
+    let sandbox = world.tear_down(&TearDownRequest { sandbox: true, ..Default::default() }, "2").await.unwrap_err();
+    let both = world.tear_down(&both, "3").await.unwrap_err();
+
+    assert_eq!(world.memory.rows(), before);
+    assert_eq!(unknown.message, "component `web` is not deployed, so there is nothing to remove");
+    assert_eq!(sandbox.message, "the sandbox is not deployed, so there is nothing to remove");
+    assert_eq!((unknown.kind, sandbox.kind, both.kind), (Kind::Conflict, Kind::Conflict, Kind::Invalid));
+    world.tear_down(&TearDownRequest::default(), "4").await.unwrap();
+    world.settle().await;
+    let nothing = world.tear_down(&TearDownRequest::default(), "5").await.unwrap_err();
+    assert_eq!(nothing.message, "nothing of app `demo` is deployed");
+}

@@ -1,0 +1,130 @@
+//! Plans the removal of what an install has: each component before what it depends on, the sandbox after all components.
+
+use std::collections::BTreeSet;
+
+use freehold_protocol::app_version::{AppVersion, Component, Sandbox};
+use freehold_protocol::order::Mode;
+use freehold_protocol::{AppName, BuildId, ComponentName, Digest};
+
+use crate::runs_as::{Operation, UnknownRole, runs_as};
+use crate::workflow::{Node, NodeState, Target, TearDown};
+
+/// A part that is deployed, as the version that deployed it describes it.
+#[derive(Debug, Clone)]
+pub struct Standing<'a> {
+    pub part: Component,
+    pub document: &'a AppVersion,
+    pub version: Digest,
+    pub artifact: Digest,
+}
+
+/// Why nothing can be removed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TeardownError {
+    #[error("nothing of app `{0}` is deployed")]
+    Nothing(AppName),
+    #[error("{0} is not deployed, so there is nothing to remove")]
+    Absent(String),
+    #[error(
+        "the sandbox cannot be removed while components live in it: `{}`; remove them too by leaving `--sandbox` out", .0.join("`, `")
+    )]
+    InUse(Vec<String>),
+    #[error(transparent)]
+    UnknownRole(#[from] UnknownRole),
+    #[error("value cannot be written as JSON: {0}")]
+    Unwritable(String),
+}
+
+/// What a teardown is asked to do.
+#[derive(Debug, Clone, Copy)]
+pub struct TeardownScope<'a> {
+    pub app: &'a AppName,
+    pub what: &'a TearDown,
+    /// The role for every node that the person who started the workflow chose.
+    pub role: Option<&'a str>,
+    pub serial: u64,
+}
+
+/// Returns the nodes that remove `what` of that which is `there`: a component goes with all that depend on it.
+///
+/// # Errors
+/// [`TeardownError`] when it is not there, or when something that stays needs it.
+pub fn teardown_nodes(there: &[Standing<'_>], scope: TeardownScope<'_>) -> Result<Vec<Node>, TeardownError> {
+    let chosen = chosen(there, scope)?;
+    let parts = || there.iter().filter(|one| chosen.contains(&one.part.name));
+    let mut nodes = Vec::new();
+    for standing in parts() {
+        let name = &standing.part.name;
+        let before = parts().filter(|other| needs(other, standing)).map(|other| other.part.name.to_string());
+        let source = standing.part.source_digest().map_err(|error| TeardownError::Unwritable(error.to_string()))?;
+        nodes.push(Node {
+            name: name.to_string(),
+            target: Target::TearDown {
+                part: name.clone(),
+                version: standing.version.clone(),
+                build: source.map(|source| BuildId::derive(scope.app, &source, name)),
+                artifact: standing.artifact.clone(),
+                sandbox: standing.sandbox().is_some(),
+            },
+            dependencies: before.collect(),
+            timeout_secs: standing.part.deploy_timeout_secs,
+            serial: scope.serial,
+            runs_as: runs_as(standing.document, standing.operation(), scope.role, Mode::Deprovision)?,
+            state: NodeState::Waiting,
+        });
+    }
+    Ok(nodes)
+}
+
+impl<'a> Standing<'a> {
+    /// Returns the sandbox that it is, if it is one: in an app without, a component may have the name.
+    fn sandbox(&self) -> Option<&'a Sandbox> {
+        self.document.sandbox.as_ref().filter(|_| self.part.name.is_sandbox())
+    }
+
+    fn operation(&self) -> Operation<'_> {
+        self.sandbox().map_or(Operation::TearDown(&self.part), Operation::Deprovision)
+    }
+}
+
+/// Returns whether `one` cannot be without `other`: it depends on it, or that is the sandbox.
+fn needs(one: &Standing<'_>, other: &Standing<'_>) -> bool {
+    let itself = one.part.name == other.part.name;
+    !itself && (other.sandbox().is_some() || one.part.dependencies.contains(&other.part.name))
+}
+
+fn chosen(there: &[Standing<'_>], scope: TeardownScope<'_>) -> Result<BTreeSet<ComponentName>, TeardownError> {
+    let names = || there.iter().map(|one| one.part.name.clone());
+    let sandbox = ComponentName::sandbox();
+    let has_sandbox = there.iter().any(|one| one.sandbox().is_some());
+    let has = |name: &ComponentName| there.iter().any(|one| one.part.name == *name && one.sandbox().is_none());
+    match scope.what {
+        TearDown::All if there.is_empty() => Err(TeardownError::Nothing(scope.app.clone())),
+        TearDown::All => Ok(names().collect()),
+        TearDown::Sandbox if !has_sandbox => Err(TeardownError::Absent("the sandbox".to_owned())),
+        TearDown::Sandbox => {
+            let users: Vec<String> = names().filter(|name| *name != sandbox).map(String::from).collect();
+            if users.is_empty() { Ok(BTreeSet::from([sandbox])) } else { Err(TeardownError::InUse(users)) }
+        }
+        TearDown::Component { component } if !has(component) => {
+            Err(TeardownError::Absent(format!("component `{component}`")))
+        }
+        TearDown::Component { component } => Ok(with_dependents(there, component)),
+    }
+}
+
+fn with_dependents(there: &[Standing<'_>], component: &ComponentName) -> BTreeSet<ComponentName> {
+    let mut found = BTreeSet::from([component.clone()]);
+    loop {
+        let dependents = there.iter().filter(|one| !one.part.dependencies.is_disjoint(&found));
+        let more: Vec<ComponentName> = dependents.map(|one| one.part.name.clone()).collect();
+        let before = found.len();
+        found.extend(more);
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::runs_as::RunsAs;
+
+/// `web` depends on `db`, `site` on nothing, and the app has a sandbox.
+fn version() -> AppVersion {
+    let mut web = component("web", &["db"]);
+    web["settings"] = json!({ "operation_roles": { "teardown": "remover" } });
+    document(&[component("db", &[]), component("site", &[]), web], true)
+}
+
+fn document(components: &[Value], sandbox: bool) -> AppVersion {
+    let sandbox =
+        sandbox.then(|| json!({ "tool": { "tool": "terraform", "version": "1" }, "source": { "from": "version" } }));
+    serde_json::from_value(json!({
+        "format": 1, "app": "demo", "components": components, "sandbox": sandbox,
+        "named_roles": [{ "name": "remover", "policies": [] }],
+    }))
+    .unwrap()
+}
+
+fn component(name: &str, after: &[&str]) -> Value {
+    json!({
+        "name": name, "dependencies": after, "deploy_timeout_secs": 600,
+        "source": { "from": "image", "reference": "example/x:1" }, "spec": { "kind": "container_image" },
+    })
+}
+
+fn planned(version: &AppVersion, what: &TearDown) -> Result<Vec<Node>, TeardownError> {
+    without(version, &[], what)
+}
+
+/// Plans a teardown where these parts are not deployed.
+fn without(version: &AppVersion, absent: &[&str], what: &TearDown) -> Result<Vec<Node>, TeardownError> {
+    let digest = Digest::of(b"x");
+    let parts = version.parts().filter(|part| !absent.contains(&part.name.as_str()));
+    let there: Vec<Standing<'_>> = parts
+        .map(|part| Standing {
+            part: part.into_owned(),
+            document: version,
+            version: digest.clone(),
+            artifact: digest.clone(),
+        })
+        .collect();
+    teardown_nodes(&there, TeardownScope { app: &version.app, what, role: None, serial: 3 })
+}
+
+fn of(component: &str) -> TearDown {
+    TearDown::Component { component: component.parse().unwrap() }
+}
+
+fn shown(nodes: &[Node]) -> Vec<String> {
+    nodes.iter().map(|node| format!("{} after {:?}", node.name, node.dependencies)).collect()
+}
+
+#[test]
+fn everything_goes_in_the_reverse_order_of_a_deploy_and_the_sandbox_last() {
+    let nodes = planned(&version(), &TearDown::All).unwrap();
+
+    assert_eq!(
+        shown(&nodes),
+        [r#"sandbox after {"db", "site", "web"}"#, r#"db after {"web"}"#, "site after {}", "web after {}",]
+    );
+    let role = |name: &str| nodes.iter().find(|node| node.name == name).unwrap().runs_as.clone();
+    assert_eq!(role("db"), None);
+    let remover = Some("custom-remover".parse().unwrap());
+    assert_eq!(role("web"), Some(RunsAs { mode: Mode::Deprovision, role: remover }));
+    assert_eq!(nodes[0].target.group().unwrap().as_str(), "sandbox");
+    assert_eq!(nodes[1].target.group().unwrap().as_str(), "component:db");
+}
+
+#[test]
+fn a_component_goes_with_what_depends_on_it_and_the_sandbox_only_alone() {
+    assert_eq!(shown(&planned(&version(), &of("db")).unwrap()), [r#"db after {"web"}"#, "web after {}"]);
+    assert_eq!(shown(&planned(&version(), &of("site")).unwrap()), ["site after {}"]);
+    assert_eq!(shown(&without(&version(), &["db", "site", "web"], &TearDown::Sandbox).unwrap()), ["sandbox after {}"]);
+}
+
+#[test]
+fn what_cannot_be_removed_is_refused_by_name() {
+    let refused = |found: Result<Vec<Node>, TeardownError>| found.unwrap_err().to_string();
+
+    assert_eq!(
+        refused(without(&version(), &["sandbox", "db", "site", "web"], &TearDown::All)),
+        "nothing of app `demo` is deployed"
+    );
+    assert_eq!(
+        refused(planned(&version(), &of("api"))),
+        "component `api` is not deployed, so there is nothing to remove"
+    );
+    assert_eq!(
+        refused(without(&version(), &["sandbox"], &TearDown::Sandbox)),
+        "the sandbox is not deployed, so there is nothing to remove"
+    );
+    assert_eq!(
+        refused(without(&version(), &["db"], &TearDown::Sandbox)),
+        "the sandbox cannot be removed while components live in it: `site`, `web`; remove them too by leaving `--sandbox` out"
+    );
+}
+
+const NAMES: [&str; 5] = ["a", "b", "c", "d", "sandbox"];
+
+/// Components that depend on earlier ones; `sandbox` is a component's name where the app has no sandbox.
+fn versions() -> impl Strategy<Value = AppVersion> {
+    let one = |at: usize| prop::collection::btree_set(0..at.max(1), 0..=at);
+    (one(0), one(1), one(2), one(3), one(4), any::<bool>()).prop_map(|(a, b, c, d, e, sandbox)| {
+        let count = if sandbox { 4 } else { 5 };
+        let components = [a, b, c, d, e].into_iter().take(count).enumerate().map(|(at, after)| {
+            let after: Vec<&str> = after.into_iter().filter(|on| *on < at).map(|on| NAMES[on]).collect();
+            component(NAMES[at], &after)
+        });
+        document(&components.collect::<Vec<_>>(), sandbox)
+    })
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_removed_before_what_needs_it(version in versions(), at in 0_usize..4) {
+        for what in [TearDown::All, of(NAMES[at])] {
+            let nodes = planned(&version, &what).unwrap();
+
+            let named: Vec<_> = nodes
+                .iter()
+                .map(|node| (node.name.as_str(), node.dependencies.iter().map(String::as_str).collect()))
+                .collect();
+            let steps = crate::graph::order::order(&named).steps;
+            prop_assert!(crate::graph::order::check(&named).is_ok());
+            let deploy: BTreeMap<&str, &Node> = nodes.iter().map(|node| (node.name.as_str(), node)).collect();
+            for component in &version.components {
+                for needed in &component.dependencies {
+                    let (Some(one), Some(other)) = (steps.get(component.name.as_str()), steps.get(needed.as_str())) else {
+                        // Whatever is removed takes its dependents along.
+                        prop_assert!(!deploy.contains_key(needed.as_str()));
+                        continue;
+                    };
+                    prop_assert!(one < other, "{component:?} needs {needed}");
+                }
+            }
+            if version.sandbox.is_some() && what == TearDown::All {
+                prop_assert!(steps.iter().all(|(name, step)| *name == "sandbox" || step < &steps["sandbox"]));
+            }
+        }
+    }
+}

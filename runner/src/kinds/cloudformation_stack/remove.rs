@@ -1,0 +1,109 @@
+//! Removes a stack that the install made: never one that is protected, and one that holds data only with a yes of its own.
+
+use aws_sdk_cloudformation::Client;
+use freehold_protocol::order::DeployStack;
+
+use super::events::Events;
+use super::ownership;
+use super::stack::{State, describe, settle};
+use crate::kinds::bucket::explain;
+use crate::kinds::failure::Failure;
+use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::kinds::templates::Templates;
+use crate::work::job::Job;
+
+/// Types of resources that hold data, as CloudFormation names them. It deletes a bucket only while that is empty.
+const HOLDERS: [&str; 22] = [
+    "AWS::Backup::BackupVault",
+    "AWS::Cassandra::Table",
+    "AWS::Cognito::UserPool",
+    "AWS::DocDB::DBCluster",
+    "AWS::DynamoDB::GlobalTable",
+    "AWS::DynamoDB::Table",
+    "AWS::EC2::Volume",
+    "AWS::EFS::FileSystem",
+    "AWS::ElastiCache::CacheCluster",
+    "AWS::ElastiCache::ReplicationGroup",
+    "AWS::ElastiCache::ServerlessCache",
+    "AWS::FSx::FileSystem",
+    "AWS::KMS::Key",
+    "AWS::MSK::Cluster",
+    "AWS::MemoryDB::Cluster",
+    "AWS::Neptune::DBCluster",
+    "AWS::OpenSearchService::Domain",
+    "AWS::RDS::DBCluster",
+    "AWS::RDS::DBInstance",
+    "AWS::Redshift::Cluster",
+    "AWS::SecretsManager::Secret",
+    "AWS::Timestream::Table",
+];
+
+pub(in crate::kinds) async fn remove(job: &Job, work: &DeployStack, destroy_data: bool) -> Result<Done, Failure> {
+    let name = Templates::of(job).text("stack name", &work.stack_name)?;
+    ownership::check_name(&job.order, &name)?;
+    // A stop ends only the wait: AWS finishes the removal, and the next attempt waits for it.
+    until_stopped(job, async {
+        let client = Client::new(&sdk_config(job).await);
+        let removal = Removal { job, client: &client, name: &name };
+        removal.run(destroy_data).await
+    })
+    .await
+}
+
+struct Removal<'a> {
+    job: &'a Job,
+    client: &'a Client,
+    name: &'a str,
+}
+
+impl Removal<'_> {
+    async fn run(&self, destroy_data: bool) -> Result<Done, Failure> {
+        let Self { job, client, name } = self;
+        let mut events = Events::from_now(client, name).await?;
+        let Some(mut stack) = describe(client, name).await? else {
+            job.log.line(&format!("stack `{name}` does not exist"));
+            return Ok(Done::default());
+        };
+        ownership::check(&job.order, name, &stack)?;
+        if stack.state() == State::Working {
+            job.log.line(&format!("stack `{name}` is {}; waits for its end", stack.status));
+            match settle(job, client, name, &mut events).await? {
+                Some(settled) => stack = settled,
+                None => return Ok(Done::default()),
+            }
+        }
+        if stack.protected {
+            return Err(Failure::new(format!(
+                "stack `{name}` has termination protection; switch it off in the customer's account and tear down again"
+            )));
+        }
+        let held = self.held().await?;
+        if !held.is_empty() && !destroy_data {
+            return Err(Failure::destroys_data(&held));
+        }
+        let deleted = client.delete_stack().stack_name(*name).send().await;
+        deleted.map_err(|error| Failure::new(format!("could not delete stack `{name}`: {}", explain(&error))))?;
+        match settle(job, client, name, &mut events).await? {
+            None => Ok(Done::default()),
+            Some(stack) => Err(Failure::partial(format!("stack `{name}` is {}{}", stack.status, events.reason()))),
+        }
+    }
+
+    /// Returns the resources of the stack that hold data; logs how many there are of all.
+    async fn held(&self) -> Result<Vec<String>, Failure> {
+        let mut pages = self.client.list_stack_resources().stack_name(self.name).into_paginator().items().send();
+        let (mut count, mut held) = (0_usize, Vec::new());
+        while let Some(resource) = pages.next().await {
+            let resource = resource
+                .map_err(|error| Failure::new(format!("could not list stack `{}`: {}", self.name, explain(&error))))?;
+            count += 1;
+            if let (Some(kind), Some(id)) = (resource.resource_type(), resource.logical_resource_id())
+                && HOLDERS.contains(&kind)
+            {
+                held.push(format!("{id} ({kind})"));
+            }
+        }
+        self.job.log.line(&format!("stack `{}`: {count} resources to delete", self.name));
+        Ok(held)
+    }
+}

@@ -1,0 +1,31 @@
+//! `remove`: takes away what another kind of work made. Each kind plans its removal, and asks for a yes of its own where data
+//! would be destroyed.
+
+use freehold_protocol::order::{RemovePart, Work};
+
+use crate::kinds::failure::Failure;
+use crate::kinds::result::Done;
+use crate::kinds::{cloudformation_stack, terraform_module};
+use crate::work::job::Job;
+
+pub(super) async fn run(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
+    match &*work.what {
+        Work::TerraformModule(what) | Work::Sandbox(what) => {
+            terraform_module::remove(job, what, work.destroy_data).await
+        }
+        Work::CloudformationStack(what) => cloudformation_stack::remove(job, what, work.destroy_data).await,
+        Work::ContainerImage(what) => {
+            let digest = &what.artifact.digest;
+            job.log.line(&format!(
+                "image {digest} stays in the install registry, which the customer removes with the stack"
+            ));
+            Ok(Done::default())
+        }
+        Work::HelmChart(_) | Work::KubernetesManifest(_) => {
+            Err(Failure::new(format!("runners do not remove a `{}` yet", work.what.kind())))
+        }
+        Work::Remove(_) | Work::Action(_) | Work::Build(_) | Work::Preflight(_) => {
+            Err(Failure::new(format!("`{}` leaves nothing that could be removed", work.what.kind())))
+        }
+    }
+}
