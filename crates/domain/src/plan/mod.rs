@@ -1,7 +1,7 @@
 //! Plans the nodes of a workflow: a deploy runs what a change touches.
 
-pub mod triggers;
 pub mod teardown;
+pub mod triggers;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -70,6 +70,8 @@ pub fn teardown_nodes(there: &[Standing<'_>], scope: TeardownScope<'_>) -> Resul
             timeout_secs: standing.part.deploy_timeout_secs,
             serial: scope.serial,
             runs_as: runs_as(standing.document, standing.operation(), scope.role, Mode::Deprovision)?,
+            retries: 0,
+            retried: 0,
             state: NodeState::Waiting,
         });
     }
