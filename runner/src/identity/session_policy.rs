@@ -115,6 +115,15 @@ mod tests {
     }
 
     #[test]
+    fn a_manifest_has_the_inventory_of_its_own_component() {
+        let work = json!({ "kind": "kubernetes_manifest", "component": "web", "namespace": "web",
+            "artifact": { "digest": freehold_protocol::Digest::of(b"m"), "media_type": "", "manifests": [], "blobs": [] } });
+        let order = Order { work: serde_json::from_value(work).unwrap(), ..order(1, 7) };
+
+        assert_eq!(own(&order)[1..], ["arn:aws:s3:::b/kubernetes/web.inventory.json"]);
+    }
+
+    #[test]
     fn the_longest_names_fit_into_a_session_policy() {
         let order = Order { work: terraform(&"a".repeat(40)), ..order(1, 7) };
 

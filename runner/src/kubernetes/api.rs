@@ -19,7 +19,7 @@ use super::object::{Id, Object};
 use super::token::Tokens;
 
 /// The field manager under which the runner applies.
-pub(crate) const MANAGER: &str = "freehold";
+const MANAGER: &str = "freehold";
 /// The longest that one call may take.
 const CALL: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(10);
@@ -30,16 +30,16 @@ const JSON: &str = "application/json";
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 /// JSON is YAML too.
 const APPLY: &str = "application/apply-patch+yaml";
+/// How Helm changes objects of kinds that the API server has itself, and those of kinds that are defined in the cluster.
+const MERGES: [&str; 2] = ["application/strategic-merge-patch+json", "application/merge-patch+json"];
 
-/// How an object is applied.
+/// What comes of an apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Applied<'a> {
-    /// Under the runner's own field manager; fields of others are conflicts.
-    Own,
-    /// As [`Applied::Own`], without a change.
-    OwnPlan,
-    /// As another field manager would, whose fields may be anybody's; without a change.
-    PlanOf(&'a str),
+pub(crate) enum Applied {
+    /// The object is applied.
+    Done,
+    /// Nothing: the API server says what would come of it.
+    Planned,
 }
 
 /// One request to the API server.
@@ -133,32 +133,61 @@ impl Api {
         }
     }
 
-    /// Applies an object (server-side apply) and returns what it is then.
-    pub(crate) async fn apply(&self, object: &Object, how: Applied<'_>) -> Result<Value, ClusterError> {
+    /// Applies an object (server-side apply) under the runner's field manager, and returns what it is then. A field of
+    /// another manager is a conflict.
+    pub(crate) async fn apply(&self, object: &Object, how: Applied) -> Result<Value, ClusterError> {
         let query: &[(&str, &str)] = match how {
-            Applied::Own => &[("fieldManager", MANAGER)],
-            Applied::OwnPlan => &[("fieldManager", MANAGER), ("dryRun", "All")],
-            Applied::PlanOf(manager) => &[("fieldManager", manager), ("dryRun", "All"), ("force", "true")],
+            Applied::Done => &[("fieldManager", MANAGER)],
+            Applied::Planned => &[("fieldManager", MANAGER), ("dryRun", "All")],
         };
         let id = &object.id;
-        let unknown = || ClusterError::Refused {
+        let url = self.object_url(id, query).await?.ok_or_else(|| self.unknown_kind(id))?;
+        self.send(Method::PATCH, url, &id.to_string(), Some((APPLY, &object.value))).await
+    }
+
+    /// Returns what applying `object` would change. An object whose kind or namespace is still to come would be created.
+    pub(crate) async fn change(&self, object: &Object, live: Option<&Value>) -> Result<Change, ClusterError> {
+        match self.apply(object, Applied::Planned).await {
+            Ok(planned) => Ok(Change::between(live, &planned)),
+            Err(error) if error.status() == Some(404) => Ok(Change::Create),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns what creating `object`, or merging it into the live one, would change: this is how Helm does both.
+    pub(crate) async fn merge_change(&self, object: &Object, live: Option<&Value>) -> Result<Change, ClusterError> {
+        let query = [("fieldManager", "helm"), ("dryRun", "All")];
+        let (id, value) = (&object.id, &object.value);
+        let Some(url) = self.object_url(id, &query).await? else { return Ok(Change::Create) };
+        let what = id.to_string();
+        let Some(live) = live else {
+            let mut collection = url;
+            if let Ok(mut segments) = collection.path_segments_mut() {
+                segments.pop();
+            }
+            return match self.send(Method::POST, collection, &what, Some((JSON, value))).await {
+                Err(error) if error.status() != Some(404) => Err(error),
+                // The namespace is still to come.
+                Ok(_) | Err(_) => Ok(Change::Create),
+            };
+        };
+        let [strategic, plain] = MERGES;
+        let merged = match self.send(Method::PATCH, url.clone(), &what, Some((strategic, value))).await {
+            Err(error) if error.status() == Some(415) => {
+                self.send(Method::PATCH, url, &what, Some((plain, value))).await
+            }
+            merged => merged,
+        };
+        Ok(Change::between(Some(live), &merged?))
+    }
+
+    fn unknown_kind(&self, id: &Id) -> ClusterError {
+        ClusterError::Refused {
             cluster: self.cluster.clone(),
             what: id.to_string(),
             status: 404,
             message: format!("it knows no kind `{}` of `{}`", id.kind, id.api_version),
             owners: Vec::new(),
-        };
-        let url = self.object_url(id, query).await?.ok_or_else(unknown)?;
-        self.send(Method::PATCH, url, &id.to_string(), Some((APPLY, &object.value))).await
-    }
-
-    /// Returns what applying `object` would change. An object whose kind or namespace is still to come would be created.
-    pub(crate) async fn change(&self, object: &Object, how: Applied<'_>) -> Result<Change, ClusterError> {
-        let live = self.get(&object.id).await?;
-        match self.apply(object, how).await {
-            Ok(planned) => Ok(Change::between(live.as_ref(), &planned)),
-            Err(error) if error.status() == Some(404) => Ok(Change::Create),
-            Err(error) => Err(error),
         }
     }
 

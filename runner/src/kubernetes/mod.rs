@@ -16,7 +16,7 @@ mod token;
 mod yaml;
 
 pub(crate) use access::ClusterAccess;
-pub(crate) use api::{Api, Applied, MANAGER};
+pub(crate) use api::{Api, Applied};
 pub(crate) use change::{Change, Plan};
 pub(crate) use error::ClusterError;
 pub(crate) use health::{Health, health};

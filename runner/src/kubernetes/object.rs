@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::yaml;
 
@@ -76,6 +76,33 @@ impl Object {
         }
     }
 
+    /// Writes out the protocol of ports. It is a part of the key of these lists, and API servers before Kubernetes 1.21 do not
+    /// know its default there: they refuse to apply a port without it.
+    pub(crate) fn name_protocols(&mut self) {
+        if ["", "apps", "batch", "extensions"].contains(&self.id.group()) {
+            let key = if self.id.kind == "Service" { "port" } else { "containerPort" };
+            name_protocols(&mut self.value, key);
+        }
+    }
+
+    /// Gives it an annotation.
+    pub(crate) fn annotate(&mut self, name: &str, value: &str) {
+        let metadata = self.value.get_mut("metadata").and_then(Value::as_object_mut);
+        let annotations =
+            metadata.map(|metadata| metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new())));
+        match annotations {
+            Some(Value::Object(map)) => {
+                map.insert(name.to_owned(), Value::from(value));
+            }
+            // `annotations:` without a value.
+            Some(other @ Value::Null) => {
+                *other = Value::Object([(name.to_owned(), Value::from(value))].into_iter().collect())
+            }
+            // The API server refuses every other value.
+            Some(_) | None => {}
+        }
+    }
+
     /// Returns an annotation.
     pub(crate) fn annotation(&self, name: &str) -> Option<&str> {
         self.value.get("metadata")?.get("annotations")?.get(name)?.as_str()
@@ -89,6 +116,20 @@ impl Object {
         }
         let text = |path: &str| self.value.pointer(path).and_then(Value::as_str);
         Some((text("/spec/group")?, text("/spec/names/kind")?, text("/spec/scope") == Some("Namespaced")))
+    }
+}
+
+fn name_protocols(value: &mut Value, key: &str) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| name_protocols(item, key)),
+        Value::Object(map) => {
+            let ports = map.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
+            for port in ports.filter_map(Value::as_object_mut).filter(|port| port.contains_key(key)) {
+                port.entry("protocol").or_insert_with(|| Value::from("TCP"));
+            }
+            map.values_mut().for_each(|value| name_protocols(value, key));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -161,6 +202,23 @@ mod tests {
             "manifest, document 1: the object has no `apiVersion`"
         );
         assert!(read("manifest", "a: [").unwrap_err().starts_with("manifest is not YAML: line "));
+    }
+
+    #[test]
+    fn the_protocol_of_a_port_is_written_out() {
+        let text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{name: a, \
+                    ports: [{containerPort: 80}, {containerPort: 53, protocol: UDP}]}]}}}\n---\napiVersion: v1\nkind: Service\n\
+                    metadata: {name: a}\nspec: {ports: [{port: 80}]}\n";
+
+        let mut objects = read("manifest", text).unwrap();
+        objects.iter_mut().for_each(Object::name_protocols);
+
+        let ports = objects[0].value.pointer("/spec/template/spec/containers/0/ports").unwrap();
+        assert_eq!(
+            *ports,
+            serde_json::json!([{ "containerPort": 80, "protocol": "TCP" }, { "containerPort": 53, "protocol": "UDP" }])
+        );
+        assert_eq!(objects[1].value.pointer("/spec/ports/0/protocol").unwrap(), "TCP");
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_sdk_cloudformation::config::timeout::TimeoutConfig;
 use aws_sdk_cloudformation::types::{Capability, StackStatus};
 use freehold_protocol::order::{Artifact, Work};
 use freehold_skips::{find_program, skip};
@@ -13,6 +15,8 @@ use serde_json::{Value, json};
 use crate::cloud::{Cloud, workspace};
 use crate::fixture::{ACCOUNT, Bench};
 
+/// How long a cluster may take to start where other things run.
+const START: Duration = Duration::from_secs(180);
 /// The cluster's name, as the outputs of the sandbox say it.
 pub(crate) const NAME: &str = "one";
 /// A role with an access entry, of an administrator.
@@ -78,8 +82,11 @@ impl Cluster {
     pub(crate) async fn make(cloud: &Cloud) -> Self {
         let stacks = aws_sdk_cloudformation::Client::new(&cloud.customer);
         let request = stacks.create_stack().stack_name("cluster").template_body(template().to_string());
-        request.capabilities(Capability::CapabilityNamedIam).send().await.unwrap();
-        let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(180);
+        let long = TimeoutConfig::builder().operation_timeout(START).operation_attempt_timeout(START).build();
+        let patient = aws_sdk_cloudformation::config::Builder::new().timeout_config(long);
+        let request = request.capabilities(Capability::CapabilityNamedIam).customize().config_override(patient);
+        request.send().await.unwrap();
+        let deadline = tokio::time::Instant::now() + START;
         loop {
             let found = stacks.describe_stacks().stack_name("cluster").send().await.unwrap();
             let stack = &found.stacks()[0];
@@ -88,8 +95,8 @@ impl Cluster {
                 Some(StackStatus::CreateInProgress) => {}
                 other => panic!("{other:?}: {:?}", stack.stack_status_reason()),
             }
-            assert!(tokio::time::Instant::now() < deadline, "the cluster is not there within 180 s");
-            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            assert!(tokio::time::Instant::now() < deadline, "the cluster is not there within {START:?}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
         }
         let state = PathBuf::from(std::env::var_os("FREEHOLD_TEST_CLOUD_STATE").unwrap());
         let folder = format!("tmp/eks/ministack-eks-{ACCOUNT}-eu-west-1-{NAME}");
@@ -135,6 +142,15 @@ impl Cluster {
         std::fs::write(file.path(), objects.to_string()).unwrap();
         let (manager, path) = (format!("--field-manager={manager}"), file.path().display().to_string());
         self.kubectl(&["apply", "--server-side", &manager, "--filename", &path]).unwrap();
+    }
+
+    /// Waits until the newest revision of a release is `status`; asks seldom, since each look is a program.
+    pub(crate) async fn until_revision(&self, kind: &str, release: (&str, &str), status: &str) {
+        let deadline = tokio::time::Instant::now() + START;
+        while self.revisions(kind, release.0, release.1).last().map(String::as_str) != Some(status) {
+            assert!(tokio::time::Instant::now() < deadline, "{release:?} is not `{status}` within {START:?}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
     }
 
     /// Returns the status words of a release's revisions, in order.

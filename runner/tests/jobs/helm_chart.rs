@@ -6,6 +6,7 @@ use std::time::Instant;
 use freehold_protocol::order::{
     Artifact, CHART_CONFIG, CHART_LAYER, ClusterOf, InstallChart, Package, SyncImage, Work,
 };
+use freehold_protocol::report::Fence;
 use freehold_runner::kinds::execute;
 use freehold_skips::have;
 use serde_json::{Value, json};
@@ -171,7 +172,7 @@ async fn what_cannot_be_a_release_changes_nothing_and_says_why() {
     assert!(!partial_broken && !partial_yaml && !partial_owned);
     assert_eq!(taken["revision"], 1);
     assert!(stranger.contains("cluster `one` refuses the token of this job"), "{stranger}");
-    assert_eq!(cluster.kubectl(&["get", "namespace", "globex-prod"]).is_err(), true);
+    assert!(cluster.kubectl(&["get", "namespace", "globex-prod"]).is_err(), "nothing was made there");
 }
 
 #[tokio::test]
@@ -188,13 +189,15 @@ async fn a_release_that_is_not_ready_in_time_has_failed_and_the_next_attempt_goe
     bench.change_order(|order| order.timeout_secs = 30);
 
     let (late, partial) = reason(execute(&bench.job).await);
+    let failed = cluster.revisions("configmap", "globex-prod", "web");
     bench.next_attempt();
     bench.change_order(|order| order.work = work(&artifact, json!({})));
     let done = outputs(execute(&bench.job).await);
 
     assert!(late.starts_with("`helm upgrade` ended with exit code 1: ") && partial, "{late}");
     assert_eq!(done["revision"], 2);
-    assert_eq!(cluster.revisions("configmap", "globex-prod", "web"), ["failed", "deployed"]);
+    assert_eq!(failed, ["failed"]);
+    assert_eq!(cluster.revisions("configmap", "globex-prod", "web"), ["superseded", "deployed"]);
 }
 
 #[tokio::test]
@@ -224,95 +227,107 @@ async fn a_release_that_somebody_else_has_pending_is_left_alone() {
     assert_eq!(cluster.revisions("configmap", "globex-prod", "web"), ["deployed", "pending-upgrade"]);
 }
 
-/// Not a test by itself, and nothing without its variables: the runner that the next test kills.
+/// Not a test by itself, and nothing without its variables: the runner that the next tests kill.
 #[tokio::test]
 async fn a_runner_that_installs() {
     let Ok(order) = std::env::var("FREEHOLD_TEST_ORDER") else { return };
-    let (artifact, values): (Artifact, Value) = serde_json::from_str(&order).unwrap();
+    let (artifact, values, fence): (Artifact, Value, Fence) = serde_json::from_str(&order).unwrap();
     let cloud = Cloud::joined().await;
     let mut bench = Bench::new(work(&artifact, values));
+    bench.job.fence = fence;
     Cluster::enter(&cloud, DEPLOYER, &mut bench).await;
-    execute(&bench.job).await;
+    // Seen only when the runner is not killed, which a test that waits for something else wants to know.
+    println!("{:?}\n{}", execute(&bench.job).await, bench.log());
+}
+
+/// A cluster and a bench whose artifact is in the install registry, so that the runner to be killed needs no grant.
+async fn ready_to_kill(cloud: &Cloud) -> (Cluster, Artifact, Bench) {
+    let cluster = Cluster::make(cloud).await;
+    let artifact = chart(cloud).await;
+    let image = SyncImage { component: "network".parse().unwrap(), artifact: artifact.clone() };
+    outputs(execute(&cloud.bench(Work::ContainerImage(image), &artifact).job).await);
+    let bench = Cluster::bench(cloud, DEPLOYER, work(&artifact, json!({})), &artifact).await;
+    (cluster, artifact, bench)
+}
+
+/// Starts a runner with the next attempt of a bench.
+fn start(bench: &mut Bench, artifact: &Artifact, values: &Value) -> tokio::process::Child {
+    bench.next_attempt();
+    tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "helm_chart::a_runner_that_installs", "--nocapture"])
+        .env("FREEHOLD_TEST_ORDER", json!([artifact, values, bench.job.fence]).to_string())
+        .spawn()
+        .unwrap()
+}
+
+async fn kill(mut runner: tokio::process::Child) {
+    runner.kill().await.unwrap();
+    eventually("helm is gone", || processes("--history-max").is_empty()).await;
 }
 
 #[tokio::test]
-async fn a_killed_attempt_is_taken_up_wherever_it_was() {
-    let test = "helm_chart::a_killed_attempt_is_taken_up_wherever_it_was";
+async fn a_release_that_a_killed_attempt_left_pending_is_recovered() {
+    let test = "helm_chart::a_release_that_a_killed_attempt_left_pending_is_recovered";
     if !have(&["bwrap"]) {
         return;
     }
     let Some(cloud) = cluster::cloud(test).await else { return };
-    let cluster = Cluster::make(&cloud).await;
-    let artifact = chart(&cloud).await;
-    // Brings the artifact into the install registry, so that the runner to be killed needs no grant.
-    let image = SyncImage { component: "network".parse().unwrap(), artifact: artifact.clone() };
-    outputs(execute(&cloud.bench(Work::ContainerImage(image), &artifact).job).await);
-    let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact, json!({})), &artifact).await;
+    let (cluster, artifact, mut bench) = ready_to_kill(&cloud).await;
+    let release = ("globex-prod", "web");
 
     // A first install that never was: no revision is deployed, and its pods are never ready.
-    let killed = killed_when(&artifact, json!({ "kubelet": "hold" }), || {
-        cluster.revisions("configmap", "globex-prod", "web") == ["pending-install"]
-    });
-    killed.await;
+    let runner = start(&mut bench, &artifact, &json!({ "kubelet": "hold" }));
+    cluster.until_revision("configmap", release, "pending-install").await;
+    kill(runner).await;
     bench.next_attempt();
-    let begun = Instant::now();
-    assert_eq!(outputs(execute(&bench.job).await)["revision"], 1);
-    let whole = begun.elapsed();
-    let log = bench.log();
-    assert!(
-        log.contains("was left `pending-install` at revision 1 by a killed attempt and was never deployed"),
-        "{log}"
-    );
-
+    let installed = outputs(execute(&bench.job).await);
+    let install_log = bench.log();
     // An upgrade whose pods are never ready.
-    let killed = killed_when(&artifact, json!({ "kubelet": "hold", "text": "bad" }), || {
-        cluster.revisions("configmap", "globex-prod", "web").last().is_some_and(|last| last == "pending-upgrade")
-    });
-    killed.await;
+    let runner = start(&mut bench, &artifact, &json!({ "kubelet": "hold", "text": "bad" }));
+    cluster.until_revision("configmap", release, "pending-upgrade").await;
+    kill(runner).await;
     bench.next_attempt();
-    assert_eq!(outputs(execute(&bench.job).await)["revision"], 4);
-    let log = bench.log();
-    assert!(
-        log.contains("was left `pending-upgrade` at revision 2 by a killed attempt; rolls back to revision 1"),
-        "{log}"
-    );
+    let upgraded = outputs(execute(&bench.job).await);
+    let upgrade_log = bench.log();
 
-    // At ten points of an attempt that changes something, from its start to about its end.
+    println!("{install_log}\n{upgrade_log}");
+    let said = "was left `pending-install` at revision 1 by a killed attempt and was never deployed; uninstalls it";
+    assert!(install_log.contains(said));
+    assert_eq!(installed["revision"], 1);
+    let said = "was left `pending-upgrade` at revision 2 by a killed attempt; rolls back to revision 1";
+    assert!(upgrade_log.contains(said));
+    assert_eq!(upgraded["revision"], 4);
+    assert_eq!(cluster.object("configmap", "globex-prod", "settings")["data"]["text"], "file");
+}
+
+#[tokio::test]
+async fn an_attempt_at_a_chart_is_taken_up_wherever_it_was_killed() {
+    let test = "helm_chart::an_attempt_at_a_chart_is_taken_up_wherever_it_was_killed";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::cloud(test).await else { return };
+    let (cluster, artifact, mut bench) = ready_to_kill(&cloud).await;
+    let begun = Instant::now();
+    outputs(execute(&bench.job).await);
+    let whole = begun.elapsed();
+
+    // From the start of an attempt to about its end.
     for point in 0..10_u32 {
         let text = json!({ "text": format!("point {point}") });
-        let mut runner = start(&artifact, &text);
+        let runner = start(&mut bench, &artifact, &text);
         tokio::time::sleep(whole / 10 * point).await;
-        runner.kill().await.unwrap();
-        no_helm_is_left().await;
+        kill(runner).await;
+        let left = cluster.revisions("configmap", "globex-prod", "web");
 
         bench.next_attempt();
         bench.change_order(|order| order.work = work(&artifact, text));
         let outcome = execute(&bench.job).await;
 
-        println!("point {point}: {:?}\n{}", cluster.revisions("configmap", "globex-prod", "web"), bench.log());
+        println!("point {point}: left {left:?}\n{}", bench.log());
         outputs(outcome);
         let settings = cluster.object("configmap", "globex-prod", "settings");
         assert_eq!(settings["data"]["text"], format!("point {point}"));
         assert_eq!(cluster.revisions("configmap", "globex-prod", "web").last().unwrap(), "deployed");
     }
-}
-
-fn start(artifact: &Artifact, values: &Value) -> tokio::process::Child {
-    tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "helm_chart::a_runner_that_installs"])
-        .env("FREEHOLD_TEST_ORDER", json!([artifact, values]).to_string())
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .unwrap()
-}
-
-async fn killed_when(artifact: &Artifact, values: Value, holds: impl FnMut() -> bool) {
-    let mut runner = start(artifact, &values);
-    eventually("helm works on the release", holds).await;
-    runner.kill().await.unwrap();
-    no_helm_is_left().await;
-}
-
-async fn no_helm_is_left() {
-    eventually("helm is gone", || processes("--history-max").is_empty()).await;
 }

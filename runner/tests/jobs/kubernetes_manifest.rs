@@ -152,6 +152,13 @@ async fn a_kind_may_come_with_its_objects_and_mistakes_are_named() {
     let conflict = reason(execute(&bench.job).await);
     next(&cloud, &mut bench, DEFINITION).await;
     let defined = outputs(execute(&bench.job).await);
+    next(&cloud, &mut bench, DEFINITION).await;
+    bench.change_order(|order| {
+        let Work::KubernetesManifest(work) = &mut order.work else { panic!("a manifest") };
+        work.namespace = "other".into();
+        order.install = "globex-test".parse().unwrap();
+    });
+    let others = reason(execute(&bench.job).await);
 
     assert!(
         unknown.0.starts_with(
@@ -172,7 +179,11 @@ async fn a_kind_may_come_with_its_objects_and_mistakes_are_named() {
         "component `network`: manifest, document 1: others own fields of ConfigMap globex-prod/one: `data.mode` belongs to \
          `person`; take these fields out of the manifest, or let their owner give them up"
     );
-    for failure in [unknown, no_yaml, invalid, forbidden, conflict] {
+    assert!(
+        others.0.contains("CustomResourceDefinition things.example.org belongs to `globex-prod/network`; take it out"),
+        "{others:?}"
+    );
+    for failure in [unknown, no_yaml, invalid, forbidden, conflict, others] {
         assert!(!failure.1, "{failure:?}");
     }
     assert_eq!(defined["objects"][0], "CustomResourceDefinition things.example.org");
@@ -239,8 +250,8 @@ fn many(point: u32) -> String {
 }
 
 #[tokio::test]
-async fn a_killed_attempt_at_a_manifest_is_taken_up_wherever_it_was() {
-    let test = "kubernetes_manifest::a_killed_attempt_at_a_manifest_is_taken_up_wherever_it_was";
+async fn an_attempt_at_a_manifest_is_taken_up_wherever_it_was_killed() {
+    let test = "kubernetes_manifest::an_attempt_at_a_manifest_is_taken_up_wherever_it_was_killed";
     if !have(&["bwrap"]) {
         return;
     }

@@ -12,7 +12,7 @@ use super::releases::{self, Revision};
 use crate::kinds::bucket::file_digest;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::until_stopped;
-use crate::kubernetes::{Api, Applied, Change, ClusterError, Id, Object, Plan, read_objects};
+use crate::kubernetes::{Api, Change, ClusterError, Id, Object, Plan, read_objects};
 use crate::work::job::Job;
 
 /// Says that an object stays when its release no longer has it (Helm documentation, "Tell Helm not to uninstall a resource").
@@ -109,11 +109,11 @@ impl Compare<'_> {
             }
             self.check_owner(&object.id, live)?;
         }
-        // Helm would remove fields that the old manifest has and the new one has not; an apply in its place would not.
+        // Helm would remove fields that the old manifest has and the new one has not; a merge alone would not.
         if live.is_some() && before.is_some_and(|before| before.value != object.value) {
             return Ok(Change::Update);
         }
-        match self.api.change(object, Applied::PlanOf("helm")).await {
+        match self.api.merge_change(object, live.as_ref()).await {
             Ok(change) => Ok(change),
             // Some webhooks refuse every dry run (Kubernetes API, `sideEffects`).
             Err(ClusterError::Refused { message, .. }) if message.contains("dry run") => {

@@ -6,9 +6,11 @@ use freehold_protocol::order::ApplyManifest;
 use serde_json::{Value, json};
 
 use crate::kinds::failure::Failure;
-use crate::kubernetes::{Api, Applied, Change, ClusterError, Health, Id, MANAGER, Object, Plan, health, read_objects};
+use crate::kubernetes::{Api, Applied, Change, ClusterError, Health, Id, Object, Plan, health, read_objects};
 use crate::work::job::Job;
 
+/// The annotation that says which install and component an object belongs to.
+const COMPONENT: &str = "freehold/component";
 /// How long to wait between two looks at objects that are not healthy.
 const LOOK: Duration = Duration::from_secs(2);
 /// How long a definition of a kind may take until its kind can be used.
@@ -49,6 +51,8 @@ impl Rollout<'_> {
             let namespaced = namespaced.ok_or_else(|| self.unknown_kind(object))?;
             let namespace = object.id.namespace.clone().unwrap_or_else(|| self.namespace.to_owned());
             object.place_in(namespaced.then_some(namespace.as_str()));
+            object.name_protocols();
+            object.annotate(COMPONENT, &self.owner());
         }
         if let Some(twice) = twice(&objects) {
             return Err(self.failure(format!("{}: {} is in the manifest twice", twice.place, twice.id)));
@@ -70,7 +74,9 @@ impl Rollout<'_> {
     pub(super) async fn plan(&self, objects: &[Object], gone: &[Id]) -> Result<Plan, Failure> {
         let mut changes = Vec::new();
         for object in objects {
-            let change = self.api.change(object, Applied::OwnPlan).await;
+            let live = self.api.get(&object.id).await?;
+            self.check_owner(object, live.as_ref())?;
+            let change = self.api.change(object, live.as_ref()).await;
             changes.push((change.map_err(|error| self.refused(object, error))?, object.id.clone()));
         }
         for id in gone {
@@ -89,7 +95,7 @@ impl Rollout<'_> {
                 let until = Instant::now() + DEFINED;
                 self.wait_for(&std::mem::take(&mut definitions), until).await?;
             }
-            let applied = self.api.apply(object, Applied::Own).await;
+            let applied = self.api.apply(object, Applied::Done).await;
             applied.map_err(|error| self.refused(object, error))?;
             if object.defines().is_some() {
                 definitions.push(object.id.clone());
@@ -106,7 +112,7 @@ impl Rollout<'_> {
             return Ok(());
         }
         self.job.log.line(&format!("creates namespace `{}`", self.namespace));
-        let made = self.api.apply(&object, Applied::Own).await;
+        let made = self.api.apply(&object, Applied::Done).await;
         made.map(|_| ()).map_err(|error| self.refused(&object, error))
     }
 
@@ -127,12 +133,23 @@ impl Rollout<'_> {
 
     async fn is_ours(&self, id: &Id) -> Result<bool, Failure> {
         let live = self.api.get(id).await?;
-        let managers = live.as_ref().and_then(|live| live.pointer("/metadata/managedFields")?.as_array());
-        let ours = |field: &Value| {
-            field.get("manager").and_then(Value::as_str) == Some(MANAGER)
-                && field.get("operation").and_then(Value::as_str) == Some("Apply")
-        };
-        Ok(managers.is_some_and(|managers| managers.iter().any(ours)))
+        Ok(live.as_ref().and_then(owner) == Some(&self.owner()))
+    }
+
+    /// Refuses an object of another component: both would apply it under the same field manager, without a conflict.
+    fn check_owner(&self, object: &Object, live: Option<&Value>) -> Result<(), Failure> {
+        let Object { place, id, .. } = object;
+        match live.and_then(owner) {
+            Some(other) if other != self.owner() => Err(self.failure(format!(
+                "{place}: {id} belongs to `{other}`; take it out of that component and deploy that first"
+            ))),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Returns whose the objects of this manifest are.
+    fn owner(&self) -> String {
+        format!("{}/{}", self.job.order.install, self.work.component)
     }
 
     /// Waits until every object is healthy.
@@ -184,6 +201,11 @@ impl Rollout<'_> {
              them up"
         ))
     }
+}
+
+/// Returns the install and component that a live object belongs to.
+fn owner(live: &Value) -> Option<&str> {
+    live.get("metadata")?.get("annotations")?.get(COMPONENT)?.as_str()
 }
 
 /// The stage of definitions of kinds.
