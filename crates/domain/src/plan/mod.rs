@@ -1,11 +1,12 @@
 //! Plans the nodes of a workflow: a deploy runs what a change touches.
 
+mod scope;
 pub mod teardown;
 pub mod triggers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_protocol::app_version::{Action, AppVersion, Component, Reference, Sandbox};
+use freehold_protocol::app_version::{AppVersion, Component, Reference, Sandbox};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, canonical};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,8 @@ use crate::preflight;
 use crate::runs_as::{Operation, RunsAs, UnknownRole, runs_as};
 use crate::sandbox::SandboxReads;
 use crate::workflow::{MAX_RETRIES, Node, NodeState, Target};
+
+pub use scope::DeployScope;
 
 /// The time limit of one build, in seconds.
 pub const BUILD_TIMEOUT_SECS: u32 = 15 * 60;
@@ -107,24 +110,6 @@ pub fn fingerprint(
         context => canonical::digest(&(artifact, &component.spec, used, context)),
     };
     digest.map_err(|e| PlanError::Unwritable(e.to_string()))
-}
-
-/// What a deploy is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DeployScope {
-    /// Only these components, or the sandbox under its name, and those that depend on them; when empty, all that changed.
-    pub only: BTreeSet<ComponentName>,
-    /// Everything, changed or not.
-    pub all: bool,
-    /// Whether this is the install's provisioning, which also runs post-provision actions and begins with a preflight.
-    pub provision: bool,
-    /// Whether nothing of the app exists yet, for example after a provisioning that failed: this run too begins with a
-    /// preflight.
-    pub first: bool,
-    /// Whether it changes inputs of the install.
-    pub inputs_changed: bool,
-    /// The role for every node that the person who started the workflow chose.
-    pub role: Option<String>,
 }
 
 /// All that a deploy is planned from.
@@ -306,20 +291,6 @@ pub(crate) fn add_dependents(version: &AppVersion, touched: &mut BTreeSet<Compon
     }
 }
 
-fn action_node(name: String, action: &Action, dependencies: BTreeSet<String>) -> Node {
-    Node {
-        name,
-        target: Target::Action { action: action.name.clone() },
-        dependencies,
-        timeout_secs: action.timeout_secs,
-        serial: 0,
-        runs_as: None,
-        retries: 0,
-        retried: 0,
-        state: NodeState::Waiting,
-    }
-}
-
 /// Returns the one node of an action's run, under the requested role or the role that the app names.
 ///
 /// # Errors
@@ -336,7 +307,11 @@ pub fn action_nodes(
         nearest: nearest(action.as_str(), version.actions.iter().map(|a| a.name.as_str())),
     })?;
     let runs_as = runs_as(version, Operation::Trigger(found), role, Mode::Maintenance)?;
-    Ok(vec![Node { runs_as, serial, ..action_node(triggers::action_node_name(found), found, BTreeSet::new()) }])
+    Ok(vec![Node {
+        runs_as,
+        serial,
+        ..triggers::action_node(triggers::action_node_name(found), found, BTreeSet::new())
+    }])
 }
 
 /// Returns the nodes that build what has no artifact yet, in no order.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Action, AppVersion, Reference, Trigger};
 
-use super::{DeployScope, action_node};
-use crate::workflow::Node;
+use super::scope::DeployScope;
+use crate::workflow::{Node, NodeState, Target};
 
 /// Something that a workflow does and that triggers name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -247,6 +247,21 @@ fn full_name(moment: Moment, event: &Event) -> String {
 /// Returns the name of an action's only node in a workflow.
 pub(super) fn action_node_name(action: &Action) -> String {
     format!("action:{}", action.name)
+}
+
+/// Returns the waiting node of an action, still without serial and role.
+pub(super) fn action_node(name: String, action: &Action, dependencies: BTreeSet<String>) -> Node {
+    Node {
+        name,
+        target: Target::Action { action: action.name.clone() },
+        dependencies,
+        timeout_secs: action.timeout_secs,
+        serial: 0,
+        runs_as: None,
+        retries: 0,
+        retried: 0,
+        state: NodeState::Waiting,
+    }
 }
 
 #[cfg(test)]
