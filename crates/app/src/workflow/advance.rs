@@ -85,12 +85,15 @@ fn is_its_cancel(job: &Job, event: &JobEvent) -> bool {
     )
 }
 
-/// Returns whether the event is the report after which the job was queued again: a redelivery has to dispatch it again.
+/// Returns whether the event is a report of an attempt whose end was taken before the job was queued again. It is late or
+/// comes again, and is not stale; a redelivery of the end has to dispatch the job again.
 fn is_its_retry(job: &Job, event: &JobEvent) -> bool {
-    matches!(
-        (&job.state, event),
-        (JobState::Queued { dispatch }, JobEvent::Finished { fence, .. }) if fence.dispatch + 1 == *dispatch
-    )
+    let (JobEvent::Started { fence, .. } | JobEvent::Progress { fence, .. } | JobEvent::Finished { fence, .. }) = event
+    else {
+        return false;
+    };
+    let ended = || job.history.iter().any(|record| record.what == "finished" && record.fence == Some(*fence));
+    fence.dispatch < job.state.dispatch() && ended()
 }
 
 /// Returns the proof that a job succeeded: the report that ended it.
