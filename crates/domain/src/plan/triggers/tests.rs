@@ -3,7 +3,6 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::graph::order;
-use crate::workflow::NodeState;
 use crate::workflow::Target;
 
 /// Returns a version of four components, `web` after `api` after `db`, and `log`, with these actions.
