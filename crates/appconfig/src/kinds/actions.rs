@@ -17,10 +17,9 @@ pub(super) const ACTION: &[Key] = &[
     may("dependencies", Texts).doc("Components that it waits for when an event of the same deploy starts it"),
     may("break_glass_role", Template).doc("A break-glass role to run under; `role` is the newer way"),
     may("role", Template).doc("The role to run under instead of the role of the mode; a template"),
-    may("enable_kube_config", Flag).doc("Whether steps get a kubeconfig of the cluster; `false` by default").not_yet(),
+    may("enable_kube_config", Flag).doc("Whether steps get a kubeconfig of the cluster; `false` by default"),
     may("kubernetes_context", Text)
-        .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default")
-        .not_yet(),
+        .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
     may("image", Template).doc("The image that steps run in; a template; the runner itself by default"),
     may("labels", Scalars).doc("Words to find and group it by").not_yet(),
     may("inputs", Any)
@@ -67,7 +66,7 @@ const STEP: &[Key] = &[
     may("command", Template).doc("A shell command line; a template"),
     may("inline_contents", TemplateFile).doc("A script's text, a template, or `./path` or address of it"),
     may("env_vars", Scalars).doc("Environment variables of the step; values are templates"),
-    may("enable_kube_config", Flag).doc("Whether the action's steps get a kubeconfig; `false` by default").not_yet(),
+    may("enable_kube_config", Flag).doc("Whether the action's steps get a kubeconfig; `false` by default"),
     may("public_repo", Table(REPO)).doc("A git repository that anyone may read, in which the step runs"),
     may("connected_repo", Table(REPO)).doc("A private git repository in which the step runs"),
 ];

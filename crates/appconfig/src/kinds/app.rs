@@ -19,8 +19,7 @@ pub(super) const METADATA: &[Key] = &[
         .never(),
     may("onboarding", Any).doc("Accepted for compatibility with other tools; how a catalogue shows the app").never(),
     may("kubernetes_context", Tables(KUBERNETES_CONTEXT))
-        .doc("Clusters that components create, for others to deploy into by name")
-        .not_yet(),
+        .doc("Clusters that components create, for others to deploy into by name"),
 ];
 
 const KUBERNETES_CONTEXT: &[Key] = &[

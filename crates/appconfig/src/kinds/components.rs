@@ -36,8 +36,7 @@ pub(super) const COMPONENT: &[Key] = &[
     may("operation_roles", Tables(OPERATION_ROLE))
         .doc("Roles that its operations use instead of the role of their mode"),
     may("kubernetes_context", Text)
-        .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default")
-        .not_yet(),
+        .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
     may("toggleable", Flag).doc("Whether an install may leave it out; `false` by default").not_yet(),
     may("default_enabled", Flag).doc("Whether a new install has it; `true` by default").not_yet(),
     may("build_timeout", Duration(MAX_COMPONENT_SECS))

@@ -33,7 +33,7 @@ pub(super) const RUNNER: &[Key] = &[
     may("env_vars", Scalars).doc("Environment of every job; values are templates").not_yet(),
     may("helm_driver", Word(&["secret", "configmap", "nuon"]))
         .doc("Where Helm keeps its releases unless a component sets another place; default `secret`")
-        .not_yet(),
+        .not_yet_for(&["nuon"]),
     may("init_script_url", Text).doc("A script of another system's runner; kept, and never run").never(),
     may("instance_type", Text)
         .doc("The kind of machine, such as `t3a.medium`; the install stack's own if absent")
