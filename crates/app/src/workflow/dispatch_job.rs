@@ -438,3 +438,55 @@ fn queue_url(install: &Install) -> Result<&str, AppError> {
         AppError::new(crate::Kind::Transient, message)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn version() -> AppVersion {
+        let component = |name: &str, context: &str, spec: Value| {
+            json!({ "name": name, "deploy_timeout_secs": 600, "source": { "from": "version" }, "spec": spec,
+                "settings": { "kubernetes_context": context } })
+        };
+        let empty = serde_json::to_value(AppVersion::empty("demo".parse().unwrap())).unwrap();
+        let mut version = empty;
+        version["kubernetes_contexts"] = json!([{ "name": "data", "component": "cluster" }]);
+        version["runner"] = json!({ "runner_type": "aws", "helm_driver": "configmap" });
+        let chart = json!({ "kind": "helm_chart", "chart_name": "web", "namespace": "n", "values": { "a": "1" } });
+        let own = json!({ "kind": "helm_chart", "chart_name": "web", "namespace": "n", "storage_driver": "secret" });
+        let manifest = json!({ "kind": "kubernetes_manifest", "namespace": "n", "manifest": "kind: A" });
+        version["components"] =
+            json!([component("chart", "data", chart), component("own", "", own), component("manifest", "", manifest)]);
+        serde_json::from_value(version).unwrap()
+    }
+
+    fn work(name: &str) -> Work {
+        let digest = freehold_protocol::Digest::of(b"artifact");
+        let artifact =
+            Artifact { media_type: String::new(), digest, manifests: Vec::new(), blobs: Vec::new(), provenance: None };
+        component_work(&version(), &name.parse().unwrap(), artifact).unwrap()
+    }
+
+    #[test]
+    fn a_chart_has_its_cluster_and_the_driver_of_the_app_unless_it_names_one() {
+        let (Work::HelmChart(chart), Work::HelmChart(own)) = (work("chart"), work("own")) else { panic!("charts") };
+
+        assert_eq!(chart.cluster, ClusterOf::Component("cluster".parse().unwrap()));
+        assert_eq!((chart.storage_driver.as_str(), chart.release.as_str()), ("configmap", "web"));
+        assert_eq!((own.cluster, own.storage_driver.as_str()), (ClusterOf::Sandbox, "secret"));
+    }
+
+    #[test]
+    fn a_manifest_is_its_artifact() {
+        let Work::KubernetesManifest(manifest) = work("manifest") else { panic!("a manifest") };
+
+        assert_eq!((manifest.cluster, manifest.namespace.as_str()), (ClusterOf::Sandbox, "n"));
+    }
+
+    #[test]
+    fn an_unknown_context_is_an_error() {
+        assert!(cluster_of(&version(), "other").unwrap_err().message.contains("`other`"));
+    }
+}
