@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use super::object::Id;
 
+/// The kinds that hold data, with everything in a namespace that is deleted.
+const HOLDERS: [&str; 3] = ["PersistentVolumeClaim", "PersistentVolume", "Namespace"];
+
 /// What happens to one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
@@ -57,6 +60,24 @@ impl Plan {
         })
     }
 
+    /// Refuses the deletion of objects that hold data, unless that is wanted.
+    ///
+    /// # Errors
+    /// The objects, and the way out.
+    pub(crate) fn check_data(&self, destroy_data: bool) -> Result<(), String> {
+        let deleted = self.changes.iter().filter(|(change, _)| *change == Change::Delete).map(|(_, id)| id);
+        let held: Vec<String> =
+            deleted.filter(|id| HOLDERS.contains(&id.kind.as_str())).map(|id| format!("`{id}`")).collect();
+        if destroy_data || held.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "this would destroy data, in {}; keep a copy of what is needed, and say so with `freehold teardown ... \
+             --destroy-data`",
+            held.join(", ")
+        ))
+    }
+
     fn count(&self, wanted: Change) -> usize {
         self.changes.iter().filter(|(change, _)| *change == wanted).count()
     }
@@ -101,6 +122,24 @@ mod tests {
         let plan = Plan { changes };
 
         assert_eq!(plan.to_string(), "1 to create, 0 to update, 1 to delete, 1 unchanged");
+        assert_eq!(plan.check_data(false), Ok(()));
         assert_eq!(plan.lines().collect::<Vec<_>>(), ["  + ConfigMap web/a", "  - ConfigMap web/c"]);
+    }
+
+    #[test]
+    fn data_is_destroyed_only_when_that_is_wanted() {
+        let claim = Id {
+            api_version: "v1".into(),
+            kind: "PersistentVolumeClaim".into(),
+            namespace: Some("web".into()),
+            name: "data".into(),
+        };
+        let plan = |change| Plan { changes: vec![(change, claim.clone())] };
+
+        let refused = plan(Change::Delete).check_data(false).unwrap_err();
+
+        assert!(refused.starts_with("this would destroy data, in `PersistentVolumeClaim web/data`; "), "{refused}");
+        assert_eq!(plan(Change::Delete).check_data(true), Ok(()));
+        assert_eq!(plan(Change::Keep).check_data(false), Ok(()));
     }
 }

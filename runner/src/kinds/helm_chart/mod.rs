@@ -32,7 +32,28 @@ const REST: Duration = Duration::from_secs(30);
 /// The least time that Helm gets.
 const LEAST: Duration = Duration::from_secs(30);
 
+/// Installs or upgrades the release.
 pub(super) async fn run(job: &Job, work: &InstallChart) -> Result<Done, Failure> {
+    change(job, work, Goal::Deploy).await
+}
+
+/// Uninstalls the release. Its namespace stays, and so does what the chart says to keep.
+#[expect(dead_code, reason = "the teardown of components calls it")]
+pub(super) async fn remove(job: &Job, work: &InstallChart, destroy_data: bool) -> Result<Done, Failure> {
+    change(job, work, Goal::Remove { data: destroy_data }).await
+}
+
+/// What a job does with the release.
+#[derive(Debug, Clone, Copy)]
+enum Goal {
+    Deploy,
+    Remove {
+        /// Whether objects that hold data may be deleted.
+        data: bool,
+    },
+}
+
+async fn change(job: &Job, work: &InstallChart, goal: Goal) -> Result<Done, Failure> {
     let started = Instant::now();
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
     let templates = Templates::of(job);
@@ -43,11 +64,17 @@ pub(super) async fn run(job: &Job, work: &InstallChart) -> Result<Done, Failure>
         JobAws::of(job).await.map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
     let helm = Helm::find(job, release, &access, &aws)?;
     helm.check_version().await?;
-    let values = until_stopped(job, prepare(job, work, &templates)).await?;
+    let values = match goal {
+        Goal::Deploy => until_stopped(job, prepare(job, work, &templates)).await?,
+        Goal::Remove { .. } => Vec::new(),
+    };
     let mark = state_objects::kubernetes_mark(&work.component);
     let mark = until_stopped(job, AttemptMark::take_over(job, &bucket, mark, work.component.as_str())).await?;
     let attempt = Attempt { job, work, api: &api, helm: &helm, bucket: &bucket, started };
-    let done = attempt.deploy(&mark, &values).await;
+    let done = match goal {
+        Goal::Deploy => attempt.deploy(&mark, &values).await,
+        Goal::Remove { data } => attempt.remove(&mark, data).await,
+    };
     aws.finish().await;
     let ended = attempt.end(&mark, done.is_ok()).await;
     let done = done?;
@@ -106,6 +133,25 @@ impl Attempt<'_> {
         self.helm.upgrade(work, values, self.time_left()).await.map_err(Failure::after_change)?;
         let outputs = self.helm.outputs().await.map_err(Failure::after_change)?;
         Ok(Done { outputs, artifact: None })
+    }
+
+    /// Whatever state a killed attempt left the release in, uninstalling it is the way on.
+    async fn remove(&self, mark: &AttemptMark, destroy_data: bool) -> Result<Done, Failure> {
+        let job = self.job;
+        let revisions = until_stopped(job, self.revisions()).await?;
+        if let refused @ Recovery::Refuse { .. } = releases::recovery(&revisions, mark.inherits()) {
+            self.recover(refused).await?;
+        }
+        if revisions.is_empty() {
+            job.log.line(&format!("release `{}` is not there", self.helm.release().name));
+            return Ok(Done::default());
+        }
+        let plan = plan::removal(job, self.work, self.helm, self.api).await?;
+        job.log.line(&format!("plan: {plan}"));
+        plan.lines().for_each(|line| job.log.line(&line));
+        plan.check_data(destroy_data).map_err(Failure::new)?;
+        self.helm.uninstall(self.time_left()).await.map_err(Failure::after_change)?;
+        Ok(Done::default())
     }
 
     async fn revisions(&self) -> Result<Vec<Revision>, Failure> {

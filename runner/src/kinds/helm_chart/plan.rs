@@ -56,6 +56,14 @@ pub(super) async fn make(
     Ok(ReleasePlan { path, digest, changes })
 }
 
+/// Returns what uninstalling the release deletes.
+pub(super) async fn removal(job: &Job, work: &InstallChart, helm: &Helm<'_>, api: &Api) -> Result<Plan, Failure> {
+    let unreadable = |why: String| Failure::new(format!("component `{}`: {why}", work.component));
+    let old = read_objects("the release", &helm.manifest().await?).map_err(unreadable)?;
+    let compare = Compare { api, release: helm.release(), work };
+    until_stopped(job, async { compare.changes(&[], &compare.placed(old).await?).await }).await
+}
+
 fn named(work: &InstallChart, failure: Failure) -> Failure {
     match failure {
         Failure::Failed { reason, partial } => Failure::Failed {

@@ -22,6 +22,7 @@ use crate::work::job::Job;
 use inventory::Inventory;
 use rollout::Rollout;
 
+/// Applies the manifest.
 pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure> {
     let started = Instant::now();
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
@@ -55,6 +56,28 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     };
     until_stopped(job, changed).await.map_err(Failure::after_change)?;
     Ok(Done { outputs: outputs(&namespace, &objects), artifact: None })
+}
+
+/// Deletes everything that the component has applied. Its namespace stays, unless the manifest itself has it.
+#[expect(dead_code, reason = "the teardown of components calls it")]
+pub(super) async fn remove(job: &Job, work: &ApplyManifest, destroy_data: bool) -> Result<Done, Failure> {
+    let started = Instant::now();
+    let bucket = JobBucket::of(job, &sdk_config(job).await)?;
+    let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
+    let api = access.api()?;
+    let rollout = Rollout { job, work, api: &api, namespace: "", started };
+    let all = until_stopped(job, Inventory::read(&bucket, &work.component, access.arn())).await?.without(&[]);
+    let plan = until_stopped(job, rollout.plan(&[], &all)).await?;
+    job.log.line(&format!("plan: {plan}"));
+    plan.lines().for_each(|line| job.log.line(&line));
+    plan.check_data(destroy_data).map_err(Failure::new)?;
+    let removed = async {
+        rollout.prune(&all).await?;
+        rollout.wait_until_gone(&all).await?;
+        Inventory::new(access.arn(), Vec::new()).write(&bucket, &work.component).await
+    };
+    until_stopped(job, removed).await.map_err(Failure::after_change)?;
+    Ok(Done::default())
 }
 
 fn outputs(namespace: &str, objects: &[Object]) -> std::collections::BTreeMap<String, Value> {

@@ -154,9 +154,27 @@ impl Rollout<'_> {
 
     /// Waits until every object is healthy.
     pub(super) async fn wait(&self, objects: &[Object]) -> Result<(), Failure> {
-        let all = Duration::from_secs(u64::from(self.job.order.timeout_secs));
         let ids: Vec<Id> = objects.iter().map(|object| object.id.clone()).collect();
-        self.wait_for(&ids, self.started + all.saturating_sub(REST)).await
+        self.wait_for(&ids, self.deadline()).await
+    }
+
+    fn deadline(&self) -> Instant {
+        let all = Duration::from_secs(u64::from(self.job.order.timeout_secs));
+        self.started + all.saturating_sub(REST)
+    }
+
+    /// Waits until none of the objects is this component's any more: finalizers may take a while.
+    pub(super) async fn wait_until_gone(&self, ids: &[Id]) -> Result<(), Failure> {
+        let until = self.deadline();
+        for id in ids {
+            while self.is_ours(id).await? {
+                if Instant::now() >= until {
+                    return Err(self.failure(format!("{id} is still there: something holds it with a finalizer")));
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        Ok(())
     }
 
     async fn wait_for(&self, ids: &[Id], until: Instant) -> Result<(), Failure> {
