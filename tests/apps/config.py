@@ -83,6 +83,8 @@ class Config:
         self.left_out[kind, name] = why
         for other_kind in KINDS:
             for other, (file, table) in self.entries(other_kind).items():
+                if not file.exists():
+                    continue  # left out meanwhile, for something else that it needs
                 if kind == "component" and _needs(name, table, file.read_text()):
                     self.leave_out(other_kind, other, f"needs {kind} `{name}`, which is left out")
         return True

@@ -103,6 +103,15 @@ class Configs(WithFolder):
             self.config.left_out,
         )
 
+    def test_what_needs_two_of_those_left_out_is_left_out_once(self):
+        last = '[vars]\nsubnet = "{{ .nuon.components.network.outputs.id }}{{ .nuon.components.site.outputs.page }}"\n'
+        (self.config.folder / "components/z-last.toml").write_text(f'name = "last"\n{last}')
+
+        self.config.leave_out("component", "network", "for a reason")
+
+        self.assertEqual({"web"}, set(self.config.entries("component")))
+        self.assertIn(("component", "last"), self.config.left_out)
+
     def test_every_repository_is_named_with_its_references(self):
         self.assertEqual({"acme/modules": {"main", "v1"}}, self.config.repositories())
 
