@@ -1,7 +1,8 @@
 """Runs app configs whole: from the vendor's sync to the last action, each on a local cloud of its own.
 
-What cannot run here is left out, with the reason: what the product says that it cannot deploy, and what comes from a
-registry. A stand-in replaces a module whose providers cannot be had. No app is known by its name.
+What cannot run here is left out, with the reason: what the product says that it cannot deploy, charts of repositories,
+and private images. A stand-in replaces a public image, and a module whose providers cannot be had. No app is known by
+its name.
 """
 
 import argparse

@@ -13,6 +13,7 @@ IN_THE_WAY = re.compile(r"(component|action) `([^`]+)` (.+?)(?=, (?:component|ac
 LACKS = (
     (re.compile(r"([\w.+-]+): (?:command )?not found"), "needs `{}`, which is not on this machine"),
     (re.compile(r"Illegal option (-o \w+)"), "its `sh` is to know `{}`, which that of this machine does not"),
+    (re.compile(r"The connection to the server (localhost:8080) was refused"), "has no kubeconfig: it asks `{}`"),
     (re.compile(r"Could not resolve host: (\S+)"), "needs the host `{}`, which is not there"),
 )
 # The words with which the product may offer to take an install away.

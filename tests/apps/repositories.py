@@ -1,15 +1,10 @@
-"""Serves the repositories that apps name from this machine: by HTTPS behind a proxy, as in a closed network.
+"""The repositories that an app names, made of folders of this machine, and what answers for their host."""
 
-The build runner is told of the proxy and of the certificate that it answers with.
-"""
-
+import functools
 import http.server
 import os
 import shutil
-import socketserver
-import ssl
 import subprocess
-import threading
 
 HOST = "github.com"
 # The same commit for the same files, on every machine.
@@ -45,18 +40,9 @@ class Repositories:
         for reference in references - {"main"}:
             self._git(folder, "branch", "--quiet", reference)
 
-    def serve(self):
-        """Serves the repositories until the process ends; returns the variables that a build runner needs for it."""
-        certificate, key = self._folder / "certificate.pem", self._folder / "key.pem"
-        words = f"req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN={HOST}"
-        words += f" -keyout {key} -out {certificate} -addext subjectAltName=DNS:{HOST}"
-        subprocess.run(["openssl", *words.split()], check=True, capture_output=True)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-        server = Server(("127.0.0.1", 0), Proxy)
-        server.context, server.root = context, self._folder
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return {"HTTPS_PROXY": f"http://127.0.0.1:{server.server_port}", "GIT_SSL_CAINFO": str(certificate)}
+    def handler(self):
+        """Returns what answers for the host of the repositories."""
+        return functools.partial(Git, self._folder / HOST)
 
     def settings(self):
         """Returns the variables with which `git` on the vendor's machine finds the repositories on disk."""
@@ -68,38 +54,14 @@ class Repositories:
         subprocess.run(["git", "-C", folder, *words], check=True, env=env, capture_output=True)
 
 
-class Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-
-    @property
-    def server_port(self):
-        return self.server_address[1]
-
-    def handle_error(self, request, client_address):
-        pass  # a client that hangs up
-
-
-class Proxy(socketserver.StreamRequestHandler):
-    """Answers `CONNECT host:port`, and then HTTPS itself."""
-
-    def handle(self):
-        method, _, rest = self.rfile.readline().decode().partition(" ")
-        host = rest.partition(":")[0]
-        while self.rfile.readline().strip():
-            pass
-        if method != "CONNECT" or host != HOST:
-            self.wfile.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
-            return
-        self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
-        with self.server.context.wrap_socket(self.request, server_side=True) as inside:
-            Git(inside, self.client_address, self.server)
-
-
 class Git(http.server.BaseHTTPRequestHandler):
     """Hands requests to `git http-backend` (RFC 3875)."""
 
     protocol_version = "HTTP/1.1"
+
+    def __init__(self, root, *arguments):
+        self._root = root
+        super().__init__(*arguments)
 
     def do_GET(self):
         self._answer(b"")
@@ -122,7 +84,7 @@ class Git(http.server.BaseHTTPRequestHandler):
         owner, name, rest = path.lstrip("/").split("/", 2)
         env = {
             "PATH": os.environ["PATH"],
-            "GIT_PROJECT_ROOT": str(self.server.root / HOST),
+            "GIT_PROJECT_ROOT": str(self._root),
             "GIT_HTTP_EXPORT_ALL": "1",
             # The files are the caller's, who may not be the user of this process.
             "GIT_CONFIG_COUNT": "1",

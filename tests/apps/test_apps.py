@@ -12,10 +12,12 @@ from pathlib import Path
 import hcl2
 
 import apps
+import images
+import proxy
 import stand_ins
 import values
 from config import Config
-from repositories import Repositories
+from repositories import HOST, Repositories
 
 HERE = Path(__file__).parent
 EXAMPLE, SOURCES = HERE / "example/shop", HERE / "example/sources"
@@ -39,11 +41,11 @@ class Whole(unittest.TestCase):
 
         lines = said.getvalue().splitlines()
         self.assertTrue(succeeded, said.getvalue())
-        self.assertEqual("app shop: ok: 2 of 3 components, 1 of 2 actions", lines[-1])
+        self.assertEqual("app shop: ok: 3 of 4 components, 1 of 2 actions", lines[-1])
         for part in (
-            "left out: component `web`: image `registry.example/acme/web` is in a registry that is not served here",
-            "left out: action `restart`: needs component `web`, which is left out",
-            "stand-ins: network",
+            "left out: component `cache`: image `111111111111.dkr.ecr.us-east-1.amazonaws.com/cache` is in a private",
+            "left out: action `flush`: needs component `cache`, which is left out",
+            "stand-ins of modules: network, of images in: registry.example",
             "`greeting` to `good day-changed`: 1 done",
             "`show` ran",
         ):
@@ -109,7 +111,7 @@ class Configs(WithFolder):
 
         self.config.leave_out("component", "network", "for a reason")
 
-        self.assertEqual({"web"}, set(self.config.entries("component")))
+        self.assertEqual({"cache", "web"}, set(self.config.entries("component")))
         self.assertIn(("component", "last"), self.config.left_out)
 
     def test_every_repository_is_named_with_its_references(self):
@@ -136,11 +138,18 @@ class Values(unittest.TestCase):
 
 
 class Served(WithFolder):
+    def test_registry_of_an_image_is_found_in_its_name(self):
+        names = ("acme/web", "nginx", "docker.io/acme/web", "ghcr.io/acme/web", "localhost:5000/web")
+
+        hosts = [images.host_of(name) for name in names]
+
+        self.assertEqual([*[images.DOCKER_HUB] * 3, "ghcr.io", "localhost"], hosts)
+
     def test_commit_is_fetched_through_the_proxy_under_its_public_address(self):
         repositories = Repositories(SOURCES, self.folder)
         repositories.copy("acme/modules")
         repositories.commit("acme/modules", {"main", "v1"})
-        variables = repositories.serve()
+        variables = proxy.serve(self.folder, {HOST: repositories.handler()})
 
         def git(*words):
             env = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), **variables}

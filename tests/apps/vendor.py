@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import clusters
+import images
+import proxy
 import stand_ins
 from programs import CUSTOMER, REGION, TENANT, VENDOR, Failed
-from repositories import Repositories
+from repositories import HOST, Repositories
 
 # Folders, and files in their place, without which an app works.
 DISPENSABLE = ("policies", "runbooks", "installs", "operation_roles", "branches")
@@ -17,15 +19,16 @@ def serve(app):
     named = app.config.repositories()
     missing = {name for name in named if not repositories.copy(name)}
     leave_out_missing(app, missing)
-    leave_out_registries(app)
+    handlers = serve_images(app)
     replaced = replace_modules(app, repositories, missing)
     for name, references in named.items():
         if name not in missing:
             repositories.commit(name, references)
     app.programs.variables.update(repositories.settings())
-    app.build_variables = repositories.serve()
+    app.build_variables = proxy.serve(app.work, {**handlers, HOST: repositories.handler()})
     served = ", ".join(sorted(named.keys() - missing)) or "none"
-    return f"repositories: {served}; stand-ins: {', '.join(replaced) or 'none'}"
+    stand_ins_of = f"of modules: {', '.join(replaced) or 'none'}, of images in: {', '.join(sorted(handlers)) or 'none'}"
+    return f"repositories: {served}; stand-ins {stand_ins_of}"
 
 
 def leave_out_missing(app, missing):
@@ -37,13 +40,21 @@ def leave_out_missing(app, missing):
                 app.config.leave_out(kind, name, f"`{lacking.pop()}` is not in the folder of sources")
 
 
-def leave_out_registries(app):
+def serve_images(app):
+    """Returns what answers for the registries of public images; leaves out what comes from other registries."""
+    registry, handlers = images.registry(app.work / "image"), {}
     for name, (_, table) in app.config.entries("component").items():
-        image = next((table[key].get("image_url") for key in ("public", "aws_ecr", "gcp_gar") if key in table), None)
-        if image:
-            app.config.leave_out("component", name, f"image `{image}` is in a registry that is not served here")
+        public = table.get("public", {}).get("image_url")
+        private = next((table[key].get("image_url") for key in ("aws_ecr", "gcp_gar") if key in table), None)
+        if public and registry and "{{" not in public:
+            handlers[images.host_of(public)] = registry
+        elif public and not registry:
+            app.config.leave_out("component", name, f"image `{public}` needs `busybox`, which stands in for it")
+        elif private:
+            app.config.leave_out("component", name, f"image `{private}` is in a private registry")
         elif "helm_repo" in table:
             app.config.leave_out("component", name, f"`{table['helm_repo'].get('repo_url')}` is not served here")
+    return handlers
 
 
 def replace_modules(app, repositories, missing):
