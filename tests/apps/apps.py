@@ -81,10 +81,10 @@ class App:
 
     def ask(self, *words, account=VENDOR):
         """Returns the JSON of a command that has to succeed."""
-        code, value, reason = self.programs.answer(*words, account=account)
-        if code:
-            raise Failed(f"`freehold {' '.join(map(str, words[:3]))}` ended with {code}: {reason}")
-        return value
+        answer = self.programs.answer(*words, account=account)
+        if answer.code:
+            raise Failed(f"`freehold {' '.join(map(str, words[:3]))}` ended with {answer.code}: {answer.reason}")
+        return answer.value
 
 
 def start(app):

@@ -80,15 +80,15 @@ def act(app):
 
 
 def run_action(app, name):
-    code, _, reason = app.programs.answer("action", "run", INSTALL, name)
-    if code == 0:
+    answer = app.programs.answer("action", "run", INSTALL, name)
+    if answer.code == 0:
         return f"`{name}` ran"
     log = last_log(app)
     for pattern, what in LACKS:
         if found := pattern.search(log):
             app.config.left_out["action", name] = what.format(found[1])
             return f"`{name}` was left out"
-    raise Failed(f"action `{name}` failed: {log.strip().splitlines()[-1] if log.strip() else reason}")
+    raise Failed(f"action `{name}` failed: {log.strip().splitlines()[-1] if log.strip() else answer.reason}")
 
 
 def last_log(app):

@@ -13,9 +13,11 @@ import hcl2
 
 import apps
 import images
+import install
 import proxy
 import stand_ins
 import values
+import vendor
 from config import Config
 from repositories import HOST, Repositories
 
@@ -116,6 +118,33 @@ class Configs(WithFolder):
 
     def test_every_repository_is_named_with_its_references(self):
         self.assertEqual({"acme/modules": {"main", "v1"}}, self.config.repositories())
+
+
+class Refusals(unittest.TestCase):
+    def test_file_of_each_error_of_a_sync_is_found(self):
+        said = (
+            "error: folder `src` does not exist\n  --> actions/alb.toml:11:19\n   |\n11 | x\n\n"
+            "warning: `labels` has no effect yet\n  --> actions/alb.toml:1:1\n"
+            "error: components/crds.toml: cannot fetch `https://x.example/crds`: no answer\n"
+        )
+
+        self.assertEqual(
+            [
+                ("actions/alb.toml", "folder `src` does not exist"),
+                ("components/crds.toml", "cannot fetch `https://x.example/crds`: no answer"),
+            ],
+            vendor.errors_in(said),
+        )
+
+    def test_what_the_product_cannot_deploy_is_found_by_name(self):
+        said = (
+            "app `x` cannot be deployed here yet: component `a` is a `job`, action `b` runs in a repository, and 2 more"
+        )
+
+        self.assertEqual(
+            [("component", "a", "is a `job`"), ("action", "b", "runs in a repository")],
+            install.IN_THE_WAY.findall(said),
+        )
 
 
 class Values(unittest.TestCase):

@@ -1,5 +1,6 @@
 """What the vendor of an app does: serves its sources, syncs its config and builds it."""
 
+import re
 from pathlib import Path
 
 import clusters
@@ -11,6 +12,10 @@ from repositories import HOST, Repositories
 
 # Folders, and files in their place, without which an app works.
 DISPENSABLE = ("policies", "runbooks", "installs", "operation_roles", "branches")
+
+# An error of a sync and the file that it is in; and one about a text at an address.
+ERROR = re.compile(r"^error: (.+)\n\s+--> ([^:\n]+):", re.M)
+ERROR_OF_ADDRESS = re.compile(r"^error: ([^:`\s]+\.toml): (cannot fetch .+)$", re.M)
 
 
 def serve(app):
@@ -96,29 +101,36 @@ def sync(app):
 
 
 def sync_what_is_valid(app):
-    """Syncs the config without what the check refuses; returns the warnings and the number of the version."""
+    """Syncs the config without what is refused; returns the warnings and the number of the version."""
     for _ in range(20):
-        _, checked, _ = app.programs.answer("app", "check", app.config.folder)
-        found = checked.get("found", [])
-        errors = [one for one in found if one["severity"] == "error"]
-        if not errors:
+        found = app.programs.answer("app", "check", app.config.folder).value["found"]
+        errors = [(one["file"], one["message"]) for one in found if one["severity"] == "error"]
+        synced = None if errors else app.programs.answer("app", "sync", app.config.folder)
+        if synced and synced.code == 0:
             warnings = [one["message"] for one in found if one["severity"] == "warning"]
-            return warnings, app.ask("app", "sync", app.config.folder)["number"]
-        if not any([leave_out_refused(app, one) for one in errors]):
-            raise Failed(f"`app check` refuses `{errors[0]['file']}`: {errors[0]['message']}")
-    raise Failed("`app check` finds something new that it refuses, each time")
+            return warnings, synced.value["number"]
+        # A sync reads more than a check: folders and addresses that the config names. It lists errors for people only.
+        errors = errors or errors_in(app.programs.output("app", "sync", app.config.folder))
+        if not any([leave_out_refused(app, file, message) for file, message in errors]):
+            raise Failed(f"the config is refused: {'; '.join(map(': '.join, errors)) or synced.reason}")
+    raise Failed("the config is refused for another reason each time")
 
 
-def leave_out_refused(app, error):
+def errors_in(text):
+    """Returns file and message of each error in what a sync says."""
+    return [(file, message) for message, file in ERROR.findall(text)] + ERROR_OF_ADDRESS.findall(text)
+
+
+def leave_out_refused(app, place, message):
     """Leaves out the component or action in whose file an error is, or a file that an app works without."""
-    file = app.config.folder / error["file"]
+    file = app.config.folder / place
     for kind in ("component", "action"):
-        for name, (place, _) in app.config.entries(kind).items():
-            if place == file:
-                return app.config.leave_out(kind, name, error["message"])
-    if Path(error["file"]).parts[0].removesuffix(".toml") in DISPENSABLE and file.exists():
+        for name, (entry, _) in app.config.entries(kind).items():
+            if entry == file:
+                return app.config.leave_out(kind, name, message)
+    if Path(place).parts[0].removesuffix(".toml") in DISPENSABLE and file.exists():
         file.unlink()
-        app.config.left_out["file", error["file"]] = error["message"]
+        app.config.left_out["file", place] = message
         return True
     return False
 

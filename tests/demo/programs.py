@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import botocore.session
 
@@ -24,6 +25,14 @@ RUNNER_SECS = 60
 
 class Failed(Exception):
     """Why the demo did not get to its end."""
+
+
+class Answer(NamedTuple):
+    """How a command ended: its exit code, the JSON on stdout, and why it failed."""
+
+    code: int
+    value: object
+    reason: str
 
 
 class Programs:
@@ -62,17 +71,18 @@ class Programs:
         return json.loads(self._run(BIN / "freehold", *arguments, "--json", account=account, **pipes).stdout)
 
     def answer(self, *arguments, account=VENDOR):
-        """Returns the exit code of a command of `freehold`, what it prints with `--json`, and why it failed."""
+        """Runs a command of `freehold` with `--json`, which may fail."""
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         done = self._start((BIN / "freehold", *arguments, "--json"), account, **pipes)
         error = _json_of(done.stderr)
         reason = error.get("error", error) if isinstance(error, dict) else done.stderr.strip()
         message = reason.get("message", reason) if isinstance(reason, dict) else reason
-        return done.returncode, _json_of(done.stdout), str(message)
+        return Answer(done.returncode, _json_of(done.stdout), str(message))
 
     def output(self, *arguments):
-        """Returns what a command of `freehold` prints, whether it succeeds or not."""
-        return self._start((BIN / "freehold", *arguments), VENDOR, stdout=subprocess.PIPE).stdout
+        """Returns what a command of `freehold` prints for people, whether it succeeds or not."""
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        return self._start((BIN / "freehold", *arguments), VENDOR, **pipes).stdout
 
     def succeeds(self, *command):
         """Returns whether a command succeeds; its output is not shown."""
