@@ -60,22 +60,10 @@ impl Plan {
         })
     }
 
-    /// Refuses the deletion of objects that hold data, unless that is wanted.
-    ///
-    /// # Errors
-    /// The objects, and the way out.
-    pub(crate) fn check_data(&self, destroy_data: bool) -> Result<(), String> {
+    /// Returns the objects that hold data and that would be deleted.
+    pub(crate) fn deleted_data(&self) -> Vec<String> {
         let deleted = self.changes.iter().filter(|(change, _)| *change == Change::Delete).map(|(_, id)| id);
-        let held: Vec<String> =
-            deleted.filter(|id| HOLDERS.contains(&id.kind.as_str())).map(|id| format!("`{id}`")).collect();
-        if destroy_data || held.is_empty() {
-            return Ok(());
-        }
-        Err(format!(
-            "this would destroy data, in {}; keep a copy of what is needed, and say so with `freehold teardown ... \
-             --destroy-data`",
-            held.join(", ")
-        ))
+        deleted.filter(|id| HOLDERS.contains(&id.kind.as_str())).map(ToString::to_string).collect()
     }
 
     fn count(&self, wanted: Change) -> usize {
@@ -122,12 +110,12 @@ mod tests {
         let plan = Plan { changes };
 
         assert_eq!(plan.to_string(), "1 to create, 0 to update, 1 to delete, 1 unchanged");
-        assert_eq!(plan.check_data(false), Ok(()));
+        assert!(plan.deleted_data().is_empty());
         assert_eq!(plan.lines().collect::<Vec<_>>(), ["  + ConfigMap web/a", "  - ConfigMap web/c"]);
     }
 
     #[test]
-    fn data_is_destroyed_only_when_that_is_wanted() {
+    fn deleted_objects_that_hold_data_are_named() {
         let claim = Id {
             api_version: "v1".into(),
             kind: "PersistentVolumeClaim".into(),
@@ -136,10 +124,7 @@ mod tests {
         };
         let plan = |change| Plan { changes: vec![(change, claim.clone())] };
 
-        let refused = plan(Change::Delete).check_data(false).unwrap_err();
-
-        assert!(refused.starts_with("this would destroy data, in `PersistentVolumeClaim web/data`; "), "{refused}");
-        assert_eq!(plan(Change::Delete).check_data(true), Ok(()));
-        assert_eq!(plan(Change::Keep).check_data(false), Ok(()));
+        assert_eq!(plan(Change::Delete).deleted_data(), ["PersistentVolumeClaim web/data"]);
+        assert!(plan(Change::Keep).deleted_data().is_empty());
     }
 }

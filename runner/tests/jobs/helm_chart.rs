@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use freehold_protocol::order::{
-    Artifact, CHART_CONFIG, CHART_LAYER, ClusterOf, InstallChart, Package, SyncImage, Work,
+    Artifact, CHART_CONFIG, CHART_LAYER, ClusterOf, InstallChart, Package, RemovePart, SyncImage, Work,
 };
 use freehold_protocol::report::Fence;
 use freehold_runner::kinds::execute;
@@ -88,6 +88,15 @@ fn change(bench: &mut Bench, change: impl FnOnce(&mut InstallChart)) {
     });
 }
 
+/// The next attempt removes what the one before made.
+fn remove(bench: &mut Bench) {
+    bench.next_attempt();
+    bench.change_order(|order| {
+        let what = Box::new(order.work.made_by().clone());
+        order.work = Work::Remove(RemovePart { what, destroy_data: false });
+    });
+}
+
 #[tokio::test]
 async fn a_release_is_installed_changed_and_said_object_by_object() {
     let test = "helm_chart::a_release_is_installed_changed_and_said_object_by_object";
@@ -125,6 +134,17 @@ async fn a_release_is_installed_changed_and_said_object_by_object() {
     let plan = cloud.object("plans/job_00000000000000000001/1.3.yaml").await.expect("a plan");
     assert!(changed_log.contains(freehold_protocol::Digest::of(&plan).as_str()));
     assert_eq!(cluster.revisions("configmap", "globex-prod", "web"), ["superseded", "superseded", "deployed"]);
+
+    remove(&mut bench);
+    outputs(execute(&bench.job).await);
+    let removed_log = bench.log();
+    remove(&mut bench);
+    outputs(execute(&bench.job).await);
+
+    assert!(removed_log.contains("0 to create, 0 to update, 2 to delete, 0 unchanged\n"), "{removed_log}");
+    assert!(cluster.revisions("configmap", "globex-prod", "web").is_empty());
+    assert_eq!(cluster.object("deployment", "globex-prod", "web"), Value::Null);
+    assert!(bench.log().contains("release `web` is not there"));
 }
 
 #[tokio::test]

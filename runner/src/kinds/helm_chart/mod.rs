@@ -38,7 +38,6 @@ pub(super) async fn run(job: &Job, work: &InstallChart) -> Result<Done, Failure>
 }
 
 /// Uninstalls the release. Its namespace stays, and so does what the chart says to keep.
-#[expect(dead_code, reason = "the teardown of components calls it")]
 pub(super) async fn remove(job: &Job, work: &InstallChart, destroy_data: bool) -> Result<Done, Failure> {
     change(job, work, Goal::Remove { data: destroy_data }).await
 }
@@ -149,7 +148,10 @@ impl Attempt<'_> {
         let plan = plan::removal(job, self.work, self.helm, self.api).await?;
         job.log.line(&format!("plan: {plan}"));
         plan.lines().for_each(|line| job.log.line(&line));
-        plan.check_data(destroy_data).map_err(Failure::new)?;
+        let held = plan.deleted_data();
+        if !destroy_data && !held.is_empty() {
+            return Err(Failure::destroys_data(&held));
+        }
         self.helm.uninstall(self.time_left()).await.map_err(Failure::after_change)?;
         Ok(Done::default())
     }

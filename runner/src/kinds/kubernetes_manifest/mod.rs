@@ -59,7 +59,6 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
 }
 
 /// Deletes everything that the component has applied. Its namespace stays, unless the manifest itself has it.
-#[expect(dead_code, reason = "the teardown of components calls it")]
 pub(super) async fn remove(job: &Job, work: &ApplyManifest, destroy_data: bool) -> Result<Done, Failure> {
     let started = Instant::now();
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
@@ -70,7 +69,10 @@ pub(super) async fn remove(job: &Job, work: &ApplyManifest, destroy_data: bool) 
     let plan = until_stopped(job, rollout.plan(&[], &all)).await?;
     job.log.line(&format!("plan: {plan}"));
     plan.lines().for_each(|line| job.log.line(&line));
-    plan.check_data(destroy_data).map_err(Failure::new)?;
+    let held = plan.deleted_data();
+    if !destroy_data && !held.is_empty() {
+        return Err(Failure::destroys_data(&held));
+    }
     let removed = async {
         rollout.prune(&all).await?;
         rollout.wait_until_gone(&all).await?;
