@@ -157,7 +157,8 @@ impl PlanWorkflow {
             }
             Request::TearDown { what, role, destroy_data: _ } => {
                 let role = role.as_deref();
-                Ok((None, plan_teardown(&self.versions, install, what, role, workflow.serial).await?))
+                let (version, nodes) = plan_teardown(&self.versions, install, what, role, workflow.serial).await?;
+                Ok((Some(version), nodes))
             }
             Request::Deploy { version, only, all, release, role, former_inputs } => {
                 let record = self.version_of(install, version.as_ref()).await?;

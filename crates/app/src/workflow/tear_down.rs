@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use freehold_domain::install::Install;
 use freehold_domain::plan::teardown::{Standing, TeardownScope, teardown_nodes};
+use freehold_domain::plan::triggers;
 use freehold_domain::workflow::{Node, Request, TearDown, WorkflowKind};
 use freehold_protocol::api::TearDownRequest;
 use freehold_protocol::order::Mode;
@@ -71,7 +72,8 @@ fn asked(request: &TearDownRequest) -> Result<TearDown, AppError> {
     }
 }
 
-/// Returns the nodes that remove `what` from `install`, each by the version that deployed it.
+/// Returns the nodes that remove `what` from `install`, each by the version that deployed it, with the actions that this
+/// starts, and the version whose actions they are: the one that was deployed to the end, or else the latest.
 ///
 /// # Errors
 /// Conflict when there is nothing to remove, or the errors of the store and of [`Versions::load`].
@@ -81,7 +83,7 @@ pub(crate) async fn plan_teardown(
     what: &TearDown,
     role: Option<&str>,
     serial: u64,
-) -> Result<Vec<Node>, AppError> {
+) -> Result<(Digest, Vec<Node>), AppError> {
     let app = install.app().ok_or_else(|| no_app(&install.id))?;
     let deployed = table::deployed(&*versions.store, &install.id).await?;
     let mut documents: BTreeMap<Digest, Version> = BTreeMap::new();
@@ -100,5 +102,9 @@ pub(crate) async fn plan_teardown(
         })?;
         there.push(Standing { part, document, version: one.version.clone(), artifact: one.artifact.clone() });
     }
-    Ok(teardown_nodes(&there, TeardownScope { app, what, role, serial })?)
+    let scope = TeardownScope { app, what, role, serial };
+    let mut nodes = teardown_nodes(&there, scope)?;
+    let version = versions.load(app, install.version()).await?;
+    triggers::add_to_teardown(&version.document, &mut nodes, scope)?;
+    Ok((version.version, nodes))
 }

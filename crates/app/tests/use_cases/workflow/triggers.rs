@@ -1,7 +1,9 @@
 //! Actions that events start: once for each event, in their order, whatever is delivered twice.
 
-use freehold_protocol::api::DeployComponentsRequest;
+use freehold_domain::workflow::NodeState;
+use freehold_protocol::api::{DeployComponentsRequest, TearDownRequest};
 use freehold_protocol::app_version::{AppVersion, Trigger};
+use freehold_protocol::order::Mode;
 use freehold_protocol::report::Outcome;
 
 use crate::support::runner::Behaviour;
@@ -100,4 +102,31 @@ async fn a_run_by_hand_during_a_deploy_does_not_keep_the_deploys_own_run_from_st
     groups.sort_unstable();
     groups.dedup();
     assert_eq!(groups, ["action:welcome", "action:welcome.1", "action:welcome.2", "action:welcome.3"]);
+}
+
+#[tokio::test]
+async fn a_teardown_starts_the_actions_before_and_after_it_under_its_mode() {
+    let mut version = app::document();
+    version.actions[0].triggers = [on("pre-teardown-component", Some("storage")), on("post-deprovision", None)].into();
+    version.actions[1].triggers = [on("pre-deprovision", None), on("post-teardown-all-components", None)].into();
+    let mut world = World::with_install().await;
+    world.sync(&version).await;
+    world.deploy(&DeployComponentsRequest::default(), "deploy-0").await.unwrap();
+    world.settle().await;
+    world.runner("globex").started.clear();
+
+    let workflow = world.tear_down(&TearDownRequest::default(), "teardown-1").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");
+    let started = &world.runners["globex"].started;
+    let places = |name: &str| -> Vec<usize> { (0..started.len()).filter(|at| started[*at] == name).collect() };
+    assert_eq!((places("action:welcome")[0], places("action:check").len(), started.len()), (0, 2, 7), "{started:?}");
+    assert!(places("action:check")[0] < places("remove:storage")[0], "{started:?}");
+    assert!(places("remove:storage")[0] < places("action:check")[1], "{started:?}");
+    let job = world.workflow(&workflow).await.nodes.iter().find_map(|node| match &node.state {
+        NodeState::Succeeded { job } if node.name.starts_with("action:") => Some(job.clone()),
+        _ => None,
+    });
+    assert_eq!(world.job(&job.unwrap()).await.mode, Mode::Deprovision);
 }

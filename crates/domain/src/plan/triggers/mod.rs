@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Action, AppVersion, Reference, Trigger};
+use freehold_protocol::order::Mode;
 
 use super::scope::DeployScope;
-use crate::workflow::{Node, NodeState, Target};
+use super::teardown::{TeardownError, TeardownScope};
+use crate::runs_as::{Operation, runs_as};
+use crate::workflow::{Node, NodeState, Target, TearDown};
 
 /// Something that a workflow does and that triggers name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,6 +128,54 @@ pub fn events_of_deploy(
     add(scope.inputs_changed, Event::UpdateInputs, all.clone());
     add(scope.provision, Event::Provision, all);
     occurrences
+}
+
+/// Returns the events of a teardown, whose nodes these are: an inner one before those around it.
+pub fn events_of_teardown(nodes: &[Node], what: &TearDown) -> Vec<Occurrence> {
+    let parts = |wanted: bool| {
+        nodes.iter().filter_map(move |node| match &node.target {
+            Target::TearDown { part, sandbox, .. } if *sandbox == wanted => Some((part.clone(), node.name.clone())),
+            Target::TearDown { .. }
+            | Target::Component { .. }
+            | Target::Sandbox { .. }
+            | Target::Action { .. }
+            | Target::Build { .. }
+            | Target::Preflight => None,
+        })
+    };
+    let one = |(part, node)| Occurrence { event: Event::TeardownComponent(part), nodes: BTreeSet::from([node]) };
+    let mut occurrences: Vec<Occurrence> = parts(false).map(one).collect();
+    let (components, sandbox): (BTreeSet<String>, BTreeSet<String>) =
+        (parts(false).map(|(_, node)| node).collect(), parts(true).map(|(_, node)| node).collect());
+    let mut add = |happens: bool, event: Event, nodes: BTreeSet<String>| {
+        occurrences.extend(happens.then_some(Occurrence { event, nodes }));
+    };
+    let all = *what == TearDown::All;
+    add(all && !components.is_empty(), Event::TeardownAllComponents, components);
+    add(!sandbox.is_empty(), Event::DeprovisionSandbox, sandbox);
+    add(all, Event::Deprovision, nodes.iter().map(|node| node.name.clone()).collect());
+    occurrences
+}
+
+/// Adds the actions that a teardown of `nodes` starts, each under the asked role, its own, or that of the mode.
+///
+/// # Errors
+/// [`TeardownError::UnknownRole`].
+pub fn add_to_teardown(
+    version: &AppVersion,
+    nodes: &mut Vec<Node>,
+    scope: TeardownScope<'_>,
+) -> Result<(), TeardownError> {
+    let occurrences = events_of_teardown(nodes, scope.what);
+    add(version, nodes, &occurrences);
+    for node in nodes.iter_mut() {
+        let Target::Action { action } = &node.target else { continue };
+        node.serial = scope.serial;
+        if let Some(action) = version.action(action) {
+            node.runs_as = runs_as(version, Operation::Trigger(action), scope.role, Mode::Deprovision)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the actions that `occurrences` start, each once for each moment of an event.
