@@ -26,6 +26,9 @@ pub(crate) const STRANGER: &str = "stranger";
 /// A role whose access entry lets it read only.
 pub(crate) const READER: &str = "reader";
 
+/// The label that the local cloud gives to what it makes of an access policy.
+const OF_POLICIES: &str = "ministack.org/eks-access-policy=true";
+
 /// A cluster with pods that a fake kubelet reports as ready.
 pub(crate) struct Cluster {
     kubectl: PathBuf,
@@ -100,7 +103,19 @@ impl Cluster {
         }
         let state = PathBuf::from(std::env::var_os("FREEHOLD_TEST_CLOUD_STATE").unwrap());
         let folder = format!("tmp/eks/ministack-eks-{ACCOUNT}-eu-west-1-{NAME}");
-        Self { kubectl: programs().unwrap().join("kubectl"), kubeconfig: state.join(folder).join("kubeconfig") }
+        let made =
+            Self { kubectl: programs().unwrap().join("kubectl"), kubeconfig: state.join(folder).join("kubeconfig") };
+        made.wait_for_policies(deadline).await;
+        made
+    }
+
+    /// Waits until the policies of both access entries are in force, which takes a second or more.
+    async fn wait_for_policies(&self, deadline: tokio::time::Instant) {
+        let of_policies = ["get", "clusterrolebindings", "--output=name", "--selector", OF_POLICIES];
+        while self.kubectl(&of_policies).map_or(0, |found| found.lines().count()) < 2 {
+            assert!(tokio::time::Instant::now() < deadline, "the access policies are not in force within {START:?}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
     }
 
     /// A bench under the role `role`, whose tree names the cluster.
