@@ -1,6 +1,6 @@
 # Each recipe calls a script, which describes what it does.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench figures up down package clean
+.PHONY: help demo test check docs bench figures up down package dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -31,6 +31,9 @@ down: ## stop the local cloud
 
 package: ## build the function zips for Lambda (arm64 and x86_64) and check their size
 	@infra/package
+
+dist: ## make a release in target/dist: functions, programs, bills of materials, checksums; KEY=file signs it
+	@infra/dist $(if $(KEY),--key $(KEY)) $(if $(AGAIN),--again)
 
 clean: ## remove build output and the files of the local cloud
 	@localstack/cloud down && cargo clean

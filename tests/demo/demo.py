@@ -8,7 +8,7 @@ import sys
 
 import image_layout
 import results
-from programs import APP, BIN, CUSTOMER, FILES, INSTALL, REGION, ROOT, TENANT, VENDOR, Failed, Programs
+from programs import APP, BIN, CUSTOMER, FILES, FUNCTIONS, INSTALL, REGION, ROOT, TENANT, VENDOR, Failed, Programs
 
 # The action of the demo for a machine without Terraform: the original one shows an output of a Terraform module.
 ACTION_WITHOUT_TERRAFORM = """\
@@ -37,7 +37,7 @@ def run(programs):
     programs.start_cloud()
 
     programs.step(f"vendor: deploy tenant `{TENANT}` into account {VENDOR}")
-    functions, principal = ROOT / "target/lambda/local", f"arn:aws:iam::{VENDOR}:root"
+    functions, principal = FUNCTIONS, f"arn:aws:iam::{VENDOR}:root"
     programs.freehold(
         "tenant", "deploy", "--name", TENANT, "--functions", functions, "--build-runner-principal", principal
     )

@@ -17,7 +17,10 @@ import botocore.session
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ROOT / "target" / "demo" / "files"
 CLOUD = ROOT / "localstack" / "cloud"
-BIN = ROOT / "target" / "debug"
+# The programs and functions of a release that `make dist` made, or those of the last build for development.
+DIST = os.environ.get("FREEHOLD_DIST")
+BIN = Path(DIST).resolve() if DIST else ROOT / "target" / "debug"
+FUNCTIONS = BIN / "functions" if DIST else ROOT / "target" / "lambda" / "local"
 VENDOR, CUSTOMER, REGION = "111111111111", "222222222222", "eu-west-1"
 TENANT, INSTALL, APP = "acme", "globex", "demo"
 RUNNER_SECS = 60

@@ -35,9 +35,10 @@ class Journey:
         self._make_what_is_built_elsewhere(self.shells["vendor"].folder)
 
     def _make_what_is_built_elsewhere(self, folder):
-        (folder / "target" / "lambda").mkdir(parents=True)
-        (folder / "target" / "lambda" / "arm64").symlink_to(FUNCTIONS)
-        (folder / "freehold-runner").symlink_to(BIN / "freehold-runner")
+        release = folder / "target" / "dist" / "arm64"
+        release.mkdir(parents=True)
+        (release / "functions").symlink_to(FUNCTIONS)
+        (release / "freehold-runner").symlink_to(BIN / "freehold-runner")
 
     def turn(self, guide, sections):
         """Does the blocks of some sections of a guide."""
