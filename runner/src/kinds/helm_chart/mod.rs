@@ -5,6 +5,7 @@
 
 mod plan;
 mod program;
+mod release;
 mod releases;
 mod values;
 
@@ -23,10 +24,9 @@ use crate::kubernetes::{Api, ClusterAccess};
 use crate::state_objects;
 use crate::work::job::Job;
 use program::Helm;
-use releases::{Driver, Recovery, Revision};
+use release::{CHART, Release};
+use releases::{Recovery, Revision};
 
-/// The chart in the workspace.
-const CHART: &str = "chart.tgz";
 /// What is kept of the attempt's time for what comes after Helm.
 const REST: Duration = Duration::from_secs(30);
 /// The least time that Helm gets.
@@ -79,24 +79,6 @@ async fn change(job: &Job, work: &InstallChart, goal: Goal) -> Result<Done, Fail
     let done = done?;
     ended.map_err(Failure::after_change)?;
     Ok(done)
-}
-
-/// Which release it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Release {
-    name: String,
-    namespace: String,
-    driver: Driver,
-}
-
-impl Release {
-    fn of(work: &InstallChart, templates: &Templates) -> Result<Self, Failure> {
-        Ok(Self {
-            name: templates.text("`chart_name`", &work.release)?,
-            namespace: templates.text("`namespace`", &work.namespace)?,
-            driver: Driver::of(&work.storage_driver),
-        })
-    }
 }
 
 /// Brings the chart and its values into the workspace; returns the options that name the values, in order.

@@ -6,8 +6,8 @@ use freehold_protocol::Digest;
 use freehold_protocol::order::InstallChart;
 use serde_json::Value;
 
-use super::Release;
 use super::program::{Helm, read};
+use super::release::Release;
 use super::releases::{self, Revision};
 use crate::kinds::bucket::file_digest;
 use crate::kinds::failure::Failure;

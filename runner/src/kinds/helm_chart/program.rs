@@ -10,7 +10,7 @@ use semver::Version;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{CHART, Release};
+use super::release::{CHART, Release};
 use crate::identity::job_aws::JobAws;
 use crate::kinds::failure::Failure;
 use crate::kubernetes::ClusterAccess;

@@ -6,38 +6,9 @@
 
 use serde_json::Value;
 
-use super::Release;
+use super::release::Release;
 use crate::kinds::failure::Failure;
 use crate::kubernetes::Api;
-
-/// Where Helm keeps releases.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Driver {
-    Secret,
-    ConfigMap,
-}
-
-impl Driver {
-    /// Returns the driver that a config names. `nuon` is a store of another product's runner.
-    pub(super) fn of(word: &str) -> Self {
-        if word.starts_with("configmap") { Self::ConfigMap } else { Self::Secret }
-    }
-
-    /// Returns the word for `HELM_DRIVER`.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Secret => "secret",
-            Self::ConfigMap => "configmap",
-        }
-    }
-
-    const fn plural(self) -> &'static str {
-        match self {
-            Self::Secret => "secrets",
-            Self::ConfigMap => "configmaps",
-        }
-    }
-}
 
 /// One revision of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,3 +1,5 @@
+//! Tests of the plan of a deploy.
+
 use freehold_protocol::order::{Artifact, Package, Source};
 use freehold_protocol::{JobId, Timestamp, WorkflowId};
 use serde_json::json;
