@@ -13,9 +13,10 @@ use crate::{
 
 const EXAMPLES: &str = "\
 From nothing to a running install. In the vendor's account:
-  # in a clone of Freehold: the functions, in target/lambda
-  make package
-  freehold tenant deploy --name acme --functions target/lambda/arm64 \\
+  # in a clone of Freehold: a release, in target/dist
+  make dist
+  freehold tenant deploy --name acme \\
+      --functions target/dist/arm64/functions \\
       --build-runner-principal arn:aws:iam::111111111111:role/builders \\
       --runner-url https://example.com/freehold-runner --runner-sha256 HEX
   export FREEHOLD_TENANT=acme

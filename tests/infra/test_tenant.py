@@ -66,7 +66,7 @@ ALLOWED = {
     }
     | VERSIONS
     | {"ecr:BatchDeleteImage Repository.Arn"},
-    "Sweep": TABLE | send("DispatchQueue", "GrantsQueue") | START | LOOK | RESUME,
+    "Sweep": TABLE | send("DispatchQueue", "GrantsQueue") | START | LOOK | RESUME | VERSIONS,
 }
 # Actions that do not take a resource: callbacks, log delivery, a registry token.
 WITHOUT_RESOURCE = {
