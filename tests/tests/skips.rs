@@ -8,8 +8,18 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// The functions that say that a test is skipped, and those that do so and then return nothing to the test.
-const SAY: [&str; 9] =
-    ["skip", "skip_as", "have", "here", "find", "start", "without_tenant", "real_apps", "again_out_of_reach"];
+const SAY: [&str; 10] = [
+    "skip",
+    "skip_as",
+    "have",
+    "here",
+    "find",
+    "start",
+    "without_tenant",
+    "real_apps",
+    "again_out_of_reach",
+    "with_clusters",
+];
 
 /// A test that another test runs in a process of its own does nothing without its variables, whose names begin so.
 const INNER: &str = "FREEHOLD_TEST_";

@@ -54,7 +54,7 @@ pub(crate) fn kubectl_path() -> String {
 }
 
 /// As [`Cloud::here`], for a test that makes a cluster; without the programs of one the test is skipped.
-pub(crate) async fn cloud(test: &str) -> Option<Cloud> {
+pub(crate) async fn with_clusters(test: &str) -> Option<Cloud> {
     if !have_programs() {
         return None;
     }

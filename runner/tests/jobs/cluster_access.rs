@@ -32,7 +32,7 @@ async fn who_has_an_access_entry_gets_in_and_no_token_is_seen() {
     if !have(&["bwrap"]) {
         return;
     }
-    let Some(cloud) = cluster::cloud(test).await else { return };
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
     Cluster::make(&cloud).await;
     let kubectl = cluster::kubectl_path();
     let look =

@@ -103,7 +103,7 @@ async fn a_release_is_installed_changed_and_said_object_by_object() {
     if !have(&["bwrap"]) {
         return;
     }
-    let Some(cloud) = cluster::cloud(test).await else { return };
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
     let cluster = Cluster::make(&cloud).await;
     let artifact = chart(&cloud).await;
     let with = |values| work(&artifact, values);
@@ -153,7 +153,7 @@ async fn what_cannot_be_a_release_changes_nothing_and_says_why() {
     if !have(&["bwrap"]) {
         return;
     }
-    let Some(cloud) = cluster::cloud(test).await else { return };
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
     let cluster = Cluster::make(&cloud).await;
     let artifact = chart(&cloud).await;
     let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact, json!({ "broken": true })), &artifact).await;
@@ -201,7 +201,7 @@ async fn a_release_that_is_not_ready_in_time_has_failed_and_the_next_attempt_goe
     if !have(&["bwrap"]) {
         return;
     }
-    let Some(cloud) = cluster::cloud(test).await else { return };
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
     let cluster = Cluster::make(&cloud).await;
     let artifact = chart(&cloud).await;
     let held = work(&artifact, json!({ "kubelet": "hold" }));
@@ -226,7 +226,7 @@ async fn a_release_that_somebody_else_has_pending_is_left_alone() {
     if !have(&["bwrap"]) {
         return;
     }
-    let Some(cloud) = cluster::cloud(test).await else { return };
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
     let cluster = Cluster::make(&cloud).await;
     let artifact = chart(&cloud).await;
     let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact, json!({})), &artifact).await;
@@ -291,7 +291,7 @@ async fn a_release_that_a_killed_attempt_left_pending_is_recovered() {
     if !have(&["bwrap"]) {
         return;
     }
-    let Some(cloud) = cluster::cloud(test).await else { return };
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
     let (cluster, artifact, mut bench) = ready_to_kill(&cloud).await;
     let release = ("globex-prod", "web");
 
@@ -326,7 +326,7 @@ async fn an_attempt_at_a_chart_is_taken_up_wherever_it_was_killed() {
     if !have(&["bwrap"]) {
         return;
     }
-    let Some(cloud) = cluster::cloud(test).await else { return };
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
     let (cluster, artifact, mut bench) = ready_to_kill(&cloud).await;
     let begun = Instant::now();
     outputs(execute(&bench.job).await);

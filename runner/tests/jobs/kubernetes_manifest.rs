@@ -65,7 +65,7 @@ async fn objects_are_applied_and_those_that_are_gone_are_pruned() {
     if !have(&["bwrap"]) {
         return;
     }
-    let Some(cloud) = cluster::cloud(test).await else { return };
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
     let cluster = Cluster::make(&cloud).await;
     let artifact = manifest(&cloud, TWO).await;
     let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact), &artifact).await;
@@ -130,7 +130,7 @@ async fn a_kind_may_come_with_its_objects_and_mistakes_are_named() {
     if !have(&["bwrap"]) {
         return;
     }
-    let Some(cloud) = cluster::cloud(test).await else { return };
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
     let cluster = Cluster::make(&cloud).await;
     let artifact = manifest(&cloud, TWO.replace("kind: Deployment", "kind: Deploiment").as_str()).await;
     let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact), &artifact).await;
@@ -196,7 +196,7 @@ async fn a_kustomization_is_rendered_with_the_patches_of_the_config() {
     if !have(&["bwrap", "kustomize|kubectl"]) {
         return;
     }
-    let Some(cloud) = cluster::cloud(test).await else { return };
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
     let cluster = Cluster::make(&cloud).await;
     let patch = "- op: replace\n  path: /data/text\n  value: \"{{ .nuon.install.id }}\"\n";
     let options = json!({ "path": "./prod", "patches": [{ "target": { "kind": "ConfigMap" }, "patch": patch }] });
@@ -255,7 +255,7 @@ async fn an_attempt_at_a_manifest_is_taken_up_wherever_it_was_killed() {
     if !have(&["bwrap"]) {
         return;
     }
-    let Some(cloud) = cluster::cloud(test).await else { return };
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
     let cluster = Cluster::make(&cloud).await;
     let artifact = manifest(&cloud, &many(99)).await;
     let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact), &artifact).await;
