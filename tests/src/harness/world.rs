@@ -396,7 +396,7 @@ impl World {
         let credentials = self.role(account, &format!("fh-{}--{name}--runner", self.tenant)).await?;
         let state = self.file(&format!("{name}-machine"));
         let how = self.how(name, &state, &credentials);
-        Runner::start(How { stack: Some(format!("freehold-{name}")), ..how })
+        Runner::start(How { stack: Some(format!("freehold-{}--{name}", self.tenant)), ..how })
     }
 
     /// Changes parameters of a launched install stack, as the customer.
