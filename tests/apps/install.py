@@ -16,8 +16,6 @@ LACKS = (
     (re.compile(r"The connection to the server (localhost:8080) was refused"), "has no kubeconfig: it asks `{}`"),
     (re.compile(r"Could not resolve host: (\S+)"), "needs the host `{}`, which is not there"),
 )
-# The words with which the product may offer to take an install away.
-TEAR_DOWN = ("teardown", "tear-down")
 
 
 def create(app):
@@ -100,11 +98,13 @@ def last_log(app):
 
 
 def tear_down(app):
-    """Tears the install down, where the product can do so."""
-    for words in (("install", word) for word in TEAR_DOWN):
-        if app.programs.succeeds(BIN / "freehold", *words, "--help"):
-            return nodes(app.ask(*words, INSTALL))
-    return "left out: this `freehold` has no command for it"
+    """Switches the mode for it on, as the customer, and removes all that is deployed, with its data."""
+    template = app.programs.files / "stack.yaml"
+    on = ("--parameter", "EnableDeprovision=true")
+    app.ask("install", "launch", INSTALL, "--template", template, *on, account=CUSTOMER)
+    if not app.ask("install", "show", INSTALL)["components"]:
+        return "left out: nothing is deployed"
+    return nodes(app.ask("teardown", INSTALL, "--destroy-data", "--confirm", INSTALL))
 
 
 def nodes(workflow):

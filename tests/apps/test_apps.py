@@ -33,7 +33,7 @@ class WithFolder(unittest.TestCase):
 
 
 class Whole(unittest.TestCase):
-    def test_example_is_installed_changed_and_used(self):
+    def test_example_is_installed_changed_used_and_torn_down(self):
         if not (shutil.which("terraform") or shutil.which("tofu")):
             self.skipTest("there is neither `terraform` nor `tofu` on PATH")
         said = io.StringIO()
@@ -52,6 +52,8 @@ class Whole(unittest.TestCase):
             "`show` ran",
         ):
             self.assertTrue(any(part in line for line in lines), f"{part}\n{said.getvalue()}")
+        [torn_down] = [line for line in lines if "tear down" in line]
+        self.assertRegex(torn_down, "[1-9][0-9]* done", said.getvalue())
 
 
 class StandIns(WithFolder):
