@@ -151,6 +151,16 @@ def of_type(template, type_):
     return {name: resource for name, resource in template["Resources"].items() if resource["Type"] == type_}
 
 
+def endpoint_service(endpoint):
+    """Returns the service of a VPC endpoint as its name ends: `ecr.api`."""
+    name = endpoint["Properties"]["ServiceName"]
+    return (
+        (name["Fn::Sub"] if isinstance(name, dict) else name)
+        .removeprefix("com.amazonaws.")
+        .removeprefix("${AWS::Region}.")
+    )
+
+
 def properties(template, name):
     return template["Resources"][name]["Properties"]
 

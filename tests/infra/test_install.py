@@ -143,12 +143,13 @@ class Install(unittest.TestCase):
 
     def test_endpoints_are_for_the_services_that_the_runner_calls(self):
         endpoints = of_type(self.template, "AWS::EC2::VPCEndpoint").values()
-        services = [each["Properties"]["ServiceName"]["Fn::Sub"] for each in endpoints]
+        services = [templates.endpoint_service(each) for each in endpoints]
         expected = [
             "autoscaling",
             "cloudformation",
             "ecr.api",
             "ecr.dkr",
+            "iam",
             "kms",
             "logs",
             "s3",
@@ -157,7 +158,17 @@ class Install(unittest.TestCase):
             "sts",
         ]
 
-        self.assertEqual(sorted(services), [f"com.amazonaws.${{AWS::Region}}.{name}" for name in expected])
+        self.assertEqual(sorted(services), expected)
+
+    def test_the_endpoint_of_iam_leads_to_the_one_region_where_iam_is(self):
+        endpoint = self.template["Resources"]["IamEndpoint"]
+
+        self.assertEqual(endpoint["Properties"]["ServiceName"], "com.amazonaws.iam")
+        self.assertEqual(endpoint["Properties"]["ServiceRegion"], "us-east-1")
+        for partition, made in (("aws", True), ("aws-us-gov", False), ("aws-cn", False)):
+            stack = Evaluator(self.template, "freehold", templates.ACCOUNT, {"PrivateEndpoints": "true"})
+            stack.values["AWS::Partition"] = partition
+            self.assertEqual(stack.holds(endpoint["Condition"]), made, partition)
 
     def test_an_endpoint_takes_requests_of_this_account_for_this_account_alone(self):
         own = {"Ref": "AWS::AccountId"}

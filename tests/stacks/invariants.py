@@ -218,7 +218,7 @@ def _network(made, parameters):
         **dict.fromkeys(("Subnet", "SubnetRouteTableAssociation"), int(own_subnet)),
         "RouteTable": int(own_routes),
         **dict.fromkeys(("InternetGateway", "Route"), int(new and not private)),
-        "VPCEndpoint": 9 * private + s3_endpoint,
+        "VPCEndpoint": 10 * private + s3_endpoint,
         "SecurityGroup": 1 + private,
     }
     if s3_endpoint:
