@@ -37,6 +37,16 @@ class Cloud(unittest.TestCase):
         instance.close()
         self.assertEqual("http://127.0.0.1:9", endpoint)
 
+    @needs("ecr")
+    def test_logins_of_registries_can_name_another_port(self):
+        instance = Instance("--registry-port", "9")
+        account = instance.account()
+
+        data = account.client("ecr").get_authorization_token()["authorizationData"][0]
+
+        instance.close()
+        self.assertTrue(data["proxyEndpoint"].endswith(".localhost:9"), data["proxyEndpoint"])
+
     @unittest.skipUnless(hasattr(os, "pidfd_open"), "needs Linux")
     def test_cloud_ends_with_the_process_that_it_was_started_for(self):
         with tempfile.TemporaryDirectory() as state:

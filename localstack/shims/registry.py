@@ -27,7 +27,8 @@ from shims.replace import replace
 
 TOKEN_SECS = int(os.environ.get("FREEHOLD_REGISTRY_TOKEN_SECS", 12 * 3600))
 LAYER_URL_SECS = int(os.environ.get("FREEHOLD_LAYER_URL_SECS", 3600))
-PORT = os.environ.get("GATEWAY_PORT", "4566")
+# Where clients reach the registries: this cloud, or a proxy in front of it.
+PORT = os.environ.get("FREEHOLD_REGISTRY_PORT") or os.environ.get("GATEWAY_PORT", "4566")
 SECRET = os.urandom(32)
 
 # (kind of path, method) -> actions, one of which must be permitted, as ECR's service authorization page lists them.

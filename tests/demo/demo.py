@@ -8,7 +8,7 @@ import sys
 
 import image_layout
 import results
-from programs import APP, BIN, CUSTOMER, FILES, FUNCTIONS, INSTALL, REGION, ROOT, TENANT, VENDOR, Failed, Programs
+from programs import APP, BIN, CUSTOMER, FUNCTIONS, INSTALL, REGION, ROOT, TENANT, VENDOR, Failed, Programs
 
 # The action of the demo for a machine without Terraform: the original one shows an output of a Terraform module.
 ACTION_WITHOUT_TERRAFORM = """\
@@ -29,8 +29,8 @@ command = "echo bucket {{ .nuon.components.storage.outputs.BucketName }}"
 
 
 def run(programs):
-    shutil.rmtree(FILES, ignore_errors=True)
-    FILES.mkdir(parents=True)
+    shutil.rmtree(programs.files, ignore_errors=True)
+    programs.files.mkdir(parents=True)
     name_missing_programs(programs)
 
     programs.step("start the local cloud")
@@ -89,7 +89,7 @@ def name_missing_programs(programs):
 
 
 def make_app(programs):
-    config = FILES / APP
+    config = programs.files / APP
     shutil.copytree(ROOT / "examples" / "demo", config, ignore=shutil.ignore_patterns("image"))
     digest = image_layout.make(shutil.which("busybox") or "/bin/busybox", config / "image")
     print(f"image:  {digest} (static busybox)")
@@ -101,7 +101,7 @@ def make_app(programs):
 
 
 def start_build_runner(programs):
-    config, state = FILES / "build-runner.toml", FILES / "build-state"
+    config, state = programs.files / "build-runner.toml", programs.files / "build-state"
     programs.freehold_quietly(
         "tenant", "build-runner", "--out", config, "--state-dir", state, "--sandbox", programs.sandbox
     )
@@ -110,7 +110,7 @@ def start_build_runner(programs):
 
 def create_install(programs):
     """Returns the files of the enrolment secret and of the install's stack, and the workflow that provisions it."""
-    secret, template = FILES / "globex.enrolment", FILES / "globex.yaml"
+    secret, template = programs.files / "globex.enrolment", programs.files / "globex.yaml"
     place = ("--app", APP, "--account", CUSTOMER, "--region", REGION)
     created = programs.freehold_json("install", "create", INSTALL, *place, "--secret-file", secret)
     print(f"install `{INSTALL}` waits for its runner; its enrolment secret stays on this machine")
@@ -123,7 +123,7 @@ def launch(programs, secret, template):
     files = ("--template", template, "--secret-file", secret)
     principal = f"RunnerPrincipal=arn:aws:iam::{CUSTOMER}:root"
     programs.freehold("install", "launch", INSTALL, *files, "--parameter", principal, account=CUSTOMER)
-    config, state = FILES / "runner.toml", FILES / "runner-state"
+    config, state = programs.files / "runner.toml", programs.files / "runner-state"
     tools = ("--sandbox", programs.sandbox, *(("--terraform", programs.terraform) if programs.terraform else ()))
     programs.freehold_quietly(
         "install", "runner-config", INSTALL, "--out", config, "--state-dir", state, *tools, account=CUSTOMER

@@ -5,7 +5,7 @@ import subprocess
 
 from botocore.exceptions import ClientError
 
-from programs import BIN, CUSTOMER, FILES, INSTALL, TENANT, VENDOR, Failed
+from programs import BIN, CUSTOMER, INSTALL, TENANT, VENDOR, Failed
 
 
 def show_resources(programs):
@@ -89,7 +89,7 @@ def _digests(programs, repository, account):
 
 
 def _verified_links(programs, component, key):
-    bundle = FILES / f"{component}.lineage.json"
+    bundle = programs.files / f"{component}.lineage.json"
     programs.freehold_quietly("lineage", "--install", INSTALL, "--component", component, "--bundle", bundle)
     done = subprocess.run(
         [str(BIN / "freehold"), "lineage", "verify", str(bundle), "--root-key", key, "--json"],
