@@ -5,6 +5,5 @@ take it out then.
 """
 
 KNOWN = {
-    "order sent to job started, p50, no sandbox": "the runner's own part; belongs to the work on walls",
     "order sent to job started, p50, bubblewrap": "the start of the box; belongs to the work on walls",
 }

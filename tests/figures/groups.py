@@ -109,7 +109,7 @@ GROUPS = (
         "iam",
         "decisions of an IAM simulator about what the templates permit",
         "5 min",
-        "tests/iam/run --tenants 10 --installs 5 --mutants",
+        "tests/iam/run --tenants 16 --installs 8 --mutants",
         "tests/iam/run",
         folder=ROOT,
         needs=("node", "npm"),
