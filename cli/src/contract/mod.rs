@@ -1,5 +1,6 @@
-//! `freehold contract`: show, compare and verify what a version may do in a customer's account.
+//! `freehold contract`: show, compare, verify and narrow what a version may do in a customer's account.
 
+mod propose;
 mod text;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ pub(crate) enum ContractCommand {
     Show(Show),
     Diff(Diff),
     Verify(Verify),
+    Propose(propose::Propose),
 }
 
 /// Show what a version of an app may do in a customer's account.
@@ -158,6 +160,7 @@ impl ContractCommand {
             Self::Show(args) => args.run(context).await,
             Self::Diff(args) => args.run(context).await,
             Self::Verify(args) => args.run(context),
+            Self::Propose(args) => args.run(context),
         }
     }
 }

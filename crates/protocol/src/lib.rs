@@ -4,6 +4,7 @@
 pub mod api;
 pub mod app_version;
 mod artifact;
+pub mod audit;
 mod build;
 pub mod contract;
 pub mod digest;

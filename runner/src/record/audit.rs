@@ -1,7 +1,6 @@
 //! The audit trail: hash-chained records signed by the runner key. They are stored in the state directory and, for an
 //! install, in the customer's bucket before the effect that they announce.
 
-use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -10,12 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aws_sdk_s3::primitives::ByteStream;
-use freehold_protocol::order::Mode;
-use freehold_protocol::report::{Fence, Refusal};
-use freehold_protocol::{
-    Digest, Envelope, InstallId, JobId, KeyId, Payload, RoleKey, TenantName, Timestamp, WorkflowId,
-};
-use serde::{Deserialize, Serialize};
+use freehold_protocol::audit::{AuditEvent, AuditRecord};
+use freehold_protocol::{Digest, Envelope, InstallId, TenantName};
 
 use crate::aws;
 use crate::identity::runner_key::Identity;
@@ -26,77 +21,6 @@ const FILE: &str = "audit.jsonl";
 const LONGEST: u64 = 64 * 1024;
 /// How long putting one record into the bucket may take.
 const PUT_DEADLINE: Duration = Duration::from_secs(20);
-
-/// One link of the chain.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AuditRecord {
-    pub tenant: TenantName,
-    pub install: InstallId,
-    pub runner: KeyId,
-    /// Rises by one with every record of this runner, from 1.
-    pub seq: u64,
-    /// The digest of the line before this one; for the first line, the digest of zero bytes.
-    pub previous: Digest,
-    /// The runner's own clock.
-    pub at: Timestamp,
-    pub event: AuditEvent,
-}
-
-impl Payload for AuditRecord {
-    const TYPE: &'static str = "application/vnd.freehold.audit.v1+json";
-}
-
-/// The event of an audit record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-pub enum AuditEvent {
-    /// A job is about to start.
-    Started {
-        workflow: WorkflowId,
-        job: JobId,
-        fence: Fence,
-        work: String,
-        mode: Mode,
-        /// The named role that is taken instead of the mode's own.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        role: Option<RoleKey>,
-        order: Digest,
-    },
-    /// A job ended.
-    Ended { job: JobId, fence: Fence, result: String },
-    /// After a job, roles of the app trust somebody outside of the account: their ARNs, each with those whom it trusts.
-    Strangers { job: JobId, fence: Fence, roles: BTreeMap<String, Vec<String>> },
-    /// A message was refused.
-    Refused { refusal: Refusal },
-    /// A job was refused connections to a host.
-    ConnectionRefused {
-        job: JobId,
-        fence: Fence,
-        host: String,
-        port: u16,
-        /// Why, as a stable word.
-        reason: String,
-        /// How often so far.
-        times: u64,
-    },
-    /// The control plane cancelled a job.
-    Cancelled { job: JobId, dispatch: u32, message: Digest },
-    /// A job asked IAM for a change.
-    IamChange {
-        job: JobId,
-        fence: Fence,
-        /// Such as `CreateRole`.
-        action: String,
-        resource: String,
-        /// `announced`, then `made` or `failed`; or `held`, or `refused`.
-        stage: String,
-        /// IAM's word for an error, what was done instead, or the rule.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        detail: String,
-    },
-    /// The actions of IAM that a job used, with how often each was answered and refused.
-    IamUsed { job: JobId, fence: Fence, answered: BTreeMap<String, u64>, refused: BTreeMap<String, u64> },
-}
 
 /// The chain of one state directory.
 #[derive(Debug)]
@@ -270,6 +194,7 @@ fn last_line(file: &mut File) -> std::io::Result<Option<Vec<u8>>> {
 #[cfg(test)]
 mod tests {
     use ed25519_dalek::SigningKey;
+    use freehold_protocol::report::Fence;
 
     use super::*;
     use crate::testing::job_id;

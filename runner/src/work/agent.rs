@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use freehold_protocol::Timestamp;
+use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::report::{Outcome, Refusal};
 use tokio::time::Instant;
 use tracing::{error, warn};
@@ -15,7 +16,7 @@ use crate::identity::sensitive_inputs::SensitiveInputs;
 use crate::identity::standing::Standing;
 use crate::identity::trusts::AppRoles;
 use crate::operate::drain::{Drain, Phase};
-use crate::record::audit::{Audit, AuditEvent};
+use crate::record::audit::Audit;
 use crate::record::log_store::LogStore;
 use crate::sandbox::WarmBoxes;
 use crate::wire::clock::ServerClock;

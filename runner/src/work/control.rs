@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use freehold_protocol::Digest;
+use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::grant::ArtifactGrant;
 use freehold_protocol::order::Cancel;
 use tracing::{error, info};
 
 use crate::aws;
-use crate::record::audit::AuditEvent;
 use crate::wire::inbox::Delivery;
 use crate::work::agent::Agent;
 use crate::work::journal::Record;

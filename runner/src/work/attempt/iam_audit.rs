@@ -6,10 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use freehold_iam_proxy::{Change, Recorder, Stage, Used};
 use freehold_protocol::JobId;
+use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::report::Fence;
 
 use crate::aws;
-use crate::record::audit::AuditEvent;
 use crate::work::agent::Agent;
 
 /// The audit trail for one attempt.

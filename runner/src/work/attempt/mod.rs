@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use freehold_egress::Refusal;
+use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::limits;
 use freehold_protocol::order::{Order, Redelivery, Work};
 use freehold_protocol::report::{AttemptEvent, Block, Outcome, RefusalReason};
@@ -19,7 +20,6 @@ use crate::files;
 use crate::identity::consent;
 use crate::identity::mode::{Disabled, NoCredentials};
 use crate::operate::drain::Phase;
-use crate::record::audit::AuditEvent;
 use crate::record::log::JobLog;
 use crate::wire::grants::AttemptGrants;
 use crate::wire::report::AttemptReporter;
@@ -310,6 +310,7 @@ impl Attempt<'_> {
             fence: self.held.fence,
             work: order.work.kind().to_owned(),
             mode: order.mode,
+            group: Some(order.group.clone()),
             role: order.role.clone(),
             order: self.held.message.clone(),
         }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use aws_credential_types::provider::SharedCredentialsProvider;
+use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::order::Work;
 use freehold_protocol::report::Outcome;
 use tracing::error;
 
 use crate::aws;
 use crate::identity::trusts;
-use crate::record::audit::AuditEvent;
 use crate::record::log::JobLog;
 use crate::work::agent::Agent;
 use crate::work::in_flight::HeldOrder;

@@ -1,0 +1,244 @@
+//! `freehold contract propose`: the policies of a contract without the actions of IAM that nobody used.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use freehold_permissions::{Narrowed, narrow};
+use freehold_protocol::app_version::RolePolicy;
+use freehold_protocol::audit::{AuditEvent, AuditRecord};
+use freehold_protocol::contract::{RoleTerms, SignedContract};
+use freehold_protocol::{AppName, Envelope, JobId, Timestamp};
+use serde::Serialize;
+
+use super::read;
+use crate::context::Context;
+use crate::error::{Error, Result, ResultExt};
+use crate::output::{Output, Table, clean, note, plural, time};
+
+/// The service whose calls a runner records by their action: it answers IAM for its jobs.
+const SERVICE: &str = "iam";
+
+/// Propose smaller policies: without the actions of IAM that no job used.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  aws s3 sync s3://BUCKET/audit audit          the customer's bucket: the output `BucketName` of the install stack
+  freehold contract propose my-app.contract.json --audit audit
+  freehold contract propose my-app.contract.json --audit audit -o smaller
+
+The runner answers IAM for its jobs and records in the customer's audit trail which actions each job used, refused ones too.
+Each allowed action of IAM in a role's policies is replaced by those that jobs under this role used. Actions of other services
+stay as they are: no record says which of them were used. What a run used depends on what it did, so take the records of at
+least one provision, one change and one teardown.
+
+The contract is the file that `freehold contract show APP -o FILE` writes. Neither its signature nor those of the records are
+checked here; `freehold contract verify` checks the former.")]
+pub(crate) struct Propose {
+    /// What `freehold contract show -o FILE` wrote.
+    file: PathBuf,
+    /// The folder with the audit records of one or more installs of the app.
+    #[arg(long, value_name = "DIR")]
+    audit: PathBuf,
+    /// Write each policy that becomes smaller to this folder, as `ROLE.POLICY.json`.
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// A proposal as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Proposal {
+    app: AppName,
+    records: usize,
+    installs: BTreeSet<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<Timestamp>,
+    roles: Vec<RoleProposal>,
+}
+
+/// What one role would have.
+#[derive(Debug, Serialize)]
+struct RoleProposal {
+    role: String,
+    jobs: usize,
+    /// The used actions of IAM, each with what the jobs that used it changed.
+    used: BTreeMap<String, BTreeSet<String>>,
+    policies: Vec<PolicyProposal>,
+    /// Policies that cannot be made smaller here, each with the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    kept: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Serialize)]
+struct PolicyProposal {
+    policy: String,
+    #[serde(flatten)]
+    narrowed: Narrowed,
+}
+
+impl Propose {
+    pub(super) fn run(&self, context: &Context) -> Result<()> {
+        let contract: SignedContract = read(&self.file)?
+            .peek()
+            .map_err(|error| Error::invalid(format!("`{}` is not a signed contract: {error}", self.file.display())))?;
+        let records = records_in(&self.audit)?;
+        if !records.iter().any(|record| matches!(record.event, AuditEvent::Started { .. })) {
+            return Err(Error::invalid(format!(
+                "no record in `{}` says that a job started; give the folder `audit` of the customer's bucket, as `aws s3 \
+                 sync s3://BUCKET/audit DIR` copies it",
+                self.audit.display()
+            )));
+        }
+        let proposal = propose(&contract, &records);
+        if let Some(folder) = &self.output {
+            write(folder, &proposal)?;
+        }
+        context.out.show(&proposal, |proposal| text(proposal, context.out))
+    }
+}
+
+/// Reads each record below `folder`: files that hold one, and files of the runner's own that hold one in each line.
+fn records_in(folder: &Path) -> Result<Vec<AuditRecord>> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).doing(format!("read the folder `{}`", folder.display()))? {
+            let entry = entry.doing(format!("read the folder `{}`", folder.display()))?;
+            let kind = entry.file_type().doing(format!("look at `{}`", entry.path().display()))?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if entry.path().extension().is_some_and(|end| end == "json" || end == "jsonl") {
+                files.push(entry.path());
+            }
+        }
+    }
+    files.sort();
+    let mut records = Vec::new();
+    for file in files {
+        let bytes = std::fs::read(&file).doing(format!("read `{}`", file.display()))?;
+        for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
+            let record = Envelope::parse(line).and_then(|envelope| envelope.peek::<AuditRecord>());
+            records.push(record.map_err(|error| {
+                Error::invalid(format!("`{}`, line {}, is no audit record: {error}", file.display(), at + 1))
+            })?);
+        }
+    }
+    Ok(records)
+}
+
+fn propose(contract: &SignedContract, records: &[AuditRecord]) -> Proposal {
+    let jobs = jobs(records);
+    let terms = &contract.contract.terms;
+    Proposal {
+        app: terms.app.clone(),
+        records: records.len(),
+        installs: records.iter().map(|record| record.install.to_string()).collect(),
+        from: records.iter().map(|record| record.at).min(),
+        to: records.iter().map(|record| record.at).max(),
+        roles: terms.roles.iter().map(|role| of_role(role, &jobs)).collect(),
+    }
+}
+
+/// What a job was and used.
+#[derive(Debug)]
+struct Job {
+    role: String,
+    changes: String,
+    used: BTreeSet<String>,
+}
+
+fn jobs(records: &[AuditRecord]) -> BTreeMap<&JobId, Job> {
+    let mut jobs = BTreeMap::new();
+    for record in records {
+        if let AuditEvent::Started { job, mode, role, group, work, .. } = &record.event {
+            let role = role.as_ref().map_or_else(|| mode.as_str().to_owned(), ToString::to_string);
+            let changes = group.as_ref().map_or_else(|| work.clone(), ToString::to_string);
+            jobs.entry(job).or_insert(Job { role, changes, used: BTreeSet::new() });
+        }
+    }
+    for record in records {
+        if let AuditEvent::IamUsed { job, answered, refused, .. } = &record.event
+            && let Some(job) = jobs.get_mut(job)
+        {
+            job.used.extend(answered.keys().chain(refused.keys()).cloned());
+        }
+    }
+    jobs
+}
+
+fn of_role(role: &RoleTerms, jobs: &BTreeMap<&JobId, Job>) -> RoleProposal {
+    let own: Vec<&Job> = jobs.values().filter(|job| job.role == role.role).collect();
+    let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for job in &own {
+        for action in &job.used {
+            used.entry(action.clone()).or_default().insert(job.changes.clone());
+        }
+    }
+    let actions: BTreeSet<String> = used.keys().cloned().collect();
+    let mut proposal =
+        RoleProposal { role: role.role.clone(), jobs: own.len(), used, policies: Vec::new(), kept: BTreeMap::new() };
+    for policy in &role.policies {
+        let (name, why) = match policy {
+            RolePolicy::Inline { name, document } if !own.is_empty() => match narrow(document, SERVICE, &actions) {
+                Some(narrowed) if !narrowed.changes.is_empty() => {
+                    proposal.policies.push(PolicyProposal { policy: name.clone(), narrowed });
+                    continue;
+                }
+                Some(_) => (name, "no action of IAM in it can be left out"),
+                None => (name, "it is a template, or no policy document"),
+            },
+            RolePolicy::Inline { name, .. } => (name, "no job ran under this role"),
+            RolePolicy::Managed(name) => (name, "AWS manages it; name a policy of your own instead"),
+            RolePolicy::GcpPredefined(name) => (name, "it is not a policy of AWS"),
+        };
+        proposal.kept.insert(name.clone(), why.to_owned());
+    }
+    proposal
+}
+
+fn write(folder: &Path, proposal: &Proposal) -> Result<()> {
+    std::fs::create_dir_all(folder).doing(format!("make the folder `{}`", folder.display()))?;
+    for role in &proposal.roles {
+        for PolicyProposal { policy, narrowed } in &role.policies {
+            let Some(document) = &narrowed.document else { continue };
+            let plain = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_', "-");
+            let path = folder.join(format!("{}.{}.json", plain(&role.role), plain(policy)));
+            let text = serde_json::to_string_pretty(document).map_err(|error| Error::internal(error.to_string()))?;
+            crate::file::create(&path, &format!("{text}\n"), false)?;
+            note(&format!("wrote {}", path.display()));
+        }
+    }
+    Ok(())
+}
+
+fn text(proposal: &Proposal, out: Output) -> String {
+    let between = match (proposal.from, proposal.to) {
+        (Some(from), Some(to)) => format!(", {} to {}", time(from), time(to)),
+        (None, _) | (_, None) => String::new(),
+    };
+    let installs = proposal.installs.iter().map(|name| clean(name)).collect::<Vec<_>>().join(", ");
+    let mut parts =
+        vec![format!("app {}: {} of {installs}{between}", proposal.app, plural(proposal.records, "audit record"))];
+    parts.extend(proposal.roles.iter().map(|role| text_of_role(role, out)));
+    parts.push("Only actions of IAM are judged: no record says which actions of other services were used.".to_owned());
+    parts.join("\n\n")
+}
+
+fn text_of_role(role: &RoleProposal, out: Output) -> String {
+    let mut lines = vec![format!("role {}: {}", clean(&role.role), plural(role.jobs, "job"))];
+    if !role.policies.is_empty() {
+        let mut table = Table::new(&["POLICY", "ALLOWS", "WAS USED"]);
+        for PolicyProposal { policy, narrowed } in &role.policies {
+            for change in &narrowed.changes {
+                let used = change.used.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+                let used = if used.is_empty() { "never; left out".to_owned() } else { used };
+                table.row([clean(policy), clean(&change.action), clean(&used)]);
+            }
+        }
+        lines.push(out.table(&table));
+    }
+    lines.extend(role.kept.iter().map(|(policy, why)| format!("  {} stays: {why}", clean(policy))));
+    lines.join("\n")
+}
