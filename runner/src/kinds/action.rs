@@ -124,11 +124,27 @@ fn command(
         .and_then(|()| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)));
     written.map_err(|error| Failure::because("could not write into the workspace", &error))?;
     let inside = sandbox::inside(job, &file);
-    if script.starts_with("#!") {
+    let arguments = match options_of_sh(&script) {
+        // On the machines for which such scripts are written, `sh` is bash (Amazon Linux); elsewhere it knows less.
+        Some(options) if shell.ends_with("bash") => {
+            ["--posix".to_owned()].into_iter().chain(options).chain([inside]).collect()
+        }
         // The shell starts the script by its own interpreter line.
-        return Ok((shell, vec!["-c".to_owned(), "exec \"$0\"".to_owned(), inside]));
+        _ if script.starts_with("#!") => vec!["-c".to_owned(), "exec \"$0\"".to_owned(), inside],
+        _ => vec![inside],
+    };
+    Ok((shell, arguments))
+}
+
+/// Returns the options of an interpreter line that asks for `sh`; `None` when it asks for another program.
+fn options_of_sh(script: &str) -> Option<Vec<String>> {
+    let line = script.strip_prefix("#!")?.lines().next()?;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    match words.as_slice() {
+        ["/usr/bin/env", "sh"] => Some(Vec::new()),
+        ["/bin/sh" | "/usr/bin/sh", options @ ..] => Some(options.iter().map(|&one| one.to_owned()).collect()),
+        _ => None,
     }
-    Ok((shell, vec![inside]))
 }
 
 /// Returns the JSON object that a step wrote, or nothing when it did not write one.

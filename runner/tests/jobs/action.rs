@@ -56,6 +56,24 @@ async fn steps_run_in_order_and_their_outputs_are_merged() {
 }
 
 #[tokio::test]
+async fn a_script_for_sh_is_run_by_bash_where_there_is_one() {
+    if !have(&["bwrap", "bash"]) {
+        return;
+    }
+    let lines = "set -o pipefail\necho \"${BASH_VERSION:+bash} $-\"\n";
+    let bench = bench(vec![
+        script("env", &format!("#!/usr/bin/env sh\n{lines}")),
+        script("path", &format!("#!/bin/sh -e\n{lines}")),
+    ]);
+
+    let outcome = execute(&bench.job).await;
+
+    let log = bench.log();
+    assert_eq!(outputs(outcome), json!({}), "{log}");
+    assert!(log.contains("env | bash ") && log.contains("path | bash e"), "{log}");
+}
+
+#[tokio::test]
 async fn a_failing_step_ends_the_action_with_its_name_and_code() {
     if !have(&["bwrap"]) {
         return;
