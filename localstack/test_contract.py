@@ -486,6 +486,44 @@ class Templates(Contract):
 
         self.refused("AccessDenied", role.client("sqs").create_queue, QueueName="more")
 
+    def test_nat_gateway_of_a_template_is_made_with_its_address_and_goes_with_the_stack(self):
+        ec2 = self.account.client("ec2")
+        self.account.stack(
+            "network",
+            Vpc={"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.9.0.0/16"}},
+            Subnet={
+                "Type": "AWS::EC2::Subnet",
+                "Properties": {
+                    "VpcId": {"Ref": "Vpc"},
+                    "CidrBlock": {"Fn::Select": [2, {"Fn::Cidr": ["10.9.0.0/16", 7, 13]}]},
+                    "AvailabilityZone": {"Fn::Select": [2, {"Fn::GetAZs": ""}]},
+                },
+            },
+            Address={"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc"}},
+            Nat={
+                "Type": "AWS::EC2::NatGateway",
+                "Properties": {
+                    "SubnetId": {"Ref": "Subnet"},
+                    "AllocationId": {"Fn::GetAtt": ["Address", "AllocationId"]},
+                    "Tags": [{"Key": "of", "Value": "contract"}],
+                },
+            },
+        )
+
+        [address] = ec2.describe_addresses()["Addresses"]
+        [nat] = ec2.describe_nat_gateways()["NatGateways"]
+        [subnet] = ec2.describe_subnets(SubnetIds=[nat["SubnetId"]])["Subnets"]
+        self.assertEqual("10.9.64.0/19", subnet["CidrBlock"])
+        self.assertEqual([{"Key": "of", "Value": "contract"}], nat["Tags"])
+        self.assertTrue(address["AllocationId"].startswith("eipalloc-"))
+
+        self.account.client("cloudformation").delete_stack(StackName="network")
+
+        def gone():
+            return not ec2.describe_addresses()["Addresses"] and not ec2.describe_nat_gateways()["NatGateways"]
+
+        until(gone, "the address and the gateway are gone")
+
     def test_deviation_ttl_pitr_and_reserved_concurrency_are_ignored(self):
         key = [{"AttributeName": "pk", "KeyType": "HASH"}]
         self.account.client("s3").create_bucket(

@@ -62,6 +62,8 @@ pub(crate) struct RunnerConfig {
     pub(crate) boundary: Option<String>,
     /// The customer's answers, by parameter of the install stack.
     pub(crate) inputs: BTreeMap<String, String>,
+    /// What the stack hands out of its network, by key below `.nuon.install_stack.outputs`.
+    pub(crate) outputs: BTreeMap<String, String>,
     /// The contract that the customer agreed to, where the stack asks for consent.
     pub(crate) accepted_contract: Option<Digest>,
 }
@@ -102,7 +104,9 @@ impl RunnerConfig {
             Sandbox::None => "none",
         };
         file.insert("sandbox", value(sandbox));
-        for (name, pairs) in [("modes", &self.modes), ("roles", &self.roles), ("inputs", &self.inputs)] {
+        for (name, pairs) in
+            [("modes", &self.modes), ("roles", &self.roles), ("inputs", &self.inputs), ("outputs", &self.outputs)]
+        {
             if !pairs.is_empty() {
                 let pairs = pairs.iter().map(|(key, text)| (key.as_str(), value(text)));
                 file.insert(name, pairs.collect::<Table>().into());
@@ -148,6 +152,7 @@ mod tests {
             .into(),
             boundary: Some("arn:aws:iam::222222222222:policy/fh-acme--globex--boundary".into()),
             inputs: [("InputDomain".to_owned(), "say \"hi\"".to_owned())].into(),
+            outputs: [("vpc_id".to_owned(), "vpc-0a1b".to_owned())].into(),
             accepted_contract: Some(Digest::of(b"terms")),
         };
         let machine =
@@ -180,6 +185,9 @@ mod tests {
 
         [inputs]
         InputDomain = 'say "hi"'
+
+        [outputs]
+        vpc_id = "vpc-0a1b"
         "#);
     }
 }

@@ -9,6 +9,9 @@ import hcl2
 # Names of outputs that hold several values; no module is run to see it.
 PLURAL = re.compile(r"(ids|arns|azs|cidrs|names|servers|subnets|blocks|groups|namespaces|zones)$")
 
+# Outputs of modules, and the variables that say their values.
+TOLD = {"vpc.id": "vpc_id", "account.region": "region"}
+
 
 def is_needed(module):
     """Returns whether a module has anything but what Terraform itself brings and modules beside it."""
@@ -36,10 +39,11 @@ def replace(module, reads, lists, facts):
     """Replaces the files of a module.
 
     `reads` are the paths of its outputs that the app reads, `lists` those that it reads as lists, and `facts` the
-    values that are known, by path.
+    values that are known, by path. What the module is told is an output as it is told.
     """
     tables = _tables(module)
     variables = {name: _variable(block) for name, block in _blocks(tables, "variable")}
+    facts = {**facts, **{path: f"${{var.{name}}}" for path, name in TOLD.items() if name in variables}}
     values = {name: _output(name, block, reads, lists, facts) for name, block in _blocks(tables, "output")}
     for file in [*module.glob("*.tf"), *module.glob("*.tf.json"), *module.glob(".terraform.lock.hcl")]:
         file.unlink()

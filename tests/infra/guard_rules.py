@@ -1,5 +1,6 @@
 """Writes the section `as-rendered` of infra/install.guard: what install stacks hold, and what an app may vary."""
 
+import json
 import re
 import sys
 
@@ -63,6 +64,13 @@ class Section:
     def __init__(self):
         self.plain = marked(templates.install())
         self.full = of_app(marked(templates.install_with_inputs()))
+        self.network = marked(templates.install_with_network())
+        # What stands in the same place in the stack of an app with a network.
+        self.variants = {}
+        for section in ("Parameters", "Conditions", "Resources"):
+            for name, value in self.plain[section].items():
+                if (other := self.network[section][name]) != value:
+                    self.variants[f"{section}.{key(name)}"] = other
         self.clauses, self.names, self.wanted = [], {}, []
 
     def text(self):
@@ -71,7 +79,11 @@ class Section:
         self.mapping()
         self.parameters()
         self.added_to(
-            "Rules", {f"/^{_class(BREAK_GLASS)}NeedsItsEnd$/": [self.full["Rules"][f"{BREAK_GLASS}NeedsItsEnd"]]}
+            "Rules",
+            {
+                f"/^{_class(BREAK_GLASS)}NeedsItsEnd$/": [self.full["Rules"][f"{BREAK_GLASS}NeedsItsEnd"]],
+                **self.of_network("Rules"),
+            },
         )
         self.conditions()
         self.resources()
@@ -136,6 +148,7 @@ class Section:
                 f"/^Enable{_class(BREAK_GLASS)}$/": [{**SWITCH, "Default": "false"}],
                 f"/^{_class(INPUT)}$/": inputs(),
                 "'BreakGlassUntil'": [until],
+                **self.of_network("Parameters"),
             },
             vary={
                 "RunnerUrl": {"Default": (r"/^(https:\/\/[A-Za-z0-9._~:\/?&=%+-]+)?$/",)},
@@ -175,6 +188,7 @@ class Section:
                 f"/^{_class(CUSTOM)}RoleArn$/": [output[f"{CUSTOM}RoleArn"]],
                 f"/^{_class(BREAK_GLASS)}RoleArn$/": [output[f"{BREAK_GLASS}RoleArn"]],
                 f"/^{_class(INPUT)}$/": [output[INPUT]],
+                **self.of_network("Outputs"),
             },
             vary={**urls, "TenantKey": {"Value": (r"/^[A-Za-z0-9+\/]{43}=$/",)}},
         )
@@ -183,16 +197,23 @@ class Section:
         full, plain = self.full["Resources"], self.plain["Resources"]
         dynamic = {f"/^{_class(mark)}Role$/": f"{mark}Role" for mark in (CUSTOM, BREAK_GLASS)}
         dynamic[f"/^Secret{_class(INPUT)}$/"] = None
-        names = ", ".join([*map(literal, plain), *dynamic])
+        network = self.of_network("Resources")
+        names = ", ".join([*map(literal, plain), *dynamic, *network])
         self.say(f"Resources[ keys not in [{names}] ] empty", "No install stack has this resource")
-        for tag, mark in (("tenant", TENANT), ("app", APP), ("install", INSTALL)):
+        tags = {
+            "freehold:tenant": TENANT,
+            "freehold:app": APP,
+            "freehold:install": INSTALL,
+            "install.nuon.co/id": INSTALL,
+        }
+        for tag, mark in tags.items():
             for place in (
                 "Properties",
                 "Properties.TagSpecifications[*]",
                 "Properties.LaunchTemplateData.TagSpecifications[*]",
             ):
-                found = f"{tag}_{len(self.clauses)}"
-                self.clauses.append(f"let {found} = some Resources.*.{place}.Tags[ Key == 'freehold:{tag}' ].Value")
+                found = f"tag_{len(self.clauses)}"
+                self.clauses.append(f"let {found} = some Resources.*.{place}.Tags[ Key == '{tag}' ].Value")
                 self.leaf(f"%{found}", [mark], "This tag names another install than the description")
         for name, resource in plain.items():
             self.resource(f"Resources.{name}", resource, full[name])
@@ -207,6 +228,14 @@ class Section:
                 self.clauses.append(f"let {found} = {path}")
                 self.is_one_of(f"%{found}", forms, "This secret is not one of an input")
                 self.leaves(f"%{found}", secret)
+
+        for matched, forms in network.items():
+            self.is_one_of(f"Resources[ keys == {matched} ]", forms, "This is not a part of an app's network")
+
+    def of_network(self, section):
+        """Returns what the network of an app adds to a section, by the pattern of its name."""
+        added = {name: value for name, value in self.network[section].items() if name not in self.plain[section]}
+        return {literal(name): _in_regions(value) for name, value in added.items()}
 
     def resource(self, path, plain, full):
         """Compares a resource with the golden one; what an app adds to it has clauses of its own."""
@@ -242,7 +271,8 @@ class Section:
                 self.value(f"{path}[{at}]", item, full[at], (*place, at), special)
 
     def same(self, path, value, what):
-        self.is_one_of(path, [value], f"{what} is not what Freehold renders")
+        forms = [value, *([self.variants[path]] if path in self.variants else [])]
+        self.is_one_of(path, forms, f"{what} is not what Freehold renders")
         self.leaves(path, value)
 
     def is_one_of(self, path, values, what):
@@ -416,6 +446,20 @@ def _kind(path):
 
 def _class(mark):
     return guard_text.MARKS[mark][0]
+
+
+def _in_regions(value):
+    """Returns a part of a network with three zones, and as it is in a region with two."""
+    fewer = json.loads(json.dumps(value), object_hook=_without_third_zone)
+    return [value] if fewer == value else [value, fewer]
+
+
+def _without_third_zone(node):
+    third = [{"Ref": f"{kind}Subnet2"} for kind in ("Public", "Private")]
+    if list(node) != ["Fn::Join"]:
+        return node
+    comma, items = node["Fn::Join"]
+    return {"Fn::Join": [comma, [item for item in items if item not in third]]}
 
 
 def _short(node):

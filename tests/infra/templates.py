@@ -112,6 +112,15 @@ def install_with_inputs():
     return parse(install_with_inputs_text())
 
 
+def install_with_network_text():
+    """Returns the rendered stack of an app with a sandbox, which gets a network."""
+    return (GOLDEN / "install-with-network.yaml").read_text()
+
+
+def install_with_network():
+    return parse(install_with_network_text())
+
+
 def replace_each(text, replacements):
     """Replaces each key by its value in one pass, so that nothing is replaced twice; longer keys first."""
     keys = sorted(replacements, key=len, reverse=True)

@@ -32,6 +32,7 @@ class Guard(GuardCase):
     def test_our_templates_keep_every_rule(self):
         self.assertEqual(guard.broken_rules(templates.install_text()), {})
         self.assertEqual(guard.broken_rules(templates.install_with_inputs_text()), {})
+        self.assertEqual(guard.broken_rules(templates.install_with_network_text()), {})
 
     def test_short_and_long_forms_are_the_same(self):
         self.assertEqual(guard.broken_rules(json.dumps(templates.install())), {})

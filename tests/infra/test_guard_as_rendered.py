@@ -123,7 +123,8 @@ class AsRendered(unittest.TestCase):
         )
 
     def test_rendered_stacks_keep_every_rule(self):
-        for text in (templates.install_text(), templates.install_with_inputs_text()):
+        network = templates.install_with_network_text()
+        for text in (templates.install_text(), templates.install_with_inputs_text(), network):
             self.assertEqual(guard.broken_rules(text, whole=True), {})
             self.assertEqual(guard.broken_rules(json.dumps(templates.parse(text)), whole=True), {})
         other = templates.install_text("initech", "444444444444", "us-east-1-prod", "555555555555")

@@ -1,9 +1,14 @@
 """What is true of an install stack in every combination of its switches; `check` lists what is not."""
 
+import re
+
 from intrinsics import decide_conditions, references
 from templates import ACCOUNT, as_list, of_type, properties
 
 STACK = "freehold-acme--globex"
+# What the network of an app adds to the runner's.
+OF_APPS_NETWORK = {"PublicRoutes", "PublicWayOut", "PrivateRoutes", "PrivateWayOut", "NatAddress", "Nat"}
+SUBNETS_OF_APPS = ("PublicSubnet", "PrivateSubnet")
 MACHINE_TYPES = ("AWS::EC2::", "AWS::AutoScaling::")
 OWN_ACCOUNT = {"AWS": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}}
 RUNNER_ONLY = {"aws:PrincipalArn": {"Fn::GetAtt": ["RunnerRole", "Arn"]}}
@@ -205,7 +210,11 @@ def _is_about_the_app(statement, is_everything):
 
 def _network(made, parameters):
     types = [resource["Type"] for resource in made["Resources"].values()]
+    apps = [name for name in made["Resources"] if name in OF_APPS_NETWORK or name.startswith(SUBNETS_OF_APPS)]
+    has_network = "PublicSubnets" in made["Outputs"]
     if parameters.get("RunnerPrincipal"):
+        if has_network and not parameters.get("VpcId"):
+            types = [type_ for type_ in types if not type_.startswith("AWS::EC2::")]
         if machines := {type_ for type_ in types if type_.startswith(MACHINE_TYPES)}:
             yield f"the runner is on another machine, and the stack makes {sorted(machines)}"
         return
@@ -221,6 +230,13 @@ def _network(made, parameters):
         "VPCEndpoint": 10 * private + s3_endpoint,
         "SecurityGroup": 1 + private,
     }
+    if has_network and new:
+        zones = sum(re.fullmatch(r"PublicSubnet\d", name) is not None for name in apps)
+        more = {"Subnet": 2 * zones, "SubnetRouteTableAssociation": 2 * zones, "RouteTable": 2}
+        more |= dict.fromkeys(("NatGateway", "EIP"), int(not private)) | {"Route": 0 if private else 2}
+        expected |= {kind: expected.get(kind, 0) + number for kind, number in more.items()}
+    elif apps:
+        yield f"an app that gets no network has {apps}"
     if s3_endpoint:
         yield from _packages(made, parameters.get("InstallPackages", "true") == "true")
     count = {kind: types.count(f"AWS::EC2::{kind}") for kind in expected}
@@ -247,7 +263,10 @@ def _own_subnet(made, new, own_routes):
     subnet, routes = properties(made, "Subnet"), properties(made, "SubnetRoutes")["RouteTableId"]
     if properties(made, "RunnerGroup")["VPCZoneIdentifier"] != [{"Ref": "Subnet"}]:
         yield "the machine is not in the subnet that the stack makes for it"
-    expected = ({"Ref": "Vpc"}, {"Ref": "VpcCidr"}) if new else ({"Ref": "VpcId"}, {"Ref": "SubnetCidr"})
+    whole = {"Ref": "VpcCidr"}
+    if "PublicSubnets" in made["Outputs"]:
+        whole = {"Fn::Select": [6, {"Fn::Cidr": [whole, 7, 13]}]}
+    expected = ({"Ref": "Vpc"}, whole) if new else ({"Ref": "VpcId"}, {"Ref": "SubnetCidr"})
     if (subnet["VpcId"], subnet["CidrBlock"]) != expected:
         yield f"the subnet is {subnet['CidrBlock']} of {subnet['VpcId']}"
     if (routes == {"Ref": "RouteTable"}) != own_routes:

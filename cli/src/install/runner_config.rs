@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use aws_config::SdkConfig;
+use freehold_protocol::app_version::NETWORK_OUTPUTS;
 use freehold_protocol::{Digest, InstallId, TenantName, names};
 use serde_json::json;
 
@@ -43,6 +44,7 @@ impl Command {
             roles: named_roles(&stack, &parsed(&stack, "TenantName")?, &self.install),
             boundary: stack.outputs.get("BoundaryArn").cloned(),
             inputs: answers(&stack),
+            outputs: network(&stack),
             accepted_contract: accepted(&stack)?,
         };
         runner.write(&self.machine, &path, self.force)?;
@@ -112,6 +114,12 @@ fn accepted(stack: &Stack) -> Result<Option<Digest>> {
 fn answers(stack: &Stack) -> BTreeMap<String, String> {
     let asked = |name: &String| name.starts_with("Input") && stack.parameters.contains_key(name);
     stack.outputs.iter().filter(|(name, _)| asked(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Returns what the stack hands out of its network.
+fn network(stack: &Stack) -> BTreeMap<String, String> {
+    let found = NETWORK_OUTPUTS.iter().filter_map(|(key, output)| Some((*key, stack.outputs.get(*output)?)));
+    found.filter(|(_, text)| !text.is_empty()).map(|(key, text)| (key.to_owned(), text.clone())).collect()
 }
 
 fn parsed<T: FromStr<Err: Display>>(stack: &Stack, key: &str) -> Result<T> {

@@ -51,6 +51,7 @@ impl BuildRunner {
             roles: BTreeMap::new(),
             boundary: None,
             inputs: BTreeMap::new(),
+            outputs: BTreeMap::new(),
             accepted_contract: None,
         };
         let text = runner.to_toml(&self.machine)?;

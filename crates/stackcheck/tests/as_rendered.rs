@@ -8,6 +8,8 @@ use proptest::prelude::*;
 /// A stack of an app that asks the customer everything, and one of an app that asks nothing.
 const RENDERED: &str = include_str!("../../app/golden/install-with-inputs.yaml");
 const PLAIN: &str = include_str!("../../app/golden/install.yaml");
+/// One of an app with a sandbox.
+const WITH_NETWORK: &str = include_str!("../../app/golden/install-with-network.yaml");
 
 fn changed(old: &str, new: &str) -> String {
     assert_eq!(RENDERED.matches(old).count(), 1, "{old}");
@@ -40,8 +42,23 @@ fn said(template: &str) -> Vec<String> {
 fn rendered_stacks_are_as_rendered() {
     assert_eq!(found(RENDERED), []);
     assert_eq!(found(PLAIN), []);
+    assert_eq!(found(WITH_NETWORK), []);
     assert_eq!(found(&RENDERED.replace('\n', "\r\n")), []);
     assert_eq!(found(&format!("\u{feff}{RENDERED}")), []);
+}
+
+#[test]
+fn a_part_of_the_network_that_is_missing_or_other_is_found() {
+    let change = |old: &str, new: &str| {
+        assert!(WITH_NETWORK.contains(old), "{old}");
+        said(&WITH_NETWORK.replacen(old, new, 1))
+    };
+
+    let other = change("MapPublicIpOnLaunch: true", "MapPublicIpOnLaunch: false");
+    let renamed = change("  PrivateSubnet2:\n", "  PrivateSubnet3:\n");
+
+    assert!(other.iter().any(|one| one.starts_with("PublicSubnet0: ")), "{other:?}");
+    assert!(renamed.iter().any(|one| one.contains("PrivateSubnet2")), "{renamed:?}");
 }
 
 #[test]

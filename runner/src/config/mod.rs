@@ -55,6 +55,8 @@ pub struct Config {
     pub boundary: Option<String>,
     /// The customer's answers to the app's inputs, by parameter of the install stack; the runner announces them.
     pub inputs: BTreeMap<String, String>,
+    /// What the install stack hands out of its network, by key below `.nuon.install_stack.outputs`.
+    pub outputs: BTreeMap<String, String>,
     /// The contract that the customer agreed to; without one, orders of every release are accepted.
     pub accepted_contract: Option<Digest>,
     /// The `terraform` or `tofu` to run; without it the first of both on `PATH`.
@@ -164,6 +166,8 @@ struct Raw {
     #[serde(default)]
     inputs: BTreeMap<String, String>,
     #[serde(default)]
+    outputs: BTreeMap<String, String>,
+    #[serde(default)]
     accepted_contract: String,
     #[serde(default)]
     terraform: String,
@@ -226,6 +230,7 @@ impl Config {
             roles: raw.roles,
             boundary: Some(raw.boundary).filter(|arn| !arn.is_empty()),
             inputs: reader.inputs(raw.inputs)?,
+            outputs: raw.outputs,
             accepted_contract: reader.accepted_contract(&raw.accepted_contract)?,
             terraform: Some(raw.terraform).filter(|path| !path.is_empty()).map(PathBuf::from),
             sandbox: raw.sandbox,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 use aws_sdk_cloudformation::Client;
+use freehold_protocol::app_version::NETWORK_OUTPUTS;
 use tokio::time::Instant;
 use toml_edit::{DocumentMut, Table, value};
 use tracing::warn;
@@ -131,6 +132,7 @@ fn differences(now: &Config, file: &Config) -> Vec<&'static str> {
     [
         ("accepted_contract", now.accepted_contract != file.accepted_contract),
         ("inputs", now.inputs != file.inputs),
+        ("outputs", now.outputs != file.outputs),
         ("modes", now.modes != file.modes),
         ("roles", now.roles != file.roles),
         ("tenant_key", now.tenant_key != file.tenant_key),
@@ -171,7 +173,10 @@ fn config(
             inputs.insert(name, value(text));
         }
     }
-    for (name, table) in [("modes", modes), ("roles", roles), ("inputs", inputs)] {
+    let handed_out = NETWORK_OUTPUTS.iter().filter_map(|(key, output)| Some((*key, outputs.get(*output)?)));
+    let network: Table =
+        handed_out.filter(|(_, text)| !text.is_empty()).map(|(key, text)| (key, value(text))).collect();
+    for (name, table) in [("modes", modes), ("roles", roles), ("inputs", inputs), ("outputs", network)] {
         file.insert(name, table.into());
     }
     Ok(Config::parse(&file.to_string(), &format!("stack {stack}"), Role::Install)?)
@@ -202,6 +207,8 @@ mod tests {
             ("RunnerRoleArn", arn("runner")),
             ("ProvisionRoleArn", arn("provision")),
             ("BreakGlassRoleArn", arn("break-glass")),
+            ("VpcId", "vpc-0a1b".to_owned()),
+            ("PublicSubnets", String::new()),
             ("InputNote", "say \"hi\"\n[modes]\nprovision = 'x'".to_owned()),
         ]
         .map(|(name, text)| (name.to_owned(), text))
@@ -220,6 +227,7 @@ mod tests {
         assert_eq!(found.modes.role(Mode::Maintenance), None);
         assert_eq!(found.boundary.as_deref(), Some("arn:aws:iam::222222222222:policy/fh-acme--globex--boundary"));
         assert_eq!(found.roles.keys().map(ToString::to_string).collect::<Vec<_>>(), ["break-glass"]);
+        assert_eq!(found.outputs, [("vpc_id".to_owned(), "vpc-0a1b".to_owned())].into());
         assert_eq!(found.inputs["InputNote"], "say \"hi\"\n[modes]\nprovision = 'x'");
     }
 

@@ -8,5 +8,6 @@ pub mod mode;
 pub mod runner_key;
 pub mod sensitive_inputs;
 mod session_policy;
+pub mod stack_outputs;
 pub mod standing;
 pub mod trusts;

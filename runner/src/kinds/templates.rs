@@ -1,11 +1,13 @@
-//! Renders a job's templates over the tree that its order carries.
+//! Renders a job's templates over the tree that its order carries, with what the install stack hands out.
 
 use std::collections::BTreeMap;
 
+use freehold_aws_errors::chain;
 use freehold_protocol::order::Work;
-use freehold_template::Limits;
+use freehold_template::{Error, Limits, RenderErrorKind};
 use serde_json::{Value, json};
 
+use crate::identity::stack_outputs;
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
@@ -19,12 +21,17 @@ pub(super) struct Templates {
 impl Templates {
     pub(super) fn of(job: &Job) -> Self {
         let context = job.order.context.clone();
-        let tree = if context.get("nuon").is_some() { context } else { json!({ "nuon": context }) };
+        let mut tree = if context.get("nuon").is_some() { context } else { json!({ "nuon": context }) };
+        stack_outputs::add(&mut tree, &job.config);
         Self { tree, owner: owner(&job.order.work) }
     }
 
-    fn failed(&self, what: &str, error: &dyn std::error::Error) -> Failure {
-        Failure::because(&format!("{}, {what}", self.owner), error)
+    fn failed(&self, what: &str, error: &Error) -> Failure {
+        let place = format!("{}, {what}", self.owner);
+        match missing_output(error) {
+            Some(output) => Failure::new(format!("{place}: {}; {}", chain(error), stack_outputs::way_out(output))),
+            None => Failure::because(&place, error),
+        }
     }
 
     /// Renders `text`; `what` names it in the failure.
@@ -41,6 +48,24 @@ impl Templates {
     /// Renders the values of a map.
     pub(super) fn map(&self, what: &str, map: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Failure> {
         map.iter().map(|(name, text)| Ok((name.clone(), self.text(&format!("{what} `{name}`"), text)?))).collect()
+    }
+}
+
+/// Returns the output of the install stack that a template reads and that does not exist.
+fn missing_output(error: &Error) -> Option<&str> {
+    match error {
+        Error::Inside { source, .. } => missing_output(source),
+        Error::Parse(_) => None,
+        Error::Render(error) => match &error.kind {
+            RenderErrorKind::MissingKey { path, .. } => {
+                path.split_once(".install_stack.outputs.")?.1.split('.').next().filter(|output| !output.is_empty())
+            }
+            RenderErrorKind::NotAMap { .. }
+            | RenderErrorKind::Null { .. }
+            | RenderErrorKind::Function { .. }
+            | RenderErrorKind::Misuse(_)
+            | RenderErrorKind::Limit { .. } => None,
+        },
     }
 }
 

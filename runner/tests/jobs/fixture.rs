@@ -205,6 +205,7 @@ fn config(directory: &Path) -> Config {
         boundary: None,
         roles: Default::default(),
         inputs: Default::default(),
+        outputs: Default::default(),
         accepted_contract: None,
         stack: "freehold-acme--globex-prod".into(),
         terraform: None,

@@ -1,9 +1,11 @@
 //! Terraform modules, with the real program and its state in the local cloud.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use freehold_protocol::order::{ApplyTerraform, Artifact, MODULE_ARTIFACT, MODULE_LAYER, Package, RemovePart, Work};
 use freehold_protocol::report::Outcome;
+use freehold_runner::config::Config;
 use freehold_runner::kinds::execute;
 use freehold_runner::work::job::StopReason;
 use freehold_skips::have;
@@ -109,6 +111,50 @@ async fn a_sandbox_has_a_state_apart_from_those_of_components() {
     assert!(cloud.object("terraform/sandbox/sandbox.tfstate").await.is_some());
     assert!(cloud.object("terraform/sandbox/sandbox.fence.json").await.is_some());
     assert!(cloud.object("terraform/network.tfstate").await.is_none());
+}
+
+/// What the platform sets, and one variable of which the config says something else.
+const OF_THE_PLATFORM: &str = r#"
+variable "nuon_id" { type = string }
+variable "region" { type = string }
+variable "vpc_id" { type = string }
+variable "tags" { type = map(any) }
+variable "size" { type = number }
+variable "name" { type = string }
+variable "internal_root_domain" { type = string }
+output "all" {
+  value = "${var.nuon_id} ${var.region} ${var.vpc_id} ${var.tags["freehold:install"]} ${var.internal_root_domain} ${var.name}"
+}
+"#;
+
+#[tokio::test]
+async fn a_sandbox_gets_the_variables_of_its_platform_unless_the_config_sets_them() {
+    if !have(&["bwrap", "terraform"]) {
+        return;
+    }
+    let test = "terraform_module::a_sandbox_gets_the_variables_of_its_platform_unless_the_config_sets_them";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = artifact(&cloud, OF_THE_PLATFORM).await;
+    let vars = json!({ "name": "{{ .nuon.install_stack.outputs.vpc_id }}", "internal_root_domain": "globex.example" });
+    let Work::TerraformModule(module) = work(&artifact, vars) else { panic!("a module") };
+    let mut bench = cloud.bench(Work::Sandbox(module), &artifact);
+
+    let early = execute(&bench.job).await;
+    bench.job.config = Arc::new(Config {
+        outputs: [("vpc_id".to_owned(), "vpc-0a1b".to_owned())].into(),
+        ..(*bench.job.config).clone()
+    });
+    bench.next_attempt();
+    let made = execute(&bench.job).await;
+
+    assert_eq!(
+        reason(early).0,
+        "the sandbox, variable `name`: `.nuon.install_stack.outputs.vpc_id` has no value (line 1, column 4); the install \
+         stack has no `vpc_id`: launch its current template, which makes a network or takes yours (`VpcId`, \
+         `PublicSubnetIds`, `PrivateSubnetIds`), and start the runner with its outputs"
+    );
+    let all = "globex-prod eu-west-1 vpc-0a1b globex-prod globex.example vpc-0a1b";
+    assert_eq!(outputs(made), json!({ "all": all }), "{}", bench.log());
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use freehold_domain::deployable::undeployable;
 use freehold_domain::install::{Install, Serves};
 use freehold_protocol::api::InstallStack;
-use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::app_version::{AppVersion, network_zones};
 use freehold_protocol::envelope::{PublicKey, enrolment_key};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{AccountId, AppName, Digest, IdError, InstallId, TenantName, Timestamp, names};
@@ -115,6 +115,8 @@ struct Stack<'a> {
     private_endpoints: bool,
     runner_url: Quoted<&'a str>,
     runner_digest: Quoted<&'a str>,
+    /// The zones of the app's network; none for an app that needs no network.
+    network: &'static [u8],
     contract: Digest,
     version: &'a str,
     provision: Granted,
@@ -165,6 +167,7 @@ fn stack<'a>(
         private_endpoints: install.region == place.region,
         runner_url: Quoted(runner.map_or("", |runner| &runner.url)),
         runner_digest: Quoted(runner.map_or("", |runner| &runner.sha256)),
+        network: if version.needs_network() { network_zones(&install.region) } else { &[] },
         contract: terms::digest(version)?,
         version: digest.hex().get(..12).unwrap_or_default(),
         provision: granted_to(Mode::Provision, tenant, version, install)?,

@@ -35,6 +35,7 @@ mod install {
 
 mod stack {
     mod names_apart;
+    mod network;
     mod plain_stack;
     mod render_stack;
 }

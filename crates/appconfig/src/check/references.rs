@@ -26,6 +26,24 @@ const TREE: [&str; 12] = [
     "cloud_account",
 ];
 
+/// What templates read below `install_stack.outputs`.
+const STACK_OUTPUTS: [&str; 14] = [
+    "account_id",
+    "region",
+    "boundary_arn",
+    "prefix",
+    "role_path",
+    "vpc_id",
+    "runner_subnet",
+    "public_subnets",
+    "private_subnets",
+    "provision_iam_role_arn",
+    "maintenance_iam_role_arn",
+    "deprovision_iam_role_arn",
+    "break_glass_role_arns",
+    "custom_role_arns",
+];
+
 /// The outputs of an image that the runner copied, and the keys of the output `image`.
 const IMAGE_OUTPUTS: [&str; 4] = ["reference", "repository", "digest", "image"];
 const IMAGE_TABLE: [&str; 3] = ["repository", "tag", "digest"];
@@ -81,7 +99,8 @@ pub(crate) fn misreference(reading: &Reading, index: &Index) -> Option<Draft> {
             .unknown(place.clone(), Thing::Component, name)
             .or_else(|| without_outputs(place.clone(), "components", name, rest))
             .or_else(|| unknown_output(place, name, rest, index)),
-        Some(Target::Sandbox(_) | Target::InstallStack(_)) => None,
+        Some(Target::InstallStack(output)) => unknown_stack_output(place, output),
+        Some(Target::Sandbox(_)) => None,
         None => short_input(reading, index),
     }
 }
@@ -132,6 +151,18 @@ fn unknown_output(place: Place, word: &str, rest: &[String], index: &Index) -> O
     Some(match nearest(output, known.iter().copied()) {
         near @ Some(_) => draft.meant(near),
         None => draft.help(format!("its outputs here are: {}", known.join(", "))),
+    })
+}
+
+/// Reports an output that no install stack has.
+fn unknown_stack_output(place: Place, output: &str) -> Option<Draft> {
+    if output.is_empty() || STACK_OUTPUTS.contains(&output) {
+        return None;
+    }
+    let draft = Draft::warning(place, format!("no install stack has an output `{output}`"));
+    Some(match nearest(output, STACK_OUTPUTS) {
+        near @ Some(_) => draft.meant(near),
+        None => draft.help("give the value as an input of the app, or with `default`"),
     })
 }
 

@@ -70,6 +70,17 @@ that a component creates needs the path `role_path`, and every role needs that p
 the policies of the mode allow. A role may trust this account and AWS's services; a job after which a role trusts anybody else
 has failed ([decision 0039](decisions/0039-a-ceiling-that-holds.md)).
 
+An app with a sandbox, or with a component that reads one of these outputs, gets a network: `vpc_id`, `runner_subnet`,
+`public_subnets` and `private_subnets` (ids, separated by commas). The customer's stack makes it, or takes subnets that there
+are. `provision_iam_role_arn`, `maintenance_iam_role_arn` and `deprovision_iam_role_arn` are the roles of the modes;
+`break_glass_role_arns` and `custom_role_arns` are maps of the app's own roles. The runner reads these outputs in the customer's
+account.
+
+The module of a sandbox gets variables by itself when it declares them and the config does not set them: `nuon_id` and `region`,
+`tags` (a map), each output of the two lines above that is a text, and `internal_root_domain` and `public_root_domain`, under
+which no name resolves on the internet: set them where the app has a domain
+([decision 0048](decisions/0048-what-the-install-stack-gives-to-an-app.md)).
+
 ## What a check looks at
 
 `freehold app check` reads the config and the sources that are in the app's directory. It runs nothing, and it asks neither

@@ -240,6 +240,21 @@ fn a_reference_outside_of_the_tree_says_how_to_write_it() {
 }
 
 #[test]
+fn an_output_that_no_install_stack_has_is_a_warning_unless_it_has_a_default() {
+    let config = good().with("components/net.toml", "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"./modules/net\"\n\n[vars]\nx = \"{{ .nuon.install_stack.outputs.vpcid }}{{ .nuon.install_stack.outputs.vpc_id }}{{ .nuon.install_stack.outputs.key | default \\\"\\\" }}\"\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    warning: no install stack has an output `vpcid`
+     --> components/net.toml:7:9
+      |
+    7 | x = "{{ .nuon.install_stack.outputs.vpcid }}{{ .nuon.install_stack.outputs.vpc_id }}{{ .nuon.install_stack.outputs.key | default \"\"...
+      |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: did you mean `vpc_id`?
+    "#);
+}
+
+#[test]
 fn a_dependency_cycle_is_printed_as_a_loop() {
     let config = good()
         .with("components/a.toml", "name = \"a\"\ntype = \"container_image\"\ndependencies = [\"b\"]\n[public]\nimage_url = \"x/y\"\ntag = \"1\"\n")

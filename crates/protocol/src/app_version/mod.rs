@@ -5,6 +5,7 @@ mod components;
 mod input_schema;
 mod input_value;
 mod inputs;
+mod network;
 mod permissions;
 mod settings;
 mod size;
@@ -16,6 +17,7 @@ pub use components::{Component, ComponentHealth, ComponentSettings, ComponentSpe
 pub use input_schema::inputs_schema;
 pub use input_value::InputError;
 pub use inputs::{Input, InputGroup, InputKind, Secret, SecretFormat, SyncedSecret};
+pub use network::{NETWORK_OUTPUTS, network_zones};
 pub use permissions::{ModeRole, NamedRole, OperationRole, Policy, PolicyEngine, RolePolicy};
 pub use settings::{KubernetesContext, NestedStack, Platform, RunnerSettings, Sandbox, SandboxTool, StackSettings};
 pub use size::{TooLarge, check_size};

@@ -1,5 +1,6 @@
 //! Renders the install stack's template from what a template says about itself. What the app fills in stays a hole.
 
+use freehold_protocol::app_version::network_zones;
 use freehold_protocol::names;
 use freehold_template::{Limits, Template};
 use serde_json::{Value, json};
@@ -20,14 +21,15 @@ const LIMITS: Limits = Limits { max_steps: 10_000_000, max_output_bytes: 16 * 10
 ///
 /// # Errors
 /// When it cannot be rendered.
-pub(super) fn expected(names: &Names, roles: &Roles, inputs: &Inputs) -> Result<Node, String> {
+pub(super) fn expected(names: &Names, roles: &Roles, inputs: &Inputs, has_network: bool) -> Result<Node, String> {
     let template = Template::parse(TEMPLATE).map_err(|error| error.to_string())?;
-    let text = template.render(&stack(names, roles, inputs), &LIMITS).map_err(|error| error.to_string())?;
+    let text =
+        template.render(&stack(names, roles, inputs, has_network), &LIMITS).map_err(|error| error.to_string())?;
     read(&text).map_err(|error| error.to_string())
 }
 
 /// Returns the tree over which the control plane renders the template.
-fn stack(names: &Names, roles: &Roles, inputs: &Inputs) -> Value {
+fn stack(names: &Names, roles: &Roles, inputs: &Inputs, has_network: bool) -> Value {
     let Names { tenant, tenant_account, tenant_region, install, .. } = names;
     let arn = |name: String| format!("\"arn:aws:sqs:{tenant_region}:{tenant_account}:{name}\"");
     let named: Vec<Value> = roles.named.iter().map(named).collect();
@@ -47,6 +49,7 @@ fn stack(names: &Names, roles: &Roles, inputs: &Inputs) -> Value {
         "private_endpoints": names.region == *tenant_region,
         "runner_url": quoted(&names.runner_url),
         "runner_digest": quoted(&names.runner_sha256),
+        "network": if has_network { network_zones(&names.region) } else { &[] },
         "contract": names.contract,
         "version": names.version,
         "provision": granted(&roles.provision),

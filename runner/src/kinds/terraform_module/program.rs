@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use freehold_protocol::names;
-use freehold_protocol::order::ApplyTerraform;
+use freehold_protocol::order::{ApplyTerraform, Work};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use crate::identity::job_aws::JobAws;
+use crate::identity::stack_outputs;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::until_stopped;
 use crate::kinds::templates::Templates;
@@ -54,6 +55,9 @@ impl<'a> Terraform<'a> {
         std::fs::create_dir_all(&plugins)
             .map_err(|error| Failure::because("could not make the plugin cache", &error))?;
         let mut environment = sandbox::base_environment(job);
+        if matches!(job.order.work.made_by(), Work::Sandbox(_)) {
+            environment.extend(stack_outputs::sandbox_variables(&job.order, &job.config));
+        }
         let own = Templates::of(job).map("environment variable", &work.env_vars)?;
         // Options from the environment would apply to every command, also to the apply of the plan.
         environment.extend(own.into_iter().filter(|(name, _)| !name.starts_with("TF_CLI_ARGS")));

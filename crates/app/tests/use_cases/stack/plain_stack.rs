@@ -12,7 +12,7 @@ const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/install.yaml")
 
 /// The names and accounts that distinguish one install stack of the app from another.
 #[derive(Clone, Copy)]
-struct Names {
+pub(super) struct Names {
     tenant: &'static str,
     tenant_account: &'static str,
     install: &'static str,
@@ -20,10 +20,10 @@ struct Names {
 }
 
 /// The names in the golden file; `tests/infra/templates.py` repeats them.
-const ACME: Names =
+pub(super) const ACME: Names =
     Names { tenant: "acme", tenant_account: "111111111111", install: "globex-prod", account: "222222222222" };
 
-fn app() -> AppVersion {
+pub(super) fn app() -> AppVersion {
     let tables = json!({ "Version": "2012-10-17", "Statement": [
         { "Effect": "Allow", "Action": ["dynamodb:CreateTable", "iam:CreateRole", "iam:GetRole"], "Resource": "*" },
     ] });
@@ -38,28 +38,38 @@ fn app() -> AppVersion {
     .unwrap()
 }
 
-/// Returns the stack of an install whose tenant is in `region`; the install is in `eu-west-1`.
-fn rendered(names: Names, region: &str) -> String {
-    let Names { tenant, tenant_account, install, account } = names;
-    let key: PublicKey = enrolment_key(&"acme".parse().unwrap(), &"golden".parse().unwrap(), "").verifying_key().into();
+fn key() -> PublicKey {
+    enrolment_key(&"acme".parse().unwrap(), &"golden".parse().unwrap(), "").verifying_key().into()
+}
+
+/// Returns a tenant in `region`.
+pub(super) fn place(names: Names, region: &str) -> Place {
+    let Names { tenant, tenant_account, install, .. } = names;
     let queue = format!("https://sqs.{region}.amazonaws.com/{tenant_account}/fh-{tenant}--");
-    let place = Place {
+    Place {
         tenant: tenant.parse().unwrap(),
         account: tenant_account.parse().unwrap(),
         region: region.to_owned(),
         orders_queue_url: format!("{queue}{install}.fifo"),
         reports_queue_url: format!("{queue}reports"),
-        root_key: key.clone(),
+        root_key: key(),
         runner: Some(RunnerProgram {
             url: "https://releases.example/freehold-runner".to_owned(),
             sha256: "0".repeat(64),
         }),
-    };
-    let version = app();
-    let serves = Serves::App { app: version.app.clone(), version: None };
-    let (id, account, made) = (install.parse().unwrap(), account.parse().unwrap(), Timestamp::from_millis(0));
-    let install = Install::new(id, serves, account, "eu-west-1".to_owned(), made, key);
-    template(&place, &install, &Digest::of(b""), &version).unwrap()
+    }
+}
+
+/// Returns an install of the app in `eu-west-1`.
+pub(super) fn install(names: Names) -> Install {
+    let serves = Serves::App { app: app().app, version: None };
+    let (id, account) = (names.install.parse().unwrap(), names.account.parse().unwrap());
+    Install::new(id, serves, account, "eu-west-1".to_owned(), Timestamp::from_millis(0), key())
+}
+
+/// Returns the stack of an install whose tenant is in `region`; the install is in `eu-west-1`.
+fn rendered(names: Names, region: &str) -> String {
+    template(&place(names, region), &install(names), &Digest::of(b""), &app()).unwrap()
 }
 
 #[test]
