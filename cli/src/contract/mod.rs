@@ -1,10 +1,11 @@
 //! `freehold contract`: show, compare, verify and narrow what a version may do in a customer's account.
 
+mod envelope_file;
 mod propose;
 mod text;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -18,7 +19,7 @@ use serde::Serialize;
 use crate::api::Api;
 use crate::app::VersionName;
 use crate::context::Context;
-use crate::error::{Error, Kind, Result, ResultExt};
+use crate::error::{Error, Kind, Result};
 use crate::output::note;
 
 /// How often a signature is looked for: it follows the end of a build within a second or so.
@@ -259,7 +260,7 @@ fn open(envelope: &Envelope, root: &PublicKey) -> Result<SignedContract> {
 
 impl Verify {
     fn run(&self, context: &Context) -> Result<()> {
-        let signed = open(&read(&self.file)?, &self.root_key)?;
+        let signed = open(&envelope_file::read(&self.file)?, &self.root_key)?;
         let terms = digest(&signed.contract.terms)?;
         let verified = Signature::of(&signed, &self.root_key);
         context.out.show(&Verified { terms, verified, signed }, |all| {
@@ -268,12 +269,6 @@ impl Verify {
             text::contract(&head, contract, &all.terms, None, &all.verified.describe(), context.out)
         })
     }
-}
-
-fn read(path: &Path) -> Result<Envelope> {
-    let shown = path.display();
-    let bytes = std::fs::read(path).doing(format!("read `{shown}`"))?;
-    Envelope::parse(&bytes).map_err(|error| Error::invalid(format!("`{shown}` is not a signed contract: {error}")))
 }
 
 impl Diff {

@@ -11,7 +11,7 @@ use freehold_protocol::contract::{RoleTerms, SignedContract};
 use freehold_protocol::{AppName, Envelope, JobId, Timestamp};
 use serde::Serialize;
 
-use super::read;
+use super::envelope_file;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 use crate::output::{Output, Table, clean, note, plural, time};
@@ -80,7 +80,7 @@ struct PolicyProposal {
 
 impl Propose {
     pub(super) fn run(&self, context: &Context) -> Result<()> {
-        let contract: SignedContract = read(&self.file)?
+        let contract: SignedContract = envelope_file::read(&self.file)?
             .peek()
             .map_err(|error| Error::invalid(format!("`{}` is not a signed contract: {error}", self.file.display())))?;
         let records = records_in(&self.audit)?;

@@ -1,0 +1,14 @@
+//! The file that `freehold contract show -o FILE` writes.
+
+use std::path::Path;
+
+use freehold_protocol::Envelope;
+
+use crate::error::{Error, Result, ResultExt};
+
+/// Reads the envelope; its signature is not checked.
+pub(super) fn read(path: &Path) -> Result<Envelope> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).doing(format!("read `{shown}`"))?;
+    Envelope::parse(&bytes).map_err(|error| Error::invalid(format!("`{shown}` is not a signed contract: {error}")))
+}
