@@ -18,6 +18,8 @@ MORE_CODE = (
     ("ecs", "service/{0}/{0}", ["UpdateService"]),
     ("glue", "session/{}", ["RunStatement"]),
     ("eks", "access-entry/{0}/role/1/{0}/1", ["UpdateAccessEntry", "AssociateAccessPolicy"]),
+    ("batch", "job-queue/{}", ["SubmitJob"]),
+    ("glue", "devEndpoint/{}", ["UpdateDevEndpoint"]),
     ("ec2", "launch-template/lt-{}", ["CreateLaunchTemplateVersion", "ModifyLaunchTemplate"]),
 )
 MACHINE = [
@@ -27,7 +29,14 @@ MACHINE = [
     "ec2:ModifyInstanceAttribute",
     "ec2:AssociateIamInstanceProfile",
     "ec2:ReplaceIamInstanceProfileAssociation",
+    "ec2:CreateReplaceRootVolumeTask",
 ]
+# What no mode may ask of Systems Manager: commands to every machine that matches, now and later.
+STANDING = {
+    "association/1": ["CreateAssociation", "StartAssociationsOnce", "UpdateAssociation"],
+    "maintenancewindow/1": ["RegisterTargetWithMaintenanceWindow", "RegisterTaskWithMaintenanceWindow"],
+    "*": ["CreateActivation"],
+}
 STACK = [
     "CancelUpdateStack",
     "CreateChangeSet",
@@ -55,7 +64,7 @@ POLICY = ["iam:CreatePolicy", "iam:SetDefaultPolicyVersion"]
 PROFILE = ["iam:AddRoleToInstanceProfile", "iam:RemoveRoleFromInstanceProfile"]
 PROVIDER = ["iam:CreateOpenIDConnectProvider", "iam:UpdateOpenIDConnectProviderThumbprint"]
 USER = ["iam:CreateUser", "iam:CreateAccessKey", "iam:EnableMFADevice"]
-TAGGING = ["ec2:CreateTags", "lambda:TagResource"]
+TAGGING = ["ec2:CreateTags", "ecs:TagResource", "lambda:TagResource"]
 ALL_CODE = [
     *(f"{service}:{action}" for service, (_, actions) in CODE.items() for action in actions),
     *(f"{service}:{action}" for service, _, actions in MORE_CODE for action in actions),
@@ -75,6 +84,7 @@ EVERYTHING = {
     "their-user": set(USER),
     **dict.fromkeys(("tag-of-ours", "tag-of-theirs", "tag-at-birth", "app-tag"), set(TAGGING)),
     "their-document": {"ssm:SendCommand"},
+    "standing": {f"ssm:{action}" for actions in STANDING.values() for action in actions},
 }
 # What of it is left to a mode and to a role of the app: what the install made, and reads.
 CEILING = {
@@ -87,7 +97,7 @@ CEILING = {
     "app-profile": set(PROFILE),
     "cluster-provider": set(PROVIDER),
     "tag-of-theirs": set(TAGGING),
-    "tag-at-birth": {"ec2:CreateTags"},
+    "tag-at-birth": {"ec2:CreateTags", "ecs:TagResource"},
     "app-tag": set(TAGGING),
     "their-document": {"ssm:SendCommand"},
 }
@@ -127,6 +137,9 @@ class SharedAccount:
         # A document has no tag of the install's; the machine decides.
         document = self.account.arn("ssm", "document/run")
         self.account.add_resource("document", "their-document", document, ["ssm:SendCommand"])
+        for resource, actions in STANDING.items():
+            arn = resource if resource == "*" else self.account.arn("ssm", resource)
+            self.account.add_resource(f"standing-{resource}", "standing", arn, [f"ssm:{action}" for action in actions])
 
     def add_stacks(self):
         reads = ["cloudformation:GetTemplate"]
@@ -185,8 +198,13 @@ class SharedAccount:
             ("own", "app-tag", {**mark, **ours}),
         ):
             machine, function = self.account.arn("ec2", "instance/i-9"), self.account.arn("lambda", "function:nine")
+            service = self.account.arn("ecs", "service/nine/nine")
             self.account.add_resource(f"tag-{name}-ec2", kind, machine, [("ec2:CreateTags", context)])
+            self.account.add_resource(f"tag-{name}-ecs", kind, service, [("ecs:TagResource", context)])
             self.account.add_resource(f"tag-{name}-lambda", kind, function, [("lambda:TagResource", context)])
-        birth = {**mark, "ec2:CreateAction": "RunInstances"}
-        machine = self.account.arn("ec2", "instance/i-10")
-        self.account.add_resource("tag-at-birth", "tag-at-birth", machine, [("ec2:CreateTags", birth)])
+        for service, resource, action, made_by in (
+            ("ec2", "instance/i-10", "CreateTags", "RunInstances"),
+            ("ecs", "service/ten/ten", "TagResource", "CreateService"),
+        ):
+            birth, arn = {**mark, f"{service}:CreateAction": made_by}, self.account.arn(service, resource)
+            self.account.add_resource(f"tag-at-birth-{service}", "tag-at-birth", arn, [(f"{service}:{action}", birth)])
