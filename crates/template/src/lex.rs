@@ -113,7 +113,7 @@ impl<'a> Lexer<'a> {
         } else if gap > 0 && close.starts_with("-}}") {
             3
         } else {
-            return self.fail("a comment fills its action; expected `}}` after `*/`");
+            return self.fail("an action with a comment holds nothing else; expected `}}` after `*/`");
         };
         self.at += start + end + 2 + gap + length;
         Ok(true)
@@ -183,7 +183,8 @@ impl<'a> Lexer<'a> {
                 self.push(Kind::Literal(inner.into()), end + 2);
             }
             '\'' => {
-                return self.fail("strings in templates stand in double quotes or backticks, not in single quotes");
+                return self
+                    .fail("strings in templates are written in double quotes or backticks, not in single quotes");
             }
             c if c.is_ascii_digit() || ((c == '-' || c == '+') && starts_number(rest)) => {
                 return self.number();

@@ -20,7 +20,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Node>, ParseError> {
     match end {
         End::Text => Ok(nodes),
         End::Block(at) => parser.fail_at(at, "`end` closes nothing; remove it, or open `if`, `with` or `range` before"),
-        End::Else(at) => parser.fail_at(at, "`else` stands outside of `if`, `with` and `range`"),
+        End::Else(at) => parser.fail_at(at, "`else` is outside of `if`, `with` and `range`"),
     }
 }
 
@@ -142,7 +142,7 @@ impl Parser<'_> {
                 "else" => return Ok((nodes, End::Else(word_at))),
                 "break" | "continue" => {
                     if self.loops == 0 {
-                        return self.fail_at(word_at, format!("`{word}` stands outside of `range`"));
+                        return self.fail_at(word_at, format!("`{word}` is outside of `range`"));
                     }
                     self.close()?;
                     nodes.push(if word == "break" { Node::Break } else { Node::Continue });

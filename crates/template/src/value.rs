@@ -27,7 +27,7 @@ impl<'t> V<'t> {
         }
     }
 
-    /// Returns the child that `pick` finds; the child of a made value is copied.
+    /// Returns the child that `pick` finds; the child of a computed value is copied.
     pub(crate) fn child(&self, pick: impl Fn(&Value) -> Option<&Value>) -> Option<V<'t>> {
         match self {
             Self::Tree(value) => pick(value).map(V::Tree),

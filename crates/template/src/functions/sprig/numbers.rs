@@ -25,7 +25,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     plain("floor", 1, 1, |args, _| fraction(float(at(args, 0))?.floor())),
     plain("ceil", 1, 1, |args, _| fraction(float(at(args, 0))?.ceil())),
     plain("round", 2, 2, |args, _| {
-        let places = i32::try_from(number(at(args, 1))?).map_err(|_| "too many places".to_owned())?;
+        let places = i32::try_from(number(at(args, 1))?).map_err(|_| "too many decimal places".to_owned())?;
         let power = 10f64.powi(places);
         let digit = power * float(at(args, 0))?;
         let rounded = if digit.fract() >= 0.5 { digit.ceil() } else { digit.floor() };
