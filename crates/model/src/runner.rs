@@ -111,7 +111,7 @@ pub enum Decision {
     Interrupted,
     /// It ended here: report that again.
     Again(Outcome),
-    /// The control plane cancelled it before it started.
+    /// The control plane cancelled the order before it started.
     Cancelled,
     /// Refused: worth nothing any more.
     Expired,

@@ -25,7 +25,7 @@ pub enum Recipe {
         /// Values of `ARG`.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         args: BTreeMap<String, String>,
-        /// A stage; empty for the last.
+        /// The stage to build; empty for the last stage.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         target: String,
         /// The hosts that its steps may reach: names, `*.` before one for all below it, `host:port`.

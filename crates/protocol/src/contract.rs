@@ -62,7 +62,7 @@ pub struct ActionTerms {
     /// What its templates read.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub reads: BTreeSet<Reference>,
-    /// Whether it gets the way into a cluster.
+    /// Whether the action gets access to a cluster.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub cluster: bool,
 }
@@ -80,7 +80,7 @@ pub struct PolicyTerms {
     /// Empty: every component of the type.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub components: BTreeSet<ComponentName>,
-    /// SHA-256 of its text.
+    /// SHA-256 of the policy's text.
     pub contents: Digest,
 }
 
@@ -128,8 +128,8 @@ impl Payload for SignedContract {
 }
 
 impl SignedContract {
-    /// Returns the contract in `envelope` after checking that a key signed it which `root` certified for the tenant that
-    /// it names, at the moment that it names.
+    /// Returns the contract in `envelope` after checking the signature: `root` must have certified the key, for the
+    /// tenant and the time that the contract names.
     ///
     /// # Errors
     /// Every [`EnvelopeError`].
@@ -201,17 +201,17 @@ impl PackedTerms {
         pack(canonical).map(Self)
     }
 
-    /// Returns how many bytes it adds to an order.
+    /// Returns how many bytes the packed terms add to an order.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is nothing in it, which no terms pack to.
+    /// Returns whether the packed text is empty. Packed terms never are.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the terms after checking that they are those that `digest` names.
+    /// Returns the terms after checking that their digest is `digest`.
     ///
     /// # Errors
     /// [`TermsError`].

@@ -174,7 +174,7 @@ pub struct Delegate {
     pub tenant: TenantName,
     /// The key.
     pub public_key: PublicKey,
-    /// From when it may sign.
+    /// The key may sign messages from this time on.
     pub not_before: Timestamp,
     /// Messages that the key signed are accepted until this time.
     pub not_after: Timestamp,

@@ -1,4 +1,4 @@
-//! Flags of documents, which leave out the value `false`.
+//! Flags of documents. A document leaves out a flag that is `false`.
 
 /// Returns whether a document leaves the flag out.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -40,7 +40,7 @@ pub enum GrantAnswer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantRefusal {
-    /// The attempt does not hold the job.
+    /// The attempt is not the current attempt of the job.
     OtherAttempt,
     /// The job's work has no artifact, or none that was built.
     NoArtifact,

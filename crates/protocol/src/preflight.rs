@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 /// What every runner needs for any work (its queues, its registry, its region) is not listed here.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CheckInstall {
-    /// The Terraform versions that components ask for, an empty text for any; empty without such a component.
+    /// The Terraform versions that components ask for; an empty text stands for any version. Empty when no component uses
+    /// Terraform.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub terraform_versions: BTreeSet<String>,
     /// The programs beside Terraform that components need: [`HELM`], [`KUSTOMIZE`].
@@ -39,9 +40,9 @@ pub const HELM: &str = "helm";
 /// The program that renders kustomizations; `kubectl` has it too.
 pub const KUSTOMIZE: &str = "kustomize";
 
-/// What a job that deploys a stack calls and a preflight tries: these calls change nothing.
+/// The calls of a job that deploys a stack which change nothing, so that a preflight can try them.
 pub const STACK_READS: [&str; 2] = ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet"];
-/// What a job that deploys a stack calls and a preflight has simulated.
+/// The calls of a job that deploys a stack which a preflight lets IAM simulate.
 pub const STACK_CHANGES: [&str; 3] =
     ["cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"];
 

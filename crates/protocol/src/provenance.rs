@@ -128,7 +128,7 @@ pub struct Builder {
 pub struct RunMetadata {
     /// The job.
     pub invocation_id: String,
-    /// By the build runner's clock.
+    /// The start of the build, by the build runner's clock.
     #[serde(with = "crate::time::rfc3339")]
     pub started_on: Timestamp,
     #[serde(with = "crate::time::rfc3339")]

@@ -116,7 +116,7 @@ pub enum Outcome {
         /// Named results, without sensitive ones.
         #[serde(default)]
         outputs: BTreeMap<String, Value>,
-        /// What a build pushed.
+        /// The artifact that a build pushed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         artifact: Option<Artifact>,
     },
@@ -129,7 +129,7 @@ pub enum Outcome {
         block: Block,
         reason: String,
     },
-    /// Its runner died, and this kind of job is not started a second time.
+    /// The job's runner died, and this kind of job is not started a second time.
     Interrupted {
         reason: String,
     },
@@ -175,9 +175,9 @@ pub enum RefusalReason {
     /// Signed, but for another install or tenant.
     OtherInstall,
     Expired,
-    /// Older than an order accepted in the same group.
+    /// The order is older than an order that was accepted in the same group.
     Replayed,
-    /// The control plane cancelled it before it started.
+    /// The control plane cancelled the order before it started.
     Cancelled,
 }
 

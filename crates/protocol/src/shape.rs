@@ -61,8 +61,8 @@ impl Shape {
         }
     }
 
-    /// Returns the regular expression of the characters (ECMA-262, as JSON Schema wants it), without anchors. How many
-    /// characters a slug may have it leaves to `minLength` and `maxLength`.
+    /// Returns the regular expression of the characters (ECMA-262, as JSON Schema wants it), without anchors. For a slug,
+    /// `minLength` and `maxLength` limit the number of characters.
     pub fn pattern(self) -> String {
         match self {
             Self::Slug { .. } => "[a-z][a-z0-9]*(-[a-z0-9]+)*".into(),

@@ -257,7 +257,8 @@ fn idempotency_key(method: &str, headers: &HeaderMap) -> Result<String, AppError
         return Ok(key.to_owned());
     }
     Err(AppError::invalid(format!(
-        "every POST needs the header `{IDEMPOTENCY_KEY}` with 1 to 128 visible ASCII characters, one value per intent"
+        "every POST needs the header `{IDEMPOTENCY_KEY}` with 1 to 128 visible ASCII characters; send the same value \
+         again only to repeat the same request"
     )))
 }
 

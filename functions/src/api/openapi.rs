@@ -73,7 +73,8 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
     if route.method == "POST" {
         parameters.push(json!({
             "name": IDEMPOTENCY_KEY, "in": "header", "required": true,
-            "description": "One value for one intent; the same again answers the same.",
+            "description": "A value of your choice for this one request. The same request with the same value gets \
+             the same answer again.",
             "schema": IDEMPOTENCY_KEY_SHAPE.schema(),
         }));
     } else if let Some(list) = route.operation.list() {
@@ -133,7 +134,7 @@ const fn describe(kind: ErrorKind) -> (&'static str, &'static str) {
     match kind {
         ErrorKind::Invalid => ("Invalid", "The request itself is wrong; sending it again changes nothing"),
         ErrorKind::NotFound => ("NotFound", "The thing does not exist"),
-        ErrorKind::Conflict => ("Conflict", "The present state forbids it"),
+        ErrorKind::Conflict => ("Conflict", "The present state does not allow the request"),
         ErrorKind::Transient => ("Transient", "Try again"),
         ErrorKind::Internal => ("Internal", "A defect"),
     }

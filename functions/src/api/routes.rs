@@ -50,7 +50,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns the list that the operation reads a page of, if it does.
+    /// Returns the list of which the operation returns a page, if there is one.
     pub const fn list(self) -> Option<List> {
         match self {
             Self::ListApps => Some(List::Apps),
@@ -119,7 +119,7 @@ pub const ROUTES: [Route; 39] = [
         Operation::RenderStackOfVersion,
         "GET",
         "/v1/installs/{install}/stacks/{version}",
-        "The template with what another version asks for",
+        "The template for another version of the app",
     ),
     route(
         Operation::DeployComponents,

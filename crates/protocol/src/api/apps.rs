@@ -11,7 +11,7 @@ use crate::{AppName, BuildId, ComponentName, Digest, Timestamp};
 pub struct UploadSourceRequest {
     /// SHA-256 of the packed bytes.
     pub digest: Digest,
-    /// In bytes, at most 512 MiB.
+    /// The size in bytes, at most 512 MiB.
     #[cfg_attr(feature = "schema", schemars(range(max = crate::limits::MAX_SOURCE_BYTES)))]
     pub size: u64,
 }

@@ -33,7 +33,7 @@ pub use workflows::{
     WorkflowStarted, WorkflowView,
 };
 
-/// The header that makes a POST repeatable: 1 to 128 visible ASCII characters, one value for one intent.
+/// The header that makes a POST repeatable: 1 to 128 visible ASCII characters. A repeated request has the same value.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// What its value looks like.
 pub const IDEMPOTENCY_KEY_SHAPE: Shape = Shape::Visible { max: 128 };

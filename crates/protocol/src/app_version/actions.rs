@@ -27,7 +27,7 @@ pub struct Action {
     pub triggers: BTreeSet<Trigger>,
     #[serde(default)]
     pub references: BTreeSet<Reference>,
-    /// Components that must be deployed before it runs.
+    /// Components that must be deployed before the action runs.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub dependencies: BTreeSet<ComponentName>,
     #[serde(default)]

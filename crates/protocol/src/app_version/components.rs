@@ -73,7 +73,7 @@ impl Component {
 pub struct ComponentSettings {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Roles by operation, each a template.
+    /// The role for each operation; the names of roles are templates.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub operation_roles: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -105,7 +105,7 @@ impl ComponentSettings {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ComponentHealth {
-    /// Whether its health is never checked.
+    /// Whether the health of the component is never checked.
     #[serde(default, skip_serializing_if = "is_false")]
     pub disabled: bool,
     #[serde(default)]

@@ -98,7 +98,7 @@ pub struct Policy {
     pub contents: String,
 }
 
-/// What evaluates a policy.
+/// The program that evaluates a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -102,7 +102,7 @@ pub struct RunnerSettings {
     pub helm_driver: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instance_type: String,
-    /// A script of another system's runner; kept, and never run.
+    /// A script for the runner of another system; Freehold never runs it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub init_script_url: String,
 }

@@ -11,8 +11,8 @@ pub enum TooLarge {
     )]
     Plain(usize),
     #[error(
-        "it has {0} bytes of config with its quotes and backslashes counted twice, more than the \
-         {MAX_QUOTED_VERSION_BYTES} that fit an answer; move long files into the sources of components"
+        "it has {0} bytes of config when each quote and backslash counts twice, as in an answer of the API; the \
+         maximum is {MAX_QUOTED_VERSION_BYTES}; move long files into the sources of components"
     )]
     Quoted(usize),
 }

@@ -294,7 +294,7 @@ impl GrantId {
         Self(derive("grt_", &[job.as_str(), &dispatch.to_string(), &receive.to_string(), artifact.as_str()]))
     }
 
-    /// Returns the id of the grant that follows `round` others whose URLs expired; the first one for 0.
+    /// Returns the id of a grant of an attempt. `round` counts the earlier grants whose URLs expired; 0 is the first grant.
     #[must_use]
     pub fn of_round(job: &JobId, fence: Fence, artifact: &Digest, round: u32) -> Self {
         let first = Self::derive(job, fence.dispatch, fence.receive, artifact);

@@ -48,7 +48,7 @@ pub struct Made {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub provenance: Option<Box<Provenance>>,
-    /// Why the vendor revoked it; absent when it is not revoked.
+    /// Why the vendor revoked the artifact; absent when the artifact is not revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<String>,
     pub proof: Proof,
@@ -76,7 +76,7 @@ pub struct Used {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Approval {
-    /// Nobody was asked.
+    /// No approval was required.
     #[serde(rename = "none required")]
     NoneRequired,
 }
@@ -204,7 +204,7 @@ pub enum Broken {
     /// The evidence is not in the document.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// Another link has to hold before this one can.
+    /// The link depends on another link that failed verification.
     #[error("cannot be verified because the {0} failed verification")]
     Unfounded(&'static str),
     #[error("{what} failed verification: {source}")]

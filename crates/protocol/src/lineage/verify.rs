@@ -190,7 +190,7 @@ impl Check<'_> {
         Ok(format!("{} of build {}", artifact.digest, used.build))
     }
 
-    /// The runner says that it succeeded; one that copied an image says what its registry has.
+    /// The runner reports success. After it copied an image, it also reports the digest in its registry.
     fn deployed(&self, success: &Success, order: Option<&Believed>) -> Finding {
         let image = order.is_some_and(|found| matches!(found.order.work, Work::ContainerImage(_)));
         if let (true, Some(digest)) = (image, &success.image) {

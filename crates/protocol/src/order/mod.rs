@@ -226,7 +226,7 @@ pub struct DeployStack {
     /// Stack parameters; values are templates.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
-    /// What CloudFormation asks to be acknowledged, such as `CAPABILITY_NAMED_IAM`.
+    /// The capabilities that CloudFormation requires to be acknowledged, such as `CAPABILITY_NAMED_IAM`.
     #[serde(default)]
     pub capabilities: Vec<String>,
 }

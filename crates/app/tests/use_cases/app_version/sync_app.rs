@@ -59,7 +59,7 @@ async fn a_document_that_cannot_be_deployed_is_refused_by_name() {
         (twice, "two components are called `settings`"),
         (newer, "document has format 2, expected 1"),
         (large, "bytes of config, more than the maximum of 4194304"),
-        (quoted, "bytes of config with its quotes and backslashes counted twice"),
+        (quoted, "bytes of config when each quote and backslash counts twice"),
     ];
 
     for (document, words) in cases {
