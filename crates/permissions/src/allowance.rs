@@ -10,7 +10,7 @@ use crate::statements::Statements;
 /// What the policies of one role say about one action on one resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// A statement allows it, or may: under a condition, or for the values of its templates.
+    /// A statement allows the action, or may allow it: under a condition, or for some values of its templates.
     Possible,
     /// No statement allows it. AWS managed policies of these names may, which are not known here.
     Managed(BTreeSet<String>),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::statements::{Effect, Group, Statements};
 
-/// What decides how much a role may do.
+/// The parts of a role that decide what it may do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Powers<'a> {
     /// Whether the install stack has it switched on unless the customer says otherwise.
@@ -75,7 +75,7 @@ pub enum Permission {
         /// JSON; empty for none.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         condition: String,
-        /// Whether the boundary says it, which limits the role and grants nothing.
+        /// Whether the statement is in the boundary, which limits the role and grants nothing.
         boundary: bool,
     },
     /// A statement with `NotAction`, `NotResource` or the like, as JSON without its effect.

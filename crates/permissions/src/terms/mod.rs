@@ -144,8 +144,8 @@ impl TermsDiff {
             self.narrow(about, format!("no longer reads {}", describe_reference(one)));
         }
         match (before.cluster, after.cluster) {
-            (false, true) => self.widen(about, "gets the way into a cluster".to_owned()),
-            (true, false) => self.narrow(about, "no longer gets the way into a cluster".to_owned()),
+            (false, true) => self.widen(about, "gets access to a cluster".to_owned()),
+            (true, false) => self.narrow(about, "no longer gets access to a cluster".to_owned()),
             (true, true) | (false, false) => {}
         }
     }
@@ -182,7 +182,7 @@ pub fn describe_action(action: &ActionTerms) -> String {
         parts.push(format!("reads {}", action.reads.iter().map(describe_reference).collect::<Vec<_>>().join(", ")));
     }
     if action.cluster {
-        parts.push("gets the way into a cluster".to_owned());
+        parts.push("gets access to a cluster".to_owned());
     }
     parts.join(", ")
 }

@@ -51,7 +51,7 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
     + host `telemetry.example` is contacted
     + action `check` runs as `provision`, not as `maintenance`
     + action `check` reads secret `token`
-    + action `check` gets the way into a cluster
+    + action `check` gets access to a cluster
     + action `dump` is new: runs as `maintenance`, reads input `domain`
     + policy `tags` of terraform_module is gone
     ");
@@ -62,7 +62,7 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
     - role `break-glass` is gone
     - host `telemetry.example` is no longer contacted
     - action `check` no longer reads secret `token`
-    - action `check` no longer gets the way into a cluster
+    - action `check` no longer gets access to a cluster
     - action `dump` is gone
     - policy `tags` of terraform_module is new
     ");
