@@ -56,7 +56,10 @@ pub const RULES: [(Rule, &str); 10] = [
     (Rule::NoCode, "nothing runs while the stack is made: no transform, custom resource, function or nested stack"),
     (Rule::NoOutsidePrincipal, "nobody outside of the account may assume a role or use a resource"),
     (Rule::NoWildcardAssumeRole, "a policy that allows to assume roles names each of them"),
-    (Rule::Boundary, "every role that the vendor's policies belong to has a boundary, and nobody can take it off"),
+    (
+        Rule::Boundary,
+        "every role that the vendor's policies belong to has a boundary, and nobody can remove the boundary",
+    ),
     (Rule::NoIngress, "no security group lets traffic in"),
     (Rule::InstanceMetadata, "the metadata of an instance is read with a token, and from the instance only"),
     (Rule::Encryption, "buckets, secrets, queues, topics and volumes are encrypted"),

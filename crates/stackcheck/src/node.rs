@@ -5,7 +5,7 @@
 pub(crate) struct Node {
     /// From 1.
     pub(crate) line: usize,
-    /// Whether it is a scalar without quotes, which may be another thing than a text: a number, `true`, nothing.
+    /// Whether the node is a scalar without quotes, which may be something other than a text: a number, `true`, null.
     pub(crate) is_plain: bool,
     pub(crate) kind: Kind,
 }
@@ -18,7 +18,7 @@ pub(crate) enum Kind {
 }
 
 impl Node {
-    /// Returns the entries of a map; none of anything else.
+    /// Returns the entries of a map; another node has none.
     pub(crate) fn entries(&self) -> &[(String, Self)] {
         match &self.kind {
             Kind::Map(entries) => entries,

@@ -74,8 +74,8 @@ pub(crate) fn admits(property: &str) -> bool {
     ADMITTING.contains(&property)
 }
 
-/// Returns what is under `node` and cannot be read, with the property that it belongs to: a policy that is not written
-/// out, or a statement without an effect.
+/// Returns the parts of `node` that cannot be read, each with its property: a policy that is not written out, or a
+/// statement without an effect.
 pub(crate) fn unread(node: &Node) -> Vec<(&'static str, &Node)> {
     let mut found = Vec::new();
     node.walk(&mut |node| {

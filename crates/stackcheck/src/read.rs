@@ -81,7 +81,7 @@ fn check_characters(text: &str) -> Result<(), Unreadable> {
         };
         if let Some(odd) = line.chars().find(|c| is_odd(*c)) {
             return Err(wrong(format!(
-                "it holds the character U+{:04X}, which readers of YAML take for different things",
+                "it holds the character U+{:04X}, which readers of YAML interpret in different ways",
                 u32::from(odd)
             )));
         }

@@ -132,7 +132,7 @@ fn a_policy_that_is_not_written_out_is_found() {
     );
 
     assert_eq!((queue.rule, queue.of.as_str()), (Rule::NoWildcardAssumeRole, "Open"));
-    assert_eq!(queue.reason, "`PolicyDocument` has to be written out, to be read");
+    assert_eq!(queue.reason, "`PolicyDocument` must be written out, so that it can be checked");
     assert!(line.starts_with("Open: "), "{line}");
     assert_eq!([key.rule, role.rule], [Rule::NoOutsidePrincipal; 2]);
 }
@@ -193,7 +193,7 @@ fn a_role_without_its_boundary_or_with_one_that_holds_nothing_is_found() {
 
     assert!(unbound.iter().any(|found| found.rule == Rule::Boundary && found.of == "ProvisionRole"), "{unbound:?}");
     assert!(unread.iter().any(|found| found.reason.contains("is not in this template")), "{unread:?}");
-    let loosely = |found: &&Finding| found.reason.starts_with("its boundary lets it make roles");
+    let loosely = |found: &&Finding| found.reason.starts_with("its boundary lets the role make roles");
     assert_eq!(unheld.iter().filter(loosely).count(), roles, "{unheld:?}");
 }
 

@@ -82,7 +82,7 @@ fn granted(managed: &[String]) -> Value {
     json!({ "inline": Hole::Policies.quoted(), "managed": managed })
 }
 
-/// Puts a text into quotes, whose shape was checked: it holds no quotes, no backslash and no line break.
+/// Puts quotes around a text. A check has shown that it holds no quotes, no backslash and no line break.
 fn quoted(text: &str) -> String {
     format!("\"{text}\"")
 }

@@ -24,7 +24,7 @@ const ALL: [(Hole, &str); 5] = [
     (Hole::DefaultNumber, "default-number"),
     (Hole::Policies, "policies"),
 ];
-/// The longest line: a description of an input, and what it says of the kind of its answer.
+/// The maximum characters of a line: the description of an input with a note about the kind of its answer.
 const LINE_CHARS: usize = 600;
 /// The longest default of a parameter, in bytes (AWS CloudFormation quotas, "Parameter value size").
 const DEFAULT_BYTES: usize = 4096;
@@ -42,7 +42,7 @@ impl Hole {
         ALL.iter().find(|(_, known)| *known == name).map(|(hole, _)| *hole)
     }
 
-    /// Returns why a text may not stand here; policies are not a text.
+    /// Returns why a text is not allowed here; policies are not a text.
     pub(super) fn refuses(self, text: &str, account: &str) -> Option<String> {
         let is_line = !text.contains(char::is_control) && text.chars().count() <= LINE_CHARS;
         match self {

@@ -1,4 +1,4 @@
-//! Every role that the vendor's policies belong to has a boundary, and nobody can take it off.
+//! Every role that the vendor's policies belong to has a boundary, and nobody can remove the boundary.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
@@ -22,11 +22,13 @@ fn of_role(template: &Template<'_>, role: Resource<'_>) -> Vec<Finding> {
                 unbounded |= !template.role_lists(role.node, keeps_boundaries);
             }
             None => {
-                let reason = format!("the boundary `{}` is not in this template, to be read", one.to_text());
+                let reason =
+                    format!("the boundary `{}` is not in this template, so it cannot be checked", one.to_text());
                 found.push(role.finding(Rule::Boundary, one, reason));
             }
             Some(policy) if !keeps_boundaries(policy) => {
-                let reason = "its boundary lets it make roles without that boundary, or take it off";
+                let reason =
+                    "its boundary lets the role make roles without this boundary, or remove the boundary from roles";
                 found.push(role.finding(Rule::Boundary, one, reason));
             }
             Some(_) => {}

@@ -1,4 +1,4 @@
-//! Nobody outside of the account may take a role or use a resource.
+//! Nobody outside of the account may assume a role or use a resource.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
@@ -24,7 +24,9 @@ pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
 fn unreadable(resource: Resource<'_>) -> Vec<Finding> {
     let unread = unread(resource.node).into_iter().filter(|(key, _)| admits(key));
     unread
-        .map(|(key, policy)| resource.finding(RULE, policy, format!("`{key}` has to be written out, to be read")))
+        .map(|(key, policy)| {
+            resource.finding(RULE, policy, format!("`{key}` must be written out, so that it can be checked"))
+        })
         .collect()
 }
 

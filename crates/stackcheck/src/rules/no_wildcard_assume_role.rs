@@ -21,7 +21,9 @@ pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
 fn unreadable(resource: Resource<'_>) -> Vec<Finding> {
     let unread = unread(resource.node).into_iter().filter(|(key, _)| !admits(key));
     unread
-        .map(|(key, policy)| resource.finding(RULE, policy, format!("`{key}` has to be written out, to be read")))
+        .map(|(key, policy)| {
+            resource.finding(RULE, policy, format!("`{key}` must be written out, so that it can be checked"))
+        })
         .collect()
 }
 
