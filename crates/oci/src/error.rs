@@ -22,7 +22,7 @@ pub enum RegistryError {
     /// A granted URL is no longer valid.
     #[error("the granted URL at `{host}` has expired or is not valid")]
     Expired { host: String },
-    /// The registry does not hold it.
+    /// The registry does not hold what was asked for.
     #[error("registry `{host}` has no {what}")]
     NotFound { host: String, what: String },
     /// Any other answer that is not a success.
@@ -44,7 +44,7 @@ pub enum RegistryError {
         source: reqwest::Error,
     },
     /// Bytes stopped moving.
-    #[error("nothing moved between this machine and `{host}` for {secs} s during {what}")]
+    #[error("no data moved between this machine and `{host}` for {secs} s during {what}")]
     Stalled { host: String, what: String, secs: u64 },
     /// The bytes have another digest.
     #[error("`{host}` gave bytes with digest `{found}` for `{expected}`; they are not used")]

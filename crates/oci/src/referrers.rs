@@ -165,9 +165,15 @@ fn check_subject(from: &Repository, manifest: &Manifest, listed: &Digest) -> Res
         Some(subject) if subject.digest == *listed => Ok(()),
         Some(subject) => {
             let found = subject.digest;
-            Err(from.bad(&what, format!("it is listed as what refers to `{listed}`, and refers to `{found}`")))
+            Err(from.bad(
+                &what,
+                format!("it is in the list of manifests that refer to `{listed}`, but refers to `{found}`"),
+            ))
         }
-        None => Err(from.bad(&what, format!("it is listed as what refers to `{listed}`, and refers to nothing"))),
+        None => {
+            Err(from
+                .bad(&what, format!("it is in the list of manifests that refer to `{listed}`, but refers to nothing")))
+        }
     }
 }
 
@@ -202,7 +208,7 @@ async fn list_referrers(repository: &Repository, subject: &Digest, new: &[Referr
         return Ok(());
     }
     let what = format!("the list of referrers of `{subject}`");
-    Err(repository.bad(&what, format!("other writers change tag `{}` without pause", fallback(subject))))
+    Err(repository.bad(&what, format!("other writers changed tag `{}` on every try", fallback(subject))))
 }
 
 /// Returns `listed` with those of `new` that it lacks; nothing when it lacks none.

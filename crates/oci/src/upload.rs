@@ -22,11 +22,11 @@ const PROGRESS: u64 = 256 * 1024;
 /// How a blob got into a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placed {
-    /// The registry had it already.
+    /// The registry had the blob already.
     Held,
-    /// The registry took it from another repository.
+    /// The registry took the blob from another repository.
     Mounted,
-    /// It was sent.
+    /// The blob was sent.
     Sent,
 }
 

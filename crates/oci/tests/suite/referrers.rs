@@ -102,10 +102,11 @@ async fn what_is_listed_but_refers_to_something_else_is_refused_by_name() {
     }
 
     assert!(
-        error[0].contains(&format!("is listed as what refers to `{}`, and refers to `sha256:", top.digest)),
+        error[0]
+            .contains(&format!("is in the list of manifests that refer to `{}`, but refers to `sha256:", top.digest)),
         "{error:?}"
     );
-    assert!(error[1].contains("and refers to nothing"), "{error:?}");
+    assert!(error[1].contains("but refers to nothing"), "{error:?}");
 }
 
 /// Pushes `writers` statements about one artifact at once: each finds no list of referrers yet. Returns them.
