@@ -64,7 +64,8 @@ fn destination(request: &Request<Incoming>) -> Result<Destination, Reason> {
     if names_host(request.headers(), &to, default_port) { Ok(to) } else { Err(Reason::HostHeader(to)) }
 }
 
-/// Returns the request as the next hop gets it: nothing of its head is passed on as bytes.
+/// Returns the request for the next hop. Its head is written anew from the parsed parts, and no bytes of the job's head
+/// are passed on.
 fn rewritten(gate: &Gate, request: Request<Incoming>, to: &Destination, by_proxy: bool) -> Result<Forwarded, Reason> {
     let most = usize::try_from(gate.limits.body_bytes).unwrap_or(usize::MAX);
     let mut request = request.map(|body| Limited::new(body, most));

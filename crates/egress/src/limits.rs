@@ -31,7 +31,7 @@ impl Default for Limits {
             hello: Duration::from_secs(10),
             resolve: Duration::from_secs(10),
             connect: Duration::from_secs(10),
-            // Longer than the longest poll or watch that tools of a job are known to leave silent.
+            // Longer than the longest silence in a poll or watch that tools of a job are known to make.
             idle: Duration::from_secs(15 * 60),
             head_bytes: 64 * 1024,
             // The largest object that one request can put into S3.

@@ -48,8 +48,8 @@ impl Network for SystemNetwork {
         TcpStream::connect(address).await
     }
 
-    /// Binds a socket without sending anything: only an address of this machine can be bound. Where the system permits
-    /// foreign ones too (`net.ipv4.ip_nonlocal_bind`), every address counts as the machine's own, and all is refused.
+    /// Binds a socket without sending anything, which works only for an address of this machine. Where the system also
+    /// permits foreign addresses (`net.ipv4.ip_nonlocal_bind`), every address counts as the machine's own and is refused.
     fn is_own(&self, address: IpAddr) -> bool {
         UdpSocket::bind((address, 0)).is_ok()
     }

@@ -23,9 +23,7 @@ pub(crate) enum Reason {
          new contract"
     )]
     NotPermitted(Destination),
-    #[error(
-        "`{to}` leads to {address}, {why}, which no job may reach; let the name resolve to an address outside of it"
-    )]
+    #[error("`{to}` is at {address}, {why}; no job may reach such an address, so let the name resolve to another one")]
     Address { to: Destination, address: IpAddr, why: Forbidden },
     #[error("the runner could not resolve `{to}`; check the name and the resolver of the runner's network")]
     Unresolved { to: Destination, source: io::Error },
@@ -35,7 +33,9 @@ pub(crate) enum Reason {
     Upstream { to: Destination, detail: String },
     #[error("the TLS hello to `{to}` names the server `{name}`; name the same host in `CONNECT` and in TLS")]
     OtherServerName { to: Destination, name: String },
-    #[error("no TLS hello came over the tunnel to `{0}`; only TLS goes to port 443, let a contract name another port")]
+    #[error(
+        "no TLS hello came over the tunnel to `{0}`; port 443 is for TLS only, so let the contract name another port"
+    )]
     NoHello(Destination),
     #[error("the `Host` header of a request to `{0}` is missing, repeated or names another host; send the URL's host")]
     HostHeader(Destination),
@@ -43,7 +43,7 @@ pub(crate) enum Reason {
     Method { to: Destination, method: String },
     #[error("the body of a request to `{to}` has more than {most} bytes; use HTTPS, which has no limit")]
     TooLarge { to: Destination, most: u64 },
-    #[error("a request is none that the proxy reads: {0}; send `CONNECT host:port` or `METHOD http://host/path`")]
+    #[error("the proxy does not accept a request: {0}; send `CONNECT host:port` or `METHOD http://host/path`")]
     Malformed(&'static str),
     #[error("the job has {0} connections open, which is the most at once; close some")]
     TooMany(usize),
