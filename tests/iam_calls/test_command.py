@@ -52,4 +52,4 @@ class Command(unittest.TestCase):
 
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("(AccessDenied)", done.stderr)
-        self.assertIn("let the program take a role", done.stderr)
+        self.assertIn("let the program assume a role", done.stderr)

@@ -154,7 +154,7 @@ class Walls(unittest.TestCase):
 
         record = self.world.records("CreateUser", "recorded")
         self.assertEqual([entry["stage"] for entry in record], ["refused"])
-        self.assertIn("let the program take a role", record[0]["says"])
+        self.assertIn("let the program assume a role", record[0]["says"])
 
     def test_what_is_not_there_is_answered_by_iam(self):
         with self.assertRaises(self.iam.exceptions.NoSuchEntityException):

@@ -56,8 +56,8 @@ impl Clusters {
             return Ok(());
         }
         Err(Refusal::Denied(format!(
-            "`{issuer}` is not the issuer of an EKS cluster of this account and region, so whoever it names is a stranger; \
-             use the issuer of a cluster that is here"
+            "`{issuer}` is not the issuer of an EKS cluster of this account and region, so its identities are from \
+             outside of the account; use the issuer of a cluster of this account and region"
         )))
     }
 }
@@ -95,8 +95,8 @@ fn is_name(name: &str) -> bool {
 fn read<'a, T: Deserialize<'a>>(answer: &'a Answer) -> Result<T, Refusal> {
     if !answer.is_success() {
         return Err(Refusal::Denied(format!(
-            "a trust of a cluster's identities needs a look at the clusters of the account, and EKS answered {}; allow \
-             `eks:ListClusters` and `eks:DescribeCluster` to this mode",
+            "the runner could not check which clusters the account has, because EKS answered {}; allow \
+             `eks:ListClusters` and `eks:DescribeCluster` to this mode's role",
             answer.status
         )));
     }

@@ -40,7 +40,7 @@ fn in_own(element: &mut Element, shown_path: &str, install: &Install) {
         element.retain(|child| !(child.is("PermissionsBoundary") && own(child)));
     }
     without_tags(element, install);
-    // A resource without tags has no list of them in IAM's answer; a list of tags has.
+    // For a resource without tags, IAM's answer has no list of tags, so an empty list is removed.
     element.retain(|child| !(child.is("Tags") && child.children().next().is_none()));
 }
 

@@ -19,7 +19,7 @@ pub struct Install {
     pub region: String,
     /// The path of what jobs make; begins and ends with `/`.
     pub path: String,
-    /// What has a name that begins so is the install's too, under any path.
+    /// A resource whose name begins with this prefix also belongs to the install, under any path.
     pub prefix: String,
     /// The ARN of the policy that no role of the install exceeds.
     pub boundary: String,

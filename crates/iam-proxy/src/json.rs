@@ -97,7 +97,7 @@ impl<'de> Visitor<'de> for Reader {
         let mut object = BTreeMap::new();
         while let Some((name, value)) = access.next_entry::<String, Json>()? {
             if object.contains_key(&name) {
-                return Err(A::Error::custom(format!("`{name}` is there twice")));
+                return Err(A::Error::custom(format!("`{name}` is given twice")));
             }
             object.insert(name, value);
         }

@@ -85,6 +85,7 @@ fn is_own(resource: &Element, install: &Install) -> bool {
 
 fn not_own(kind: &str, name: &str) -> Refusal {
     Refusal::Denied(format!(
-        "{kind} `{name}` was not made by a job of this install, so no job of it may change it; make one of the install's own"
+        "{kind} `{name}` was not made by a job of this install, so no job of this install may change it; use one that \
+         a job of this install made"
     ))
 }

@@ -17,9 +17,9 @@ use crate::upstream::Upstream;
 pub(crate) enum Plan {
     /// IAM has answered already, with an error, when the resource was looked at.
     Answered(Answer),
-    /// This is sent.
+    /// The request to send to IAM.
     Send(Query),
-    /// The client is told that it is done, and this is sent. The text is for the audit.
+    /// The client is told that its change is done, but `sent` is sent to IAM. The text is for the audit.
     Hold { sent: Query, instead: String },
 }
 
@@ -87,8 +87,8 @@ impl Planner<'_> {
         let issuer = url.strip_prefix("https://").filter(|issuer| trust::is_issuer(issuer, self.install));
         let stranger = || {
             Refusal::Denied(format!(
-                "`{url}` is not the issuer of an EKS cluster in {}, and identities of elsewhere are strangers; ask the \
-                 customer to make the identity provider",
+                "`{url}` is not the issuer of an EKS cluster in {}, so its identities are from outside of the \
+                 account; ask the customer to make the identity provider",
                 self.install.region
             ))
         };
@@ -118,8 +118,8 @@ impl Planner<'_> {
         }
         if !self.install.owns_policy(policy) {
             return Err(Refusal::Denied(format!(
-                "role `{role}` is of the install stack, and what it may do is what the customer agreed to; write policy \
-                 `{policy}` into the permissions of the app config"
+                "role `{role}` belongs to the install stack, and the customer agreed to its permissions; add policy \
+                 `{policy}` to the permissions of the app config instead"
             )));
         }
         let instead = format!("policy `{policy}` is not attached: the contract says what role `{role}` may do");
@@ -141,12 +141,12 @@ impl Planner<'_> {
             let tag = [("RoleName", name), ("Tags.member.1.Key", SHOWN_BOUNDARY), ("Tags.member.1.Value", "true")];
             return hold(
                 Query::new("TagRole", &tag),
-                "the role carries this boundary already; reads show it from now on",
+                "the role has this boundary already; from now on, reads of the role show it",
             );
         }
         if role.shows_boundary {
             let untag = Query::new("UntagRole", &[("RoleName", name), ("TagKeys.member.1", SHOWN_BOUNDARY)]);
-            return hold(untag, "the role keeps its boundary; reads show it no longer");
+            return hold(untag, "the role keeps its boundary; from now on, reads of the role do not show it");
         }
         Err(Refusal::Denied(format!(
             "role `{name}` keeps the install's boundary as long as it exists; delete the role if it is no longer needed"
@@ -168,7 +168,9 @@ impl Planner<'_> {
     }
 
     async fn trust(&self, document: &str) -> Result<(), Refusal> {
-        let rule = |stranger| Refusal::Denied(format!("a role of an install trusts no stranger: {stranger}"));
+        let rule = |stranger| {
+            Refusal::Denied(format!("a role of an install must trust nobody outside of the account: {stranger}"))
+        };
         for issuer in trust::issuers(document, self.install).map_err(rule)? {
             self.clusters.check(&issuer, self.upstream).await?;
         }
@@ -181,13 +183,13 @@ impl Planner<'_> {
             return Ok(());
         }
         Err(Refusal::Denied(format!(
-            "a role of this install has the boundary `{}` and no other, and `{asked}` is asked for; leave the boundary out, \
-             and write what the role must not do as a `Deny` into its policies",
+            "a role of this install must have the boundary `{}`, not `{asked}`; leave the boundary out, and write \
+             what the role must not do as a `Deny` into its policies",
             self.install.boundary
         )))
     }
 
-    /// Gives a new resource the install's tags, and notes.
+    /// Adds the install's tags, and `notes` as further tags, to a new resource.
     fn mark(&self, query: &mut Query, notes: Vec<(String, String)>) -> Result<(), Refusal> {
         let own = self.install.tags.iter().map(|(key, value)| (key.clone(), value.clone()));
         let tags: Vec<(String, String)> = query.tags()?.into_iter().chain(own).chain(notes).collect();

@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 /// The only version of the API that there is.
 const VERSION: &str = "2010-05-08";
 
-/// The parameters of one request. No name is there twice, so that everybody reads the same request.
+/// The parameters of one request. No name is given twice, so that everybody reads the same request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Query {
     action: String,

@@ -1,4 +1,4 @@
-//! What a job did with IAM: each change for the audit, and how often each action was used.
+//! Records what a job did with IAM: each change for the audit, and how often each action was used.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -26,7 +26,7 @@ pub enum Stage {
     Failed { code: String },
     /// It was answered as if done, and IAM was not asked for it; the text says what happened instead.
     Held { instead: String },
-    /// A rule forbids it.
+    /// A rule forbids the action.
     Refused { reason: String },
 }
 

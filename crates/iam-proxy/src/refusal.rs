@@ -6,13 +6,13 @@ use crate::xml::escape;
 /// Why a request is not passed on. Its text names the rule and the way out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// It is not a request of IAM.
+    /// The request is not a request of IAM.
     #[error("{0}")]
     Malformed(String),
-    /// A rule forbids it.
+    /// A rule forbids the request.
     #[error("{0}")]
     Denied(String),
-    /// It may be tried again.
+    /// The request may be sent again.
     #[error("{0}")]
     Unavailable(String),
 }

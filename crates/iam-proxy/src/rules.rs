@@ -1,13 +1,13 @@
-//! Which action of IAM is passed on, and what has to hold for it.
+//! The rules for each action of IAM: whether it is passed on, and under which conditions.
 
 /// What is done with an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// It changes nothing.
+    /// The action changes nothing.
     Read,
-    /// It changes something of the install's, and has these parameters and no others.
+    /// The action changes a resource of the install, and has these parameters and no others.
     Write(Target, &'static [&'static str]),
-    /// It is never passed on; the text says why, and the way out.
+    /// The action is never passed on; the text gives the reason and the way out.
     Refused(&'static str),
 }
 
@@ -20,7 +20,7 @@ pub(crate) enum Target {
     NewProvider,
     LinkedRole,
     Role,
-    /// Who may take a role.
+    /// Who may assume a role.
     Trust,
     /// The managed policies of a role.
     Attachment,
@@ -32,8 +32,9 @@ pub(crate) enum Target {
     Provider,
 }
 
-const KEYS: &str = "people and programs with long-lived keys are not made by an install; let the program take a role";
-const FEDERATION: &str = "identities of elsewhere are strangers; the customer decides who signs in to the account";
+const KEYS: &str = "a job must not make users or long-lived keys; let the program assume a role";
+const FEDERATION: &str =
+    "a job must not let in identities from outside of the account; the customer decides who signs in to it";
 const ACCOUNT: &str = "it changes the whole account; ask the customer to do it";
 const LINKED: &str = "a service-linked role belongs to the account, and others may use it; the customer deletes it";
 

@@ -77,7 +77,10 @@ async fn converse(stream: TcpStream, proxy: &Proxy) -> hyper::Result<()> {
 
 async fn answer(request: Request<Incoming>, proxy: &Proxy) -> Answer {
     if request.method() != Method::POST || *request.uri() != "/" {
-        return Refusal::Malformed("only `POST /` with a form is served here, IAM's Query API".to_owned()).answer();
+        return Refusal::Malformed(
+            "the runner accepts only `POST /` with a form here, as IAM's Query API does".to_owned(),
+        )
+        .answer();
     }
     match Limited::new(request.into_body(), LARGEST).collect().await {
         Ok(body) => proxy.answer(&body.to_bytes()).await,

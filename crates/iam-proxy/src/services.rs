@@ -1,4 +1,4 @@
-//! AWS services by name: which may take a role that a job makes, and for which a job may make a service-linked role.
+//! AWS services by name: which may assume a role that a job makes, and for which a job may make a service-linked role.
 
 use crate::install::dns_suffix;
 
@@ -102,12 +102,12 @@ const LINKED: [&str; 25] = [
     "spot",
 ];
 
-/// Whether the service may take a role that a job makes; `service` is its name without domain and region, as `states`.
+/// Whether the service may assume a role that a job makes. `service` is the name without domain and region: `states`.
 pub fn takes_roles(service: &str) -> bool {
     TAKES_ROLES.contains(&service)
 }
 
-/// Whether the service principal may take a role that a job makes.
+/// Whether the service principal may assume a role that a job makes.
 pub(crate) fn may_take_roles(principal: &str, region: &str) -> bool {
     name(principal, region).is_some_and(takes_roles)
 }

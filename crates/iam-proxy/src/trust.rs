@@ -1,4 +1,5 @@
-//! Reads who may take a role, and finds strangers: whoever is not of the account, a service or a cluster of the install's.
+//! Reads who may assume a role, and finds strangers: whoever is not of the account, a service or a cluster of the
+//! install's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,7 +67,7 @@ fn one_principal(kind: &str, one: &str, among_own: bool, install: &Install) -> R
             install.account
         )),
         "Service" if services::may_take_roles(one, &install.region) => Ok(None),
-        "Service" => Err(format!("service `{one}` is not among those that may take a role of an install")),
+        "Service" => Err(format!("service `{one}` is not among those that may assume a role of an install")),
         "Federated" => {
             let provider = format!("{}oidc-provider/", install.arn_prefix());
             let issuer = one.strip_prefix(&provider).filter(|issuer| is_issuer(issuer, install));
@@ -78,9 +79,9 @@ fn one_principal(kind: &str, one: &str, among_own: bool, install: &Install) -> R
             };
             issuer.map(|issuer| Some(issuer.to_owned())).ok_or_else(stranger)
         }
-        other => {
-            Err(format!("principals of `{other}` cannot be told from strangers; name a role, a user or a service"))
-        }
+        other => Err(format!(
+            "principals of kind `{other}` may be from outside of the account; name a role, a user or a service"
+        )),
     }
 }
 
@@ -88,13 +89,15 @@ fn anyone(among_own: bool) -> Result<BTreeSet<String>, String> {
     if among_own {
         Ok(BTreeSet::new())
     } else {
-        Err("principal `*` is everybody; name who may take the role".to_owned())
+        Err("principal `*` is everybody; name who may assume the role".to_owned())
     }
 }
 
 fn only(object: &BTreeMap<String, Json>, known: &[&str]) -> Result<(), String> {
     match object.keys().find(|name| !known.contains(&name.as_str())) {
-        Some(name) => Err(format!("a trust policy of an install has no `{name}`; it has {}", known.join(", "))),
+        Some(name) => {
+            Err(format!("a trust policy of an install must not have `{name}`; it may have {}", known.join(", ")))
+        }
         None => Ok(()),
     }
 }

@@ -27,10 +27,10 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Returns IAM's endpoint for a region: IAM is one for each partition.
+    /// Returns IAM's endpoint for a region: each partition has one IAM.
     ///
     /// # Errors
-    /// When the region is no name that a host can have.
+    /// When the region cannot be part of a host name.
     pub fn iam(region: &str) -> Result<Self, url::ParseError> {
         let starts = |prefix: &str| region.starts_with(prefix);
         let (host, signed) = match () {
@@ -48,7 +48,7 @@ impl Endpoint {
     /// Returns the endpoint of EKS in a region.
     ///
     /// # Errors
-    /// When the region is no name that a host can have.
+    /// When the region cannot be part of a host name.
     pub fn eks(region: &str) -> Result<Self, url::ParseError> {
         Ok(Self { url: format!("https://eks.{region}.{}/", dns_suffix(region)).parse()?, region: region.to_owned() })
     }
@@ -105,7 +105,7 @@ impl Upstream {
         body: &[u8],
     ) -> Result<Vec<(String, String)>, Refusal> {
         let credentials = self.credentials.provide_credentials().await;
-        let identity = credentials.map_err(|error| failed("the mode's role gives no credentials", &error))?.into();
+        let identity = credentials.map_err(|error| failed("no credentials of the mode's role", &error))?.into();
         let params = v4::SigningParams::builder()
             .identity(&identity)
             .region(region)

@@ -27,7 +27,7 @@ impl Element {
         Self { start: BytesStart::new(name.to_owned()), nodes: vec![Node::Other(Event::Text(text))] }
     }
 
-    /// Returns an element with these in it.
+    /// Returns an element that contains `children`.
     pub(crate) fn with(name: &str, children: Vec<Self>) -> Self {
         Self { start: BytesStart::new(name.to_owned()), nodes: children.into_iter().map(Node::Element).collect() }
     }
