@@ -16,7 +16,7 @@ pub struct Build {
     pub source_digest: Digest,
     pub created_at: Timestamp,
     pub state: BuildState,
-    /// Since when nothing keeps its artifact in the registry ([`crate::prune_artifacts`]): nothing new begins with it.
+    /// The time since when nothing keeps the artifact in the registry ([`crate::prune_artifacts`]). Nothing new may use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_since: Option<Timestamp>,
     /// Why the vendor revoked its artifact: no runner gets it any more. Installs that have it keep it.
@@ -24,7 +24,7 @@ pub struct Build {
     pub revoked: Option<String>,
 }
 
-/// Where a build stands.
+/// The state of a build.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum BuildState {
@@ -41,7 +41,7 @@ pub enum BuildState {
         job: JobId,
         reason: String,
     },
-    /// Nobody used its artifact, and the registry has it no more; while it is not `done`, some of it may be there.
+    /// Nothing used the artifact, so it is removed from the registry; until `done` is set, parts of it may still be there.
     Removed {
         artifact: Artifact,
         at: Timestamp,

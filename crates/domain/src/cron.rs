@@ -117,7 +117,8 @@ impl Field {
         word.split(',').try_fold(0, |set, part| Ok(set | self.part(part)?))
     }
 
-    /// Reads `*`, `5`, `5-9`, and each with `/3`. A number with a step goes on to the end.
+    /// Reads `*`, `5`, `5-9`, and each of these with a step such as `/3`. A single number with a step stands for the range
+    /// from it to the end of the field.
     fn part(&self, part: &str) -> Result<u64, String> {
         let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
         let step = match step.map(str::parse::<u32>) {

@@ -52,7 +52,7 @@ pub const fn is_deployable(spec: &ComponentSpec) -> bool {
     spec.is_deployable()
 }
 
-/// Returns everything in the way of installing `version`; nothing when it can be installed.
+/// Returns everything that prevents installing `version`; empty when it can be installed.
 pub fn undeployable(version: &AppVersion) -> Vec<Undeployable> {
     let mut found = Vec::new();
     let mut add = |part: &Part, reasons: Vec<String>| {

@@ -37,7 +37,7 @@ pub struct Install {
     /// The terms that the customer agreed to, as the runner reported last; absent when the install stack asks for no consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_contract: Option<Digest>,
-    /// The URL of its orders queue, once made.
+    /// The URL of the install's orders queue; absent until the queue exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders_queue_url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

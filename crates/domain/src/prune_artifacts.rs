@@ -20,7 +20,7 @@ pub enum Kept {
     /// It is of the version that an install is at.
     InstallAt(InstallId),
     Release(ReleaseName),
-    /// A workflow that has not ended may ask for it.
+    /// A workflow that has not ended may ask for the artifact.
     Workflow(WorkflowId),
     /// It is of the newest version of its app.
     Newest,
@@ -32,7 +32,7 @@ impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Runs(install) => write!(f, "install `{install}` runs it"),
-            Self::InstallAt(install) => write!(f, "install `{install}` is at its version"),
+            Self::InstallAt(install) => write!(f, "install `{install}` is at the version of the artifact"),
             Self::Release(release) => write!(f, "release `{release}`"),
             Self::Workflow(workflow) => write!(f, "workflow `{workflow}`"),
             Self::Newest => f.write_str("newest version"),

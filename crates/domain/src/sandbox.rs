@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The outputs of the sandbox that the templates of one component read.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SandboxReads {
-    /// All of them; an empty name stands for every output that there is.
+    /// All outputs that the templates read; an empty name stands for every output of the sandbox.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub outputs: BTreeSet<String>,
     /// Those without which a template cannot be rendered.

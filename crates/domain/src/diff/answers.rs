@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Answer {
     pub what: Question,
     pub name: String,
-    /// Whether the customer answers it; otherwise the vendor does.
+    /// Whether the customer answers the question; otherwise the vendor does.
     pub customer: bool,
     pub why: Reason,
 }
@@ -25,15 +25,15 @@ pub enum Question {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// It was not there.
+    /// The question was not there.
     New,
-    /// It could be left out.
+    /// The answer could be left out.
     NowRequired,
-    /// Its default, or the value that was generated for it, no longer exists.
+    /// The default of the question, or the value that was generated for it, no longer exists.
     DefaultGone,
     /// The other side answers it now.
     AnsweredElsewhere,
-    /// It has another type, which the answer may not fit.
+    /// The question has another type, which the answer may not fit.
     TypeChanged,
 }
 

@@ -50,7 +50,7 @@ impl RoleDiff {
     }
 }
 
-/// Returns all roles by whether they are named ones and what they are called.
+/// Returns all roles by key: whether it is a named role, and its name.
 fn all(version: &AppVersion) -> BTreeMap<(bool, String), Role<'_>> {
     let modes = version.roles.iter().map(|role| ((false, format!("mode {}", role.mode.as_str())), of_mode(role)));
     let named = version.named_roles.iter().map(|role| ((true, role.name.clone()), of_name(role)));

@@ -314,7 +314,7 @@ pub fn action_nodes(
     }])
 }
 
-/// Returns the nodes that build what has no artifact yet, in no order.
+/// Returns one node for each build; no node depends on another.
 pub fn build_nodes(builds: &[(ComponentName, BuildId)], serial: u64) -> Vec<Node> {
     builds
         .iter()

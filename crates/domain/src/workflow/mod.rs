@@ -30,11 +30,11 @@ pub struct Workflow {
     pub kind: WorkflowKind,
     pub mode: Mode,
     pub created_at: Timestamp,
-    /// The serial of all its orders: later workflows of the install have higher ones.
+    /// The serial of all orders of the workflow: later workflows of the install have higher ones.
     pub serial: u64,
-    /// What the request asked for, for planning.
+    /// The request, from which the workflow is planned.
     pub request: Request,
-    /// The app version that it deploys; absent until it is planned.
+    /// The app version that the workflow deploys; absent until the workflow is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -215,7 +215,7 @@ impl Workflow {
         };
         for node in &mut next.nodes {
             if node.state == NodeState::Waiting {
-                node.state = NodeState::Skipped { because: "the workflow ended before".into() };
+                node.state = NodeState::Skipped { because: "the workflow ended before this node started".into() };
             }
         }
         Advance { workflow: next, jobs: Vec::new(), changed: true }

@@ -18,7 +18,7 @@ pub enum Request {
         /// Whose artifacts these must be.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         release: Option<ReleaseName>,
-        /// The role that the caller wants for all of it.
+        /// The role that the caller wants for the whole workflow.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
         /// The former values of the inputs that the request changed, null where there was none: the install gets them
@@ -42,7 +42,7 @@ pub enum Request {
         /// Whether resources that hold data may be destroyed.
         #[serde(default)]
         destroy_data: bool,
-        /// The role that the caller wants for all of it.
+        /// The role that the caller wants for the whole workflow.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
     },

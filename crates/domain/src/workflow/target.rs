@@ -41,7 +41,7 @@ pub enum Target {
     Preflight,
 }
 
-/// What a node deploys.
+/// The deploy of one node.
 #[derive(Debug, Clone)]
 pub struct Deploys<'a> {
     /// The component, or the sandbox under its name.

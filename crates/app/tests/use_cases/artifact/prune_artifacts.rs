@@ -83,7 +83,7 @@ async fn what_an_install_runs_stays_until_it_runs_another() {
     let again = prune(&world, &removals).await;
 
     assert_eq!(before, Pruned { kept: 4, ..Pruned::default() });
-    assert_eq!(old.kept_by, ["install `globex` runs it", "install `globex` is at its version"]);
+    assert_eq!(old.kept_by, ["install `globex` runs it", "install `globex` is at the version of the artifact"]);
     assert_eq!(new.kept_by, ["newest version"]);
     assert_eq!((marked.marked, early.removed, removed.removed, again.removed), (1, 0, 1, 0));
     let gone = removals.removed.lock().unwrap().clone();

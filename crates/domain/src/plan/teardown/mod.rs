@@ -89,7 +89,7 @@ impl<'a> Standing<'a> {
     }
 }
 
-/// Returns whether `one` cannot be without `other`: it depends on it, or that is the sandbox.
+/// Returns whether `one` needs `other`: `one` depends on `other`, or `other` is the sandbox.
 fn needs(one: &Standing<'_>, other: &Standing<'_>) -> bool {
     let itself = one.part.name == other.part.name;
     !itself && (other.sandbox().is_some() || one.part.dependencies.contains(&other.part.name))

@@ -1,4 +1,4 @@
-//! The events of a workflow, the actions that they start, and where those stand in the workflow's graph.
+//! The events of a workflow, the actions that they start, and the place of these actions in the workflow's graph.
 
 use std::collections::BTreeSet;
 
@@ -103,7 +103,7 @@ pub struct Fired<'a> {
     pub at: usize,
 }
 
-/// Returns the events of a deploy of `touched`, an inner one before those around it.
+/// Returns the events of a deploy of `touched`. An inner event comes before the events around it.
 pub fn events_of_deploy(
     version: &AppVersion,
     touched: &BTreeSet<ComponentName>,
@@ -130,7 +130,7 @@ pub fn events_of_deploy(
     occurrences
 }
 
-/// Returns the events of a teardown, whose nodes these are: an inner one before those around it.
+/// Returns the events of the teardown that has these nodes. An inner event comes before the events around it.
 pub fn events_of_teardown(nodes: &[Node], what: &TearDown) -> Vec<Occurrence> {
     let parts = |wanted: bool| {
         nodes.iter().filter_map(move |node| match &node.target {
