@@ -89,7 +89,7 @@ impl GrantArtifact {
     fn may_ask(&self, install: &Install, job: &Job, request: &GrantMessage) -> Result<(), Denied> {
         let holds = matches!(&job.state, JobState::Running { fence, .. } if *fence == request.fence);
         if !holds || job.install != request.install {
-            let reason = format!("attempt {} does not hold job `{}`", request.fence, job.id);
+            let reason = format!("attempt {} is not the current attempt of job `{}`", request.fence, job.id);
             return Err(deny(GrantRefusal::OtherAttempt, reason));
         }
         if let Some(why) = &install.disabled {

@@ -265,8 +265,8 @@ fn removed(build: &Build, artifact: &Artifact, at: Timestamp, done: bool) -> Bui
     Build { state: BuildState::Removed { artifact: artifact.clone(), at, done }, unused_since: None, ..build.clone() }
 }
 
-/// Returns the manifests of an artifact, each before the manifests that it names, and at the end the statement that
-/// refers to it.
+/// Returns the manifests of an artifact. A manifest comes before the manifests that it names; the statement that refers
+/// to the artifact comes last.
 fn manifests(artifact: &Artifact) -> impl Iterator<Item = Digest> {
     let statement = artifact.provenance.iter().map(|provenance| provenance.referrer.clone());
     artifact.manifests.iter().rev().map(|manifest| manifest.digest.clone()).chain(statement)

@@ -83,6 +83,6 @@ fn nothing_ran(workflow: &Workflow) -> Option<String> {
             "every component has its artifact; the contract of the version is being signed".to_owned()
         }
         Request::Action { .. } => "the action has no steps".to_owned(),
-        Request::TearDown { .. } => "nothing was deployed any more".to_owned(),
+        Request::TearDown { .. } => "nothing was left to remove".to_owned(),
     })
 }

@@ -66,9 +66,9 @@ struct Parameter {
 /// The secret that keeps a sensitive answer.
 #[derive(Serialize)]
 struct Secret {
-    /// The id of its parameter.
+    /// The id of the parameter for the answer.
     id: String,
-    /// The last part of its name, which needs no quotes.
+    /// The last part of the secret's name, which needs no quotes.
     name: String,
     description: Quoted,
     /// Whether the answer may be left empty, which makes no secret.

@@ -98,7 +98,7 @@ fn referring(value: Value, version: &AppVersion) -> Result<Value, String> {
     }
 }
 
-/// What a role may do.
+/// The permissions of a role, for the install template.
 #[derive(Serialize)]
 pub(crate) struct Granted {
     inline: Quoted<Vec<Value>>,

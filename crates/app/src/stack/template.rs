@@ -7,7 +7,7 @@ use crate::AppError;
 
 /// The template of Go's `text/template`.
 const TEMPLATE: &str = include_str!("../../../../infra/install.yaml");
-/// More than CloudFormation takes, so that a stack that is too large can be refused with its size.
+/// These limits are above those of CloudFormation, so that a stack that is too large can be refused with its size.
 const LIMITS: Limits = Limits { max_steps: 10_000_000, max_output_bytes: 128 * 1024 * 1024 };
 
 /// Returns the template with `stack` filled in, in one pass, so that a template inside a value stays a text.

@@ -1,4 +1,4 @@
-//! The rows of what is due at a minute: runs of actions by cron, and installs whose runs have to be looked up.
+//! Rows that say what is due in a minute: runs of actions by cron, and installs whose runs have to be looked up.
 
 use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};

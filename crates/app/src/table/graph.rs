@@ -67,7 +67,7 @@ pub fn graph_write(workflow: &Workflow) -> Result<Option<Write>, AppError> {
 /// Returns the write of the state.
 ///
 /// # Errors
-/// Internal when the workflow cannot be written as JSON, or has a job that is not its node's.
+/// Internal when the workflow cannot be written as JSON, or when a node has the job of another node.
 pub fn put_workflow(workflow: &Workflow, expect: Expect) -> Result<Write, AppError> {
     let progress = workflow.nodes.iter().map(|node| progress(&workflow.id, node)).collect::<Result<_, _>>()?;
     let graph = digest_of(&planned(&workflow.nodes))?;

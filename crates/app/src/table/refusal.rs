@@ -14,7 +14,7 @@ pub const TRACE_TTL_SECS: u64 = 90 * 24 * 3600;
 /// A refused report or request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    /// The partition of the row: a job's, an install's when there is no such job, or a grant's.
+    /// The partition of the row: that of the job, of the install when there is no such job, or of the grant.
     pub pk: String,
     /// The digest of the refused message.
     pub message: Digest,

@@ -1,4 +1,4 @@
-//! Texts that many signed orders have in common, each in a row that its digest names.
+//! Texts that many signed orders have in common. Each text has a row of its own, under its digest.
 
 use freehold_protocol::Digest;
 use serde::{Deserialize, Serialize};

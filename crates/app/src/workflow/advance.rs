@@ -85,8 +85,8 @@ fn is_its_cancel(job: &Job, event: &JobEvent) -> bool {
     )
 }
 
-/// Returns whether the event is a report of an attempt whose end was taken before the job was queued again. It is late or
-/// comes again, and is not stale; a redelivery of the end has to dispatch the job again.
+/// Returns whether the event comes from an attempt whose end was accepted before the job was queued again. Such an event
+/// is late or repeated, but not stale: when the end is delivered again, the job has to be dispatched again.
 fn is_its_retry(job: &Job, event: &JobEvent) -> bool {
     let (JobEvent::Started { fence, .. } | JobEvent::Progress { fence, .. } | JobEvent::Finished { fence, .. }) = event
     else {

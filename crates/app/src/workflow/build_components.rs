@@ -257,9 +257,11 @@ pub fn view(build: &Build) -> BuildView {
             (Some(artifact.digest.clone()), Some(artifact.blob_bytes()), String::new())
         }
         BuildState::Failed { reason, .. } => (None, None, reason.clone()),
-        BuildState::Removed { artifact, .. } => {
-            (Some(artifact.digest.clone()), None, "nothing used it; build it again when it is needed".to_owned())
-        }
+        BuildState::Removed { artifact, .. } => (
+            Some(artifact.digest.clone()),
+            None,
+            "removed because nothing used it; build the component again when it is needed".to_owned(),
+        ),
     };
     BuildView {
         build: build.id.clone(),

@@ -26,7 +26,7 @@ pub(crate) struct DeployOf<'a> {
     pub(crate) all: bool,
     /// The release whose artifacts these must be.
     pub(crate) release: Option<&'a ReleaseName>,
-    /// The role that the caller wants for all of it.
+    /// The role that the caller wants for the whole deploy.
     pub(crate) role: Option<&'a str>,
     /// The former values of the inputs that the request changed, null where there was none.
     pub(crate) former_inputs: &'a BTreeMap<String, Value>,

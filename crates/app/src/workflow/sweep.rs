@@ -25,7 +25,7 @@ const RESEND_UNTIL_SECS: u64 = 270;
 const SETTLED_SECS: u64 = 600;
 /// No run phase lasts this long: it is a multiple of the longest job and its wait.
 const OUTLIVED_SECS: u64 = 4 * MAX_JOB_SECS as u64;
-/// After this time, a pending workflow should have been planned, unless it waits for its runner.
+/// A workflow that is pending for longer than this is stuck, unless it waits for its runner.
 const STUCK_SECS: u64 = 600;
 
 /// The ports that sweeping needs.

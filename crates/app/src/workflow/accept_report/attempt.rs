@@ -119,7 +119,10 @@ impl AcceptReport {
             }
         };
         if !holds(job, report.fence, runner) {
-            return Ok(Accepted::Refused(format!("attempt {} does not hold job `{}`", report.fence, job.id)));
+            return Ok(Accepted::Refused(format!(
+                "attempt {} is not the current attempt of job `{}`",
+                report.fence, job.id
+            )));
         }
         let message = GrantMessage {
             install: job.install.clone(),

@@ -168,7 +168,7 @@ async fn a_job_that_has_ended_gets_nothing() {
     world.grant_artifact().answer(&request).await.unwrap();
 
     assert!(matches!(answers(&world)[0].1.answer, GrantAnswer::Refused { .. }));
-    assert_eq!(world.refusals(), [format!("attempt 1.1 does not hold job `{}`", request.job)]);
+    assert_eq!(world.refusals(), [format!("attempt 1.1 is not the current attempt of job `{}`", request.job)]);
 }
 
 #[tokio::test]
