@@ -149,7 +149,7 @@ fn unknown(app: &App, refused: &[NoRole]) -> Vec<Draft> {
         };
         let message = format!("{first}{more} would run under role `{role}`, which does not exist");
         let draft = Draft::error(naming(app, role)?, message);
-        Some(draft.help("a name is compared as it is written: copy the `name` of a role of the app"))
+        Some(draft.help("the two names must be equal, letter by letter: copy the `name` of a role of the app"))
     };
     users.into_iter().filter_map(report).collect()
 }

@@ -46,7 +46,8 @@ fn in_string(rest: &str, at: usize, open: &mut Vec<(usize, char)>) -> usize {
     }
 }
 
-/// Takes one step outside of strings; returns its bytes, and `None` at a bracket that closes another one.
+/// Reads one token outside of strings. Returns its length in bytes, or `None` at a closing bracket that does not match
+/// the last open one.
 fn in_code(rest: &str, at: usize, c: char, open: &mut Vec<(usize, char)>) -> Option<usize> {
     let line = || rest.find('\n').unwrap_or(rest.len());
     if c == '#' || rest.starts_with("//") {

@@ -31,7 +31,7 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) {
     if !library && dependencies.is_empty() && !held.paths.iter().any(|path| path.starts_with("templates/")) {
         let folder = join(&held.path, "templates");
         let draft =
-            Draft::warning(held.place.clone(), format!("the chart has no files in `{folder}`; it makes nothing"));
+            Draft::warning(held.place.clone(), format!("the chart has no files in `{folder}`, so it creates nothing"));
         reader.say(draft.help("write its templates there, or correct the path"));
     }
     let defaults = held.paths.contains("values.yaml").then(|| document(reader, held, "values.yaml"));

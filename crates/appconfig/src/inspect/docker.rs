@@ -26,7 +26,7 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) {
     let Some(file) = reader.open(held, &name) else { return };
     let stages = stages(reader.text(file));
     if stages.is_empty() {
-        let message = format!("`{}` builds from no image", join(&held.path, &name));
+        let message = format!("`{}` has no `FROM` line", join(&held.path, &name));
         reader.say(Draft::error(Place { file, span: 0..1 }, message).help("add `FROM ...`"));
         return;
     }

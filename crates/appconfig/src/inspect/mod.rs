@@ -55,7 +55,7 @@ fn look_at(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Vec<(Stri
     Vec::new()
 }
 
-/// Returns resource types as the resources of a component.
+/// Returns one resource of `component` for each type in `types`.
 fn of(component: &str, types: &[(String, Place)]) -> Vec<Made> {
     let made = |(kind, place): &(String, Place)| Made {
         component: component.to_owned(),

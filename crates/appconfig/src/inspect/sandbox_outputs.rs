@@ -10,7 +10,7 @@ use crate::report::draft::Draft;
 use crate::state::file::{Checked, Reading};
 use crate::state::source::Held;
 
-/// Reports each output that a file reads and that the module in `held` does not have, or keeps to itself.
+/// Reports each output that a file reads and that the module in `held` does not have, or marks as sensitive.
 pub(super) fn check(reader: &mut Reader<'_>, files: &[Checked], held: &Held, module: &Module) {
     if !module.whole {
         return;

@@ -29,9 +29,9 @@ const BUILT_IN: &str = "terraform_";
 pub(super) struct Module {
     /// Whether each variable needs a value, and where it is declared.
     variables: BTreeMap<String, (bool, Place)>,
-    /// The folders of modules that it calls, as it names them.
+    /// The folders of the modules that this module calls, as this module names them.
     calls: Vec<(String, Place)>,
-    /// The types of the resources that it creates, unless their number is an expression.
+    /// The types of the resources that this module creates, unless their number is an expression.
     pub(super) types: Vec<(String, Place)>,
     /// Its outputs, and whether each is sensitive.
     pub(super) outputs: BTreeMap<String, bool>,
@@ -50,7 +50,7 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> M
     let mut calls: Vec<(String, String, Place)> = called("", std::mem::take(&mut root.calls));
     while let Some((from, source, place)) = calls.pop() {
         let Some(path) = normal(&join(&from, &source)) else {
-            let message = format!("`{source}` is outside of the source `{}`, which is all that is packed", held.word);
+            let message = format!("`{source}` is outside of the source `{}`, and nothing else is packed", held.word);
             reader.say(
                 Draft::error(place, message)
                     .help("move the module into the source, or name a source directory that contains it"),
@@ -186,7 +186,7 @@ fn draft(file: usize, text: &str, (offset, said): (usize, String)) -> Draft {
     match brackets::unclosed(text) {
         Some((at, '<')) => {
             let draft = Draft::error(Reader::place(file, at, 2), "not Terraform: the heredoc is never closed");
-            return draft.help("end it with its word, alone on a line");
+            return draft.help("end it with its closing word on a line of its own");
         }
         Some((at, open)) => {
             let help = format!("close it with `{}`", brackets::closing(open));

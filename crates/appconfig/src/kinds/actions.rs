@@ -10,27 +10,29 @@ use super::spec::MAX_ACTION_SECS;
 
 pub(super) const ACTION: &[Key] = &[
     must("name", Text).doc("The action's name, with which others refer to it"),
-    may("description", Text).doc("What it is for, for people"),
+    may("description", Text).doc("What the action is for, in words for people"),
     may("timeout", Duration(MAX_ACTION_SECS)).doc("The time limit of one run: at most `30m`, `5m` by default"),
     // A key that only Freehold has: when a job is delivered a second time, its steps may run again.
-    may("idempotent", Flag).doc("Whether the steps may run again when a runner died in them; `false` by default"),
-    may("dependencies", Texts).doc("Components that it waits for when an event of the same deploy starts it"),
+    may("idempotent", Flag)
+        .doc("Whether the steps may run again after the runner died while it ran them; `false` by default"),
+    may("dependencies", Texts)
+        .doc("Components that the action waits for when an event of the same deploy starts the action"),
     may("break_glass_role", Template).doc("A break-glass role to run under; `role` is the newer way"),
     may("role", Template).doc("The role to run under instead of the role of the mode; a template"),
     may("enable_kube_config", Flag).doc("Whether steps get a kubeconfig of the cluster; `false` by default"),
     may("kubernetes_context", Text)
         .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
     may("image", Template).doc("The image that steps run in; a template; the runner itself by default"),
-    may("labels", Scalars).doc("Words to find and group it by").not_yet(),
+    may("labels", Scalars).doc("Labels by which people find and group actions").not_yet(),
     may("inputs", Any)
         .doc("Inputs that a person gives to a manual run: a list of tables with `name`, `description` and `required`")
         .not_yet(),
     may("env_vars", Scalars).doc("Environment variables of every step; values are templates"),
-    may("triggers", Tables(TRIGGER)).doc("What starts it"),
-    must("steps", Tables(STEP)).doc("What it does, in order; the first that fails ends it"),
+    may("triggers", Tables(TRIGGER)).doc("What starts the action"),
+    must("steps", Tables(STEP)).doc("The steps in order; the first step that fails ends the run"),
 ];
 
-/// The triggers that start nothing yet: what would cause their event is not built.
+/// The triggers that start nothing yet, because nothing in Freehold causes their event.
 const TRIGGERS_WITHOUT_EVENT: &[&str] = &[
     "pre-reprovision",
     "post-reprovision",
@@ -48,7 +50,7 @@ const TRIGGER: &[Key] = &[
     must("type", Text)
         .doc("`manual`, `cron`, or an event such as `post-deploy-component`")
         .not_yet_for(TRIGGERS_WITHOUT_EVENT),
-    may("index", Whole).doc("Its place among the actions that the same event starts").not_yet(),
+    may("index", Whole).doc("The place of the action among the actions that the same event starts").not_yet(),
     may("cron_schedule", Text).doc("For `cron`: five cron fields, in UTC, such as `*/5 * * * *`"),
     may("component_name", Text).doc("The component that the event is about"),
 ];
@@ -56,7 +58,8 @@ const TRIGGER: &[Key] = &[
 const STEP: &[Key] = &[
     must("name", Text).doc("The name of the step in logs"),
     may("command", Template).doc("A shell command line; a template"),
-    may("inline_contents", TemplateFile).doc("A script's text, a template, or `./path` or address of it"),
+    may("inline_contents", TemplateFile)
+        .doc("A script, which is a template: its text, or the `./path` or address of a file with the text"),
     may("env_vars", Scalars).doc("Environment variables of the step; values are templates"),
     may("enable_kube_config", Flag).doc("Whether the action's steps get a kubeconfig; `false` by default"),
     may("public_repo", Table(REPO)).doc("A git repository that anyone may read, in which the step runs"),
@@ -76,11 +79,11 @@ const RUNBOOK_STEPS: &[&str] = &[
 
 pub(super) const RUNBOOK: &[Key] = &[
     must("name", Text).doc("The runbook's name"),
-    may("description", Text).doc("What it is for, for people"),
-    may("readme", File).doc("Markdown for people, or `./path` or address of it"),
-    may("labels", Scalars).doc("Words to find and group it by"),
+    may("description", Text).doc("What the runbook is for, in words for people"),
+    may("readme", File).doc("Markdown for people: its text, or the `./path` or address of a file with the text"),
+    may("labels", Scalars).doc("Labels by which people find and group runbooks"),
     may("inputs", Any).doc("Inputs that a person gives to a run"),
-    may("steps", Tables(RUNBOOK_STEP)).doc("What it does, in order; the first that fails ends it"),
+    may("steps", Tables(RUNBOOK_STEP)).doc("The steps in order; the first step that fails ends the run"),
 ];
 
 const RUNBOOK_STEP: &[Key] = &[

@@ -9,7 +9,9 @@ pub(super) const METADATA: &[Key] = &[
     must("version", Text).doc("The version of the config format: `v2`"),
     may("display_name", Text).doc("The app's name for people; the directory's name if absent"),
     may("description", Text).doc("One line that says what the app is"),
-    may("slack_webhook_url", Text).doc("Accepted for compatibility with other tools; nothing is sent to it").never(),
+    may("slack_webhook_url", Text)
+        .doc("Accepted for compatibility with other tools; Freehold sends nothing to this address")
+        .never(),
     may("readme", File).doc("Markdown for people: the text itself or `./path` of a file"),
     may("label_colors", Any)
         .doc("Colours of labels by key, such as `env = \"#ff5733\"`; shown by other tools only")
@@ -19,16 +21,16 @@ pub(super) const METADATA: &[Key] = &[
         .never(),
     may("onboarding", Any).doc("Accepted for compatibility with other tools; how a catalogue shows the app").never(),
     may("kubernetes_context", Tables(KUBERNETES_CONTEXT))
-        .doc("Clusters that components create, for others to deploy into by name"),
+        .doc("Clusters that components create, each with a name by which other components deploy into it"),
 ];
 
 const KUBERNETES_CONTEXT: &[Key] = &[
-    must("name", Text).doc("What components write under `kubernetes_context`; unique in the app"),
+    must("name", Text).doc("The name that components write under `kubernetes_context`; unique in the app"),
     must("component", Text).doc("The component whose outputs describe the cluster"),
 ];
 
 pub(super) const GROUP: &[Key] = &[
-    must("name", Text).doc("What inputs write under `group`; unique in the app"),
+    must("name", Text).doc("The name that inputs write under `group`; unique in the app"),
     may("description", Text).doc("What the group's inputs are about, for people"),
     may("display_name", Text).doc("The group's heading in forms; its name if absent"),
 ];
@@ -36,7 +38,8 @@ pub(super) const GROUP: &[Key] = &[
 pub(super) const INPUT_TYPES: &[&str] = &["string", "number", "list", "json", "bool", "yaml", "hcl"];
 
 pub(super) const INPUT: &[Key] = &[
-    must("name", Text).doc("What templates read: `{{ .nuon.inputs.inputs.<name> }}`; unique in the app"),
+    must("name", Text)
+        .doc("The name by which templates read the answer: `{{ .nuon.inputs.inputs.<name> }}`; unique in the app"),
     must("display_name", Text).doc("The question's heading in forms"),
     must("description", Text).doc("What the answer is used for"),
     must("group", Text).doc("The name of a `[[group]]`"),
@@ -54,12 +57,13 @@ pub(super) const INPUT: &[Key] = &[
 pub(super) const INPUTS: &[Key] = &[
     may("group", Tables(GROUP)).doc("Groups, in the order in which forms show them"),
     may("input", Tables(INPUT)).doc("Questions to the vendor or the customer"),
-    may("source", Text).doc("One more file of groups and inputs, as under `sources`"),
+    may("source", Text).doc("One more file of groups and inputs: `./path`, as in `sources`"),
     may("sources", Texts).doc("More files of groups and inputs: `./path`, where `*` matches any part of a name"),
 ];
 
 pub(super) const SECRET: &[Key] = &[
-    must("name", Text).doc("What templates read: `{{ .nuon.secrets.<name> }}`; unique in the app"),
+    must("name", Text)
+        .doc("The name by which templates read the secret: `{{ .nuon.secrets.<name> }}`; unique in the app"),
     may("display_name", Text).doc("The question's heading in the install stack; the name if absent"),
     must("description", Text).doc("What the secret is used for"),
     may("required", Flag)
@@ -96,14 +100,15 @@ pub(super) const INSTALL: &[Key] = &[
     .doc("Where in Google Cloud the install lives"),
     may("inputs", Any).doc("Answers by input, each a string; one table or several (`[[inputs]]`)"),
     may("component_toggles", Any).doc("Whether each toggleable component is part of the install, by component"),
-    may("stack_overrides", Any)
-        .doc("Accepted for compatibility with other tools; what the install's stack has other than the app's"),
+    may("stack_overrides", Any).doc(
+        "Accepted for compatibility with other tools; how the stack of the install differs from the stack of the app",
+    ),
 ];
 
 pub(super) const BRANCH: &[Key] = &[
     may("name", Text).doc("The branch's name"),
-    may("connected_repo", Table(REPO)).doc("The repository that it follows, over a connection"),
-    may("public_repo", Table(REPO)).doc("The public repository that it follows"),
+    may("connected_repo", Table(REPO)).doc("The repository that the branch follows, read with a connection"),
+    may("public_repo", Table(REPO)).doc("The public repository that the branch follows"),
     may("installs_directory", Text).doc("Where install files are; default `installs`"),
     may("install_groups", Tables(INSTALL_GROUP)).doc("Installs that are deployed together, one group after another"),
     may("preview", Table(PREVIEW)).doc("What a preview of a change does"),
@@ -116,12 +121,13 @@ pub(super) const BRANCH: &[Key] = &[
 
 const INSTALL_GROUP: &[Key] = &[
     must("name", Text).doc("The group's name; unique in the branch"),
-    may("order", Whole).doc("Its place in the order: the lowest number goes first; default `0`"),
-    may("install_ids", Texts).doc("Its installs, by id"),
-    may("install_names", Texts).doc("Its installs, by name"),
-    may("label_selector", Any).doc("Labels that its installs have; not with `install_ids` or `install_names`"),
-    may("default", Flag).doc("Whether installs of no other group are in it; default `false`"),
-    may("use_for_previews", Flag).doc("Whether previews use it; default `false`"),
+    may("order", Whole).doc("The place of the group in the order: the lowest number goes first; default `0`"),
+    may("install_ids", Texts).doc("The installs of the group, by id"),
+    may("install_names", Texts).doc("The installs of the group, by name"),
+    may("label_selector", Any)
+        .doc("Labels that the installs of the group have; not with `install_ids` or `install_names`"),
+    may("default", Flag).doc("Whether the group takes every install that no other group names; default `false`"),
+    may("use_for_previews", Flag).doc("Whether previews use this group; default `false`"),
     may("auto_approve_on_policies_passing", Flag)
         .doc("Whether a plan is approved without a person when it passes every policy; default `false`"),
 ];
@@ -138,15 +144,15 @@ const PREVIEW: &[Key] = &[
 /// Texts and links of a page for customers; they do not change what is deployed.
 pub(super) const INSTALLER: &[Key] = &[
     may("name", Text).doc("The installer's name"),
-    may("description", Text).doc("What it installs"),
-    may("documentation_url", Text).doc("A link for people"),
-    may("community_url", Text).doc("A link for people"),
-    may("homepage_url", Text).doc("A link for people"),
-    may("github_url", Text).doc("A link for people"),
-    may("logo_url", Text).doc("A link to an image"),
-    may("demo_url", Text).doc("A link for people"),
+    may("description", Text).doc("What the installer installs"),
+    may("documentation_url", Text).doc("A link to the documentation"),
+    may("community_url", Text).doc("A link to the community"),
+    may("homepage_url", Text).doc("A link to the homepage"),
+    may("github_url", Text).doc("A link to the page on GitHub"),
+    may("logo_url", Text).doc("A link to the logo, which is an image"),
+    may("demo_url", Text).doc("A link to a demo"),
     may("post_install_markdown", File).doc("Markdown that is shown after an install"),
     may("footer_markdown", File).doc("Markdown at the foot of the page"),
-    may("copyright_markdown", File).doc("Markdown at the foot of the page"),
-    may("apps", Texts).doc("The apps that it offers"),
+    may("copyright_markdown", File).doc("Markdown with the copyright, at the foot of the page"),
+    may("apps", Texts).doc("The apps that the installer offers"),
 ];

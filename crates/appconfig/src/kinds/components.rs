@@ -30,15 +30,16 @@ pub(super) const VAR_FILE: &[Key] =
 pub(super) const COMPONENT: &[Key] = &[
     must("name", Text).doc("The component's name, with which others refer to it"),
     must("type", Word(COMPONENT_TYPES)).doc("What the component is; decides which other keys it has"),
-    may("var_name", Text).doc("Another name for it in templates: `.nuon.components.<var_name>`"),
-    may("dependencies", Texts).doc("Components to deploy before it; those that its templates read are found anyway"),
-    may("labels", Scalars).doc("Words to find and group it by").not_yet(),
+    may("var_name", Text).doc("Another name for the component in templates: `.nuon.components.<var_name>`"),
+    may("dependencies", Texts)
+        .doc("Components to deploy before this one; components that its templates read need not be listed"),
+    may("labels", Scalars).doc("Labels by which people find and group components").not_yet(),
     may("operation_roles", Tables(OPERATION_ROLE))
-        .doc("Roles that its operations use instead of the role of their mode"),
+        .doc("Roles for operations of the component, instead of the role of the mode"),
     may("kubernetes_context", Text)
         .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
-    may("toggleable", Flag).doc("Whether an install may leave it out; `false` by default").not_yet(),
-    may("default_enabled", Flag).doc("Whether a new install has it; `true` by default").not_yet(),
+    may("toggleable", Flag).doc("Whether an install may leave the component out; `false` by default").not_yet(),
+    may("default_enabled", Flag).doc("Whether a new install has the component; `true` by default").not_yet(),
     may("build_timeout", Duration(MAX_COMPONENT_SECS))
         .doc("The time limit of a build: at most `1h`; `5m` by default, `15m` for images")
         .not_yet(),
@@ -50,22 +51,23 @@ pub(super) const COMPONENT: &[Key] = &[
     may("auto_approve_on_policies_passing", Flag)
         .doc("Whether a plan that every policy lets pass needs no approval; `false` by default")
         .not_yet(),
-    may("health", Table(HEALTH)).doc("When a deploy of it counts as healthy").not_yet(),
+    may("health", Table(HEALTH)).doc("When a deploy of the component counts as healthy").not_yet(),
     may("drift_schedule", Template).doc("When to look for drift: five cron fields, in UTC; never by default").not_yet(),
 ];
 
 pub(super) const OPERATION_ROLE: &[Key] = &[
-    must("operation", Word(&["deploy", "teardown"])).doc("What is done"),
+    must("operation", Word(&["deploy", "teardown"])).doc("The operation that uses the role"),
     must("role", Template).doc("The name of a role of this app; a template"),
 ];
 
 const HEALTH: &[Key] = &[
-    may("enabled", Flag).doc("Whether its health is checked; `true` by default"),
-    may("block_deploy", Flag).doc("Whether a deploy fails when it does not become healthy; `false` by default"),
+    may("enabled", Flag).doc("Whether the health of the component is checked; `true` by default"),
+    may("block_deploy", Flag)
+        .doc("Whether a deploy fails when the component does not become healthy; `false` by default"),
     may("stabilization_window", Duration(MAX_STABILIZATION_SECS))
-        .doc("How long it must stay healthy, at most `1h`; `3m` by default"),
+        .doc("How long the component must stay healthy, at most `1h`; `3m` by default"),
     may("required_checks", Texts).doc("Names of checks reported from outside that a deploy waits for"),
-    may("probes", Tables(PROBE)).doc("What the runner asks to learn whether it serves"),
+    may("probes", Tables(PROBE)).doc("Probes by which the runner checks whether the component serves"),
 ];
 
 const PROBE: &[Key] = &[
@@ -119,7 +121,7 @@ pub(super) const IMAGE: &[Key] = &[IMAGE_URL, TAG];
 
 pub(super) const ECR_IMAGE: &[Key] = &[
     must("iam_role_arn", Text)
-        .doc("A role that may read the repository; `freehold tenant deploy --source-role` lets builds take it"),
+        .doc("A role that may read the repository; `freehold tenant deploy --source-role` lets builds assume it"),
     must("region", Text).doc("The registry's AWS region, such as `us-east-1`"),
     IMAGE_URL,
     TAG,
@@ -148,16 +150,17 @@ const VERIFICATION: &[Key] = &[
     may("require_signature", Flag)
         .doc("Whether a build fails for an image without a valid signature; `false` by default"),
     may("authorities", Tables(AUTHORITY)).doc(
-        "Who may have signed it; one of them is enough. Builds check keys, not keyless signatures: name a `public_key`",
+        "The signers that are accepted; a signature by one of them is enough. Builds check keys, not keyless \
+         signatures: name a `public_key`",
     ),
 ];
 
 const AUTHORITY: &[Key] = &[
     may("type", Word(&["sigstore_keyless", "cosign_key"]))
-        .doc("Which kind of signature; found from the other keys by default"),
-    may("issuer", Text).doc("Of a keyless signature: who issued the certificate, such as `https://accounts.example`"),
-    may("subject", Text).doc("Of a keyless signature: the identity in the certificate"),
-    may("subject_regexp", Text).doc("Of a keyless signature: a pattern of the identity in the certificate"),
+        .doc("The kind of signature; by default, the other keys decide"),
+    may("issuer", Text).doc("For a keyless signature: who issued the certificate, such as `https://accounts.example`"),
+    may("subject", Text).doc("For a keyless signature: the identity in the certificate"),
+    may("subject_regexp", Text).doc("For a keyless signature: a pattern of the identity in the certificate"),
     may("public_key", File)
         .doc("The key of `cosign sign --key` in PEM form (ECDSA, RSA or Ed25519), or `./path` of it"),
 ];
@@ -178,7 +181,10 @@ pub(super) const CONTAINER_IMAGE: &[Key] = &[
 pub(super) const CLOUDFORMATION_STACK: &[Key] = &[
     may("template", Text).doc("`./path` of the template"),
     may("source", Text).doc("`./path` of a directory with a `template.yaml` or `template.json`"),
-    may("stack_name", Template).doc("The stack's name; a template that begins with `{{ .nuon.install_stack.outputs.prefix }}`, which the component's name follows by default"),
+    may("stack_name", Template).doc(
+        "The stack's name: a template that begins with `{{ .nuon.install_stack.outputs.prefix }}`; by default, this \
+         prefix and the component's name",
+    ),
     may("parameters", Scalars).doc("Stack parameters; values are templates"),
     may("capabilities", Texts)
         .doc("The capabilities that CloudFormation requires to be acknowledged, such as `CAPABILITY_NAMED_IAM`"),
@@ -200,7 +206,7 @@ pub(super) const HELM_CHART: &[Key] = &[
     must("chart_name", Template).doc("The release's name; a template"),
     may("namespace", Template).doc("The namespace; a template; the install's id by default"),
     may("storage_driver", Word(&["secret", "configmap", "nuon"]))
-        .doc("Where Helm keeps its releases; by default, where the runner's Helm does"),
+        .doc("Where Helm keeps its releases; by default, `helm_driver` in `runner.toml` decides"),
     may("take_ownership", Flag).doc("Whether the release takes over objects that exist already; `false` by default"),
     may("values", Values).doc("Values of the chart; strings are templates"),
     may("values_file", Tables(VALUES_FILE)).doc("Values files, in order; a later one wins"),
@@ -223,7 +229,8 @@ const KUSTOMIZE: &[Key] = &[
 ];
 
 pub(super) const KUBERNETES_MANIFEST: &[Key] = &[
-    may("manifest", TemplateFile).doc("The manifest's YAML, a template, or `./path` or address of it"),
+    may("manifest", TemplateFile)
+        .doc("The manifest in YAML, which is a template: its text, or the `./path` or address of a file with the text"),
     must("namespace", Template).doc("The namespace; a template"),
     may("kustomize", Table(KUSTOMIZE))
         .doc("A directory from which Kustomize renders the manifest, instead of `manifest`"),
@@ -233,7 +240,7 @@ pub(super) const KUBERNETES_MANIFEST: &[Key] = &[
 
 pub(super) const DOCKER_BUILD: &[Key] = &[
     must("dockerfile", Text).doc("The Dockerfile, relative to the source's directory"),
-    may("env_vars", Scalars).doc("More arguments of the build; one of `build_args` with the same name wins"),
+    may("env_vars", Scalars).doc("More arguments of the build; for the same name, `build_args` takes precedence"),
     PUBLIC_REPO,
     CONNECTED_REPO,
     SOURCE,
@@ -242,7 +249,7 @@ pub(super) const DOCKER_BUILD: &[Key] = &[
     may("target", Text).doc("The stage of the Dockerfile to build; the last by default"),
     may("hosts", Texts).doc(
         "Hosts that `RUN` and `ADD` may reach, such as those of packages: `example.org`, `*.example.org`, `host:port`; none by \
-         default. The images that the Dockerfile names need none",
+         default. The images that the Dockerfile names do not need a host here",
     ),
 ];
 

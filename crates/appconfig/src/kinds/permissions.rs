@@ -25,7 +25,7 @@ const DESCRIPTION: Key = must("description", Template).doc("What the role is for
 const DISPLAY_NAME: Key = may("display_name", Template).doc("The role's name for people");
 const POLICIES: Key = may("policies", Tables(POLICY_OF_ROLE)).doc("What the role may do");
 const BOUNDARY: Key = may("permissions_boundary", TemplateFile)
-    .doc("The most that the role may ever do: a policy document in JSON, or `./path` of one. Empty for none")
+    .doc("The permissions boundary of the role: a policy document in JSON, or `./path` of one. Empty for no boundary")
     .not_yet();
 const ENABLED: Key = may("enabled_in_stack", Flag)
     .doc("Whether the install stack has the role unless the customer chooses otherwise; default `true`, for break-glass `false`");
@@ -35,7 +35,8 @@ const PLATFORM: Key =
 pub(super) const ROLE: &[Key] = &[TYPE, NAME, DESCRIPTION, DISPLAY_NAME, POLICIES, BOUNDARY, ENABLED, PLATFORM];
 
 /// The type of a role whose place in the file already gives it.
-const TYPE: Key = may("type", Word(ROLE_TYPES)).doc("When the role is used; its place in the file already gives it");
+const TYPE: Key = may("type", Word(ROLE_TYPES))
+    .doc("When the role is used; the table or the file that the role is in already says so");
 
 const ROLE_TYPES: &[&str] = &["provision", "maintenance", "deprovision", "custom"];
 
@@ -100,8 +101,9 @@ pub(super) const POLICIES_FILE: &[Key] = &[may(
         must("type", Word(POLICY_TYPES))
             .doc("What the policy checks: a kind of component, the `sandbox`, or the cluster"),
         may("name", Text).doc("The policy's name in reports"),
-        may("engine", Word(&["kyverno", "opa"])).doc("What evaluates it; default `kyverno`"),
-        may("components", Texts).doc("The components that it checks; absent or `[\"*\"]`: every one of its type"),
+        may("engine", Word(&["kyverno", "opa"])).doc("What evaluates the policy; default `kyverno`"),
+        may("components", Texts)
+            .doc("The components that the policy checks; when absent or `[\"*\"]`, every component of its type"),
         must("contents", File)
             .doc("Rego in package `nuon`, or a Kyverno policy: the text itself or `./path` of a file"),
     ]),

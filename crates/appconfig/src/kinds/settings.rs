@@ -34,9 +34,9 @@ pub(super) const RUNNER: &[Key] = &[
     may("helm_driver", Word(&["secret", "configmap", "nuon"]))
         .doc("Where Helm keeps its releases unless a component sets another place; default `secret`")
         .not_yet_for(&["nuon"]),
-    may("init_script_url", Text).doc("A script of another system's runner; kept, and never run").never(),
+    may("init_script_url", Text).doc("A script for the runner of another system; Freehold never runs it").never(),
     may("instance_type", Text)
-        .doc("The kind of machine, such as `t3a.medium`; the install stack's own if absent")
+        .doc("The kind of machine, such as `t3a.medium`; when absent, the install stack chooses")
         .not_yet(),
 ];
 
@@ -54,10 +54,13 @@ pub(super) const STACK: &[Key] = &[
         "custom_nested_stacks",
         Tables(&[
             must("name", Text).doc("The nested stack's name; unique in the stack"),
-            must("template_url", Template).doc("Where its template is"),
-            may("index", Whole).doc("Its place in the order: the lowest number goes first, each once; default `0`"),
+            must("template_url", Template).doc("Where the template of the stack is"),
+            may("index", Whole).doc(
+                "The place of the stack in the order: the lowest number goes first, and no two stacks share a number; \
+                 default `0`",
+            ),
             may("parameters", Values)
-                .doc("Its parameters; templates over the install's id, name and inputs, which are known by then"),
+                .doc("The parameters of the stack; their templates read only the install's id, name and inputs"),
         ]),
     )
     .doc("Stacks that the install stack contains")

@@ -23,7 +23,7 @@ pub(crate) struct Place {
 /// One file that was read.
 #[derive(Debug)]
 struct File {
-    /// Relative to the app's directory, with forward slashes.
+    /// The path relative to the app's directory, with forward slashes.
     path: String,
     text: String,
     /// Where each line starts, in bytes.

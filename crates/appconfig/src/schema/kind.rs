@@ -132,7 +132,8 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         Kind::Role => ("One role", "A table of `[[roles]]` in a file of its own; or several as in `permissions.toml`."),
         Kind::BreakGlass => (
             "Roles for emergencies",
-            "Roles that an install has only after the customer has switched them on; a single one may stand without `[[role]]`.",
+            "Roles that an install has only after the customer has switched them on; a single role may be written \
+             without `[[role]]`.",
         ),
         Kind::OperationRoles => {
             ("Which operation runs with which role", "Rules that give operations roles of their own.")
@@ -142,7 +143,8 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         Kind::Stack => ("The install stack", "The stack that the customer deploys to begin an install."),
         Kind::Policies => (
             "Policies",
-            "Checks of plans, manifests and images before they are applied; a single one may stand without `[[policy]]`.",
+            "Checks of plans, manifests and images before they are applied; a single policy may be written without \
+             `[[policy]]`.",
         ),
         Kind::Installer => (
             "The installer page",

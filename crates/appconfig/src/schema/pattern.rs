@@ -1,7 +1,7 @@
 //! Regular expressions of texts with a form of their own.
 
-/// Returns a pattern of lengths of time, such as `1h30m`, in which no part alone is longer than `most` seconds and not
-/// all are zero. A pattern cannot add: of parts that are too long only together, the reader tells.
+/// Returns a pattern of lengths of time, such as `1h30m`: no part alone is longer than `most` seconds, and not all parts
+/// are zero. A pattern cannot add: the code that reads a config refuses parts that are too long only together.
 pub(super) fn duration(most: u32) -> String {
     let parts = [(3600, 'h'), (60, 'm'), (1, 's')].map(|(secs, unit)| format!("{}{unit}", up_to(most / secs)));
     format!("^(?=.*[1-9])({})+$", parts.join("|"))

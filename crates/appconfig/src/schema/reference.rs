@@ -21,7 +21,7 @@ pub(super) const DEPLOYED: [&str; 6] = [
 const HEAD: &str = "\
 # The app config
 
-An app is one directory of TOML files, and the directory's name is the app's. `freehold app check DIR` reports its
+An app is one directory of TOML files; its name is the name of the app. `freehold app check DIR` reports its
 mistakes; `freehold app schema` writes JSON Schemas, with which editors report the same while you type. This page is
 generated from the tables that both read.
 

@@ -5,13 +5,13 @@ use serde_json::{Map, Value, json};
 /// A relation between keys of one table. A key is *given* when it is there and neither `false` nor empty.
 #[derive(Debug)]
 pub(super) enum Rule {
-    /// One of these keys is there, and no other of them.
+    /// Exactly one of these keys is there.
     ExactlyOne(&'static [&'static str]),
-    /// No two of these keys are there.
+    /// At most one of these keys is there.
     AtMostOne(&'static [&'static str]),
-    /// One of these keys is given, and no other of them.
+    /// Exactly one of these keys is given.
     OneGiven(&'static [&'static str]),
-    /// No two of these keys are given.
+    /// At most one of these keys is given.
     AtMostOneGiven(&'static [&'static str]),
     /// At least one of the keys in the list is given, unless the key that follows holds the text that follows it.
     SomeGivenUnless(&'static [&'static str], &'static str, &'static str),
@@ -47,7 +47,7 @@ pub(super) struct Case {
 pub(super) enum How {
     /// All are given.
     All,
-    /// One is there, and no other.
+    /// Exactly one of them is there.
     One,
 }
 

@@ -62,7 +62,7 @@ fn held(path: &str, holds: &Holds) -> Value {
     }
 }
 
-/// Returns the schema of a file of `kind`, called `name`: of one thing, or in the form of another kind, as
+/// Returns the schema of a file of `kind`, called `name`. The file holds one thing, or has the form of another kind, as
 /// [`crate::read::shape`] reads it.
 pub(super) fn file(kind: Kind, name: &str) -> Value {
     let own = table(name, kind.keys());

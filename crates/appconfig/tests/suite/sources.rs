@@ -32,7 +32,7 @@ fn a_chart_has_its_file_its_keys_and_templates() {
     insta::assert_snapshot!(said(&chart("", &[("Chart.yaml", "name: web\nversion: \"\"\n")])), @r"
     Error chart/Chart.yaml:1: the chart has no `apiVersion`; add `apiVersion: v2`
     Error chart/Chart.yaml:1: the chart has no `version`; add `version: 0.1.0`
-    Warning components/chart.toml:4: the chart has no files in `chart/templates`; it makes nothing; write its templates there, or correct the path
+    Warning components/chart.toml:4: the chart has no files in `chart/templates`, so it creates nothing; write its templates there, or correct the path
     ");
     insta::assert_snapshot!(said(&chart("", &[("Chart.yaml", "name: [web\n"), ("templates/a.yaml", "")])), @"Error chart/Chart.yaml:2: not YAML: while parsing a flow sequence, expected ',' or ']';");
 }
@@ -68,7 +68,7 @@ fn a_dockerfile_is_in_the_source_and_has_the_stage() {
     assert_eq!(said(&docker("dockerfile = \"Dockerfile\"\ntarget = \"1\"\n")), "");
     insta::assert_snapshot!(said(&docker("dockerfile = \"Dockerfle\"\n")), @"Error components/image.toml:4: there is no `Dockerfle` in `image`; did you mean `Dockerfile`?");
     insta::assert_snapshot!(said(&docker("dockerfile = \"Dockerfile\"\ntarget = \"biuld\"\n")), @"Error components/image.toml:5: there is no stage `biuld`; did you mean `build`?");
-    insta::assert_snapshot!(said(&docker("dockerfile = \"Dockerfile\"\n").with("image/Dockerfile", "RUN x\n")), @"Error image/Dockerfile:1: `image/Dockerfile` builds from no image; add `FROM ...`");
+    insta::assert_snapshot!(said(&docker("dockerfile = \"Dockerfile\"\n").with("image/Dockerfile", "RUN x\n")), @"Error image/Dockerfile:1: `image/Dockerfile` has no `FROM` line; add `FROM ...`");
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn what_is_no_template_is_said_with_its_place() {
     1 | Resources: {}
       | ^^^^^^^^^
       |
-      = help: add one below `Resources:`; CloudFormation takes no stack without a resource
+      = help: add one below `Resources:`; a stack of CloudFormation needs at least one resource
     ");
     insta::assert_snapshot!(stack("- a\n", "").check(), @r"
     error: the template is not a map of sections
@@ -190,7 +190,7 @@ fn sections_types_and_keys_are_those_of_cloudformation() {
       |
       = help: add its type, such as `Type: AWS::SQS::Queue`
 
-    error: the name of resource `A_b` has more than letters and digits
+    error: the name of resource `A_b` has a character that is not a letter or a digit
      --> components/topic.yaml:4:3
       |
     4 |   A_b: {Properties: {}}
@@ -266,7 +266,7 @@ fn iam_resources_have_to_be_acknowledged() {
     let plain = template.replace("{RoleName: x}", "{Path: /}");
 
     insta::assert_snapshot!(stack(template, "capabilities = [\"CAPABILITY_IAM\"]\n").check(), @r#"
-    error: resource `R` of the template makes `CAPABILITY_NAMED_IAM` necessary
+    error: resource `R` of the template needs the capability `CAPABILITY_NAMED_IAM`
      --> components/topic.toml:4:16
       |
     4 | capabilities = ["CAPABILITY_IAM"]

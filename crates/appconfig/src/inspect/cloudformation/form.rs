@@ -54,7 +54,7 @@ pub(super) fn check(template: &Template, drafts: &mut Vec<Draft>) -> bool {
     if resources.is_empty() {
         let span = template.root.entry("Resources").map_or(0..1, |entry| entry.key_span.clone());
         let draft = Draft::error(template.place_of(&span), "the template has no resources");
-        drafts.push(draft.help("add one below `Resources:`; CloudFormation takes no stack without a resource"));
+        drafts.push(draft.help("add one below `Resources:`; a stack of CloudFormation needs at least one resource"));
     }
     for entry in resources.iter().filter(|entry| !entry.key.starts_with("Fn::")) {
         resource(template, entry, drafts);
@@ -81,7 +81,7 @@ fn parts(template: &Template, section: &str, drafts: &mut Vec<Draft>) {
     for entry in node.entries().iter().filter(|entry| !entry.key.starts_with("Fn::")) {
         let what = section.trim_end_matches('s').to_lowercase();
         if !entry.key.chars().all(|c| c.is_ascii_alphanumeric()) {
-            let message = format!("the name of {what} `{}` has more than letters and digits", entry.key);
+            let message = format!("the name of {what} `{}` has a character that is not a letter or a digit", entry.key);
             drafts.push(Draft::error(template.place_of(&entry.key_span), message).help("rename it"));
         }
         if !matches!(entry.value.data, Data::Table(_)) {
@@ -132,7 +132,7 @@ fn unknown(template: &Template, entry: &Entry, what: &str, known: &[&str]) -> Dr
     }
 }
 
-/// Warns of a key that stands twice: readers of YAML differ in which one counts.
+/// Warns of a key that is given twice: readers of YAML differ in which of the two they use.
 fn twice(template: &Template, node: &Node, drafts: &mut Vec<Draft>) {
     let mut seen = std::collections::BTreeMap::new();
     for entry in node.entries() {

@@ -70,7 +70,7 @@ fn capabilities(template: &Template, checked: &Checked, drafts: &mut Vec<Draft>)
                 .root
                 .entry("capabilities")
                 .map_or_else(|| checked.place_of(&checked.root, "type"), |entry| checked.place(&entry.value));
-            let message = format!("resource `{}` of the template makes `{word}` necessary", entry.key);
+            let message = format!("resource `{}` of the template needs the capability `{word}`", entry.key);
             let draft = Draft::error(place, message).related(template.place(kind), "this resource");
             drafts.push(draft.help(format!("add `capabilities = [\"{word}\"]`")));
             return;
