@@ -75,8 +75,8 @@ async fn assume(job: &Job, role_arn: &str) -> Result<SharedCredentialsProvider, 
     let answer = sts.assume_role().role_arn(role_arn).role_session_name("freehold-build").send().await;
     let answer = answer.map_err(|error| {
         Failure::new(format!(
-            "could not assume `{role_arn}`: {}; let its trust policy name the build runner's role, and let that role take it \
-             with `freehold tenant deploy --source-role {role_arn}`",
+            "could not assume `{role_arn}`: {}; let its trust policy name the build runner's role, and let that role \
+             assume it with `freehold tenant deploy --source-role {role_arn}`",
             aws::explain(&error)
         ))
     })?;
@@ -128,7 +128,7 @@ async fn copy_from(
         Version::Tag(tag) => format!("{}:{tag}", source.address()),
         Version::Digest(digest) => source.image(digest),
     };
-    job.log.line(&format!("copies {named} to {}", target.address()));
+    job.log.line(&format!("copying {named} to {}", target.address()));
     let copied = freehold_oci::copy(source, &version, target, &CopyOptions::default()).await?;
     let (artifact, moved) = (&copied.artifact, copied.moved);
     // "Mirrored": the image that the reference named at that time.

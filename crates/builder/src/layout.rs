@@ -106,7 +106,7 @@ fn plain_file(directory: &Path, name: &str) -> Result<PathBuf, Failure> {
     let is_directory = |path: &Path| path.symlink_metadata().is_ok_and(|data| data.is_dir());
     for part in Path::new(name) {
         if !is_directory(&path) {
-            return Err(refused("a directory on the way is absent or a link"));
+            return Err(refused("a directory in its path is absent or a link"));
         }
         path.push(part);
     }

@@ -57,12 +57,12 @@ async fn published(job: &Job, address: &str, name: &str, asked: &str) -> Result<
     let archive = job.workspace.join("chart.tgz");
     let expected = if address.starts_with("oci://") {
         let digest = vendor::from_registry(address, name, asked, &archive).await?;
-        job.log.line(&format!("takes chart `{name}` {asked} of {address}: {digest}"));
+        job.log.line(&format!("fetched chart `{name}` {asked} from {address}: {digest}"));
         asked.to_owned()
     } else {
         let found = repository::find(address, name, asked).await?;
         let digest = repository::fetch(&found, &archive).await?;
-        job.log.line(&format!("takes chart `{name}` {} from {}: {digest}", found.version, found.url));
+        job.log.line(&format!("fetched chart `{name}` {} from {}: {digest}", found.version, found.url));
         found.version
     };
     let root = job.workspace.join(source::SOURCE);

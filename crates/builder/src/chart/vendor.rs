@@ -89,7 +89,9 @@ impl Vendor<'_> {
         depth: usize,
     ) -> Result<usize, Failure> {
         if depth > MAX_DEPTH {
-            return Err(Failure::new(format!("the charts need each other deeper than {MAX_DEPTH}, or in a circle")));
+            return Err(Failure::new(format!(
+                "the charts depend on each other in a circle, or through more than {MAX_DEPTH} levels"
+            )));
         }
         let before = self.brought;
         for dependency in chart.dependencies.clone() {
@@ -118,11 +120,11 @@ impl Vendor<'_> {
         let version = if from.starts_with("https://") || from.starts_with("http://") {
             let found = repository::find(from, name, &asked).await?;
             let digest = repository::fetch(&found, &archive).await?;
-            self.job.log.line(&format!("takes dependency `{name}` {} from {}: {digest}", found.version, found.url));
+            self.job.log.line(&format!("fetched dependency `{name}` {} from {}: {digest}", found.version, found.url));
             found.version
         } else if from.starts_with("oci://") {
             let digest = from_registry(from, name, &asked, &archive).await?;
-            self.job.log.line(&format!("takes dependency `{name}` {asked} from {from}: {digest}"));
+            self.job.log.line(&format!("fetched dependency `{name}` {asked} from {from}: {digest}"));
             asked
         } else if from.is_empty() {
             return Err(Failure::new("it names no repository and is not in `charts/`; put the chart there"));
@@ -160,7 +162,7 @@ impl Vendor<'_> {
         if *name != dependency.name || !version(has).is_some_and(|version| wanted.takes(&version)) {
             let asked = &dependency.version;
             return Err(Failure::new(format!(
-                "`{from}` is `{name}` {has}, and `{}` {asked} is asked for",
+                "`{from}` holds chart `{name}` {has}, but the dependency is `{}` {asked}",
                 dependency.name
             )));
         }
@@ -189,7 +191,9 @@ pub(super) async fn from_registry(
         format!("{}/{name}:{}", address.trim_start_matches("oci://").trim_end_matches('/'), asked.replace('+', "_"));
     let reference: Reference = reference.parse().map_err(RegistryError::from)?;
     let from = Repository::new(client()?, &reference.host, &reference.repository, Login::Anonymous)?;
-    let Version::Tag(_) = &reference.version else { return Err(Failure::new("a chart is named by its version")) };
+    let Version::Tag(_) = &reference.version else {
+        return Err(Failure::new("a chart must be named by a version, not by a digest"));
+    };
     let manifest = from.manifest(&reference.version).await?;
     let parts = manifest.parts().map_err(Failure::new)?;
     let layer = parts.blobs.into_iter().find(|blob| blob.media_type == CHART_LAYER);

@@ -109,7 +109,8 @@ impl<'t> Reader<'t> {
                 }
             }
             Event::Alias(anchor) => {
-                let value = self.anchors.get(&anchor).cloned().ok_or("an alias names nothing")?;
+                let value =
+                    self.anchors.get(&anchor).cloned().ok_or("an alias refers to an anchor that does not exist")?;
                 self.count(size(&value))?;
                 (0, value)
             }

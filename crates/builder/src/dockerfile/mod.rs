@@ -1,7 +1,7 @@
-//! Builds an image from a Dockerfile with Buildah, in a box in which its steps own nothing.
+//! Builds an image from a Dockerfile with Buildah, in a box in which its steps have no rights over the machine.
 //!
 //! The images that the Dockerfile names are fetched by the runner, by digest, before the first step runs. Without a box
-//! (`sandbox = "none"`), `buildctl` with a BuildKit daemon does where Buildah is absent. The image is for the runner's own
+//! (`sandbox = "none"`), `buildctl` with a BuildKit daemon is used where Buildah is absent. The image is for the runner's own
 //! platform.
 
 mod base_images;

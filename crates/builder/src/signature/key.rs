@@ -33,7 +33,10 @@ impl Key {
         let der = pem::public_key(text).map_err(|error| error.to_string())?;
         let no_key = |error: Error| format!("the contents of the public key are not a key: {error}");
         let info = SubjectPublicKeyInfoRef::from_der(&der).map_err(no_key)?;
-        let bytes = info.subject_public_key.as_bytes().ok_or("the contents of the public key end within a byte")?;
+        let bytes = info
+            .subject_public_key
+            .as_bytes()
+            .ok_or("the contents of the public key are not a whole number of bytes")?;
         let algorithms: Algorithms = match info.algorithm.oids().map_err(no_key)? {
             (EC, Some(P256)) if is_point(bytes, 32) => vec![&ECDSA_P256_SHA256_ASN1],
             (EC, Some(P384)) if is_point(bytes, 48) => vec![&ECDSA_P384_SHA384_ASN1, &ECDSA_P384_SHA256_ASN1],

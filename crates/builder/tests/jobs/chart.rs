@@ -200,7 +200,7 @@ async fn what_cannot_be_brought_is_named() {
         ("{name: d, repository: 'file://../..'}", "dependency `d`: `file://../..` is outside of the source"),
         (
             "{name: cache, version: 2.x, repository: 'file://parts/cache'}",
-            "is `cache` 1.0.4, and `cache` 2.x is asked for",
+            "holds chart `cache` 1.0.4, but the dependency is `cache` 2.x",
         ),
         ("{name: e, version: ^1, repository: 'oci://registry.example.com/charts'}", "name one version instead of `^1`"),
         ("{name: f, repository: 'http://charts.example.com'}", "is not reached over HTTPS"),

@@ -148,8 +148,11 @@ async fn an_image_that_no_named_key_signed_is_refused_and_not_copied() {
 
     let expected = [
         format!("/team/bare@{digest}` has no signature; sign it with `cosign sign --key"),
-        format!("/team/other@{digest}` has 1 signature, none by a key that is named (`{}`)", Digest::of(&key.der())),
-        format!("by key `{}` is about another one, `{}`", Digest::of(&key.der()), Digest::of(b"another image")),
+        format!(
+            "/team/other@{digest}` has 1 signature, but none by a key that the config names (`{}`)",
+            Digest::of(&key.der())
+        ),
+        format!("by key `{}` is for another image, `{}`", Digest::of(&key.der()), Digest::of(b"another image")),
         "only keyless signatures are accepted for the image, and builds cannot check them".to_owned(),
         "the config does not say with which key".to_owned(),
         "authority 2 of `verification` cannot be used".to_owned(),
