@@ -36,7 +36,7 @@ pub(crate) fn make_private_dir(path: &Path) -> Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Removes a directory with all in it, also where a program closed a directory to its owner. Follows no link.
+/// Removes a directory with all in it, also where a program took the owner's permissions away. Follows no link.
 pub(crate) fn remove_tree(path: &Path) -> Result<()> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {

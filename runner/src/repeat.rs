@@ -1,4 +1,4 @@
-//! Logs a condition that lasts once, and then at growing intervals.
+//! Logs a lasting condition once, and then at growing intervals.
 
 use std::time::Duration;
 

@@ -48,7 +48,7 @@ pub enum AuditEvent {
     },
     /// A job ended.
     Ended { job: JobId, fence: Fence, result: String },
-    /// After a job, roles of the app trust somebody outside of the account: their ARNs, each with those whom it trusts.
+    /// After a job, roles of the app trust somebody outside of the account: the ARN of each role, with whom it trusts.
     Strangers { job: JobId, fence: Fence, roles: BTreeMap<String, Vec<String>> },
     /// A message was refused.
     Refused { refusal: Refusal },

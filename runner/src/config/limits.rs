@@ -64,8 +64,8 @@ impl Limits {
     /// Returns the line for the log of a job whose workspace holds too much.
     pub(crate) fn over_disk(&self, bytes: u64, files: u64) -> String {
         format!(
-            "[freehold: ended, the workspace holds {} MiB in {files} files; `limits.disk_mib` of the runner's config allows {} \
-             MiB and `limits.files` {}]",
+            "[freehold: ended, because the workspace holds {} MiB in {files} files; in the runner's config, \
+             `limits.disk_mib` allows {} MiB, and `limits.files` allows {} files]",
             bytes / MIB,
             self.disk_mib,
             self.files

@@ -59,7 +59,7 @@ pub struct Config {
     pub outputs: BTreeMap<String, String>,
     /// The contract that the customer agreed to; without one, orders of every release are accepted.
     pub accepted_contract: Option<Digest>,
-    /// The `terraform` or `tofu` to run; without it the first of both on `PATH`.
+    /// The `terraform` or `tofu` to run; when absent, the first of these two that is on `PATH`.
     pub terraform: Option<PathBuf>,
     pub sandbox: SandboxKind,
     /// What one job may use of the machine.

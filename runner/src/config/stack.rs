@@ -45,7 +45,7 @@ pub struct StackSource {
 /// Why the outputs of a stack cannot be used as a config.
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
-    #[error("no AWS region is known; set AWS_REGION to the install stack's")]
+    #[error("no AWS region is known; set AWS_REGION to the region of the install stack")]
     NoRegion,
     #[error("cannot read install stack `{stack}`: {reason}; allow `cloudformation:DescribeStacks` on it for this role")]
     Unreadable { stack: String, reason: String },

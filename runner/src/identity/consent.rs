@@ -14,7 +14,7 @@ use crate::config::{Config, Role};
 enum NotAccepted {
     #[error("the order does not say which contract its release has")]
     Unsaid,
-    #[error("the release has the contract `{asked}`, and nothing says how it differs")]
+    #[error("the release has the contract `{asked}`, and the order does not say how it differs from the accepted one")]
     Unknown { asked: Digest },
     #[error("the release has the contract `{asked}`, and the terms that came with the order are not valid: {error}")]
     Unproven { asked: Digest, error: TermsError },
@@ -122,7 +122,7 @@ mod tests {
 
         let cases = [
             (refused_without_documents(&narrow, None), "does not say which contract"),
-            (refused(&narrow, &wide, None), "nothing says how it differs"),
+            (refused(&narrow, &wide, None), "the order does not say how it differs"),
             // Documents of other terms than the digests name.
             (refused(&narrow, &wide, Some((&wide, &wide))), "are not valid: terms have the digest"),
             (refused(&narrow, &wide, Some((&narrow, &narrow))), "are not valid: terms have the digest"),

@@ -151,7 +151,7 @@ async fn serve(listener: TcpListener, served: Served) {
                     let _ = tokio::time::timeout(REQUEST_TIME, converse(stream, &served)).await;
                 });
             }
-            // For example, no file descriptor is left.
+            // For example, the process has no free file descriptor.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
@@ -191,8 +191,8 @@ async fn answer<B>(request: &Request<B>, served: &Served) -> Response<Full<Bytes
             json(StatusCode::OK, document(&credentials))
         }
         Err(error) => {
-            tracing::warn!("No credentials for a job: {}", crate::aws::explain(&error));
-            let message = "the mode's role gives no credentials now";
+            tracing::warn!("Cannot get credentials for a job: {}", crate::aws::explain(&error));
+            let message = "the runner cannot get credentials of the mode's role now";
             refusal(StatusCode::SERVICE_UNAVAILABLE, "NoCredentials", message)
         }
     }

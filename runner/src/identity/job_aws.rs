@@ -1,4 +1,4 @@
-//! What a job's programs have of AWS: the credentials of its mode, and IAM as the runner answers it.
+//! The access of a job's programs to AWS: the credentials of its mode, and IAM as the runner answers it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -61,7 +61,7 @@ impl JobAws {
         if let Some(proxy) = &self.iam
             && let Err(error) = proxy.finish().await
         {
-            tracing::warn!("What a job used of IAM could not be recorded: {error}");
+            tracing::warn!("Cannot record how a job used IAM: {error}");
         }
     }
 }

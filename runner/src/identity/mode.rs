@@ -88,7 +88,7 @@ impl Roles {
         }
     }
 
-    /// Tells apart why the role of `session` refuses the runner: STS answers the same in each case, so the stack is asked.
+    /// Finds out why the role of `session` refuses the runner: STS gives the same answer in each case, so the stack is read.
     async fn denied(&self, session: &RoleSession, why: &str) -> NoCredentials {
         let (switch, role, stack) = (&session.switch, &session.role, self.standing.stack_name());
         match self.standing.stack().await {
@@ -236,7 +236,7 @@ impl Switch {
 
     /// Returns the sentence for people: what is off, and which parameter of the install stack switches it on.
     fn off(&self, why: &str) -> String {
-        let until = if self.ends { ", and `BreakGlassUntil` to a moment that is still to come" } else { "" };
+        let until = if self.ends { ", and `BreakGlassUntil` to a time in the future" } else { "" };
         format!(
             "{} is switched off: {why}; to allow it, set parameter `{}` of the install stack to `true`{until}",
             self.what, self.parameter
@@ -305,7 +305,12 @@ mod tests {
         let reason = blocked(roles.credentials(&order).await.unwrap_err());
 
         assert!(reason.starts_with("role `break-glass` is switched off: "), "{reason}");
-        assert!(reason.ends_with("`EnableBreakGlass` of the install stack to `true`, and `BreakGlassUntil` to a moment that is still to come"), "{reason}");
+        assert!(
+            reason.ends_with(
+                "`EnableBreakGlass` of the install stack to `true`, and `BreakGlassUntil` to a time in the future"
+            ),
+            "{reason}"
+        );
     }
 
     #[tokio::test]

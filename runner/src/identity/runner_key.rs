@@ -24,7 +24,9 @@ pub enum IdentityError {
     #[error("cannot use the runner key `{path}`; make `state_dir` a directory that this user may write")]
     Io { path: PathBuf, source: std::io::Error },
     /// The file is not a key.
-    #[error("the runner key `{path}` is not 32 bytes long; remove it to make a new one, and the runner enrols again")]
+    #[error(
+        "the runner key `{path}` is not 32 bytes long; remove the file, and the runner makes a new key and enrols again"
+    )]
     Damaged { path: PathBuf },
     /// The machine has no randomness.
     #[error("the system gave no random bytes for the runner key")]
@@ -110,7 +112,7 @@ mod tests {
 
         let error = Identity::load_or_make(directory.path()).unwrap_err();
 
-        assert!(error.to_string().contains("remove it"), "{error}");
+        assert!(error.to_string().contains("remove the file"), "{error}");
         assert_eq!(std::fs::read(directory.path().join(FILE)).unwrap(), b"short");
     }
 

@@ -80,11 +80,11 @@ impl Account for AwsAccount {
 pub enum Refused {
     /// The customer has switched the runner off.
     SwitchedOff(String),
-    /// Anything else.
+    /// Another reason.
     Otherwise(String),
 }
 
-/// The runner's standing in its account.
+/// Looks up whether the runner is switched on in its account, and whether it has the right credentials.
 #[derive(Debug, Clone)]
 pub struct Standing {
     account: Arc<dyn Account>,
@@ -167,7 +167,7 @@ impl Standing {
     }
 }
 
-/// Returns the name of the role whose session an ARN is of.
+/// Returns the name of the role that the session with this ARN belongs to.
 fn role_name(arn: &str) -> Option<&str> {
     arn.split_once(":assumed-role/")?.1.split('/').next()
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::aws;
 use crate::config::Config;
 
-/// A role and the document that says who may take it.
+/// A role and the document that says who may assume it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppRole {
     pub arn: String,
@@ -79,7 +79,7 @@ impl AppRoles for IamRoles {
     }
 }
 
-/// Returns the roles that trust somebody outside of their account, each with those whom it trusts.
+/// Returns the roles that trust somebody outside of their account, each with whom it trusts.
 pub fn strangers(roles: &[AppRole]) -> BTreeMap<String, Vec<String>> {
     let found = roles.iter().map(|role| (role.arn.clone(), strangers_of(role)));
     found.filter(|(_, strangers)| !strangers.is_empty()).collect()

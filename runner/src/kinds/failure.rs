@@ -45,8 +45,8 @@ impl Failure {
     /// Returns the refusal of a removal that would destroy the data in `held` without being asked to.
     pub fn destroys_data(held: &[String]) -> Self {
         Self::new(format!(
-            "this would destroy data, in `{}`; keep a copy of what is needed, and say so with `freehold teardown ... \
-             --destroy-data`",
+            "the removal would destroy data, in `{}`; keep a copy of what is needed, and allow it with `freehold \
+             teardown ... --destroy-data`",
             held.join("`, `")
         ))
     }

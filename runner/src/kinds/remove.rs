@@ -1,5 +1,5 @@
-//! `remove`: takes away what another kind of work made. Each kind plans its removal, and asks for a yes of its own where data
-//! would be destroyed.
+//! `remove`: removes what another kind of work made. Each kind plans its removal, and destroys data only where the order
+//! says so.
 
 use freehold_protocol::order::{RemovePart, Work};
 

@@ -71,7 +71,7 @@ async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -
             Ok(_) => return Ok(manifests),
             Err(RegistryError::Expired { .. }) if round + 1 < MAX_ROUNDS => {
                 round += 1;
-                job.log.line(&format!("granted URLs expired; asks again for what is missing ({round})"));
+                job.log.line(&format!("granted URLs expired; asking again for what is missing ({round})"));
             }
             Err(error) => return Err(error.into()),
         }

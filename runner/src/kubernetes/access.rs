@@ -1,4 +1,5 @@
-//! What a job has of one cluster: the API with its own token, and for its programs a kubeconfig and the way to the endpoint.
+//! A job's access to one cluster: the API with a token of the job, and for its programs a kubeconfig and a way to the
+//! endpoint.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

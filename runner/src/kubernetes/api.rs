@@ -1,7 +1,7 @@
 //! The API of a cluster, for objects of any kind: read, server-side apply, delete.
 //!
-//! Objects stay JSON. A typed client would bring one type for each kind of one version of Kubernetes, of which a runner needs
-//! none (decision 0043).
+//! Objects stay JSON. A typed client would bring one type for each kind of one version of Kubernetes, and a runner needs none
+//! of these types (decision 0043).
 
 use std::time::Duration;
 

@@ -26,7 +26,7 @@ pub(super) struct Kubeconfig {
 }
 
 impl Kubeconfig {
-    /// Writes it beside the workspace of an attempt, and keeps its token fresh.
+    /// Writes the kubeconfig beside the workspace of an attempt, and renews its token.
     pub(super) fn write(workspace: &Path, cluster: &Cluster, token: &str, tokens: Tokens) -> io::Result<Self> {
         let mut name = workspace.file_name().unwrap_or_default().to_owned();
         name.push(".kube");

@@ -136,7 +136,7 @@ fn name_protocols(value: &mut Value, key: &str) {
 /// Reads the objects of `text`, which messages call `file`. Empty documents are left out, and lists are taken apart.
 ///
 /// # Errors
-/// What is wrong, with the document.
+/// A sentence that names the document and what is wrong with it.
 pub(crate) fn read(file: &str, text: &str) -> Result<Vec<Object>, String> {
     let documents = yaml::documents(text).map_err(|why| format!("{file} is not YAML: {why}"))?;
     let mut objects = Vec::new();

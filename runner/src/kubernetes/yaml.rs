@@ -62,7 +62,11 @@ impl<'t> Reader<'t> {
             Event::SequenceStart(anchor, _) => (anchor, self.list(depth)?),
             Event::MappingStart(anchor, _) => (anchor, self.map(depth)?),
             Event::Alias(anchor) => {
-                let value = self.anchors.get(&anchor).cloned().ok_or_else(|| self.wrong("an alias names nothing"))?;
+                let value = self
+                    .anchors
+                    .get(&anchor)
+                    .cloned()
+                    .ok_or_else(|| self.wrong("an alias refers to an anchor that does not exist"))?;
                 self.count(size(&value))?;
                 (0, value)
             }
@@ -108,7 +112,7 @@ impl<'t> Reader<'t> {
             if plain && key == "<<" {
                 merged.push(value);
             } else if map.insert(key.clone(), value).is_some() {
-                return Err(self.wrong(&format!("key `{key}` is there twice")));
+                return Err(self.wrong(&format!("key `{key}` is given twice")));
             }
         }
         merged.into_iter().for_each(|value| merge(&mut map, value));
@@ -232,7 +236,7 @@ mod tests {
     #[test]
     fn mistakes_have_their_line() {
         assert!(documents("a: 1\nb: [\n").unwrap_err().starts_with("line "));
-        assert_eq!(documents("a: 1\na: 2\n").unwrap_err(), "line 2: key `a` is there twice");
+        assert_eq!(documents("a: 1\na: 2\n").unwrap_err(), "line 2: key `a` is given twice");
         assert!(documents(&"[".repeat(200)).is_err());
     }
 }

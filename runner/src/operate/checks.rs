@@ -26,7 +26,10 @@ pub(crate) async fn orders(sdk: &SdkConfig, url: &str) -> Result<String, String>
 pub(crate) async fn reports(sdk: &SdkConfig, url: &str) -> Result<String, String> {
     let client = aws_sdk_sqs::Client::new(sdk);
     let call = client.send_message_batch().queue_url(url).set_entries(Some(Vec::new()));
-    judge(call.send().await, "allow `sqs:SendMessage` on it for this runner's role, on both sides")
+    judge(
+        call.send().await,
+        "allow `sqs:SendMessage` on it for this runner's role, in the policies of the role and of the queue",
+    )
 }
 
 fn judge<T, E, R>(answer: Result<T, aws_sdk_sqs::error::SdkError<E, R>>, way_out: &str) -> Result<String, String>
@@ -61,7 +64,7 @@ pub(crate) async fn bucket(sdk: &SdkConfig, name: &str) -> Result<String, String
     })
 }
 
-/// Finds the `terraform` or `tofu` to run: the one that the config names, else the first of both on `PATH`.
+/// Finds the `terraform` or `tofu` to run: the one that the config names, else the first of these two that is on `PATH`.
 pub(crate) fn terraform(configured: Option<&Path>) -> Result<PathBuf, String> {
     match configured {
         Some(path) if path.is_file() => Ok(path.to_owned()),

@@ -177,9 +177,9 @@ async fn sandbox(config: &Config) -> Vec<Finding> {
     let (is_other, user) = sandbox::user();
     let user = if is_other { State::Works(user) } else { State::Off(user) };
     let limits = match cgroup::delegated() {
-        Ok(group) => State::Works(format!("of all processes of a job together, by `{}`", group.display())),
+        Ok(group) => State::Works(format!("for all processes of a job together, by `{}`", group.display())),
         Err(reason) => {
-            State::Off(format!("of each process only, not of a job's memory and processors as a whole: {reason}"))
+            State::Off(format!("for each process only, not for the memory and processors of a whole job: {reason}"))
         }
     };
     let mut findings = match sandbox::walls(&config.limits).await {
@@ -196,7 +196,7 @@ fn wall(Wall { name, stands, answer }: Wall) -> Finding {
     let state = if stands {
         State::Works(format!("refused: {answer}"))
     } else {
-        State::Blocked(format!("{answer}; a job gets past this wall of its box: report it, and start no job"))
+        State::Blocked(format!("{answer}; the box does not protect the machine here: report it, and start no job"))
     };
     Finding { what: format!("wall: {name}"), state }
 }

@@ -63,7 +63,8 @@ impl Drain {
             match self.phase() {
                 Phase::Working => {
                     info!(
-                        "Draining: running jobs may end, and the open poll (up to 20 s); a second signal stops the runner now"
+                        "Draining: waiting for running jobs and for the open poll (up to 20 s); a second signal stops \
+                         the runner now"
                     );
                     self.advance(Phase::Draining);
                 }

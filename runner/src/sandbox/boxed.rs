@@ -115,7 +115,7 @@ impl Boxed {
         let _ = std::fs::File::from(ready).write_all(b"!");
         match self.channel.receive().await? {
             Some((FromInit::Ready, _)) => Ok(()),
-            Some((other, _)) => Err(std::io::Error::other(format!("its first process said {other:?}"))),
+            Some((other, _)) => Err(std::io::Error::other(format!("its first process sent {other:?}"))),
             None => Err(std::io::Error::other("its first process ended at once")),
         }
     }
@@ -128,12 +128,12 @@ impl Boxed {
         let gone = || std::io::Error::other("the box ended before its program started");
         let listeners = match self.channel.receive().await?.ok_or_else(gone)? {
             (FromInit::Listening, listeners) if listeners.len() == wanted => listeners,
-            (other, _) => return Err(std::io::Error::other(format!("the box said {other:?}"))),
+            (other, _) => return Err(std::io::Error::other(format!("the box sent {other:?}"))),
         };
         match self.channel.receive().await?.ok_or_else(gone)? {
             (FromInit::Started, _) => Ok(listeners.into_iter().map(TcpListener::from).collect()),
             (FromInit::NotStarted { reason }, _) => Err(std::io::Error::other(reason)),
-            (other, _) => Err(std::io::Error::other(format!("the box said {other:?}"))),
+            (other, _) => Err(std::io::Error::other(format!("the box sent {other:?}"))),
         }
     }
 

@@ -20,7 +20,7 @@ static CLAIMED: OnceLock<Result<PathBuf, String>> = OnceLock::new();
 /// Takes over the group that the machine delegated to this process, for as long as it runs.
 ///
 /// # Errors
-/// Why there is none, for people.
+/// A sentence for people that says why there is no group.
 pub fn claim() -> Result<(), String> {
     let claimed = CLAIMED.get_or_init(|| {
         let home = delegated()?;
@@ -33,7 +33,7 @@ pub fn claim() -> Result<(), String> {
 /// Returns the group that the machine delegated to this process, without a change.
 ///
 /// # Errors
-/// Why there is none, for people.
+/// A sentence for people that says why there is no group.
 pub(crate) fn delegated() -> Result<PathBuf, String> {
     let top = Path::new(TOP);
     if !top.join("cgroup.controllers").is_file() {

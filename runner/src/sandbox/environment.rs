@@ -21,7 +21,7 @@ const PROXY: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_prox
 /// What a proxy is not asked for.
 const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// Passed on when they name something that exists, which the sandbox then shows read-only.
+/// These variables are passed on when they name a file or directory that exists; the box then shows it read-only.
 pub(super) const PATHS: [&str; 7] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",

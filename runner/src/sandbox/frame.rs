@@ -117,7 +117,7 @@ pub(super) fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedF
     Ok(())
 }
 
-/// Sends what the socket takes of `bytes`, with all of `fds`.
+/// Sends as many of `bytes` as the socket takes, and all of `fds`.
 pub(super) fn send_some(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
     let mut control = SendAncillaryBuffer::new(&mut space);

@@ -13,7 +13,7 @@ use crate::work::job::Job;
 
 /// How much of the end of standard error is kept for the sentence that says why a program failed, in bytes.
 const LAST_WORDS: usize = 4 * 1024;
-/// How long the output of a program that has ended is read, should a process outside its group hold it.
+/// How long the output of an ended program is read when a process outside of its group still holds the output open.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// Where standard output goes; standard error always goes into the log.

@@ -42,7 +42,7 @@ pub struct Program<'a> {
 pub enum Interrupt {
     /// `SIGTERM` to all of its processes.
     Terminate,
-    /// `SIGINT`, as Ctrl-C in a terminal: what Terraform's plugins ignore, so that Terraform can end them itself.
+    /// `SIGINT`, as Ctrl-C in a terminal. Terraform's plugins ignore this signal, so that Terraform can end them itself.
     Interrupt,
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The first user inside the box of an image build that is the build's; it is root there.
 pub(super) const IMAGE_ROOT: u32 = 1;
-/// How many users an image may have: the numbers up to `nobody` and one more.
+/// How many users an image may have: 0 to 65534, which is `nobody`, and 65535.
 pub(super) const IMAGE_USERS: u32 = 65_536;
 
 /// What a box is for.

@@ -1,7 +1,7 @@
 //! The system calls that a program in a box may not make, as filters that the kernel evaluates (seccomp(2)).
 //!
-//! A deny list: what a tool needs differs and changes, what gives power over a kernel is known. A call that is new to this
-//! list still meets a process without capabilities in namespaces of its own.
+//! This is a deny list, because the calls that tools need differ and change, but the calls that give power over a kernel are
+//! known. When a dangerous call is missing here, the process still has no capabilities and has namespaces of its own.
 
 use std::collections::BTreeMap;
 

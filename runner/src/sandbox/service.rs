@@ -16,7 +16,7 @@ pub trait Serve: Send + Sync + std::fmt::Debug {
 /// An address inside a box and what serves it.
 #[derive(Debug, Clone)]
 pub struct Service {
-    /// On the loopback of the box.
+    /// The address, on the loopback of the box.
     pub at: SocketAddr,
     /// The name under which programs look the address up; it needs one only when they expect one.
     pub name: Option<String>,

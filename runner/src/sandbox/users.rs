@@ -36,9 +36,9 @@ pub struct OtherUser {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Map {
-    /// This process may write it.
+    /// This process may write the map.
     Written,
-    /// `newuidmap` and `newgidmap` write it, by `/etc/subuid` and `/etc/subgid`.
+    /// `newuidmap` and `newgidmap` write the map, as `/etc/subuid` and `/etc/subgid` allow.
     By { newuidmap: PathBuf, newgidmap: PathBuf },
 }
 
@@ -60,9 +60,11 @@ impl JobUser {
     pub fn describe(&self) -> String {
         match self {
             Self::Same => "a job has the runner's own user: give the runner's user a range in `/etc/subuid` and \
-                           `/etc/subgid` and install `newuidmap`, so that it gets another"
+                           `/etc/subgid` and install `newuidmap`, so that a job gets another user"
                 .to_owned(),
-            Self::Other(other) => format!("a job is user {} of this machine and the runner is another", other.uid),
+            Self::Other(other) => {
+                format!("a job runs as user {} of this machine, which is not the runner's user", other.uid)
+            }
         }
     }
 }

@@ -24,14 +24,14 @@ const SOMEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 /// Whether a wall stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wall {
-    /// What it keeps a job from.
+    /// The target that the wall keeps a job from.
     pub name: String,
     pub stands: bool,
     /// How it refused, or what was reached.
     pub answer: String,
 }
 
-/// What there is to reach outside of the box.
+/// The targets outside of the box that a test of a wall tries to reach.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Outside {
     /// A port that something listens on, on the machine's loopback.

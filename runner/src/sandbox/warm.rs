@@ -91,7 +91,7 @@ impl Inner {
             match self.make().await {
                 Ok(warm) => self.waiting().push_back(warm),
                 // The job that needs a box makes one itself, and then reports why it cannot.
-                Err(error) => return tracing::debug!("No box could be made ahead: {error}"),
+                Err(error) => return tracing::debug!("Cannot make a box in advance: {error}"),
             }
         }
     }

@@ -53,11 +53,11 @@ pub trait Outbox: Send + Sync + std::fmt::Debug {
 /// The result for one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sent {
-    /// The queue has it.
+    /// The queue has the message.
     Taken,
-    /// The queue did not take it now.
+    /// The queue did not take the message now.
     Later,
-    /// The queue will never take it: the message itself is wrong.
+    /// The queue will never take the message: the message itself is wrong.
     Never(String),
 }
 

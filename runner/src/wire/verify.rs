@@ -8,8 +8,8 @@ use freehold_protocol::{Digest, Envelope, EnvelopeError, InstallId, JobId, Paylo
 
 use crate::config::{Config, Role};
 
-/// How far the clocks of the control plane's own parts may be apart, in seconds: a certificate that begins now may be
-/// used by a message that another clock dates a moment earlier.
+/// The difference that the clocks of the control plane's own parts may have, in seconds: the clock that dates a message may
+/// be behind the clock that dated the certificate.
 const CLOCK_TOLERANCE_SECS: u64 = 60;
 
 /// The key that this runner trusts, and the names under which it is addressed.

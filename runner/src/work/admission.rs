@@ -1,4 +1,4 @@
-//! Decides which orders may start: one order about a thing at a time, in their order, and at most one per slot.
+//! Decides which orders may start: one order of a group at a time, in their order, and at most one per slot.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ pub struct Admission {
 #[derive(Debug, Default)]
 struct Line {
     order: Arc<tokio::sync::Mutex<()>>,
-    /// Rises when an order of the group goes back to the queue: the later orders of the group must go back too.
+    /// This number rises when an order of the group goes back to the queue: the later orders of the group must go back too.
     broken: AtomicU64,
 }
 

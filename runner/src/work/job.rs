@@ -41,7 +41,7 @@ pub struct Job {
     pub first_box: FirstBox,
     /// Writes down the connections that the job was refused.
     pub connections: Arc<dyn Connections>,
-    /// Takes what the job's programs do with IAM.
+    /// Records what the job's programs do with IAM.
     pub iam: Arc<dyn Recorder>,
 }
 

@@ -37,11 +37,11 @@ pub struct Lease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Step {
-    /// Nothing before this time.
+    /// The lease needs nothing before this time.
     Wait(Instant),
-    /// Must be renewed now.
+    /// The lease must be renewed now.
     Renew,
-    /// Must be given up: the job must have ended before the lease ends.
+    /// The lease must be given up: the job must have ended before the lease ends.
     Lost,
 }
 
@@ -142,7 +142,7 @@ impl HeldLease {
             let held = self.lock().clone();
             let jump = held.pauses.jump();
             if jump > STOOD_STILL {
-                warn!("Lost a lease: this machine stood still for {} s, or its clock was set", jump.as_secs());
+                warn!("Lost a lease: this machine was suspended for {} s, or its clock was set", jump.as_secs());
                 return;
             }
             match held.lease.step(Instant::now()) {

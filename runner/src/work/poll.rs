@@ -49,7 +49,7 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
                 backoff.succeeded();
                 denied_since = None;
                 if warned.is_over() {
-                    info!("Takes orders again");
+                    info!("The runner takes orders again");
                 }
                 for delivery in deliveries {
                     take(&agent, delivery);

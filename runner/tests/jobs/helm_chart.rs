@@ -242,7 +242,7 @@ async fn a_release_that_somebody_else_has_pending_is_left_alone() {
     let (second, _) = reason(execute(&bench.job).await);
 
     assert!(first.contains("release `web` in namespace `globex-prod` is `pending-upgrade` at revision 2"), "{first}");
-    assert!(first.contains("somebody else works on it") && !partial, "{first}");
+    assert!(first.contains("somebody else is changing it") && !partial, "{first}");
     assert_eq!(second, first, "an attempt that refused has left nothing behind");
     assert_eq!(cluster.revisions("configmap", "globex-prod", "web"), ["deployed", "pending-upgrade"]);
 }
@@ -311,10 +311,11 @@ async fn a_release_that_a_killed_attempt_left_pending_is_recovered() {
     let upgrade_log = bench.log();
 
     println!("{install_log}\n{upgrade_log}");
-    let said = "was left `pending-install` at revision 1 by a killed attempt and was never deployed; uninstalls it";
+    let said =
+        "was left `pending-install` at revision 1 by a killed attempt and was never deployed; uninstalling the release";
     assert!(install_log.contains(said));
     assert_eq!(installed["revision"], 1);
-    let said = "was left `pending-upgrade` at revision 2 by a killed attempt; rolls back to revision 1";
+    let said = "was left `pending-upgrade` at revision 2 by a killed attempt; rolling back to revision 1";
     assert!(upgrade_log.contains(said));
     assert_eq!(upgraded["revision"], 4);
     assert_eq!(cluster.object("configmap", "globex-prod", "settings")["data"]["text"], "file");

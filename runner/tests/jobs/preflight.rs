@@ -92,7 +92,7 @@ async fn a_cloud_that_is_out_of_reach_fails_with_the_way_to_it() {
     for check in ["`region`: ", "`install registry`: ", "`stack globex-storage`: "] {
         assert!(reason.contains(check), "{check} {reason}");
     }
-    assert!(reason.contains("let the runner out to AWS STS on port 443"), "{reason}");
+    assert!(reason.contains("let the runner reach AWS STS on port 443"), "{reason}");
 }
 
 /// The endpoint comes from the environment of a process, so the test runs once more in one of its own.

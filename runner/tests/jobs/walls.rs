@@ -168,7 +168,11 @@ async fn a_job_that_fills_the_disk_is_ended_with_a_line_that_says_so() {
 
     assert!(matches!(ended, Ended::Code { code: 137, .. }), "{ended:?}");
     let log = bench.log();
-    assert!(log.contains("[freehold: ended, the workspace holds") && log.contains("`limits.files` 100"), "{log}");
+    assert!(
+        log.contains("[freehold: ended, because the workspace holds")
+            && log.contains("`limits.files` allows 100 files"),
+        "{log}"
+    );
     eventually("it is gone", || processes("sleep\u{0}31536012").is_empty()).await;
 }
 

@@ -91,7 +91,7 @@ impl Deploy<'_> {
         ownership::check(&self.job.order, self.name, &stack)?;
         if stack.state() == State::Working {
             self.job.log.line(&format!(
-                "stack `{}` is being changed, by an earlier attempt perhaps; waits for its end",
+                "stack `{}` is being changed, perhaps by an earlier attempt; waiting for the end of that change",
                 self.name
             ));
             let mut events = Events::from_now(self.client, self.name).await?;

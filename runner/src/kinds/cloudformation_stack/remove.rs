@@ -1,4 +1,4 @@
-//! Removes a stack that the install made: never one that is protected, and one that holds data only with a yes of its own.
+//! Removes a stack that the install made: never one that is protected, and one that holds data only when the order says so.
 
 use aws_sdk_cloudformation::Client;
 use freehold_protocol::order::DeployStack;
@@ -66,7 +66,7 @@ impl Removal<'_> {
         };
         ownership::check(&job.order, name, &stack)?;
         if stack.state() == State::Working {
-            job.log.line(&format!("stack `{name}` is {}; waits for its end", stack.status));
+            job.log.line(&format!("stack `{name}` is {}; waiting for the end of that change", stack.status));
             match settle(job, client, name, &mut events).await? {
                 Some(settled) => stack = settled,
                 None => return Ok(Done::default()),

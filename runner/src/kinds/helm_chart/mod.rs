@@ -148,22 +148,23 @@ impl Attempt<'_> {
             Recovery::Nothing => Ok(()),
             Recovery::RollBack { from, to } => {
                 self.job.log.line(&format!(
-                    "release `{name}` was left `{}` at revision {} by a killed attempt; rolls back to revision {to}",
+                    "release `{name}` was left `{}` at revision {} by a killed attempt; rolling back to revision {to}",
                     from.status, from.number
                 ));
                 self.helm.roll_back(to, self.time_left()).await.map_err(Failure::after_change)
             }
             Recovery::Uninstall { from } => {
                 self.job.log.line(&format!(
-                    "release `{name}` was left `{}` at revision {} by a killed attempt and was never deployed; uninstalls it",
+                    "release `{name}` was left `{}` at revision {} by a killed attempt and was never deployed; \
+                     uninstalling the release",
                     from.status, from.number
                 ));
                 self.helm.uninstall(self.time_left()).await.map_err(Failure::after_change)
             }
             Recovery::Refuse { by } => Err(Failure::new(format!(
-                "release `{name}` in namespace `{namespace}` is `{}` at revision {}, and no job of this install left it so: \
-                 somebody else works on it; wait until that has ended, or end it with `helm rollback {name} --namespace \
-                 {namespace}`",
+                "release `{name}` in namespace `{namespace}` is `{}` at revision {}, and no job of this install left \
+                 it in this state: somebody else is changing it; wait until that change has ended, or end it with \
+                 `helm rollback {name} --namespace {namespace}`",
                 by.status, by.number
             ))),
         }

@@ -140,7 +140,7 @@ impl Compare<'_> {
         }
     }
 
-    /// Refuses an object that another release or nobody has, as Helm itself would halfway.
+    /// Refuses an object that belongs to another release or to none. Helm itself would refuse it in the middle of its work.
     fn check_owner(&self, id: &Id, live: &Value) -> Result<(), Failure> {
         let owner = owner(live);
         let (name, namespace) = (self.release.name.as_str(), self.release.namespace.as_str());

@@ -56,13 +56,15 @@ fn set(map: &mut Map<String, Value>, path: &str, value: Value) -> Result<(), Str
         return Err("a name in the path is empty".to_owned());
     }
     if names.iter().any(|name| name.contains(['[', ']'])) {
-        return Err("a place in a list cannot be set; write the list into a values file".to_owned());
+        return Err("one element of a list cannot be set; write the whole list into a values file".to_owned());
     }
     let Some((last, above)) = names.split_last() else { return Ok(()) };
     let mut at = map;
     for name in above {
         let next = at.entry(name.clone()).or_insert_with(|| Value::Object(Map::new()));
-        at = next.as_object_mut().ok_or_else(|| format!("`{name}` has a value of its own"))?;
+        at = next
+            .as_object_mut()
+            .ok_or_else(|| format!("`{name}` has a value already, so nothing can be set below it"))?;
     }
     at.insert(last.clone(), value);
     Ok(())
@@ -129,7 +131,7 @@ mod tests {
     fn paths_that_cannot_be_set_are_refused() {
         let mut map = json!({ "a": 1 }).as_object().unwrap().clone();
 
-        assert!(set(&mut map, "a.b", json!(1)).unwrap_err().contains("`a` has a value of its own"));
+        assert!(set(&mut map, "a.b", json!(1)).unwrap_err().contains("`a` has a value already"));
         assert!(set(&mut map, "list[0]", json!(1)).unwrap_err().contains("values file"));
         assert!(set(&mut map, "a..b", json!(1)).unwrap_err().contains("empty"));
     }

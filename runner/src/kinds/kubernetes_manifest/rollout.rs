@@ -111,7 +111,7 @@ impl Rollout<'_> {
         if self.api.get(&object.id).await?.is_some() {
             return Ok(());
         }
-        self.job.log.line(&format!("creates namespace `{}`", self.namespace));
+        self.job.log.line(&format!("creating namespace `{}`", self.namespace));
         let made = self.api.apply(&object, Applied::Done).await;
         made.map(|_| ()).map_err(|error| self.refused(&object, error))
     }
@@ -190,7 +190,7 @@ impl Rollout<'_> {
                 if Instant::now() >= until {
                     return Err(self.failure(format!("{id} has not become healthy in time: {why}")));
                 }
-                let line = format!("waits for {id}: {why}");
+                let line = format!("waiting for {id}: {why}");
                 if line != said {
                     self.job.log.line(&line);
                     said = line;

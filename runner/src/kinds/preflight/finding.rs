@@ -116,7 +116,8 @@ impl Answer {
 /// Returns the fix for a service that does not answer.
 pub(super) fn way_to(service: &str) -> String {
     format!(
-        "let the runner out to {service} on port 443, through a VPC endpoint or through the proxy that `HTTPS_PROXY` names"
+        "let the runner reach {service} on port 443, through a VPC endpoint or through the proxy that `HTTPS_PROXY` \
+         names"
     )
 }
 

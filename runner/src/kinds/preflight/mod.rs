@@ -28,7 +28,7 @@ use finding::{Check, all_in_time, unchecked};
 /// The deadline for one attempt of a call, and for all attempts together.
 const ATTEMPT: Duration = Duration::from_secs(4);
 const OPERATION: Duration = Duration::from_secs(9);
-/// The most failed checks that the reason names; the log has all of them.
+/// The reason names at most this many failed checks; the log has all of them.
 const NAMED: usize = 4;
 /// The longest part of a detail in the reason, in characters.
 const DETAIL: usize = 220;

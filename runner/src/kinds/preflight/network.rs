@@ -98,8 +98,9 @@ async fn ask(client: reqwest::Client, host: String) -> Finding {
     match client.head(format!("https://{host}/")).timeout(HOST).send().await {
         Ok(_) => pass(&check, "answers"),
         Err(error) => {
-            let fix = "if jobs need it, let the runner out to it, or through the proxy that `HTTPS_PROXY` names; Terraform can \
-                       also take providers from a mirror that the file in `TF_CLI_CONFIG_FILE` names";
+            let fix = "if jobs need this host, let the runner reach it, also through the proxy that `HTTPS_PROXY` \
+                       names; Terraform can also take providers from a mirror that the file in `TF_CLI_CONFIG_FILE` \
+                       names";
             warn(&check, crate::aws::explain(&error.without_url()), fix)
         }
     }

@@ -52,16 +52,21 @@ pub(super) async fn simulate(
     }
     if work.permissions_left_out > 0 {
         let left_out = work.permissions_left_out;
-        findings.push(pass(CHECK, format!("{left_out} actions of the app's policies cannot be asked for by name")));
+        findings.push(pass(CHECK, format!("{left_out} more actions that the app's policies allow were not simulated")));
     }
     findings
 }
 
 fn no_answer(answer: Answer, job: &Job, arn: &Arn<'_>) -> Finding {
     let (text, fix) = match answer {
-        Answer::Denied(text) => {
-            (text, format!("allow `iam:SimulatePrincipalPolicy` on `{}` for {} to have it done", arn.text, role(job)))
-        }
+        Answer::Denied(text) => (
+            text,
+            format!(
+                "allow `iam:SimulatePrincipalPolicy` on `{}` for {}, so that preflight can check the permissions",
+                arn.text,
+                role(job)
+            ),
+        ),
         Answer::Unreachable(text) => (text, way_to("AWS IAM")),
         Answer::Other { text, .. } => (text, String::new()),
         Answer::Allowed => (String::new(), String::new()),
@@ -106,7 +111,7 @@ fn decided(result: &EvaluationResult) -> Vec<Decided> {
 }
 
 fn judge(decided: &[Decided], of_app: bool, role: &str) -> Finding {
-    let whose = if of_app { "the app's policies allow" } else { "jobs need for certain" };
+    let whose = if of_app { "the app's policies allow" } else { "jobs always need" };
     let denied: Vec<&str> = decided.iter().filter(|one| one.denied).map(|one| one.what.as_str()).collect();
     if denied.is_empty() {
         return pass(CHECK, format!("{role} may do all {} things that {whose}", decided.len()));
@@ -235,7 +240,7 @@ mod tests {
 
         assert_eq!((own.state, app.state), (Verdict::Fail, Verdict::Warn));
         assert!(own.detail.ends_with("`s3:Get4`, and 5 more"), "{}", own.detail);
-        assert!(judge(&decided[..1], false, "role `r`").detail.contains("all 1 things that jobs need"));
+        assert!(judge(&decided[..1], false, "role `r`").detail.contains("all 1 things that jobs always need"));
     }
 
     #[test]

@@ -95,7 +95,7 @@ async fn change(
     terraform.check_version().await?;
     terraform.init().await?;
     if let Some(id) = lock.stale() {
-        job.log.line(&format!("removes lock `{id}`, which a killed attempt left on the state"));
+        job.log.line(&format!("removing lock `{id}`, which a killed attempt left on the state"));
         terraform.run("force-unlock", ["force-unlock", "-force", "-no-color", id].map(String::from).to_vec()).await?;
     }
     let plan = ["plan", "-input=false", "-no-color", LOCK_TIMEOUT, "-out=plan.bin"].map(String::from);

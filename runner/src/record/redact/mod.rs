@@ -70,7 +70,7 @@ impl Secrets {
         out
     }
 
-    /// Returns a place in `bytes`, of which more will follow, where they can be cut: no secret is on both sides of it.
+    /// Returns where `bytes` can be cut when more bytes will follow: no secret begins before this place and ends after it.
     pub fn cut(&self, bytes: &[u8]) -> usize {
         let at = bytes.len().saturating_sub(self.longest);
         let crossing = self.find(bytes).into_iter().find(|span| (span.start..span.end).contains(&at));

@@ -18,7 +18,7 @@ const SHARE: u32 = 20;
 const BLOCK: u64 = 512;
 
 /// Looks at the workspace until it is dropped.
-pub(super) struct Watch(#[expect(dead_code, reason = "its end ends the watch")] Sender<()>);
+pub(super) struct Watch(#[expect(dead_code, reason = "dropping the sender ends the watch")] Sender<()>);
 
 impl Watch {
     pub(super) fn start(start: &Start, control: &OwnedFd) -> io::Result<Self> {

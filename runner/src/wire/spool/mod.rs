@@ -26,9 +26,9 @@ const BATCH_BYTES: u64 = 900 * 1024;
 /// How long a waiting report is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// Kept until sent.
+    /// The report is kept until it is sent.
     Keep,
-    /// Dropped when the disk gets full.
+    /// The report is dropped when the disk gets full.
     Log,
     /// Replaced by the next `hello`.
     Hello,

@@ -66,6 +66,9 @@ fn settle(spool: &Spool, at: &[u64], sent: Vec<Sent>) -> bool {
 
 fn hint(error: &InboxError, failing_since: Option<Instant>) {
     if matches!(error, InboxError::Denied(_)) && failing_since.is_none() {
-        warn!("Allow `sqs:SendMessage` on the reports queue for this runner's role, on both sides");
+        warn!(
+            "Allow `sqs:SendMessage` on the reports queue for this runner's role, in the policies of the role and of \
+             the queue"
+        );
     }
 }

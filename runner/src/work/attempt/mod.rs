@@ -36,7 +36,7 @@ use iam_audit::IamAudit;
 /// The pause before another try to store a report.
 const KEEP_RETRY: Duration = Duration::from_secs(2);
 
-/// What is done with the message after the attempt.
+/// What the runner does with the message after the attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Message {
     /// Everything is reported: delete it.
@@ -250,10 +250,10 @@ impl Attempt<'_> {
         let Outcome::Failed { reason, partial } = outcome else {
             return Ok(outcome);
         };
-        let so_far = if partial { "some of it may have been done" } else { "nothing was changed" };
+        let so_far = if partial { "some changes may have been made" } else { "nothing was changed" };
         Ok(match self.agent.roles.disabled(&self.held.order).await {
             Some(Disabled::Mode(disabled)) => {
-                let reason = format!("{disabled}; it was on when the job started ({so_far}): {reason}");
+                let reason = format!("{disabled}; the mode was on when the job started ({so_far}): {reason}");
                 Outcome::Blocked { block: Block::ModeDisabled, reason }
             }
             Some(Disabled::Runner(off)) if self.held.order.redelivery == Redelivery::Resume => return Err(off),

@@ -17,7 +17,8 @@ use crate::work::in_flight::HeldOrder;
 /// How long the list of roles may take.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Returns `outcome`, unless the job may have made roles and one of the app's roles trusts a stranger.
+/// Returns `outcome`, unless the job may have made roles and one of the app's roles trusts somebody outside of
+/// the account.
 pub(super) async fn check(
     agent: &Agent,
     held: &HeldOrder,
@@ -38,15 +39,15 @@ pub(super) async fn check(
     }
     let who = roles.iter().map(|(role, strangers)| format!("role `{role}` trusts `{}`", strangers.join("`, `")));
     let who = who.collect::<Vec<_>>().join(", ");
-    error!(job.id = %held.order.job, "Somebody outside of this account may take roles of the app: {who}");
+    error!(job.id = %held.order.job, "Somebody outside of this account may assume roles of the app: {who}");
     log.line(&format!("[freehold: {who}]"));
     let record = AuditEvent::Strangers { job: held.order.job.clone(), fence: held.fence, roles };
     if let Err(error) = agent.audit.announce(record).await {
         error!("{}", aws::explain(&error));
     }
     let reason = format!(
-        "somebody outside of the customer's account may take roles of the app: {who}; delete these roles, or let them trust \
-         this account and its services only{}",
+        "somebody outside of the customer's account may assume roles of the app: {who}; delete these roles, or let \
+         them trust this account and its services only{}",
         said(&outcome)
     );
     Outcome::Failed { reason, partial: true }

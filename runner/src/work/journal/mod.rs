@@ -37,8 +37,8 @@ pub enum JournalError {
     Io { path: PathBuf, source: std::io::Error },
     /// A line before the last one is not a record.
     #[error(
-        "line {line} of the journal `{path}` is damaged; move the file away to start anew, after checking that no job \
-         of this install is running"
+        "line {line} of the journal `{path}` is damaged; check that no job of this install is running, then move the \
+         file away and start the runner again"
     )]
     Damaged { path: PathBuf, line: usize },
     /// A later version wrote it.

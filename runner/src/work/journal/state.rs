@@ -68,7 +68,7 @@ pub enum Decision {
     Interrupted,
     /// It ended here: report the outcome again.
     Again(Outcome),
-    /// The control plane cancelled it before it started.
+    /// The control plane cancelled the order before it started.
     Cancelled,
     /// A newer order of the same group was accepted before.
     Replayed { accepted_serial: u64 },
