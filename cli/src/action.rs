@@ -13,7 +13,7 @@ pub(crate) enum ActionCommand {
     Run(Run),
 }
 
-/// Run an action of an install and wait for its end. Its steps are those of the version that the install has.
+/// Run an action of an install and wait until the action ends. The steps come from the version that the install has.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  freehold action run globex health-check\n  freehold action run globex repair --role break-glass"
@@ -25,7 +25,7 @@ pub(crate) struct Run {
     /// role as `freehold contract show` lists it, such as `break-glass-admin`.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
-    /// Start it and return at once.
+    /// Start the action and return at once.
     #[arg(long)]
     no_wait: bool,
 }

@@ -80,7 +80,7 @@ pub(crate) fn region(config: &SdkConfig) -> String {
     config.region().map(|region| region.as_ref().to_owned()).unwrap_or_default()
 }
 
-/// Who makes the calls.
+/// The AWS identity that makes the calls.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) account: AccountId,

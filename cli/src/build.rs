@@ -25,13 +25,13 @@ Examples:
 The build runner must be running; see `freehold tenant build-runner --help`.")]
 pub(crate) struct Build {
     app: AppName,
-    /// Number, digest or the beginning of a digest; the latest version when absent.
+    /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionName>,
     /// Wait until everything is built (the default).
     #[arg(long, conflicts_with = "no_wait")]
     wait: bool,
-    /// Start it and return at once.
+    /// Start the build and return at once.
     #[arg(long)]
     no_wait: bool,
 }

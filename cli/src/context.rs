@@ -19,13 +19,13 @@ pub(crate) struct Global {
     /// Address of the tenant API [env: FREEHOLD_API].
     #[arg(long, value_name = "URL", global = true)]
     api: Option<Url>,
-    /// The tenant; its API is found by its stack when `--api` is absent [env: FREEHOLD_TENANT].
+    /// The tenant; without `--api`, its stack gives the address of the API [env: FREEHOLD_TENANT].
     #[arg(long, value_name = "NAME", global = true)]
     tenant: Option<TenantName>,
-    /// AWS region; otherwise that of the environment or the profile.
+    /// AWS region; by default, the region of the environment or the profile.
     #[arg(long, value_name = "REGION", global = true)]
     aws_region: Option<String>,
-    /// Key of a request that is sent again: the same key never starts a second thing.
+    /// Key for sending a request again safely: a request with a key that was used before starts nothing new.
     #[arg(long, value_name = "KEY", global = true)]
     idempotency_key: Option<String>,
     /// Print JSON; errors too, as one line on stderr.

@@ -22,10 +22,10 @@ Examples:
   freehold deploy globex --all --version 7
   freehold deploy globex --release 2026.11
 
-Inputs that are changed here are kept for later deploys, also when a job of this deploy fails; a version or a release does
-not bring former ones back. A deploy that ends before its first job leaves the inputs as they were.
+Inputs that are changed here are kept for later deploys, also when a job of this deploy fails. Deploying another version
+or release does not restore former inputs. A deploy that ends before its first job leaves the inputs as they were.
 
-Exit code 1 when the deploy ends failed. Ctrl-c stops watching; the deploy continues.")]
+Exit code 1 when the deploy fails. Ctrl-c stops watching; the deploy continues.")]
 pub(crate) struct Deploy {
     install: InstallId,
     /// An input to change: `name=text`, `name:=JSON` or `name=@FILE`.
@@ -40,7 +40,7 @@ pub(crate) struct Deploy {
     /// Deploy the sandbox and all components, changed or not.
     #[arg(long, conflicts_with_all = ["components", "sandbox"])]
     all: bool,
-    /// Number, digest or the beginning of a digest; the latest version when absent.
+    /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionName>,
     /// A release instead of a version; refused when a deploy would use other artifacts than the release names.
@@ -50,7 +50,7 @@ pub(crate) struct Deploy {
     /// role as `freehold contract show` lists it, such as `break-glass-admin`.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
-    /// Start it and return at once.
+    /// Start the deploy and return at once.
     #[arg(long)]
     no_wait: bool,
 }

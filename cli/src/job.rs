@@ -25,7 +25,7 @@ pub(crate) enum JobCommand {
         job: JobId,
     },
     Logs(Logs),
-    /// Ask a job to stop; exit code 4 when it has ended otherwise.
+    /// Ask a job to stop; exit code 4 when the job has already ended in another way.
     Cancel {
         job: JobId,
     },

@@ -34,7 +34,7 @@ Examples:
 A release never changes: creating the same release again changes nothing, and other contents need another name.")]
 pub(crate) struct Create {
     app: AppName,
-    /// Number, digest or the beginning of a digest; the latest version when absent.
+    /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionName>,
     /// The name of the release.

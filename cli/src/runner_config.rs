@@ -20,7 +20,7 @@ pub(crate) struct Machine {
     /// How many jobs run at once.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), value_name = "N")]
     slots: u32,
-    /// The `terraform` or `tofu` to run; the first of both on PATH when absent.
+    /// The `terraform` or `tofu` to run; by default, the first of these two that is on PATH.
     #[arg(long, value_name = "FILE")]
     terraform: Option<PathBuf>,
     /// How a job is isolated from the machine.

@@ -43,7 +43,7 @@ pub(crate) fn read(path: &Path) -> Result<String> {
     Ok(secret.to_owned())
 }
 
-/// Returns the secret in the file `path`, which is made with a new secret when it is not there.
+/// Returns the secret in the file `path`; creates the file with a new secret when it does not exist.
 pub(crate) fn read_or_create(path: &Path) -> Result<String> {
     let secret = new_secret()?;
     match write_new(path, &secret) {

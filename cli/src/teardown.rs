@@ -15,17 +15,17 @@ use crate::output::note;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  freehold teardown globex                       all components, then the sandbox; asks before
+  freehold teardown globex                       all components, then the sandbox; asks first
   freehold teardown globex --component api       api and what depends on it
   freehold teardown globex --sandbox             the sandbox, after its last component
   freehold teardown globex --destroy-data        also databases, volumes, and buckets with their contents
   freehold teardown globex --confirm globex      for scripts
 
-Each part is planned first and then removed, before what it depends on. Jobs run under the mode `deprovision`, which the
-customer switches on with the parameter `EnableDeprovision` of the install stack. What holds data is not removed unless
-`--destroy-data` says so. A teardown that failed goes on where it ended when it is started again.
+Each part is planned and then removed; the parts that depend on it are removed before it. Jobs run under the mode
+`deprovision`, which the customer switches on with the parameter `EnableDeprovision` of the install stack. Resources that
+hold data are removed only with `--destroy-data`. When a failed teardown is started again, it continues where it stopped.
 
-Exit code 1 when the teardown ends failed. Ctrl-c stops watching; the teardown continues.")]
+Exit code 1 when the teardown fails. Ctrl-c stops watching; the teardown continues.")]
 pub(crate) struct Teardown {
     install: InstallId,
     /// Only this component and what depends on it.
@@ -34,7 +34,8 @@ pub(crate) struct Teardown {
     /// Only the sandbox; refused while components are deployed.
     #[arg(long)]
     sandbox: bool,
-    /// Remove also what holds data: databases, file systems, volumes, keys, buckets that are emptied with their module.
+    /// Also remove resources that hold data: databases, file systems, volumes, keys, buckets that are emptied with their
+    /// module.
     #[arg(long)]
     destroy_data: bool,
     /// The role to run under, instead of the role that the app config chooses: a mode such as `deprovision`, or the key of a
@@ -44,7 +45,7 @@ pub(crate) struct Teardown {
     /// The install's name, to confirm without being asked.
     #[arg(long, value_name = "NAME")]
     confirm: Option<String>,
-    /// Start it and return at once.
+    /// Start the teardown and return at once.
     #[arg(long)]
     no_wait: bool,
 }
@@ -74,7 +75,9 @@ impl Teardown {
                 note(&format!("This removes {} from the account of install `{install}`.", self.what()));
                 note("Type the install's name to continue:");
                 let mut line = String::new();
-                std::io::stdin().lock().read_line(&mut line).map_err(|e| Error::invalid(format!("no answer: {e}")))?;
+                std::io::stdin().lock().read_line(&mut line).map_err(|e| {
+                    Error::invalid(format!("cannot read the answer from the terminal: {e}; pass `--confirm {install}`"))
+                })?;
                 line.trim().to_owned()
             }
             None => return Err(Error::invalid(format!("there is no terminal to ask on; pass `--confirm {install}`"))),

@@ -84,7 +84,7 @@ fn a_whole_bundle_is_verified_link_by_link() {
     deploy report     ok     globex/web job_6804c79273041f1b3ac5                                      attempt 1.1 succeeded, says runner 7300c0ae1429cd153252736a781b78f4
     times             ok     globex/web job_6804c79273041f1b3ac5                                      ordered 21000 ms before the report arrived
 
-    13 of 13 links hold, standing on root key 34750f98bd59fcfc946da45aaabe933b
+    13 of 13 links are valid under root key 34750f98bd59fcfc946da45aaabe933b
     ");
 }
 
@@ -95,7 +95,7 @@ fn a_bundle_without_a_known_key_says_so() {
     let shown: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!(done.status.code(), Some(0));
     assert_eq!((&shown["checked"]["verified"], &shown["checked"]["root_key_compared"]), (&json!(true), &json!(false)));
-    insta::assert_snapshot!(text(&done.stderr), @r#"{"note":"the root key itself was not compared: 34750f98bd59fcfc946da45aaabe933b is the bundle's own; pass the one that you know as `--root-key KEY`"}"#);
+    insta::assert_snapshot!(text(&done.stderr), @r#"{"note":"nobody checked the root key 34750f98bd59fcfc946da45aaabe933b, which comes from the bundle itself; pass the root key that you know as `--root-key KEY`"}"#);
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_deploy_without_a_record_is_a_gap() {
 
     assert_eq!((done.status.code(), unknown.status.code()), (Some(1), Some(3)));
     insta::assert_snapshot!(text(&done.stderr) + &text(&unknown.stderr), @r"
-    the root key itself was not compared: 34750f98bd59fcfc946da45aaabe933b is the tenant API's; pass the one that you know as `--root-key KEY`
+    nobody checked the root key 34750f98bd59fcfc946da45aaabe933b, which comes from the tenant API; pass the root key that you know as `--root-key KEY`
     error: link `deploy report` of globex job_00000000000000000000 failed verification: the record of the deploy is missing
     error: component `api` is not deployed to install `globex`
     ");

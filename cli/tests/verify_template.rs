@@ -164,7 +164,11 @@ fn a_runner_is_found_in_the_signed_checksums_of_its_release_or_refused() {
     );
     for wrong in [unknown, as_another_program] {
         assert_eq!(wrong.status.code(), Some(1));
-        assert!(text(&wrong.stderr).contains("it is not the program of this release"), "{}", text(&wrong.stderr));
+        assert!(
+            text(&wrong.stderr).contains("the runner is not the program of this release"),
+            "{}",
+            text(&wrong.stderr)
+        );
     }
     assert_eq!(of_another.status.code(), Some(1));
     assert!(text(&of_another.stderr).contains("is not the signature of `SHA256SUMS`"), "{}", text(&of_another.stderr));

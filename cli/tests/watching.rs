@@ -81,7 +81,7 @@ fn a_build_says_that_it_waits_for_the_build_runner_and_which_role_that_needs() {
 
     assert_eq!(code, Some(0), "{out}{stderr}");
     assert!(stderr.contains("waiting for the build runner for "), "{stderr}");
-    assert!(stderr.contains(" s (last heard of 3 min "), "{stderr}");
+    assert!(stderr.contains(" s (its last report came 3 min "), "{stderr}");
     assert!(stderr.contains("; it must run as arn:aws:iam::111111111111:role/fh-acme--build-runner"), "{stderr}");
 }
 

@@ -41,9 +41,9 @@ def show_lineage(programs):
     components, count = _components(programs), 0
     for component in components:
         links = _verified_links(programs, component["component"], key)
-        print(f"{component['component']:<12}{component['artifact']}  {len(links)} links hold")
+        print(f"{component['component']:<12}{component['artifact']}  {len(links)} links are valid")
         count += len(links)
-    print(f"{count} links of {len(components)} artifacts, all standing on {key}")
+    print(f"{count} links of {len(components)} artifacts, all under root key {key}")
 
 
 def show_last_job(programs):

@@ -90,7 +90,12 @@ impl Api {
             items.extend(page.items);
             match page.next {
                 Some(next) if Some(&next) != cursor.as_ref() => cursor = Some(next),
-                Some(_) => return Err(Error::internal("the tenant API repeats a page of a list")),
+                Some(_) => {
+                    return Err(Error::internal(
+                        "the tenant API returned the same page of a list twice; try again, or update `freehold` and \
+                         the tenant",
+                    ));
+                }
                 None => return Ok(items),
             }
         }
@@ -118,8 +123,9 @@ impl Api {
 
     /// Puts `bytes` at a pre-signed address.
     pub(crate) async fn upload(&self, address: &str, bytes: &[u8]) -> Result<()> {
-        let address: Url =
-            address.parse().map_err(|e| Error::internal(format!("the upload address is broken: {e}")))?;
+        let address: Url = address.parse().map_err(|e| {
+            Error::internal(format!("the tenant API returned an upload address that is not valid: {e}"))
+        })?;
         let mut backoff = Backoff::of_request();
         for last in (0..TRIES).map(|n| n + 1 == TRIES) {
             let sent =
@@ -142,7 +148,7 @@ impl Api {
             }
             backoff.pause().await;
         }
-        Err(Error::transient("the upload did not get through; try again"))
+        Err(Error::transient("the upload failed on every try; run the command again"))
     }
 
     fn url(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Url> {
@@ -250,7 +256,7 @@ fn checked_key(key: &str) -> Result<String> {
     if valid {
         return Ok(key.to_owned());
     }
-    Err(Error::invalid("an idempotency key is 1 to 100 visible ASCII characters"))
+    Err(Error::invalid("an idempotency key must have 1 to 100 visible ASCII characters"))
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ fn heard_of(runner: Option<&RunnerView>, now: Timestamp) -> String {
     match runner {
         None => "it has not announced itself yet".to_owned(),
         Some(runner) => {
-            format!("last heard of {} ago", duration(now.since(runner.last_contact.unwrap_or(runner.since))))
+            format!("its last report came {} ago", duration(now.since(runner.last_contact.unwrap_or(runner.since))))
         }
     }
 }
@@ -155,7 +155,7 @@ mod tests {
         let name = |name: &str| name.parse::<InstallId>().unwrap();
         let now = Timestamp::from_millis(100_000);
 
-        insta::assert_snapshot!(text(&tenant(), &name("globex"), Some(&globex), 40_000, now), @"waiting for the runner of `globex` for 40 s (last heard of 40 s ago); it must run as arn:aws-us-gov:iam::222222222222:role/fh-acme--globex--runner");
+        insta::assert_snapshot!(text(&tenant(), &name("globex"), Some(&globex), 40_000, now), @"waiting for the runner of `globex` for 40 s (its last report came 40 s ago); it must run as arn:aws-us-gov:iam::222222222222:role/fh-acme--globex--runner");
         insta::assert_snapshot!(text(&tenant(), &name("build"), None, 9_000, now), @"waiting for the build runner for 9 s (it has not announced itself yet); it must run as arn:aws:iam::111111111111:role/fh-acme--build-runner");
     }
 }

@@ -14,11 +14,11 @@ use crate::output::plural;
 /// Read an app config and show every mistake in it.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  freehold app check ./my-app\n\nLooks into the app's own modules, templates and charts, and holds what components need against the policies of their roles. \
-                  Needs no account and no network. Exit code 2 when there are errors."
+    after_help = "Example:\n  freehold app check ./my-app\n\nThe command also reads the app's own modules, templates and charts, and \
+                  checks whether the policies of the roles allow what the components need. It needs no account and no network. Exit code 2 when there are errors."
 )]
 pub(crate) struct Check {
-    /// The config's directory; its name is the app's.
+    /// The directory of the app config; its name is the name of the app.
     #[arg(value_name = "DIR")]
     pub(super) dir: PathBuf,
 }

@@ -20,7 +20,7 @@ Examples:
   freehold app inputs my-app --json > inputs.schema.json    the JSON Schema of the values")]
 pub(crate) struct Inputs {
     app: AppName,
-    /// Number, digest or the beginning of a digest; the latest version when absent.
+    /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionName>,
 }

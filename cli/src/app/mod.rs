@@ -38,7 +38,7 @@ pub(crate) enum AppCommand {
     Inputs(inputs::Inputs),
 }
 
-/// Write a small app that works, as a start.
+/// Write a small working app to start from.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -46,9 +46,9 @@ Examples:
   cd my-app && freehold app init .
 
 The app has a Terraform module, a CloudFormation stack that reads its output, an action, inputs and permissions, each file
-with comments. It passes `freehold app check` and deploys as it is. Exit code 4 when the directory holds something.")]
+with comments. It passes `freehold app check` and deploys as it is. Exit code 4 when the directory is not empty.")]
 pub(crate) struct Init {
-    /// The new directory; its name is the app's.
+    /// The new directory; its name is the name of the app.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
@@ -66,7 +66,7 @@ Examples:
 The output lists keys that differ; inputs and secrets that need an answer; roles that may do more (+) or less (-); hosts
 that the customer's side newly contacts, as far as URLs and image names of the config tell; and what a deploy would run
 where the first version is deployed: changed components, components that depend on them, and actions that they trigger. A
-permission whose change cannot be decided counts as more, with a note. Defaults of sensitive inputs are never shown."
+changed permission that cannot be compared counts as more, with a note. Defaults of sensitive inputs are never shown."
 )]
 pub(crate) struct Diff {
     /// The config's directory, or with `--app` the version to start from.
@@ -75,7 +75,7 @@ pub(crate) struct Diff {
     /// With `--app`: the version to compare with.
     #[arg(value_name = "TO", requires = "app")]
     to: Option<String>,
-    /// An app of the tenant, of which two versions are compared.
+    /// The app whose versions FROM and TO are compared.
     #[arg(long, value_name = "NAME", requires = "to", conflicts_with_all = ["version", "offline"])]
     app: Option<AppName>,
     /// The version that the directory is compared with: number, digest or the beginning of a digest; the latest when
@@ -85,7 +85,7 @@ pub(crate) struct Diff {
     /// Do not ask git hosts about branches or fetch texts: such sources show as `(branch)` and count as changed.
     #[arg(long)]
     offline: bool,
-    /// Return exit code 1 when the two differ.
+    /// Return exit code 1 when the two versions differ.
     #[arg(long)]
     exit_code: bool,
 }
@@ -101,15 +101,15 @@ Examples:
 Editors that use taplo then complete keys, explain them and mark mistakes. `freehold app check` finds more mistakes, because
 it reads all files together.")]
 pub(crate) struct Schema {
-    /// A kind of file, the folder it is in, or the word of its first-line comment; a list of all when absent.
+    /// A kind of file: its name, its folder, or the word of its first-line comment; all kinds are listed when absent.
     #[arg(value_name = "KIND")]
     kind: Option<SchemaKind>,
-    /// Write all schemas below this directory, the one of an app config.
+    /// Write all schemas below this directory, which is the directory of an app config.
     #[arg(long, value_name = "DIR", conflicts_with = "kind")]
     dir: Option<PathBuf>,
 }
 
-/// Make an app version of a config directory.
+/// Make an app version from a config directory.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -117,7 +117,7 @@ Example:
 
 Branches are resolved to commits and local sources are uploaded. The same content gives the same version.")]
 pub(crate) struct Sync {
-    /// The config's directory; its name is the app's.
+    /// The directory of the app config; its name is the name of the app.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }

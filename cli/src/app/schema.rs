@@ -40,7 +40,7 @@ fn list(context: &Context) -> Result<()> {
     })
 }
 
-/// Writes every schema, and the configuration that tells editors which file has which.
+/// Writes every schema, and the configuration that tells editors the schema of each file.
 fn write_all(context: &Context, dir: &Path) -> Result<()> {
     let folder = dir.join("schemas");
     std::fs::create_dir_all(&folder).doing(format!("make `{}`", folder.display()))?;
@@ -64,11 +64,12 @@ fn write_all(context: &Context, dir: &Path) -> Result<()> {
         let schemas = schema_kinds().count();
         let config = if own {
             format!(
-                "`{}` is your own and was kept; `freehold app schema --dir` into a new directory shows ours",
+                "`{}` is your own file and was not changed; to see the one that Freehold writes, run `freehold app \
+                 schema --dir` with a new directory",
                 path.display()
             )
         } else {
-            format!("and `{}`, which tells editors that use taplo which file has which", path.display())
+            format!("and `{}`, which tells editors that use taplo the schema of each file", path.display())
         };
         format!("wrote {} to `{}`\n{config}", plural(schemas, "schema"), folder.display())
     })

@@ -56,7 +56,7 @@ impl Versions {
 #[command(after_help = "Examples:\n  freehold app show my-app\n  freehold app show my-app --version 3 --json")]
 pub(crate) struct Show {
     app: AppName,
-    /// Number, digest or the beginning of a digest; the latest version when absent.
+    /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionName>,
 }

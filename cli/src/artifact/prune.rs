@@ -19,7 +19,8 @@ Examples:
 An artifact is kept while an install runs it or is at its version, a release names it, a workflow that has not ended
 may ask for it, it belongs to the newest version of its app, or it was built in the last 30 days. Any other artifact is
 marked, and nothing new may use it. A day later the function `prune-artifacts` removes it; the function also marks artifacts
-itself, once a day. Until the removal, `freehold build` takes the artifact back into use; after it, it builds it again.")]
+itself, once a day. Before the removal, `freehold build` takes the artifact back into use; after the removal, it makes the
+artifact again.")]
 pub(crate) struct Prune {
     /// One app only.
     #[arg(long, value_name = "APP")]
@@ -69,9 +70,14 @@ fn render(all: &[ArtifactsView], dry_run: bool, out: Output) -> String {
     let last = match (count, dry_run) {
         (0, _) => "nothing goes".to_owned(),
         (_, true) => {
-            format!("{count} would be removed, {} at most; mark them with `freehold artifact prune`", bytes(size))
+            format!(
+                "{count} would be removed, which frees at most {}; mark them with `freehold artifact prune`",
+                bytes(size)
+            )
         }
-        (_, false) => format!("{count} will be removed a day after they were marked, {} at most", bytes(size)),
+        (_, false) => {
+            format!("{count} will be removed a day after they were marked, which frees at most {}", bytes(size))
+        }
     };
     format!("{}\n\n{last}", out.table(&table))
 }

@@ -28,8 +28,8 @@ pub(crate) enum Template {
 }
 
 impl Template {
-    /// Returns whether the template may still have a parameter of the stack. A parameter that it does not have must not
-    /// be passed.
+    /// Returns whether the template may declare the parameter `name`. A parameter that the template does not declare
+    /// must not be passed.
     fn may_have_parameter(&self, name: &str) -> bool {
         match self {
             Self::Body(body) | Self::Object { body, .. } => {
@@ -68,8 +68,8 @@ impl Stacks {
         let kind = if existing.is_some() { ChangeSetType::Update } else { ChangeSetType::Create };
         let (set, id) = self.create_set(change, existing.as_ref(), &set, kind).await?;
         if !self.has_changes(name, &set, existing.is_none()).await? {
-            let stack =
-                existing.ok_or_else(|| Error::failed(format!("the template of stack `{name}` makes nothing")))?;
+            let stack = existing
+                .ok_or_else(|| Error::failed(format!("the template of stack `{name}` creates no resources")))?;
             return Ok((Outcome::Unchanged, stack));
         }
         let mut events = Events::from_now(&self.client, &id).await?;

@@ -75,7 +75,7 @@ impl Stacks {
 
     /// Waits until CloudFormation no longer works on the stack.
     async fn settled(&self, id: &str, progress: &Progress) -> Result<Stack> {
-        progress.now(format!("waiting for what already changes stack `{id}`"));
+        progress.now(format!("waiting for an earlier change of stack `{id}` to end"));
         let mut events = Events::from_now(&self.client, id).await?;
         let stack = self.followed(id, &mut events, progress).await?;
         stack.ok_or_else(|| Error::conflict(format!("stack `{id}` was deleted meanwhile; run the command again")))

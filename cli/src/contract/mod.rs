@@ -49,7 +49,7 @@ The install stack's parameter `AcceptedContract` holds the digest of the terms t
 nothing for a release whose terms allow more; those that allow less need no new consent.")]
 pub(crate) struct Show {
     app: AppName,
-    /// Number, digest or the beginning of a digest; the latest version when absent.
+    /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION", conflicts_with = "release")]
     version: Option<VersionName>,
     /// The version of this release.
@@ -76,10 +76,10 @@ pub(crate) struct Diff {
     /// An install, or an app when two versions follow.
     #[arg(value_name = "INSTALL|APP")]
     subject: String,
-    /// Number, digest or the beginning of a digest.
+    /// The version to start from: its number, its digest or the beginning of its digest.
     #[arg(value_name = "FROM", requires = "to")]
     from: Option<VersionName>,
-    /// The version to compare with, named like FROM.
+    /// The version to compare with: its number, its digest or the beginning of its digest.
     #[arg(value_name = "TO")]
     to: Option<VersionName>,
 }
@@ -172,8 +172,9 @@ async fn vendors_api(context: &Context) -> Result<Api> {
         Kind::Invalid | Kind::NotFound | Kind::Denied => {
             let vendors = error.way_out().unwrap_or("use the vendor's credentials").to_owned();
             error.or(format!(
-                "{vendors}. This command is the vendor's; as a customer, ask the vendor for the file that `freehold contract \
-                 show APP -o FILE` writes, and check it with `freehold contract verify FILE --root-key KEY`"
+                "{vendors}. This command is for the vendor; a customer asks the vendor for the file that `freehold \
+                 contract show APP -o FILE` writes, and checks that file with `freehold contract verify FILE \
+                 --root-key KEY`"
             ))
         }
         Kind::Failed | Kind::Conflict | Kind::Transient | Kind::Internal | Kind::Interrupted => error,
@@ -217,7 +218,7 @@ impl Show {
         let shown = Shown { view, verified };
         context.out.show(&shown, |shown| {
             let signed = shown.verified.as_ref().map_or_else(
-                || format!("not yet; `freehold build {}` or a deploy has it signed", self.app),
+                || format!("not yet; the tenant signs it at the next `freehold build {}` or deploy", self.app),
                 Signature::describe,
             );
             let head = format!("app {}, version {}", self.app, shown.view.number);

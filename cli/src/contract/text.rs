@@ -11,7 +11,7 @@ use crate::output::{Output, Table, clean, short};
 
 type Hosts = BTreeMap<String, BTreeSet<String>>;
 
-/// Returns a contract as text; `signed` says by whom.
+/// Returns a contract as text; `signed` names who signed the contract.
 pub(super) fn contract(
     head: &str,
     contract: &Contract,

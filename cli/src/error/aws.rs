@@ -56,7 +56,7 @@ fn service_error(code: &str, message: &str) -> Error {
             message: format!("AWS does not accept these credentials ({code}: {})", first_line(message)),
             ..error.or("sign in again (`aws sso login`), or check AWS_PROFILE and the AWS_... variables")
         },
-        Meaning::Denied => error.or("allow it, or use credentials that may"),
+        Meaning::Denied => error.or("allow the action, or use other credentials"),
         Meaning::Transient => error.or("try again"),
         Meaning::Quota | Meaning::NotFound | Meaning::Conflict | Meaning::Invalid | Meaning::Unknown => error,
     }

@@ -33,9 +33,9 @@ exit_code, message and way_out of its object `error`; see docs/errors.md.";
 /// Why a command ended without doing what it was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It ran, and the thing asked for failed.
+    /// The command ran, and what it was asked for failed.
     Failed,
-    /// Usage, input or config.
+    /// The usage, an input or the config is wrong.
     Invalid,
     NotFound,
     Conflict,

@@ -44,7 +44,7 @@ pub(crate) enum InstallCommand {
     VerifyTemplate(VerifyTemplate),
 }
 
-/// Check an install stack's template, without an account or a network: it is the one that Freehold renders, and keeps the
+/// Check, without an account or a network, that an install stack's template is the one that Freehold renders and keeps the
 /// security rules.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -66,7 +66,8 @@ pub(crate) struct VerifyTemplate {
     /// A resource that you added to the template yourself; it is listed and not judged. Repeatable.
     #[arg(long, value_name = "ID=TYPE")]
     allow: Vec<Own>,
-    /// The checksums of a release of Freehold, with their signature beside them: the runner has to be a program of it.
+    /// The checksums of a release of Freehold, with their signature beside them: the runner must be a program of that
+    /// release.
     #[arg(long, value_name = "SHA256SUMS", requires = "release_key")]
     release: Option<PathBuf>,
     /// The public key that signs releases, in PEM form.
@@ -93,10 +94,10 @@ pub(crate) struct Create {
     /// AWS region of the install, which is bound to it for life.
     #[arg(long, value_name = "REGION")]
     region: String,
-    /// Take a region that this version of Freehold does not know.
+    /// Accept a region that this version of Freehold does not know.
     #[arg(long)]
     unknown_region: bool,
-    /// `name=text`, `name:=JSON` or `name=@FILE`.
+    /// An input to set: `name=text`, `name:=JSON` or `name=@FILE`.
     #[arg(long = "input", value_name = "NAME=VALUE")]
     inputs: Vec<Input>,
     /// File with the enrolment secret, created when absent; `<install>.enrolment` by default.
@@ -104,7 +105,7 @@ pub(crate) struct Create {
     secret_file: Option<PathBuf>,
 }
 
-/// Show the inputs of an install, or change the vendor's.
+/// Show the inputs of an install, or change the inputs that the vendor sets.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -19,8 +19,8 @@ pub(super) fn runner_of_release(sums: &Path, key: &Path, sha256: &str) -> Result
     let found = programs.filter(|(digest, _)| digest.eq_ignore_ascii_case(sha256)).map(|(_, path)| path);
     found.into_iter().find(|path| path.rsplit('/').next() == Some(RUNNER)).map(str::to_owned).ok_or_else(|| {
         Error::failed(format!(
-            "the template names a runner with the SHA-256 {sha256}, which is no `{RUNNER}` in `{}`: it is not the program of this \
-             release",
+            "the template names a runner with the SHA-256 {sha256}, but `{}` lists no `{RUNNER}` with this SHA-256: \
+             the runner is not the program of this release",
             sums.display()
         ))
     })

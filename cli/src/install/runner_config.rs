@@ -51,7 +51,10 @@ impl Command {
         let role = stack.output("RunnerRoleArn")?;
         let out = path.display();
         context.out.show(&json!({ "config": path, "role": role }), |_| {
-            format!("the runner's config is in `{out}`\nrun it with the credentials of {role}:\n  freehold-runner run --config {out}")
+            format!(
+                "the runner's config is in `{out}`\nrun the runner with the credentials of {role}:\n  \
+                     freehold-runner run --config {out}"
+            )
         })
     }
 }
@@ -124,7 +127,7 @@ fn network(stack: &Stack) -> BTreeMap<String, String> {
 
 fn parsed<T: FromStr<Err: Display>>(stack: &Stack, key: &str) -> Result<T> {
     let text = stack.output(key)?;
-    text.parse().map_err(|e| Error::invalid(format!("output `{key}` of stack `{}` is broken: {e}", stack.name)))
+    text.parse().map_err(|e| Error::invalid(format!("output `{key}` of stack `{}` is not valid: {e}", stack.name)))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::output::{Output, Table, short, time};
 pub(super) async fn list(context: &Context) -> Result<()> {
     let all: Vec<InstallView> = context.api().await?.list(&["v1", "installs"]).await?;
     context.out.show(&all, |all| {
-        let mut table = Table::new(&["INSTALL", "APP", "STATE", "VERSION", "ACCOUNT", "REGION", "RUNNER HEARD OF"]);
+        let mut table = Table::new(&["INSTALL", "APP", "STATE", "VERSION", "ACCOUNT", "REGION", "LAST REPORT"]);
         for one in all {
             table.row([
                 one.install.to_string(),
@@ -60,7 +60,7 @@ fn render(view: &InstallView, out: Output) -> String {
         None => fact("runner", "none has announced itself yet".to_owned()),
         Some(runner) => {
             let text = format!(
-                "{} on {}, {} slots, heard of {}; while idle it reports once an hour",
+                "{} on {}, {} slots, last report {}; while idle it reports once an hour",
                 runner.version,
                 runner.host,
                 runner.slots,

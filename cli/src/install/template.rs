@@ -15,7 +15,7 @@ pub(super) fn vendor(facts: &Facts, file: &str) -> Result<TenantName> {
     })
 }
 
-/// Refuses a name that is not the template's.
+/// Refuses an install that is not the one that the template is for.
 pub(super) fn check_install(facts: &Facts, file: &str, install: &InstallId) -> Result<()> {
     let Some(bound) = facts.bound_to.first() else {
         return Ok(());

@@ -31,8 +31,9 @@ Examples:
   freehold lineage --install globex --component web --bundle web.lineage.json
   freehold lineage verify web.lineage.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
 
-A bundle holds the signed messages themselves, so whoever has it can check it without an account or a network. Orders
-are in it as they were signed, with the inputs that they were rendered over: name the install before you give a bundle away.
+A bundle holds the signed messages themselves, so whoever has it can check it without an account or a network. It
+also holds the signed orders, with the values of inputs in them: limit a bundle to one install with `--install` before you
+give it away.
 
 Exit code 1 when a link fails verification; the message names the link."
 )]
@@ -116,7 +117,7 @@ impl LineageArgs {
         });
         let shown = Shown { lineage: &lineage, checked: checked.as_ref() };
         context.out.show(&shown, |_| text::render(&lineage, checked.as_ref(), context.out))?;
-        checked.map_or(Ok(()), |checked| checked.verdict("the tenant API's"))
+        checked.map_or(Ok(()), |checked| checked.verdict("the tenant API"))
     }
 
     /// Returns the digest to show. If it was found by install and component, also returns the job that deployed it.
@@ -149,7 +150,7 @@ impl Verify {
         let checked = Verification::new(&lineage, self.root_key.as_ref());
         let all = Shown { lineage: &lineage, checked: Some(&checked) };
         context.out.show(&all, |_| text::render(&lineage, Some(&checked), context.out))?;
-        checked.verdict("the bundle's own")
+        checked.verdict("the bundle itself")
     }
 }
 
@@ -161,7 +162,9 @@ async fn load(api: &Api, artifact: &Digest) -> Result<Lineage> {
         let page: LineagePage = api.get_after(&path, Some(&cursor)).await?;
         lineage.uses.extend(page.lineage.uses);
         if page.next.as_ref() == Some(&cursor) {
-            return Err(Error::internal("the tenant API repeats a page of a list"));
+            return Err(Error::internal(
+                "the tenant API returned the same page of a list twice; try again, or update `freehold` and the tenant",
+            ));
         }
         next = page.next;
     }

@@ -17,7 +17,7 @@ pub(super) fn render(lineage: &Lineage, verification: Option<&Verification>, out
         parts.push(out.table(&links(verification)));
         let held = verification.links.iter().filter(|link| link.ok).count();
         let all = verification.links.len();
-        parts.push(format!("{held} of {all} links hold, standing on root key {}", verification.root_key));
+        parts.push(format!("{held} of {all} links are valid under root key {}", verification.root_key));
     }
     parts.join("\n\n")
 }

@@ -65,7 +65,8 @@ impl Verification {
     pub(super) fn verdict(&self, whose: &str) -> Result<()> {
         if !self.root_key_compared {
             note(&format!(
-                "the root key itself was not compared: {} is {whose}; pass the one that you know as `--root-key KEY`",
+                "nobody checked the root key {}, which comes from {whose}; pass the root key that you know as \
+                 `--root-key KEY`",
                 self.root_key
             ));
         }

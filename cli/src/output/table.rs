@@ -84,7 +84,7 @@ impl Table {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns the rows of a table of names and values, which is too wide because of a value.
+    /// Returns a table of names and values as lines; a value is too long for the width of the table.
     fn facts(&self, stream: Stream, width: usize) -> String {
         let pairs = || self.rows.iter().filter_map(|row| Some((row.first()?, row.get(1)?)));
         let label = pairs().map(|(name, _)| display_width(name)).max().unwrap_or_default() + GAP;

@@ -7,7 +7,7 @@ use console::Term;
 use serde_json::json;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
-/// Text is not wrapped at fewer columns than this: words would stand below each other.
+/// Text is not wrapped at fewer columns than this: single words would be below each other.
 const NARROWEST: usize = 20;
 
 /// How text is written to one of the two streams.

@@ -88,7 +88,7 @@ impl Bucket {
         }
     }
 
-    /// Returns whether the bucket is there and ours.
+    /// Returns whether the bucket exists. A bucket that AWS does not let us use is an error.
     pub(super) async fn exists(&self) -> Result<bool> {
         match self.client.head_bucket().bucket(&self.name).send().await {
             Ok(_) => Ok(true),

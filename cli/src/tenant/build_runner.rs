@@ -73,16 +73,19 @@ fn registered(tenant: &TenantName, out: &Path, role: &str, principal: Option<&St
     let who = principal.map_or_else(
         || {
             format!(
-                "an EC2 instance with the instance profile `{}` has that role; for anything else, say who may take it:\n  \
+                "an EC2 instance with the instance profile `{}` has that role; for any other machine, name who may \
+                 assume the role:\n  \
                  freehold tenant deploy --name {tenant} --build-runner-principal ARN",
                 role.rsplit('/').next().unwrap_or(role)
             )
         },
-        |arn| format!("EC2 instances with that role's instance profile and `{arn}` may take it (sts:AssumeRole)"),
+        |arn| {
+            format!("EC2 instances with that role's instance profile and `{arn}` may assume the role (sts:AssumeRole)")
+        },
     );
     format!(
         "the build runner of tenant `{tenant}` is registered; its config is in `{out}`\n\
-         run it with the credentials of {role}:\n  freehold-builder run --config {out}\n{who}"
+         run the build runner with the credentials of {role}:\n  freehold-builder run --config {out}\n{who}"
     )
 }
 
@@ -116,16 +119,16 @@ mod tests {
 
         insta::assert_snapshot!(registered(&tenant, out, role, None), @r"
         the build runner of tenant `acme` is registered; its config is in `build-runner.toml`
-        run it with the credentials of arn:aws:iam::111111111111:role/fh-acme--build-runner:
+        run the build runner with the credentials of arn:aws:iam::111111111111:role/fh-acme--build-runner:
           freehold-builder run --config build-runner.toml
-        an EC2 instance with the instance profile `fh-acme--build-runner` has that role; for anything else, say who may take it:
+        an EC2 instance with the instance profile `fh-acme--build-runner` has that role; for any other machine, name who may assume the role:
           freehold tenant deploy --name acme --build-runner-principal ARN
         ");
         insta::assert_snapshot!(registered(&tenant, out, role, Some(&"arn:aws:iam::111111111111:role/ci".into())), @r"
         the build runner of tenant `acme` is registered; its config is in `build-runner.toml`
-        run it with the credentials of arn:aws:iam::111111111111:role/fh-acme--build-runner:
+        run the build runner with the credentials of arn:aws:iam::111111111111:role/fh-acme--build-runner:
           freehold-builder run --config build-runner.toml
-        EC2 instances with that role's instance profile and `arn:aws:iam::111111111111:role/ci` may take it (sts:AssumeRole)
+        EC2 instances with that role's instance profile and `arn:aws:iam::111111111111:role/ci` may assume the role (sts:AssumeRole)
         ");
     }
 }

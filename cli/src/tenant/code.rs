@@ -20,7 +20,7 @@ const FUNCTIONS_COUNT: usize = FUNCTIONS.len();
 pub(super) struct Code {
     pub(super) function: &'static str,
     pub(super) bytes: Vec<u8>,
-    /// Of the zip.
+    /// The digest of the zip file.
     pub(super) digest: Digest,
 }
 

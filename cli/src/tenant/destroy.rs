@@ -63,7 +63,7 @@ impl Destroy {
         if !installs.is_empty() && self.installs != Some(installs.len()) {
             return Err(Error::conflict(format!(
                 "tenant `{tenant}` still has {}: `{}`; what runs in the customers' accounts keeps running, and nothing \
-                 operates it any more; pass `--installs {}` if that is meant; nothing was deleted",
+                 operates it any more; to destroy the tenant anyway, pass `--installs {}`; nothing was deleted",
                 plural(installs.len(), "install"),
                 installs.join("`, `"),
                 installs.len()
@@ -83,7 +83,9 @@ impl Destroy {
                 }
                 note("Type the tenant's name to continue:");
                 let mut line = String::new();
-                std::io::stdin().lock().read_line(&mut line).map_err(|e| Error::invalid(format!("no answer: {e}")))?;
+                std::io::stdin().lock().read_line(&mut line).map_err(|e| {
+                    Error::invalid(format!("cannot read the answer from the terminal: {e}; pass `--confirm {tenant}`"))
+                })?;
                 line.trim().to_owned()
             }
             None => {
@@ -180,7 +182,7 @@ mod tests {
         let error = confirmed(None, &installs).unwrap_err();
 
         assert_eq!(error.kind().exit_code(), 4);
-        insta::assert_snapshot!(error, @"tenant `acme` still has 2 installs: `globex`, `initech`; what runs in the customers' accounts keeps running, and nothing operates it any more; pass `--installs 2` if that is meant; nothing was deleted");
+        insta::assert_snapshot!(error, @"tenant `acme` still has 2 installs: `globex`, `initech`; what runs in the customers' accounts keeps running, and nothing operates it any more; to destroy the tenant anyway, pass `--installs 2`; nothing was deleted");
         assert!(confirmed(Some(1), &installs).is_err());
         assert_eq!(confirmed(Some(2), &installs), Ok(()));
         assert_eq!(confirmed(None, &[]), Ok(()));

@@ -12,7 +12,7 @@ use crate::error::{Result, ResultExt};
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Leftovers {
-    /// ARNs or names.
+    /// The ARNs or names of the tenant's resources that are left.
     pub(super) ours: Vec<String>,
     /// How many resources belong to installs in this same account; their own stacks remove those.
     pub(super) of_installs: usize,

@@ -105,7 +105,7 @@ Examples:
 
 The build runner works as the role `fh-<tenant>--build-runner`. EC2 instances with the instance profile of that name have it;
 elsewhere (a laptop, a CI job), run `freehold tenant deploy --build-runner-principal ARN` once with the ARN of the role or
-user that may take it, and then take it, for instance with `role_arn` in a profile of ~/.aws/config.
+user that may assume it, and then assume it, for instance with `role_arn` in a profile of ~/.aws/config.
 
 Secrets Manager keeps the enrolment secret as `fh-<tenant>/build-enrolment`; an existing secret is used again.")]
 pub(crate) struct BuildRunner {

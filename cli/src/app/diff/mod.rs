@@ -61,7 +61,7 @@ impl Diff {
             let text = text::render(&all.diff, &to.document, context.out.colours());
             format!("{head}\n\n{text}")
         })?;
-        if differs && self.exit_code { Err(Error::failed("the two differ")) } else { Ok(()) }
+        if differs && self.exit_code { Err(Error::failed("the two versions differ")) } else { Ok(()) }
     }
 
     /// Compares a directory with the version from `--version`, or with the latest version.
@@ -114,7 +114,7 @@ fn read(dir: &Path) -> Result<Side> {
     let open: Vec<&String> = branches.iter().chain(&loaded.addresses).collect();
     if !open.is_empty() {
         note(&format!(
-            "warning: not resolved because of --offline, and so counted as changed:{}",
+            "warning: these sources were not resolved because of --offline, so they count as changed:{}",
             open.iter().map(|one| format!("\n  {one}")).collect::<String>()
         ));
     }

@@ -61,7 +61,7 @@ pub(super) fn render(diff: &Diff, to: &AppVersion, colours: bool) -> String {
         Section { title: "needs an answer", lines: diff.answers.iter().map(answer).collect() },
         Section { title: "roles", lines: diff.roles.iter().flat_map(role).collect() },
         Section { title: "hosts contacted", lines: hosts(&diff.egress.added, &diff.egress.removed) },
-        Section { title: "components", lines: items(&diff.components, "stays where it is deployed") },
+        Section { title: "components", lines: items(&diff.components, "stays deployed in installs that have it") },
         Section { title: "actions", lines: items(&diff.actions, "") },
         Section { title: "inputs", lines: items(&diff.inputs, "") },
         Section { title: "secrets", lines: items(&diff.secrets, "") },
@@ -292,7 +292,7 @@ mod tests {
 
         components
           + cache  terraform_module
-          - old    terraform_module  stays where it is deployed
+          - old    terraform_module  stays deployed in installs that have it
           ~ api    terraform_module
               - vars.legacy_mode  true
               ~ vars.size         1 -> 2

@@ -20,7 +20,7 @@ use crate::error::{Error, Result, ResultExt, chain};
 use crate::output::{bytes, note};
 use crate::progress::Progress;
 
-/// The largest text at an address, in bytes.
+/// The maximum size of a text at an address, in bytes.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// How long one address may take.
 const LONGEST: Duration = Duration::from_secs(120);
@@ -54,7 +54,7 @@ pub(super) async fn load(dir: &Path, progress: &Progress) -> Result<Loaded> {
         }
     }
     Err(Error::invalid(
-        "fetched files name further addresses, for too many levels; copy the files into the app's directory",
+        "fetched files name addresses of further files, too many levels deep; copy the files into the app's directory",
     ))
 }
 
@@ -155,7 +155,7 @@ impl Texts {
             self.repositories.insert(key.clone(), repository);
         }
         let Some(repository) = self.repositories.get(&key) else {
-            return Err(Error::internal("a fetched repository is not there"));
+            return Err(Error::internal("a fetched repository is missing"));
         };
         let file = format!("FETCH_HEAD:{}", git.path);
         let size = run_git(repository.path(), &["cat-file", "-s", &file]).await?;
@@ -220,8 +220,8 @@ async fn run_git(directory: &Path, words: &[&str]) -> Result<GitOutput> {
 }
 
 fn too_large(size: Option<u64>) -> Error {
-    let size = size.map_or_else(|| "more".to_owned(), bytes);
-    Error::invalid(format!("it has {size}, and {} is the most that is taken", bytes(MAX_BYTES)))
+    let size = size.map_or_else(|| "too many bytes".to_owned(), bytes);
+    Error::invalid(format!("it has {size}; the maximum is {}", bytes(MAX_BYTES)))
 }
 
 /// Returns the address without the parts that may be secret: the user's name, the password, and everything after the
@@ -239,7 +239,7 @@ fn without_secrets(address: &str) -> String {
     }
 }
 
-/// Whether anybody on the way can change what comes from there.
+/// Whether anybody on the network path can change the text of the address.
 fn is_plain(url: &Url) -> bool {
     let loopback = match url.host() {
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
@@ -250,7 +250,7 @@ fn is_plain(url: &Url) -> bool {
 }
 
 fn unprotected() -> Error {
-    Error::invalid("anybody on the way could change the text; use `https://`")
+    Error::invalid("anybody on the network path could change the text; use `https://`")
 }
 
 /// Returns the file of the app config that names `address`, relative to its directory.

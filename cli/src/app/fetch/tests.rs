@@ -84,7 +84,7 @@ async fn a_text_that_is_too_large_or_no_text_is_refused() {
     let (_, large) = refused(&address).await;
     let (_, binary) = refused(&address).await;
 
-    assert!(large.ends_with("it has more, and 4.0 MiB is the most that is taken"), "{large}");
+    assert!(large.ends_with("it has too many bytes; the maximum is 4.0 MiB"), "{large}");
     assert!(binary.ends_with("it is not UTF-8 text"), "{binary}");
 }
 
@@ -109,7 +109,7 @@ async fn an_address_without_https_is_refused_before_anything_is_sent() {
         let (kind, message) = refused(address).await;
 
         assert_eq!(kind, Kind::Invalid);
-        assert!(message.ends_with("anybody on the way could change the text; use `https://`"), "{message}");
+        assert!(message.ends_with("anybody on the network path could change the text; use `https://`"), "{message}");
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Graph {
     /// An app of the tenant, instead of a directory.
     #[arg(long, value_name = "NAME")]
     app: Option<AppName>,
-    /// Number, digest or the beginning of a digest; the latest version when absent.
+    /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION", conflicts_with = "dir")]
     version: Option<VersionName>,
     #[arg(long, value_enum, default_value = "text", help = "The format of the output")]
@@ -74,7 +74,8 @@ impl Graph {
             Ok(loaded) => {
                 if !loaded.addresses.is_empty() {
                     note(
-                        "warning: texts at addresses are not fetched here, so the graph below lacks what they refer to",
+                        "warning: this command does not fetch texts at addresses, so the graph below lacks what they \
+                         refer to",
                     );
                 }
                 Ok(loaded.version)

@@ -52,7 +52,7 @@ fn name_of(dir: &Path) -> Result<AppName> {
         None => dir.canonicalize().ok(),
     });
     let name = whole.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
-    name.parse().map_err(|e| Error::invalid(format!("{e}; the directory's name is the app's")))
+    name.parse().map_err(|e| Error::invalid(format!("{e}; the name of the directory is the name of the app")))
 }
 
 /// Refuses a directory that holds something, and a file.
@@ -80,10 +80,10 @@ fn next_steps(app: &AppName, dir: &Path) -> String {
     let files: Vec<String> = FILES.iter().map(|(path, _)| format!("  {path}")).collect();
     let dir = dir.display();
     let steps = [
-        (format!("freehold app check {dir}"), "every mistake, offline"),
-        (format!("freehold app graph {dir}"), "what comes after what"),
-        (format!("freehold app sync {dir}"), "a version of it, in your tenant"),
-        (format!("freehold build {app}"), "its artifacts, by your build runner"),
+        (format!("freehold app check {dir}"), "shows every mistake, offline"),
+        (format!("freehold app graph {dir}"), "shows the order of a deploy"),
+        (format!("freehold app sync {dir}"), "makes a version of the app in your tenant"),
+        (format!("freehold build {app}"), "has your build runner make the artifacts"),
         (format!("freehold install create NAME --app {app} --account ACCOUNT --region REGION"), ""),
     ];
     let explained = steps.iter().filter(|(_, what)| !what.is_empty());
@@ -126,10 +126,10 @@ mod tests {
         let steps = next_steps(&"web-shop".parse().unwrap(), Path::new("apps/web-shop"));
 
         insta::assert_snapshot!(steps.split_once("next:\n").unwrap().1, @r"
-        freehold app check apps/web-shop  every mistake, offline
-        freehold app graph apps/web-shop  what comes after what
-        freehold app sync apps/web-shop   a version of it, in your tenant
-        freehold build web-shop           its artifacts, by your build runner
+        freehold app check apps/web-shop  shows every mistake, offline
+        freehold app graph apps/web-shop  shows the order of a deploy
+        freehold app sync apps/web-shop   makes a version of the app in your tenant
+        freehold build web-shop           has your build runner make the artifacts
         freehold install create NAME --app web-shop --account ACCOUNT --region REGION
         ");
     }
