@@ -5,6 +5,7 @@ pub mod build;
 mod chart;
 pub mod dockerfile;
 pub mod doctor;
+mod download;
 mod image;
 mod layout;
 mod manifests;

@@ -1,0 +1,107 @@
+//! Downloads files and documents over HTTPS, with a limit on their size and on silence.
+
+use std::path::Path;
+use std::time::Duration;
+
+use freehold_oci::is_loopback_name;
+use freehold_protocol::Digest;
+use freehold_runner::kinds::failure::Failure;
+use reqwest::{Client, Response, Url};
+use sha2::{Digest as _, Sha256};
+use tokio::io::AsyncWriteExt as _;
+
+/// The longest time without a received byte.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// Returns the text at `url`, of at most `max` bytes.
+pub(crate) async fn text(http: &Client, url: &Url, max: u64) -> Result<String, Failure> {
+    read(get(http, url).await?, url, max).await
+}
+
+/// Downloads `url`, of at most `max` bytes, into a new file at `path`; returns its digest.
+pub(crate) async fn file(http: &Client, url: &Url, path: &Path, max: u64) -> Result<Digest, Failure> {
+    let local = |error: std::io::Error| Failure::because("could not write into the workspace", &error);
+    let mut answer = get(http, url).await?;
+    let mut file = tokio::fs::File::create(path).await.map_err(local)?;
+    let (mut hash, mut size) = (Sha256::new(), 0);
+    while let Some(chunk) = chunk(&mut answer, url, &mut size, max).await? {
+        hash.update(&chunk);
+        file.write_all(&chunk).await.map_err(local)?;
+    }
+    file.flush().await.map_err(local)?;
+    Ok(Digest::from_sha256(hash.finalize().as_slice()))
+}
+
+/// Refuses an address without TLS, whose content others could change, and one with a login, which would appear in logs.
+pub(crate) fn checked(url: Url) -> Result<Url, String> {
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("has a login in its address; only repositories that anyone may read can be used".to_owned());
+    }
+    match (url.scheme(), url.host_str()) {
+        ("https", Some(_)) => Ok(url),
+        ("http", Some(host)) if is_loopback_name(host) => Ok(url),
+        _ => Err("is not reached over HTTPS".to_owned()),
+    }
+}
+
+/// Returns the base address of a repository's files.
+pub(crate) fn base(address: &str) -> Result<Url, Failure> {
+    let url =
+        Url::parse(address).map_err(|_| Failure::new(format!("`{address}` is not the address of a repository")))?;
+    let mut url = checked(url).map_err(|why| Failure::new(format!("repository `{address}` {why}")))?;
+    if !url.path().ends_with('/') {
+        url.set_path(&format!("{}/", url.path()));
+    }
+    Ok(url)
+}
+
+async fn read(mut answer: Response, url: &Url, max: u64) -> Result<String, Failure> {
+    let (mut bytes, mut size) = (Vec::new(), 0);
+    while let Some(chunk) = chunk(&mut answer, url, &mut size, max).await? {
+        bytes.extend_from_slice(&chunk);
+    }
+    String::from_utf8(bytes).map_err(|_| Failure::new(format!("`{url}` is not UTF-8")))
+}
+
+async fn get(http: &Client, url: &Url) -> Result<Response, Failure> {
+    successful(ask(http, url).await?, url)
+}
+
+async fn ask(http: &Client, url: &Url) -> Result<Response, Failure> {
+    let asked = tokio::time::timeout(IDLE, http.get(url.clone()).send()).await.map_err(|_| stalled(url))?;
+    let answer = asked.map_err(|error| Failure::because(&format!("no answer from `{url}`"), &error))?;
+    // A redirect must not end at an address without TLS, where anybody may answer.
+    checked(answer.url().clone())
+        .map_err(|why| Failure::new(format!("`{url}` redirects to another address: it {why}")))?;
+    Ok(answer)
+}
+
+fn successful(answer: Response, url: &Url) -> Result<Response, Failure> {
+    let status = answer.status();
+    if status.is_success() { Ok(answer) } else { Err(Failure::new(format!("`{url}` answered {}", status.as_u16()))) }
+}
+
+async fn chunk(answer: &mut Response, url: &Url, size: &mut u64, max: u64) -> Result<Option<bytes::Bytes>, Failure> {
+    let next = tokio::time::timeout(IDLE, answer.chunk()).await.map_err(|_| stalled(url))?;
+    let next = next.map_err(|error| Failure::because(&format!("the answer of `{url}` broke off"), &error))?;
+    *size += next.as_ref().map_or(0, |chunk| chunk.len() as u64);
+    if *size > max { Err(Failure::new(format!("`{url}` is larger than {max} bytes"))) } else { Ok(next) }
+}
+
+fn stalled(url: &Url) -> Failure {
+    Failure::new(format!("`{url}` sent nothing for {} s", IDLE.as_secs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_cannot_be_trusted_is_refused() {
+        for address in ["http://charts.example.com", "https://user:word@charts.example.com", "charts", "file:///charts"]
+        {
+            assert!(base(address).is_err(), "{address}");
+        }
+        assert_eq!(base("http://127.0.0.1:8080/charts").unwrap().as_str(), "http://127.0.0.1:8080/charts/");
+    }
+}
