@@ -15,5 +15,6 @@ pub mod sandbox;
 pub mod state_objects;
 #[cfg(test)]
 mod testing;
+mod unpacked;
 pub mod wire;
 pub mod work;

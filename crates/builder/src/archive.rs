@@ -12,8 +12,10 @@ use tar::{Builder, EntryType, Header};
 /// The most bytes of an image that was built here.
 const MAX_IMAGE_BYTES: u64 = 32 * 1024 * 1024 * 1024;
 
-/// Directories that are not part of a module: those of version control and of Terraform itself.
+/// Directories that are not part of a module: those of version control, and of Terraform itself beside the modules that it
+/// installed for the module at the root.
 const LEFT_OUT: [&str; 2] = [".git", ".terraform"];
+const KEPT: &str = ".terraform/modules";
 
 /// Packs the files below `directory` into a new file, sorted and without times, owners or other data of the machine.
 pub(crate) fn pack(directory: &Path, into: &Path) -> Result<(), ArchiveError> {
@@ -33,10 +35,13 @@ pub(crate) fn pack(directory: &Path, into: &Path) -> Result<(), ArchiveError> {
 fn list(root: &Path, below: &Path, entries: &mut Vec<PathBuf>) -> Result<(), ArchiveError> {
     for entry in std::fs::read_dir(root.join(below))? {
         let entry = entry?;
-        if LEFT_OUT.iter().any(|name| entry.file_name() == *name) {
+        let path = below.join(entry.file_name());
+        let is_above_kept = Path::new(KEPT).starts_with(&path);
+        let is_beside_kept = Path::new(KEPT).parent() == Some(below) && !is_above_kept;
+        let is_left_out = LEFT_OUT.iter().any(|name| entry.file_name() == *name) && !is_above_kept;
+        if is_left_out || is_beside_kept {
             continue;
         }
-        let path = below.join(entry.file_name());
         if entry.file_type()?.is_dir() {
             list(root, &path, entries)?;
         }

@@ -1,12 +1,8 @@
 //! `build`: makes an artifact from its source and pushes it to the tenant registry, blobs first. A second build of the
 //! same source gives the same digest and changes nothing.
 
-use std::path::PathBuf;
-
 use async_trait::async_trait;
-use freehold_protocol::order::{
-    BuildArtifact, MODULE_ARTIFACT, MODULE_LAYER, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work,
-};
+use freehold_protocol::order::{BuildArtifact, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work};
 use freehold_protocol::report::Outcome;
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::kinds::result::{self, Done, sdk_config, until_stopped};
@@ -16,7 +12,7 @@ use freehold_runner::work::job::Job;
 
 use crate::package::push_layer;
 use crate::statement::{self, Facts};
-use crate::{archive, chart, dockerfile, image, layout, manifests, package, source};
+use crate::{chart, dockerfile, image, layout, manifests, package, source, terraform};
 
 /// The one kind of job that a build runner does.
 #[derive(Debug)]
@@ -75,9 +71,7 @@ async fn build(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
             .await?
         }
         (Package::TerraformModule, Source::Directory { .. } | Source::Git { .. }) => {
-            let directory = source::fetch(job, &work.source).await?;
-            let layer = module_layer(job, directory).await?;
-            until_stopped(job, push_layer(job, work, &layer, MODULE_LAYER, MODULE_ARTIFACT)).await?
+            terraform::build(job, work, &mut facts).await?
         }
         (Package::CloudformationTemplate, Source::Directory { .. } | Source::Git { .. }) => {
             let directory = source::fetch(job, &work.source).await?;
@@ -110,14 +104,4 @@ async fn build(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
     .await?;
     job.log.line(&format!("built `{}` as {}", work.component, artifact.digest));
     Ok(Done { artifact: Some(artifact), ..Done::default() })
-}
-
-async fn module_layer(job: &Job, directory: PathBuf) -> Result<PathBuf, Failure> {
-    let layer = job.workspace.join("layer.tar.gz");
-    let into = layer.clone();
-    let packed = tokio::task::spawn_blocking(move || archive::pack(&directory, &into)).await;
-    packed
-        .map_err(|error| Failure::because("could not pack the module", &error))?
-        .map_err(|error| Failure::because("could not pack the module", &error))?;
-    Ok(layer)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use freehold_oci::is_loopback_name;
 use freehold_protocol::Digest;
 use freehold_runner::kinds::failure::Failure;
-use reqwest::{Client, Response, Url};
+use reqwest::{Client, Response, StatusCode, Url};
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
@@ -16,6 +16,15 @@ const IDLE: Duration = Duration::from_secs(60);
 /// Returns the text at `url`, of at most `max` bytes.
 pub(crate) async fn text(http: &Client, url: &Url, max: u64) -> Result<String, Failure> {
     read(get(http, url).await?, url, max).await
+}
+
+/// Returns the text at `url`, of at most `max` bytes; nothing when the server does not have it.
+pub(crate) async fn text_if_found(http: &Client, url: &Url, max: u64) -> Result<Option<String>, Failure> {
+    let answer = ask(http, url).await?;
+    if [StatusCode::NOT_FOUND, StatusCode::GONE].contains(&answer.status()) {
+        return Ok(None);
+    }
+    read(successful(answer, url)?, url, max).await.map(Some)
 }
 
 /// Downloads `url`, of at most `max` bytes, into a new file at `path`; returns its digest.

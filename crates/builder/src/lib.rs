@@ -13,3 +13,4 @@ mod package;
 mod signature;
 mod source;
 mod statement;
+mod terraform;

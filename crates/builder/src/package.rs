@@ -1,4 +1,4 @@
-//! Puts one file into an artifact: an OCI image manifest 1.1 with an artifact type, an empty config and one layer.
+//! Puts files into an artifact: an OCI image manifest 1.1 with an artifact type, a config, which is mostly empty, and layers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,20 @@ pub(crate) struct Config {
     pub(crate) bytes: Bytes,
 }
 
+/// A file that becomes a layer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layer<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) media_type: &'a str,
+}
+
+impl Layer<'_> {
+    fn descriptor(&self) -> std::io::Result<Descriptor> {
+        let size = std::fs::metadata(self.path)?.len();
+        Ok(Descriptor { media_type: self.media_type.to_owned(), digest: file_digest(self.path)?, size })
+    }
+}
+
 /// Pushes the file `layer` as the artifact of `work`.
 pub(crate) async fn push_layer(
     job: &Job,
@@ -39,38 +53,38 @@ pub(crate) async fn push_layer(
     artifact_type: &str,
 ) -> Result<Artifact, Failure> {
     let repository = ecr_repository(&sdk_config(job).await, &work.repository).await?;
-    push_with(&repository, NO_CONFIG, layer, layer_type, Some(artifact_type), &BTreeMap::new()).await
+    let layers = [Layer { path: layer, media_type: layer_type }];
+    push_with(&repository, NO_CONFIG, &layers, Some(artifact_type), &BTreeMap::new()).await
 }
 
-/// Pushes the file `layer` with a config and annotations.
+/// Pushes files as layers, with a config and annotations. Files of the same content are one layer.
 pub(crate) async fn push_with(
     repository: &Repository,
     config: Config,
-    layer: &Path,
-    layer_type: &str,
+    layers: &[Layer<'_>],
     artifact_type: Option<&str>,
     annotations: &BTreeMap<&str, &str>,
 ) -> Result<Artifact, Failure> {
     let unreadable = |error: std::io::Error| Failure::because("could not read what was built", &error);
-    let size = std::fs::metadata(layer).map_err(unreadable)?.len();
-    let layer_blob =
-        Descriptor { media_type: layer_type.to_owned(), digest: file_digest(layer).map_err(unreadable)?, size };
+    let mut layer_blobs: Vec<Descriptor> = Vec::new();
+    let mut sources: BTreeMap<Digest, BlobSource> = BTreeMap::new();
+    for layer in layers {
+        let blob = layer.descriptor().map_err(unreadable)?;
+        if sources.insert(blob.digest.clone(), BlobSource::File(layer.path.to_owned())).is_none() {
+            layer_blobs.push(blob);
+        }
+    }
     let config_blob = Descriptor {
         media_type: config.media_type.to_owned(),
         digest: Digest::of(&config.bytes),
         size: config.bytes.len() as u64,
     };
-    let manifest = manifest(&config_blob, &layer_blob, artifact_type, annotations)?;
-    let blobs = vec![config_blob, layer_blob];
+    sources.insert(config_blob.digest.clone(), BlobSource::Bytes(config.bytes));
+    let manifest = manifest(&config_blob, &layer_blobs, artifact_type, annotations)?;
+    let blobs: Vec<Descriptor> = std::iter::once(config_blob).chain(layer_blobs).collect();
     let missing = missing_blobs(repository, &blobs).await?;
-    let source = |blob: &Descriptor| {
-        if blob.media_type == config.media_type {
-            BlobSource::Bytes(config.bytes.clone())
-        } else {
-            BlobSource::File(layer.to_owned())
-        }
-    };
-    push_missing_blobs(repository, missing.into_iter().map(|blob| (blob.clone(), source(&blob))).collect()).await?;
+    let missing = missing.into_iter().filter_map(|blob| Some((blob.clone(), sources.get(&blob.digest)?.clone())));
+    push_missing_blobs(repository, missing.collect()).await?;
     push_manifests(repository, std::slice::from_ref(&manifest)).await?;
     let top = manifest.descriptor();
     Ok(Artifact {
@@ -91,7 +105,7 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     artifact_type: Option<&'a str>,
     config: &'a Descriptor,
-    layers: [&'a Descriptor; 1],
+    layers: &'a [Descriptor],
     media_type: &'static str,
     schema_version: u8,
 }
@@ -99,12 +113,12 @@ struct Document<'a> {
 /// Returns the manifest; the same parts give the same bytes.
 fn manifest(
     config: &Descriptor,
-    layer: &Descriptor,
+    layers: &[Descriptor],
     artifact_type: Option<&str>,
     annotations: &BTreeMap<&str, &str>,
 ) -> Result<Manifest, Failure> {
     let document =
-        Document { annotations, artifact_type, config, layers: [layer], media_type: MANIFEST_TYPE, schema_version: 2 };
+        Document { annotations, artifact_type, config, layers, media_type: MANIFEST_TYPE, schema_version: 2 };
     let document = serde_json::to_string(&document);
     let document = document.map_err(|error| Failure::because("could not write a manifest", &error))?;
     Manifest::new(Some(MANIFEST_TYPE), Bytes::from(document))
@@ -148,8 +162,8 @@ mod tests {
 
     #[test]
     fn the_same_layer_gives_the_same_artifact() {
-        let one = manifest(&descriptor(EMPTY), &descriptor(b"a"), Some("t"), &BTreeMap::new()).unwrap();
-        let two = manifest(&descriptor(EMPTY), &descriptor(b"a"), Some("t"), &BTreeMap::new()).unwrap();
+        let one = manifest(&descriptor(EMPTY), &[descriptor(b"a")], Some("t"), &BTreeMap::new()).unwrap();
+        let two = manifest(&descriptor(EMPTY), &[descriptor(b"a")], Some("t"), &BTreeMap::new()).unwrap();
 
         assert_eq!(one.digest, two.digest);
         assert_eq!(one.parts().unwrap().blobs.len(), 2);

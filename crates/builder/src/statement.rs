@@ -27,6 +27,11 @@ impl Facts {
         Self { started_at: clock::local(), resolved: Vec::new(), versions: BTreeMap::from([own]) }
     }
 
+    /// Records a program that took part, and its version.
+    pub(crate) fn took_part(&mut self, program: &str, version: &str) {
+        self.versions.insert(program.to_owned(), version.to_owned());
+    }
+
     /// Records a resolved dependency: the source, or a base that the artifact was built on.
     pub(crate) fn resolved(&mut self, uri: &str, algorithm: &str, hex: &str) {
         let digest = BTreeMap::from([(algorithm.to_owned(), hex.to_owned())]);

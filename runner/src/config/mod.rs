@@ -61,6 +61,9 @@ pub struct Config {
     pub accepted_contract: Option<Digest>,
     /// The `terraform` or `tofu` to run; when absent, the first of these two that is on `PATH`.
     pub terraform: Option<PathBuf>,
+    /// Where the build runner takes Terraform's providers from, instead of their registries: an address that speaks the provider
+    /// network mirror protocol, with a slash at its end.
+    pub provider_mirror: Option<String>,
     pub sandbox: SandboxKind,
     /// What one job may use of the machine.
     pub limits: Limits,
@@ -172,6 +175,8 @@ struct Raw {
     #[serde(default)]
     terraform: String,
     #[serde(default)]
+    provider_mirror: String,
+    #[serde(default)]
     sandbox: SandboxKind,
     #[serde(default)]
     limits: Limits,
@@ -233,6 +238,7 @@ impl Config {
             outputs: raw.outputs,
             accepted_contract: reader.accepted_contract(&raw.accepted_contract)?,
             terraform: Some(raw.terraform).filter(|path| !path.is_empty()).map(PathBuf::from),
+            provider_mirror: reader.provider_mirror(raw.provider_mirror, role)?,
             sandbox: raw.sandbox,
             limits: reader.limits(raw.limits)?,
             drain_secs: raw.drain_secs,
@@ -298,6 +304,18 @@ impl Reader<'_> {
             return Ok(url);
         }
         Err(self.wrong(key, format!("`{url}` is not a queue URL; copy it from the install stack's outputs")))
+    }
+
+    fn provider_mirror(&self, url: String, role: Role) -> Result<Option<String>, ConfigError> {
+        const KEY: &str = "provider_mirror";
+        match role {
+            _ if url.is_empty() => Ok(None),
+            Role::Install => {
+                Err(self.wrong(KEY, "is for the build runner; modules bring their providers, so remove it"))
+            }
+            Role::Build if url.starts_with("https://") && url.ends_with('/') => Ok(Some(url)),
+            Role::Build => Err(self.wrong(KEY, format!("`{url}` must begin with `https://` and end with `/`"))),
+        }
     }
 
     fn enrolment(&self, arn: String, file: String) -> Result<Enrolment, ConfigError> {

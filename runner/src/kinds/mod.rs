@@ -15,7 +15,7 @@ mod remove;
 pub mod result;
 mod sync_artifact;
 mod templates;
-mod terraform_module;
+pub mod terraform_module;
 
 use async_trait::async_trait;
 use freehold_oci::Manifest;

@@ -123,6 +123,13 @@ fn granted_sources(
         .collect()
 }
 
+/// Returns the config and the layers of an artifact that has one manifest, read from the install registry by digest.
+pub(super) async fn parts(repository: &Repository, artifact: &Artifact) -> Result<Vec<Descriptor>, Failure> {
+    let manifest = repository.manifest(&Version::Digest(artifact.digest.clone())).await?;
+    let parts = manifest.parts().map_err(|detail| unusable(artifact, &detail))?;
+    Ok(parts.blobs)
+}
+
 /// Writes the artifact's only layer of type `media_type` into a new file, read from the install registry by digest.
 pub(super) async fn fetch_layer(
     repository: &Repository,
@@ -130,14 +137,15 @@ pub(super) async fn fetch_layer(
     media_type: &str,
     path: &Path,
 ) -> Result<(), Failure> {
-    let manifest = repository.manifest(&Version::Digest(artifact.digest.clone())).await?;
-    let unusable = |detail: String| Failure::new(format!("artifact `{}`: {detail}", artifact.digest));
-    let blobs = manifest.parts().map_err(unusable)?.blobs;
-    let layer = blobs
-        .iter()
-        .find(|blob| blob.media_type == media_type)
-        .ok_or_else(|| unusable(format!("it has no layer of type `{media_type}`; build the component again")))?;
+    let parts = parts(repository, artifact).await?;
+    let layer = parts.iter().find(|blob| blob.media_type == media_type).ok_or_else(|| {
+        unusable(artifact, &format!("it has no layer of type `{media_type}`; build the component again"))
+    })?;
     Ok(fetch(&BlobSource::Repository(repository.clone()), layer, path).await?)
+}
+
+pub(super) fn unusable(artifact: &Artifact, detail: &str) -> Failure {
+    Failure::new(format!("artifact `{}`: {detail}", artifact.digest))
 }
 
 #[cfg(test)]

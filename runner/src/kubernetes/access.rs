@@ -12,7 +12,7 @@ use super::cluster::{self, Cluster};
 use super::error::ClusterError;
 use super::kubeconfig::Kubeconfig;
 use super::token::Tokens;
-use crate::sandbox::{Service, own_cluster};
+use crate::sandbox::{Service, own_loopback};
 use crate::work::job::Job;
 
 /// The access of one job to one cluster.
@@ -76,7 +76,7 @@ impl ClusterAccess {
 
     /// Returns what answers inside the box for a cluster of the local cloud, which is on the machine's loopback.
     pub(crate) fn services(&self, job: &Job) -> Vec<Service> {
-        own_cluster(job, self.cluster.endpoint.as_str()).into_iter().collect()
+        own_loopback(job, self.cluster.endpoint.as_str()).into_iter().collect()
     }
 }
 

@@ -64,8 +64,11 @@ pub(crate) async fn bucket(sdk: &SdkConfig, name: &str) -> Result<String, String
     })
 }
 
-/// Finds the `terraform` or `tofu` to run: the one that the config names, else the first of these two that is on `PATH`.
-pub(crate) fn terraform(configured: Option<&Path>) -> Result<PathBuf, String> {
+/// Finds the `terraform` or `tofu` to run: the one that the config names, else the first of both on `PATH`.
+///
+/// # Errors
+/// What is missing, with the way out.
+pub fn terraform(configured: Option<&Path>) -> Result<PathBuf, String> {
     match configured {
         Some(path) if path.is_file() => Ok(path.to_owned()),
         Some(path) => Err(format!("`{}` is not a file; correct `terraform` in the config", path.display())),

@@ -60,8 +60,8 @@ pub(super) fn services(job: &Job, program: &Program<'_>, purpose: Purpose) -> Ve
 }
 
 /// Returns what answers at `url` inside a box when it is on the machine's loopback. Only a runner whose AWS is there too, as
-/// the local cloud is, has its clusters there.
-pub(crate) fn own_cluster(job: &Job, url: &str) -> Option<Service> {
+/// the local cloud is, has its clusters and mirrors there.
+pub fn own_loopback(job: &Job, url: &str) -> Option<Service> {
     own_endpoint()?;
     let at = loopback(url).filter(|_| job.config.sandbox == SandboxKind::Bubblewrap)?;
     let to = at.to_string().parse().ok()?;

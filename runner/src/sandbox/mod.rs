@@ -28,7 +28,7 @@ mod warm;
 
 pub use boxed::use_init;
 pub use check::{check, user, walls};
-pub(crate) use egress::own_cluster;
+pub use egress::own_loopback;
 pub use ended::Ended;
 pub use environment::{base_environment, find_program};
 pub(crate) use frame::ProcessLimits;

@@ -42,8 +42,13 @@ impl Cloud {
 
     /// As [`Cloud::here`], with further folders on the `PATH` of that process.
     pub(crate) async fn here_with(test: &str, programs: &[PathBuf]) -> Option<Self> {
+        Self::here_under(test, programs, &[]).await
+    }
+
+    /// As [`Cloud::here_with`], with further variables in the environment of that process.
+    pub(crate) async fn here_under(test: &str, programs: &[PathBuf], more: &[(&str, &Path)]) -> Option<Self> {
         if std::env::var_os("FREEHOLD_TEST_IN_CLOUD").is_none() {
-            again_in_a_cloud(test, programs);
+            again_in_a_cloud(test, programs, more);
             return None;
         }
         let cloud = Self::joined().await;
@@ -170,7 +175,7 @@ pub(crate) fn workspace() -> PathBuf {
     above.find(|folder| folder.join("localstack/cloud").is_file()).unwrap().to_owned()
 }
 
-fn again_in_a_cloud(test: &str, programs: &[PathBuf]) {
+fn again_in_a_cloud(test: &str, programs: &[PathBuf], more: &[(&str, &Path)]) {
     let root = workspace();
     let venv = std::env::var_os("FREEHOLD_LOCAL_VENV").map_or_else(|| root.join("target/local/venv"), PathBuf::from);
     if !venv.join("bin/ministack").exists() {
@@ -198,6 +203,7 @@ fn again_in_a_cloud(test: &str, programs: &[PathBuf]) {
         .env("AWS_ACCESS_KEY_ID", ACCOUNT)
         .env("AWS_SECRET_ACCESS_KEY", "secret")
         .env("NO_PROXY", "127.0.0.1,localhost,.localhost")
+        .envs(more.iter().copied())
         .status()
         .unwrap();
     let log = std::fs::read_to_string(state.path().join("cloud.log")).unwrap_or_default();

@@ -209,6 +209,7 @@ fn config(directory: &Path) -> Config {
         accepted_contract: None,
         stack: "freehold-acme--globex-prod".into(),
         terraform: None,
+        provider_mirror: None,
         sandbox: SandboxKind::Bubblewrap,
         limits: Default::default(),
         drain_secs: 600,

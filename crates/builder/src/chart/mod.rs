@@ -122,5 +122,6 @@ async fn push(job: &Job, work: &BuildArtifact, chart: &Chart, layer: &Path) -> R
     let annotations = annotations.into_iter().filter(|(_, text)| !text.is_empty()).collect();
     let repository = ecr_repository(&sdk_config(job).await, &work.repository).await?;
     let config = package::Config { media_type: CHART_CONFIG, bytes: config.into() };
-    package::push_with(&repository, config, layer, CHART_LAYER, None, &annotations).await
+    let layers = [package::Layer { path: layer, media_type: CHART_LAYER }];
+    package::push_with(&repository, config, &layers, None, &annotations).await
 }

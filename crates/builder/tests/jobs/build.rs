@@ -30,6 +30,9 @@ fn git(directory: &Path, arguments: &[&str]) -> String {
 
 #[tokio::test]
 async fn the_same_directory_is_built_into_the_same_artifact() {
+    if !have(&["bwrap", "terraform"]) {
+        return;
+    }
     let Some(cloud) = Cloud::here("build::the_same_directory_is_built_into_the_same_artifact").await else { return };
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("main.tf"), "output \"a\" { value = 1 }").unwrap();
@@ -122,7 +125,7 @@ async fn a_source_with_other_bytes_is_refused() {
 
 #[tokio::test]
 async fn a_commit_is_built_from_its_directory() {
-    if !have(&["bwrap", "git"]) {
+    if !have(&["bwrap", "git", "terraform"]) {
         return;
     }
     let Some(_cloud) = Cloud::here("build::a_commit_is_built_from_its_directory").await else { return };

@@ -15,6 +15,8 @@ mod escapes;
 #[expect(dead_code, reason = "the tests of the runner need more of it")]
 mod fixture;
 mod manifest;
+mod mirror;
 #[path = "../../../oci/tests/suite/registry.rs"]
 mod registry;
 mod signed_image;
+mod terraform;

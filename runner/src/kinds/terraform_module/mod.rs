@@ -8,7 +8,11 @@ mod data;
 mod files;
 mod plan;
 mod program;
+pub mod provider_zip;
+mod providers;
 mod state_lock;
+
+pub use program::first_error;
 
 use freehold_protocol::order::{ApplyTerraform, MODULE_LAYER};
 
@@ -25,6 +29,7 @@ use crate::work::job::Job;
 use files::{MODULE, PLAN_FILE};
 use plan::Changes;
 use program::Terraform;
+use providers::Providers;
 use state_lock::StateLock;
 
 /// The time to wait for another holder of the state's lock.
@@ -55,8 +60,9 @@ async fn run(job: &Job, work: &ApplyTerraform, goal: Goal) -> Result<Done, Failu
     let bucket = JobBucket::of(job, &sdk)?;
     let aws =
         JobAws::of(job).await.map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
-    let terraform = Terraform::find(job, work, &aws)?;
-    let (variable_files, lock) = until_stopped(job, prepare(job, work, &bucket)).await?;
+    let mut terraform = Terraform::find(job, work, &aws)?;
+    let Prepared { variable_files, lock, providers } = until_stopped(job, prepare(job, work, &bucket)).await?;
+    terraform.take_providers(providers);
     let done = change(&terraform, &bucket, &lock, variable_files, goal).await;
     aws.finish().await;
     // Also after a stop: the mark tells the next attempt whether this one left a lock behind.
@@ -66,8 +72,17 @@ async fn run(job: &Job, work: &ApplyTerraform, goal: Goal) -> Result<Done, Failu
     Ok(done)
 }
 
-/// Prepares the workspace; returns the options that name variable files, and what is known about the state's lock.
-async fn prepare(job: &Job, work: &ApplyTerraform, bucket: &JobBucket) -> Result<(Vec<String>, StateLock), Failure> {
+/// What is ready before Terraform runs.
+struct Prepared {
+    /// The options that name variable files.
+    variable_files: Vec<String>,
+    lock: StateLock,
+    /// Nothing for a module that is to fetch them.
+    providers: Option<Providers>,
+}
+
+/// Prepares the workspace.
+async fn prepare(job: &Job, work: &ApplyTerraform, bucket: &JobBucket) -> Result<Prepared, Failure> {
     // INVARIANT: the work of a module has a state.
     let objects =
         StateObjects::of(&job.order.work).ok_or_else(|| Failure::new("the job's work has no Terraform state"))?;
@@ -80,8 +95,9 @@ async fn prepare(job: &Job, work: &ApplyTerraform, bucket: &JobBucket) -> Result
         .map_err(|error| Failure::because("could not unpack the module", &error))?
         .map_err(|error| Failure::because("could not unpack the module", &error))?;
     let _ = std::fs::remove_file(&layer);
+    let providers = providers::unpack(job, &repository, &work.artifact).await?;
     let variable_files = files::write(job, work, &Templates::of(job), (bucket.bucket(), &objects))?;
-    Ok((variable_files, StateLock::take_over(job, bucket, &objects).await?))
+    Ok(Prepared { variable_files, lock: StateLock::take_over(job, bucket, &objects).await?, providers })
 }
 
 async fn change(

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use freehold_protocol::contract::Terms;
 use freehold_protocol::names;
 use freehold_protocol::order::{ApplyTerraform, Work};
+use freehold_protocol::terraform::{REGISTRIES, REGISTRY_FILES};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
@@ -14,6 +16,7 @@ use crate::kinds::failure::Failure;
 use crate::kinds::result::until_stopped;
 use crate::kinds::templates::Templates;
 use crate::kinds::terraform_module::files::MODULE;
+use crate::kinds::terraform_module::providers::Providers;
 use crate::operate::checks;
 use crate::sandbox::{self, Ended, Interrupt, Output, Program, Service};
 use crate::work::job::Job;
@@ -21,16 +24,6 @@ use crate::work::job::Job;
 /// Allows one `init` at a time: Terraform's plugin cache is not safe for two (Terraform CLI documentation, "Provider
 /// plugin cache").
 static INIT: Mutex<()> = Mutex::const_new(());
-
-/// Where `init` fetches providers from, beside the hosts of the contract: the registries, and where they keep the files.
-const PROVIDERS: [&str; 6] = [
-    "registry.terraform.io",
-    "registry.opentofu.org",
-    "releases.hashicorp.com",
-    "github.com",
-    "objects.githubusercontent.com",
-    "release-assets.githubusercontent.com",
-];
 
 /// What `init -lockfile=readonly` says when a provider is not in the lock file; OpenTofu says the same.
 const NOT_LOCKED: &str = "Provider dependency changes detected";
@@ -42,7 +35,10 @@ pub(super) struct Terraform<'a> {
     job: &'a Job,
     executable: PathBuf,
     environment: BTreeMap<String, String>,
+    /// Where providers that are fetched stay.
     plugins: PathBuf,
+    /// The providers that the module brought; nothing is fetched then.
+    providers: Option<Providers>,
     services: Vec<Service>,
     wanted_version: &'a str,
 }
@@ -60,7 +56,9 @@ impl<'a> Terraform<'a> {
         }
         let own = Templates::of(job).map("environment variable", &work.env_vars)?;
         // Options from the environment would apply to every command, also to the apply of the plan.
-        environment.extend(own.into_iter().filter(|(name, _)| !name.starts_with("TF_CLI_ARGS")));
+        // The modules that the build installed are in the data directory that Terraform has by default.
+        let is_kept = |name: &str| !name.starts_with("TF_CLI_ARGS") && name != "TF_DATA_DIR";
+        environment.extend(own.into_iter().filter(|(name, _)| is_kept(name)));
         environment.extend(aws.environment());
         let fixed = [
             ("TF_IN_AUTOMATION", "1".to_owned()),
@@ -77,9 +75,19 @@ impl<'a> Terraform<'a> {
             executable,
             environment,
             plugins,
+            providers: None,
             services: aws.services(),
             wanted_version: &work.terraform_version,
         })
+    }
+
+    /// Makes `providers` the only ones that Terraform finds.
+    pub(super) fn take_providers(&mut self, providers: Option<Providers>) {
+        if let Some(providers) = &providers {
+            self.environment.remove("TF_PLUGIN_CACHE_DIR");
+            self.environment.insert("TF_CLI_CONFIG_FILE".to_owned(), providers.cli_config());
+        }
+        self.providers = providers;
     }
 
     pub(super) const fn job(&self) -> &'a Job {
@@ -105,12 +113,14 @@ impl<'a> Terraform<'a> {
         Ok(())
     }
 
-    /// Downloads modules, and the providers that the module's lock file pins. Only this command can write the plugin cache: other jobs execute its content,
-    /// so a module's own programs must not be able to change it.
+    /// Installs the modules and the providers that the module's lock file pins: those that came with it, otherwise from the
+    /// registries that the contract names. Only this command can write the plugin cache: other jobs execute its content, so
+    /// a module's own programs must not be able to change it.
     pub(super) async fn init(&self) -> Result<(), Failure> {
         let _alone = until_stopped(self.job, async { Ok(INIT.lock().await) }).await?;
         let arguments = ["init", "-input=false", "-no-color", "-lockfile=readonly"].map(String::from).to_vec();
-        let ended = self.start("init", arguments, Output::log(), vec![self.plugins.clone()]).await;
+        let writable = if self.providers.is_some() { Vec::new() } else { vec![self.plugins.clone()] };
+        let ended = self.start("init", arguments, Output::log(), writable).await;
         ended.map_err(|failure| match failure {
             Failure::Failed { reason, .. } if reason.contains(NOT_LOCKED) => Failure::new(LOCK_IT),
             other => other,
@@ -127,6 +137,22 @@ impl<'a> Terraform<'a> {
         self.start(name, arguments, Output::File(path.to_owned()), Vec::new()).await
     }
 
+    /// The providers of the module are links to what is outside of its workspace.
+    fn readable(&self, writable: &[PathBuf]) -> Vec<PathBuf> {
+        match &self.providers {
+            Some(providers) => providers.directories(),
+            None if writable.is_empty() => vec![self.plugins.clone()],
+            None => Vec::new(),
+        }
+    }
+
+    /// Returns whether providers are fetched: only when the contract names the registries.
+    fn fetches(&self) -> bool {
+        let terms = self.job.order.terms.as_ref().and_then(|terms| terms.asked().ok().flatten());
+        let named = |terms: &Terms| terms.hosts.iter().any(|host| REGISTRIES.contains(&host.as_str()));
+        self.providers.is_none() && terms.is_some_and(|terms| named(&terms))
+    }
+
     async fn start(
         &self,
         name: &str,
@@ -141,11 +167,10 @@ impl<'a> Terraform<'a> {
             directory: MODULE,
             output,
             interrupt: Interrupt::Interrupt,
-            // The providers of the module are links into the plugin cache.
-            readable: if writable.is_empty() { vec![self.plugins.clone()] } else { Vec::new() },
+            readable: self.readable(&writable),
             writable,
             services: self.services.clone(),
-            hosts: if name == "init" { PROVIDERS.map(str::to_owned).to_vec() } else { Vec::new() },
+            hosts: if name == "init" && self.fetches() { registries() } else { Vec::new() },
         };
         match sandbox::run(self.job, program).await? {
             Ended::Code { code: 0, .. } => Ok(()),
@@ -158,8 +183,13 @@ impl<'a> Terraform<'a> {
     }
 }
 
+/// Returns where registries are and where they keep their files.
+fn registries() -> Vec<String> {
+    REGISTRIES.into_iter().chain(REGISTRY_FILES).map(str::to_owned).collect()
+}
+
 /// Returns the first error that Terraform printed, without the frame around it.
-fn first_error(words: &str) -> String {
+pub fn first_error(words: &str) -> String {
     let lines = words.lines().map(|line| line.trim_start_matches(['│', '╷', '╵', ' ']).trim());
     let mut from_error = lines.skip_while(|line| !line.starts_with("Error: ")).filter(|line| !line.is_empty());
     let Some(error) = from_error.next() else { return String::new() };

@@ -1,0 +1,188 @@
+//! Reads the package of a provider: a zip with its program, as registries have it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Component, Path};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use freehold_protocol::digest::hex;
+use sha2::{Digest as _, Sha256};
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+/// The most bytes of a packed provider; the largest known has some 200 MB.
+pub const MAX_PACKED: u64 = 1024 * 1024 * 1024;
+/// The most bytes of an unpacked provider, and the most files of one.
+const MAX_UNPACKED: u64 = 4 * MAX_PACKED;
+const MAX_FILES: usize = 10_000;
+
+/// Why the package of a provider cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProviderZipError {
+    #[error("it is not a zip")]
+    Zip(#[from] ZipError),
+    #[error("`{0}` in it is not a plain file in its directory")]
+    NotPlain(String),
+    #[error("it holds more than {MAX_UNPACKED} bytes or {MAX_FILES} files")]
+    TooLarge,
+    #[error("it cannot be read or unpacked")]
+    Io(#[from] io::Error),
+}
+
+/// Unpacks the package at `zip` into the empty directory `into`.
+///
+/// # Errors
+/// A [`ProviderZipError`]; what was unpacked until then stays.
+pub fn unpack(zip: &Path, into: &Path) -> Result<(), ProviderZipError> {
+    for_each_file(zip, |name, is_program, content| {
+        let path = into.join(name);
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true).mode(if is_program { 0o755 } else { 0o644 });
+        io::copy(content, &mut options.open(path)?)?;
+        Ok(())
+    })
+}
+
+/// Returns the hash of the package at `zip` as lock files have it: `h1:`, that of a directory as Go's module checksums
+/// have it (Go, `golang.org/x/mod/sumdb/dirhash`, `Hash1`).
+///
+/// # Errors
+/// A [`ProviderZipError`].
+pub fn hash(zip: &Path) -> Result<String, ProviderZipError> {
+    let mut files = BTreeMap::new();
+    for_each_file(zip, |name, _, content| {
+        let mut hash = Sha256::new();
+        io::copy(content, &mut HashWriter(&mut hash))?;
+        files.insert(name.to_owned(), hex(hash.finalize().as_slice()));
+        Ok(())
+    })?;
+    let mut all = Sha256::new();
+    for (name, digest) in files {
+        all.update(format!("{digest}  {name}\n"));
+    }
+    Ok(format!("h1:{}", STANDARD.encode(all.finalize())))
+}
+
+fn for_each_file(
+    zip: &Path,
+    mut with: impl FnMut(&str, bool, &mut dyn Read) -> Result<(), ProviderZipError>,
+) -> Result<(), ProviderZipError> {
+    let mut archive = ZipArchive::new(File::open(zip)?)?;
+    if archive.len() > MAX_FILES {
+        return Err(ProviderZipError::TooLarge);
+    }
+    let mut left = MAX_UNPACKED;
+    for number in 0..archive.len() {
+        let mut entry = archive.by_index(number)?;
+        let name = entry.name().to_owned();
+        if !is_plain(&name) || entry.is_symlink() {
+            return Err(ProviderZipError::NotPlain(name));
+        }
+        if entry.is_dir() {
+            continue;
+        }
+        // A zip made on Windows says nothing of who may run a file; Terraform then runs it all the same.
+        let is_program = entry.unix_mode().is_none_or(|mode| mode & 0o111 != 0);
+        // What the archive says of the size need not be true.
+        let mut content = (&mut entry).take(left);
+        with(&name, is_program, &mut content)?;
+        left = content.limit();
+        if left == 0 {
+            return Err(ProviderZipError::TooLarge);
+        }
+    }
+    Ok(())
+}
+
+fn is_plain(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    !name.is_empty() && !name.contains('\\') && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use zip::write::SimpleFileOptions;
+
+    use super::*;
+
+    fn pack(path: &Path, files: &[(&str, &[u8], u32)]) {
+        let mut zip = zip::ZipWriter::new(File::create(path).unwrap());
+        for (name, content, mode) in files {
+            zip.start_file(*name, SimpleFileOptions::default().unix_permissions(*mode)).unwrap();
+            zip.write_all(content).unwrap();
+        }
+        zip.finish().unwrap();
+    }
+
+    #[test]
+    fn a_package_is_unpacked_with_its_program() {
+        let directory = tempfile::tempdir().unwrap();
+        let (zip, to) = (directory.path().join("a.zip"), directory.path().join("to"));
+        pack(&zip, &[("terraform-provider-note_v1", b"program", 0o755), ("docs/README.md", b"text", 0o644)]);
+
+        unpack(&zip, &to).unwrap();
+
+        assert_eq!(std::fs::read(to.join("docs/README.md")).unwrap(), b"text");
+        let mode = |name: &str| to.join(name).metadata().unwrap().permissions().mode() & 0o111;
+        assert!(mode("terraform-provider-note_v1") != 0 && mode("docs/README.md") == 0);
+    }
+
+    /// The hash was made by `sha256sum a b | openssl dgst -sha256 -binary | base64`.
+    #[test]
+    fn the_hash_of_a_package_is_that_of_its_files_in_order() {
+        let directory = tempfile::tempdir().unwrap();
+        let zip = directory.path().join("a.zip");
+        let files: [(&str, &[u8], u32); 2] = [("b", b"two\n", 0o755), ("a", b"one\n", 0o644)];
+        pack(&zip, &files);
+        let one = hash(&zip).unwrap();
+        let [first, second] = files;
+        pack(&zip, &[second, first]);
+
+        assert_eq!(one, "h1:c9kx41MfEyR7vDoBCPzQwO9IAmCl51mA23+m4LxTGsQ=");
+        assert_eq!(hash(&zip).unwrap(), one);
+    }
+
+    #[test]
+    fn nothing_is_written_outside_and_no_link_is_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let (zip, to) = (directory.path().join("a.zip"), directory.path().join("to"));
+        for name in ["../out", "/tmp/freehold-zip-test-out", "a/../../out", "a\\..\\..\\out"] {
+            pack(&zip, &[(name, b"x", 0o644)]);
+
+            assert!(unpack(&zip, &to).is_err(), "{name}");
+            assert!(!directory.path().join("out").exists());
+        }
+        let mut link = zip::ZipWriter::new(File::create(&zip).unwrap());
+        link.add_symlink("link", "/etc/passwd", SimpleFileOptions::default()).unwrap();
+        link.finish().unwrap();
+
+        assert!(matches!(unpack(&zip, &to), Err(ProviderZipError::NotPlain(name)) if name == "link"));
+    }
+
+    #[test]
+    fn something_else_is_not_a_package() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a"), "hello").unwrap();
+
+        assert!(matches!(unpack(&directory.path().join("a"), directory.path()), Err(ProviderZipError::Zip(_))));
+    }
+}

@@ -1,0 +1,140 @@
+//! The providers that come with a module. Each is unpacked once on this machine, shown to jobs read-only, and Terraform finds
+//! them in a mirror that has nothing else; no registry is asked.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use freehold_oci::{BlobSource, Repository, fetch};
+use freehold_protocol::order::{Artifact, Descriptor};
+use freehold_protocol::terraform::{MODULE_CONFIG, ModuleConfig, PROVIDER_LAYER, ProviderPackage, own_platform};
+
+use super::program::read_json;
+use super::provider_zip::{self, MAX_PACKED, ProviderZipError};
+use crate::kinds::failure::Failure;
+use crate::kinds::sync_artifact::{parts, unusable};
+use crate::sandbox;
+use crate::unpacked::{UnpackedTree, UnpackedTrees};
+use crate::work::job::Job;
+
+/// The largest config of a module, in bytes.
+const MAX_CONFIG: u64 = 1024 * 1024;
+/// How many bytes of unpacked providers stay on the machine when no job uses them.
+const KEPT: u64 = 6 * 1024 * 1024 * 1024;
+/// The mirror, and the file that names it to Terraform, in the workspace.
+const MIRROR: &str = "mirror";
+const CLI_CONFIG: &str = "terraform.rc";
+
+/// The providers of one module.
+#[derive(Debug)]
+pub(super) struct Providers {
+    trees: Vec<UnpackedTree>,
+    cli_config: String,
+}
+
+impl Providers {
+    /// Returns the directories of the providers, which the links in the mirror name.
+    pub(super) fn directories(&self) -> Vec<PathBuf> {
+        self.trees.iter().map(|tree| tree.path.clone()).collect()
+    }
+
+    /// Returns where the job sees Terraform's CLI configuration file.
+    pub(super) fn cli_config(&self) -> String {
+        self.cli_config.clone()
+    }
+}
+
+/// Makes a mirror of the providers of `artifact` in the workspace. Returns nothing when the artifact was built without them.
+pub(super) async fn unpack(
+    job: &Job,
+    repository: &Repository,
+    artifact: &Artifact,
+) -> Result<Option<Providers>, Failure> {
+    let parts = parts(repository, artifact).await?;
+    let Some(config) = parts.iter().find(|part| part.media_type == MODULE_CONFIG) else { return Ok(None) };
+    let config = read(job, repository, config).await?;
+    let platform = own_platform();
+    if !config.platforms.iter().any(|packed| packed == platform) {
+        let packed = config.platforms.join("`, `");
+        return Err(unusable(
+            artifact,
+            &format!(
+                "its providers are packed for `{packed}`, and this runner is `{platform}`; take versions of the providers that \
+                 have a package for it, or a runner of another platform"
+            ),
+        ));
+    }
+    let wrong = |error: &dyn std::error::Error| Failure::because("could not keep the providers", error);
+    let store = UnpackedTrees::open(job.config.state_dir.join("providers")).map_err(|error| wrong(&error))?;
+    let mut trees = Vec::new();
+    for provider in config.providers.iter().filter(|provider| provider.platform == platform) {
+        let layer = parts.iter().find(|part| part.media_type == PROVIDER_LAYER && part.digest == provider.digest);
+        let layer = layer.ok_or_else(|| unusable(artifact, &format!("it lacks provider `{}`", provider.name())))?;
+        let tree = tree(job, repository, &store, provider, layer).await?;
+        link(&job.workspace.join(MIRROR), provider, &tree.path)?;
+        job.log.line(&format!("provider {} {}", provider.name(), provider.digest));
+        trees.push(tree);
+    }
+    let pruned = tokio::task::spawn_blocking(move || store.prune(KEPT)).await;
+    pruned.map_err(|error| wrong(&error))?.map_err(|error| wrong(&error))?;
+    Ok(Some(Providers { trees, cli_config: write_cli_config(job)? }))
+}
+
+async fn read(job: &Job, repository: &Repository, config: &Descriptor) -> Result<ModuleConfig, Failure> {
+    if config.size > MAX_CONFIG {
+        return Err(Failure::new(format!("the config of the module is larger than {MAX_CONFIG} bytes")));
+    }
+    let path = job.workspace.join("module.json");
+    fetch(&BlobSource::Repository(repository.clone()), config, &path).await?;
+    let config = read_json(&path)?;
+    let _ = std::fs::remove_file(&path);
+    Ok(config)
+}
+
+/// Returns the unpacked provider, which is fetched when this machine does not have it.
+async fn tree(
+    job: &Job,
+    repository: &Repository,
+    store: &UnpackedTrees,
+    provider: &ProviderPackage,
+    layer: &Descriptor,
+) -> Result<UnpackedTree, Failure> {
+    let wrong = |error: &dyn std::error::Error| {
+        Failure::because(&format!("could not unpack provider `{}`", provider.name()), error)
+    };
+    let (known, digest) = (store.clone(), layer.digest.clone());
+    let found = tokio::task::spawn_blocking(move || known.find(&digest)).await;
+    if let Some(tree) = found.map_err(|error| wrong(&error))?.map_err(|error| wrong(&error))? {
+        return Ok(tree);
+    }
+    if layer.size > MAX_PACKED {
+        return Err(Failure::new(format!("provider `{}` has more than {MAX_PACKED} bytes", provider.name())));
+    }
+    let zip = job.workspace.join("provider.zip");
+    fetch(&BlobSource::Repository(repository.clone()), layer, &zip).await?;
+    let (store, digest, from) = (store.clone(), layer.digest.clone(), zip.clone());
+    let unpacked =
+        tokio::task::spawn_blocking(move || store.find_or_unpack(&digest, |into| provider_zip::unpack(&from, into)));
+    let tree = unpacked.await.map_err(|error| wrong(&error))?;
+    let tree = tree.map_err(|error: ProviderZipError| wrong(&error))?;
+    let _ = std::fs::remove_file(&zip);
+    Ok(tree)
+}
+
+fn link(mirror: &Path, provider: &ProviderPackage, tree: &Path) -> Result<(), Failure> {
+    let path = provider.mirror_path().ok_or_else(|| {
+        Failure::new(format!("`{}` for `{}` is not the name of a provider", provider.name(), provider.platform))
+    })?;
+    let path = mirror.join(path);
+    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| symlink(tree, &path));
+    made.map_err(|error| Failure::because("could not make the mirror of the providers", &error))
+}
+
+/// Without a `direct` block Terraform asks no registry (Terraform CLI documentation, "Provider Installation").
+fn write_cli_config(job: &Job) -> Result<String, Failure> {
+    let unwritten = |error: std::io::Error| Failure::because("could not write into the workspace", &error);
+    std::fs::create_dir_all(job.workspace.join(MIRROR)).map_err(unwritten)?;
+    let mirror = sandbox::inside(job, MIRROR);
+    let text = format!("provider_installation {{\n  filesystem_mirror {{\n    path = {mirror:?}\n  }}\n}}\n");
+    std::fs::write(job.workspace.join(CLI_CONFIG), text).map_err(unwritten)?;
+    Ok(sandbox::inside(job, CLI_CONFIG))
+}
