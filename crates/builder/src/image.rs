@@ -101,7 +101,8 @@ pub(crate) fn signers(work: &BuildArtifact) -> Result<Option<&[Signer]>, Failure
             Recipe::Dockerfile { .. }
             | Recipe::Manifest { .. }
             | Recipe::PackedManifest { .. }
-            | Recipe::Kustomization { .. },
+            | Recipe::Kustomization { .. }
+            | Recipe::ModuleAlone,
         ) => Err(Failure::new("the order's recipe is not for an image that is copied; build again with this release")),
     }
 }

@@ -44,7 +44,8 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, F
                 | Recipe::PackedManifest { .. }
                 | Recipe::Kustomization { .. }
                 | Recipe::Dockerfile { .. }
-                | Recipe::SignedImage { .. },
+                | Recipe::SignedImage { .. }
+                | Recipe::ModuleAlone,
             ),
             source,
         ) => Err(Failure::new(format!("a Kubernetes manifest cannot be built only from {}", source.describe()))),

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_protocol::app_version::{Action, AppVersion, ComponentSpec, NamedRole, RolePolicy, SandboxTool};
+use freehold_protocol::app_version::{Action, AppVersion, NamedRole, RolePolicy};
 use freehold_protocol::contract::{ActionTerms, Contract, FORMAT, PolicyTerms, RoleTerms, Terms};
 use freehold_protocol::order::Mode;
+use freehold_protocol::terraform::REGISTRIES;
 use freehold_protocol::{ActionName, ComponentName, Digest, canonical};
 use serde_json::Value;
 
@@ -15,8 +16,6 @@ use crate::runs_as::{Operation, runs_as};
 
 /// The API endpoints of AWS, which the runner and the work in the customer's account call.
 const AWS: &str = "*.amazonaws.com";
-/// Where `terraform` and `tofu` fetch providers; the runner decides which of the two it uses.
-const REGISTRIES: [&str; 2] = ["registry.opentofu.org", "registry.terraform.io"];
 /// The modes, and whether the install stack switches them on by default.
 const MODES: [(Mode, bool); 3] = [(Mode::Provision, true), (Mode::Maintenance, true), (Mode::Deprovision, false)];
 
@@ -48,23 +47,11 @@ pub fn terms(version: &AppVersion) -> Terms {
 pub fn hosts(version: &AppVersion) -> BTreeMap<String, BTreeSet<String>> {
     let mut hosts = diff::hosts(version);
     hosts.entry(AWS.to_owned()).or_default().insert("the runner".to_owned());
-    let modules = version.components.iter().filter_map(|component| match &component.spec {
-        ComponentSpec::TerraformModule { .. } => Some(format!("component `{}` providers", component.name)),
-        ComponentSpec::ContainerImage { .. }
-        | ComponentSpec::CloudformationStack { .. }
-        | ComponentSpec::HelmChart { .. }
-        | ComponentSpec::KubernetesManifest { .. }
-        | ComponentSpec::DockerBuild { .. }
-        | ComponentSpec::Job { .. }
-        | ComponentSpec::Pulumi { .. } => None,
-    });
-    let sandbox = version.sandbox.as_ref().and_then(|sandbox| match &sandbox.tool {
-        SandboxTool::Terraform { .. } => Some("sandbox providers".to_owned()),
-        SandboxTool::Pulumi { .. } => None,
-    });
-    for place in modules.chain(sandbox) {
+    for part in version.parts().filter(|part| part.spec.fetches_providers()) {
+        let owner = if part.name.is_sandbox() { "sandbox".to_owned() } else { format!("component `{}`", part.name) };
+        // The runner decides which of the two programs it uses.
         for registry in REGISTRIES {
-            hosts.entry(registry.to_owned()).or_default().insert(place.clone());
+            hosts.entry(registry.to_owned()).or_default().insert(format!("{owner} providers"));
         }
     }
     hosts
@@ -202,7 +189,7 @@ mod tests {
             "roles": terms["roles"].as_array().unwrap().iter().map(|role| json!([role["role"], role["on"]])).collect::<Vec<_>>(),
         });
         let expected = json!({
-            "hosts": ["*.amazonaws.com", "registry.opentofu.org", "registry.terraform.io", "x.example"],
+            "hosts": ["*.amazonaws.com", "x.example"],
             "inputs": { "prefix": "shop" },
             "actions": [
                 { "name": "check", "role": "maintenance" },
@@ -211,6 +198,27 @@ mod tests {
             "roles": [["provision", true], ["custom-support", true], ["break-glass-emergency", false]],
         });
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn terms_name_registries_where_a_part_fetches_its_providers() {
+        let module = |providers: &str| json!({ "kind": "terraform_module", "terraform_version": "1.11.3", "providers": providers });
+        let component = |name: &str, providers: &str| json!({ "name": name, "deploy_timeout_secs": 60, "source": { "from": "version" }, "spec": module(providers) });
+        let sandbox = json!({
+            "tool": { "tool": "terraform", "version": "1.11.3", "providers": "registry" }, "source": { "from": "version" },
+        });
+        let components = json!([component("packed", "packed"), component("net", "registry")]);
+
+        let found = hosts(&version(&json!({ "components": components, "sandbox": sandbox })));
+
+        assert_eq!(
+            serde_json::to_value(found).unwrap(),
+            json!({
+                "*.amazonaws.com": ["the runner"],
+                "registry.opentofu.org": ["component `net` providers", "sandbox providers"],
+                "registry.terraform.io": ["component `net` providers", "sandbox providers"],
+            })
+        );
     }
 
     #[test]

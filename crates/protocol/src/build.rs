@@ -43,6 +43,8 @@ pub enum Recipe {
     },
     /// An image that at least one of these signers signed. With an empty list, no image is accepted.
     SignedImage { signers: Vec<Signer> },
+    /// A Terraform module without its providers, which a runner fetches.
+    ModuleAlone,
 }
 
 impl Recipe {
@@ -97,7 +99,8 @@ pub enum Signer {
 pub enum Package {
     /// An image copied as it is.
     Image,
-    /// A Terraform module: one tarred layer of [`MODULE_LAYER`].
+    /// A Terraform module: one tarred layer of [`MODULE_LAYER`], and one of
+    /// [`PROVIDER_LAYER`](crate::terraform::PROVIDER_LAYER) for each package of a provider.
     TerraformModule,
     /// A CloudFormation template: one layer of [`TEMPLATE_LAYER`], the template's bytes.
     CloudformationTemplate,

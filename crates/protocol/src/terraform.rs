@@ -26,6 +26,24 @@ pub const fn own_platform() -> &'static str {
     if cfg!(target_arch = "aarch64") { "linux_arm64" } else { "linux_amd64" }
 }
 
+/// Where the providers of a module come from when it is applied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderSource {
+    /// From the artifact, into which the build packed them.
+    #[default]
+    Packed,
+    /// From their registries.
+    Registry,
+}
+
+impl ProviderSource {
+    pub(crate) fn is_packed(&self) -> bool {
+        *self == Self::Packed
+    }
+}
+
 /// What the artifact of a module holds beside the module.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleConfig {

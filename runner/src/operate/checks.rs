@@ -78,6 +78,11 @@ pub fn terraform(configured: Option<&Path>) -> Result<PathBuf, String> {
     }
 }
 
+/// Returns whether the name of the program at `path` is that of OpenTofu.
+pub fn is_tofu(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().contains("tofu"))
+}
+
 #[cfg(test)]
 mod tests {
     use aws_sdk_sqs::error::{ErrorMetadata, SdkError};
@@ -97,5 +102,10 @@ mod tests {
             assert_eq!(judged(code), Err(format!("said so ({code}); the way out")));
         }
         assert_eq!(judged("ReceiptHandleIsInvalid"), Ok("reachable and allowed".to_owned()));
+    }
+
+    #[test]
+    fn opentofu_is_recognised_by_its_name() {
+        assert!(is_tofu(Path::new("/usr/bin/tofu")) && !is_tofu(Path::new("/opt/tofu/terraform")));
     }
 }

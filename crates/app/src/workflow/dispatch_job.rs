@@ -17,6 +17,7 @@ use freehold_protocol::order::{
     Recipe, RemovePart, RunAction, SyncImage, Work,
 };
 use freehold_protocol::preflight::CheckInstall;
+use freehold_protocol::terraform::PROVIDER_LAYER;
 use freehold_protocol::{ActionName, AppName, BuildId, ComponentName, Digest, Envelope, TenantName};
 use serde_json::json;
 
@@ -269,7 +270,9 @@ impl DispatchJob {
             if let Some(Deploys { part, build, .. }) = node.target.deploys()
                 && let BuildState::Built { artifact, .. } = self.build(app, build).await?.state
             {
-                artifacts.insert(part, artifact.blob_bytes());
+                // Providers are shared and unpacked once: the runner has an estimate for them.
+                let own = artifact.blobs.iter().filter(|blob| blob.media_type != PROVIDER_LAYER);
+                artifacts.insert(part, own.map(|blob| blob.size).sum());
             }
         }
         Ok(preflight::needs(version, workflow, &artifacts))
@@ -349,7 +352,7 @@ fn component_work(version: &AppVersion, name: &ComponentName, artifact: Artifact
         ComponentSpec::ContainerImage { .. } | ComponentSpec::DockerBuild { .. } => {
             Work::ContainerImage(SyncImage { component: component_name, artifact })
         }
-        ComponentSpec::TerraformModule { terraform_version, vars, env_vars, var_files } => {
+        ComponentSpec::TerraformModule { terraform_version, vars, env_vars, var_files, providers: _ } => {
             Work::TerraformModule(ApplyTerraform {
                 component: component_name,
                 artifact,
@@ -418,7 +421,7 @@ fn sandbox_work(version: &AppVersion, artifact: Artifact) -> Result<Work, AppErr
         // INVARIANT: only a version with a sandbox has a node for it.
         AppError::internal("version has no sandbox")
     })?;
-    let SandboxTool::Terraform { version } = sandbox.tool else {
+    let SandboxTool::Terraform { version, providers: _ } = sandbox.tool else {
         // INVARIANT: the planner refuses a sandbox of another tool.
         return Err(AppError::internal("a sandbox of Pulumi cannot be made yet"));
     };

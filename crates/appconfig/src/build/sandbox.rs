@@ -5,7 +5,7 @@ use freehold_protocol::order::Source;
 
 use crate::build::schedule::not_a_schedule;
 use crate::build::sources::Sources;
-use crate::build::values::{scalars, values, whole};
+use crate::build::values::{provider_source, scalars, values, whole};
 use crate::check::links::{Index, references};
 use crate::check::operation_roles;
 use crate::kinds::Kind;
@@ -17,7 +17,7 @@ use crate::state::file::Checked;
 pub(crate) const OWNER: &str = "the sandbox";
 
 /// Keys that only one of the tools has.
-const TERRAFORM: [&str; 3] = ["terraform_version", "vars", "var_file"];
+const TERRAFORM: [&str; 4] = ["terraform_version", "vars", "var_file", "providers"];
 const PULUMI: [&str; 3] = ["runtime", "pulumi_version", "pulumi_config"];
 
 /// Returns the app's sandbox, if it has one.
@@ -69,8 +69,8 @@ fn tool(checked: &Checked, drafts: &mut Vec<Draft>) -> Option<SandboxTool> {
     let root = &checked.root;
     let text = |key: &str| root.text(key).filter(|text| !text.is_empty()).map(str::to_owned);
     let (word, must, others) = match root.text("type") {
-        None | Some("terraform") => ("terraform", "terraform_version", PULUMI),
-        Some("pulumi") => ("pulumi", "runtime", TERRAFORM),
+        None | Some("terraform") => ("terraform", "terraform_version", PULUMI.as_slice()),
+        Some("pulumi") => ("pulumi", "runtime", TERRAFORM.as_slice()),
         Some(_) => return None,
     };
     for entry in others.iter().filter_map(|key| root.entry(key)) {
@@ -86,6 +86,6 @@ fn tool(checked: &Checked, drafts: &mut Vec<Draft>) -> Option<SandboxTool> {
     }
     Some(match word {
         "pulumi" => SandboxTool::Pulumi { runtime: text(must)?, version: text("pulumi_version").unwrap_or_default() },
-        _ => SandboxTool::Terraform { version: text(must)? },
+        _ => SandboxTool::Terraform { version: text(must)?, providers: provider_source(root) },
     })
 }

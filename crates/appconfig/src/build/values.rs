@@ -2,9 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use freehold_protocol::terraform::ProviderSource;
 use serde_json::Value;
 
 use crate::read::document::{Data, Node};
+
+/// Returns where the part in `root` takes its providers from.
+pub(crate) fn provider_source(root: &Node) -> ProviderSource {
+    if root.text("providers") == Some("registry") { ProviderSource::Registry } else { ProviderSource::Packed }
+}
 
 /// Returns a table of scalars as texts.
 pub(crate) fn scalars(node: Option<&Node>) -> BTreeMap<String, String> {

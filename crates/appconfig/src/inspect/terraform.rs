@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use freehold_protocol::terraform::ProviderSource;
 use freehold_template::nearest;
 use hcl_edit::Span;
 use hcl_edit::structure::{Block, Body};
 
 use super::brackets;
 use super::reader::Reader;
+use crate::build::values::provider_source;
 use crate::read::files::Place;
 use crate::read::paths::{join, normal};
 use crate::report::draft::Draft;
@@ -21,6 +23,7 @@ const NATIVE: [&str; 2] = [".tf", ".tofu"];
 const JSON: [&str; 2] = [".tf.json", ".tofu.json"];
 /// The versions and digests of providers, beside the module's files (Terraform documentation, "Dependency Lock File").
 const LOCK: &str = ".terraform.lock.hcl";
+const WRITE_LOCK: &str = "run `terraform providers lock -platform=linux_amd64 -platform=linux_arm64` there, and keep the file that it writes";
 /// What the types of resources of Terraform's own provider begin with.
 const BUILT_IN: &str = "terraform_";
 
@@ -65,7 +68,8 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> M
         }
     }
     if let Some(place) = provider.filter(|_| !held.paths.contains(LOCK)) {
-        reader.say(without_lock(held, place));
+        let fetches = provider_source(&checked.root) == ProviderSource::Registry;
+        reader.say(if fetches { unpinned(held, place) } else { without_lock(held, place) });
     }
     root
 }
@@ -94,11 +98,19 @@ fn folder(reader: &mut Reader<'_>, held: &Held, path: &str, place: &Place) -> Op
     Some(module)
 }
 
+/// A runner takes no provider from a registry that is not pinned.
+fn unpinned(held: &Held, place: Place) -> Draft {
+    let folder = held.path.trim_end_matches('/');
+    let message = format!("the module in `{folder}` needs a provider, and has no `{LOCK}` that pins it");
+    Draft::error(place, message).help(format!("{WRITE_LOCK}; or remove `providers`, and a build pins and packs it"))
+}
+
 fn without_lock(held: &Held, place: Place) -> Draft {
     let folder = held.path.trim_end_matches('/');
-    Draft::error(place, format!("the module in `{folder}` needs a provider, and has no `{LOCK}` that pins it")).help(
-        "run `terraform providers lock -platform=linux_amd64 -platform=linux_arm64` there, and keep the file that it writes",
-    )
+    let message = format!(
+        "the module in `{folder}` needs a provider, and has no `{LOCK}` that pins it: each build takes the newest version"
+    );
+    Draft::warning(place, message).help(WRITE_LOCK)
 }
 
 fn without_files(held: &Held, path: &str, place: &Place) -> Draft {

@@ -112,7 +112,14 @@ pub(super) const TERRAFORM_MODULE: &[Key] = &[
     may("vars", Values).doc("Input variables of the module; strings are templates"),
     ENV_VARS,
     may("var_file", Tables(VAR_FILE)).doc("`.tfvars` files, in order; a later one wins"),
+    PROVIDERS,
 ];
+
+// A key that only Freehold has.
+pub(super) const PROVIDERS: Key = may("providers", Word(&["packed", "registry"])).doc(
+    "Where its providers come from when it is applied: `packed` with the module by the build, by default, or fetched from \
+     their `registry`, which the contract then names",
+);
 
 const IMAGE_URL: Key = must("image_url", Text).doc("The image without its tag, such as `docker.io/library/nginx`");
 const TAG: Key = must("tag", Text).doc("The image's tag, pinned to a digest at build");

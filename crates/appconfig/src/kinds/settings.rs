@@ -3,7 +3,7 @@
 use crate::kinds::spec::Holds::{Any, Flag, Scalars, Table, Tables, Template, Text, Values, Whole, Word};
 use crate::kinds::spec::{Key, may, must};
 
-use super::components::{REPO, VAR_FILE};
+use super::components::{PROVIDERS, REPO, VAR_FILE};
 
 pub(super) const SANDBOX: &[Key] = &[
     may("type", Word(&["terraform", "pulumi"])).doc("The tool that runs the module; default `terraform`"),
@@ -17,6 +17,7 @@ pub(super) const SANDBOX: &[Key] = &[
     may("vars", Values).doc("Variables of the Terraform module; strings are templates"),
     may("env_vars", Scalars).doc("Environment of the tool; values are templates"),
     may("var_file", Tables(VAR_FILE)).doc("Variable files, in this order; a later one wins"),
+    PROVIDERS,
     may("drift_schedule", Text)
         .doc("When to look for drift: a cron expression of five fields in UTC; empty for never")
         .not_yet(),

@@ -279,7 +279,7 @@ fn a_provider_is_pinned_beside_the_module() {
     );
 
     insta::assert_snapshot!(module(&[main, queue]).check(), @r#"
-    error: the module in `modules/own` needs a provider, and has no `.terraform.lock.hcl` that pins it
+    warning: the module in `modules/own` needs a provider, and has no `.terraform.lock.hcl` that pins it: each build takes the newest version
      --> modules/own/queue/main.tf:1:10
       |
     1 | resource "aws_sqs_queue" "jobs" {}
@@ -289,6 +289,12 @@ fn a_provider_is_pinned_beside_the_module() {
     "#);
     let told = module(&[required]).check().to_string();
     assert!(told.contains("modules/own/main.tf:3:5"), "{told}");
+    let net =
+        "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"./modules/own\"\n";
+    let fetching = module(&[main, queue]).with("components/net.toml", &format!("{net}providers = \"registry\"\n"));
+    let told = fetching.check().to_string();
+    assert!(told.starts_with("error: the module in `modules/own` needs a provider, and has no"), "{told}");
+    assert!(told.contains("or remove `providers`, and a build pins and packs it"), "{told}");
     let locked = module(&[main, queue, ("modules/own/.terraform.lock.hcl", "")]);
     assert_eq!(locked.check().to_string(), "");
 }

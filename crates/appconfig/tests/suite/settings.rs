@@ -2,6 +2,7 @@
 
 use freehold_protocol::app_version::{Platform, Reference, SandboxTool};
 use freehold_protocol::order::Source;
+use freehold_protocol::terraform::ProviderSource;
 use serde_json::json;
 
 use crate::config::good;
@@ -74,8 +75,14 @@ fn a_terraform_sandbox_becomes_part_of_the_version() {
 
     assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
     assert_eq!(loaded.unresolved.len(), 1);
+    let fetching = config.with("sandbox.toml", &format!("providers = \"registry\"\n{SANDBOX}")).load().version;
+    let providers = ProviderSource::Registry;
+    assert_eq!(fetching.sandbox.unwrap().tool, SandboxTool::Terraform { version: "1.11.3".to_owned(), providers });
     let sandbox = loaded.version.sandbox.unwrap();
-    assert_eq!(sandbox.tool, SandboxTool::Terraform { version: "1.11.3".to_owned() });
+    assert_eq!(
+        sandbox.tool,
+        SandboxTool::Terraform { version: "1.11.3".to_owned(), providers: ProviderSource::Packed }
+    );
     assert!(matches!(&sandbox.source, Source::Git { directory, branch, .. } if directory == "eks" && branch == "v1"));
     assert_eq!(sandbox.vars["size"], json!(3));
     assert_eq!(sandbox.var_files, ["x = 1\n"]);

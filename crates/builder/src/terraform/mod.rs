@@ -12,14 +12,14 @@ mod program;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use freehold_protocol::order::{Artifact, BuildArtifact, MODULE_ARTIFACT, MODULE_LAYER};
+use freehold_protocol::order::{Artifact, BuildArtifact, MODULE_ARTIFACT, MODULE_LAYER, Recipe};
 use freehold_protocol::terraform::{MODULE_CONFIG, ModuleConfig, PROVIDER_LAYER, ProviderPackage};
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::kinds::result::{sdk_config, until_stopped};
 use freehold_runner::registry::ecr_repository;
 use freehold_runner::work::job::Job;
 
-use crate::package::{Config, Layer, push_with};
+use crate::package::{Config, Layer, push_layer, push_with};
 use crate::statement::Facts;
 use crate::{archive, source};
 use lock::{LOCK, Locked};
@@ -29,6 +29,11 @@ use program::Terraform;
 /// Builds the module and pushes it.
 pub(crate) async fn build(job: &Job, work: &BuildArtifact, facts: &mut Facts) -> Result<Artifact, Failure> {
     let directory = source::fetch(job, &work.source).await?;
+    if work.recipe == Some(Recipe::ModuleAlone) {
+        modules::clear(&directory)?;
+        let module = pack_module(job, directory).await?;
+        return until_stopped(job, push_layer(job, work, &module, MODULE_LAYER, MODULE_ARTIFACT)).await;
+    }
     let before = lock::read(&directory)?;
     modules::clear(&directory)?;
     let terraform = Terraform::find(job, &directory)?;

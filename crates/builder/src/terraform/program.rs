@@ -72,8 +72,7 @@ impl<'a> Terraform<'a> {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         let found: Version = serde_json::from_str(&text)
             .map_err(|error| Failure::because("could not read what `terraform version` printed", &error))?;
-        let is_tofu = self.executable.file_name().is_some_and(|name| name.to_string_lossy().contains("tofu"));
-        Ok((if is_tofu { "tofu" } else { "terraform" }, found.terraform_version))
+        Ok((if checks::is_tofu(&self.executable) { "tofu" } else { "terraform" }, found.terraform_version))
     }
 
     /// Fetches the modules that the module calls.

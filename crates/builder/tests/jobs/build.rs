@@ -6,9 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use freehold_builder::build::execute;
-use freehold_oci::{Version, digest_tag, read_referrer};
+use freehold_oci::{EMPTY_TYPE, Version, digest_tag, read_referrer};
 use freehold_protocol::Envelope;
-use freehold_protocol::order::{Artifact, MODULE_LAYER, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work};
+use freehold_protocol::order::{
+    Artifact, MODULE_LAYER, Package, Recipe, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work,
+};
 use freehold_runner::registry::ecr_repository;
 use freehold_skips::have;
 
@@ -87,6 +89,21 @@ async fn artifacts_of_the_same_bytes_are_built_at_once_with_a_statement_each() {
         assert_eq!(tagged, Some(manifest.digest), "a lifecycle rule would remove it");
     }
     assert_eq!(statements.len(), 6);
+}
+
+#[tokio::test]
+async fn a_module_whose_providers_are_to_be_fetched_is_built_alone() {
+    let Some(cloud) = Cloud::here("build::a_module_whose_providers_are_to_be_fetched_is_built_alone").await else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("main.tf"), "resource \"aws_sqs_queue\" \"jobs\" {}").unwrap();
+    let source = cloud.upload(directory.path()).await;
+
+    let artifact = built(cloud.build_by(Package::TerraformModule, source, Some(Recipe::ModuleAlone)).await);
+
+    let types: Vec<&str> = artifact.blobs.iter().map(|blob| blob.media_type.as_str()).collect();
+    assert_eq!(types, [EMPTY_TYPE, MODULE_LAYER]);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use freehold_protocol::order::Mode;
 use freehold_protocol::preflight::{CheckInstall, HELM, KUSTOMIZE, Permission};
 use serde_json::Value;
 
-use crate::diff::hosts as contacted_hosts;
+use crate::contract::hosts as contacted_hosts;
 use crate::workflow::{Node, NodeState, Target, Workflow};
 
 /// The name of the node. No other node can have it: a component's name has no colon, and an action's begins with `action:`.
@@ -20,7 +20,7 @@ pub const NODE: &str = "preflight:install";
 /// The time limit of one preflight, in seconds; it needs a few seconds.
 const TIMEOUT_SECS: u32 = 120;
 
-/// How many times larger than its artifact a gzipped module is at most expected to be on disk.
+/// How many times larger than its artifact without providers a gzipped module is at most expected to be on disk.
 const UNPACKS_TO: u64 = 8;
 
 /// The most hosts, stacks and permissions (actions times resources) that an order names: the check must not take longer

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::verification::Verification;
 use crate::build::{Package, Recipe, Source};
 use crate::flag::is_false;
+use crate::terraform::ProviderSource;
 use crate::{ActionName, ComponentName, Digest, canonical};
 
 /// One component.
@@ -155,6 +156,8 @@ pub enum ComponentSpec {
         env_vars: BTreeMap<String, String>,
         #[serde(default)]
         var_files: Vec<String>,
+        #[serde(default, skip_serializing_if = "ProviderSource::is_packed")]
+        providers: ProviderSource,
     },
     CloudformationStack {
         stack_name: String,
@@ -277,12 +280,18 @@ impl ComponentSpec {
                 Some(Recipe::Manifest { text: manifest.clone() })
             }
             Self::ContainerImage { verification } => verification.as_ref().and_then(Verification::recipe),
-            Self::TerraformModule { .. }
+            Self::TerraformModule { providers: ProviderSource::Registry, .. } => Some(Recipe::ModuleAlone),
+            Self::TerraformModule { providers: ProviderSource::Packed, .. }
             | Self::CloudformationStack { .. }
             | Self::HelmChart { .. }
             | Self::Job { .. }
             | Self::Pulumi { .. } => None,
         }
+    }
+
+    /// Returns whether the runner fetches providers from their registries.
+    pub const fn fetches_providers(&self) -> bool {
+        matches!(self, Self::TerraformModule { providers: ProviderSource::Registry, .. })
     }
 
     /// Returns whether a runner can deploy a component of this kind.
@@ -331,6 +340,11 @@ mod tests {
             all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
             digest(all, Source::Directory { digest: Digest::of(b"files") }).unwrap()
         };
+        let module = |spec: Value| {
+            let mut all = json!({ "kind": "terraform_module", "terraform_version": "1.11.3" });
+            all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+            digest(all, Source::Directory { digest: Digest::of(b"files") }).unwrap()
+        };
         let image = |verification: Value| {
             let spec = json!({ "kind": "container_image", "verification": verification });
             digest(spec, Source::Image { reference: "example/api:1".into() }).unwrap()
@@ -343,6 +357,8 @@ mod tests {
         assert_eq!(docker(json!({ "build_args": { "A": "1" } })), docker(json!({ "env_vars": { "A": "1" } })));
         assert_ne!(image(json!({ "require_signature": true })), image(json!({ "require_signature": false })));
         assert_ne!(image(signed_by("ONE")), image(signed_by("TWO")));
+        assert_eq!(module(json!({})), module(json!({ "providers": "packed", "vars": { "a": 1 } })));
+        assert_ne!(module(json!({})), module(json!({ "providers": "registry" })));
     }
 
     #[test]

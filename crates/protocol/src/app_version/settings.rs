@@ -9,6 +9,7 @@ use super::components::{Component, ComponentSettings, ComponentSpec, Reference};
 use crate::ComponentName;
 use crate::build::Source;
 use crate::flag::is_false;
+use crate::terraform::ProviderSource;
 
 /// The module that makes the network and cluster an app lives in. String values are templates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,8 +46,9 @@ impl Sandbox {
     /// Returns what a build and a runner make of the sandbox, in the form of a component of the tool's kind.
     pub fn part(&self) -> Component {
         let spec = match self.tool.clone() {
-            SandboxTool::Terraform { version } => ComponentSpec::TerraformModule {
+            SandboxTool::Terraform { version, providers } => ComponentSpec::TerraformModule {
                 terraform_version: version,
+                providers,
                 vars: self.vars.clone(),
                 env_vars: self.env_vars.clone(),
                 var_files: self.var_files.clone(),
@@ -84,8 +86,15 @@ impl Sandbox {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "tool", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SandboxTool {
-    Terraform { version: String },
-    Pulumi { runtime: String, version: String },
+    Terraform {
+        version: String,
+        #[serde(default, skip_serializing_if = "ProviderSource::is_packed")]
+        providers: ProviderSource,
+    },
+    Pulumi {
+        runtime: String,
+        version: String,
+    },
 }
 
 /// The config's settings for the machine that does the work.

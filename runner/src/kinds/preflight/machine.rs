@@ -114,11 +114,6 @@ fn judge_version(path: &Path, found: &str, work: &CheckInstall) -> Finding {
     }
 }
 
-/// Returns whether the name of the program at `path` is that of OpenTofu.
-pub(super) fn is_tofu(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().contains("tofu"))
-}
-
 /// Starts an empty sandbox of the kind in which the vendor's programs run.
 pub(super) async fn sandbox(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     const CHECK: &str = "sandbox";
@@ -163,10 +158,5 @@ mod tests {
         for unfit in ["1.12.0", "0.12.31", "2.0.0"] {
             assert_eq!(judged(unfit), Verdict::Warn, "{unfit}");
         }
-    }
-
-    #[test]
-    fn opentofu_is_recognised_by_its_name() {
-        assert!(is_tofu(Path::new("/usr/bin/tofu")) && !is_tofu(Path::new("/opt/tofu/terraform")));
     }
 }

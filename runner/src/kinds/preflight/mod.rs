@@ -54,7 +54,7 @@ async fn look(job: &Job, work: &CheckInstall) -> Vec<Finding> {
         ("quota of stacks", Box::pin(account::stack_quota(&sdk, &stacks))),
         ("terraform", Box::pin(machine::terraform(job, work))),
         ("sandbox", Box::pin(machine::sandbox(job, work))),
-        ("network", Box::pin(network::hosts(job, work))),
+        ("network", Box::pin(network::hosts(work))),
     ];
     for found in all_in_time(checks).await {
         findings.extend(found);

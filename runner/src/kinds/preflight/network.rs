@@ -8,8 +8,6 @@ use freehold_protocol::preflight::{CheckInstall, Finding};
 use tokio::task::JoinSet;
 
 use super::finding::{Answer, fail, pass, unchecked, warn, way_to};
-use super::machine::is_tofu;
-use crate::operate::checks;
 use crate::registry::ecr_repository;
 use crate::work::job::Job;
 
@@ -70,27 +68,18 @@ fn refused(check: &str, error: &RegistryError) -> Finding {
 
 /// Connects to every host by TLS, through the proxy if there is one; any answer passes. A host without an answer is a
 /// warning, because the install may not need it, or it may exist only after the app is deployed.
-pub(super) async fn hosts(job: &Job, work: &CheckInstall) -> Vec<Finding> {
+pub(super) async fn hosts(work: &CheckInstall) -> Vec<Finding> {
     let client = match client() {
         Ok(client) => client,
         Err(error) => return vec![unchecked("network", crate::aws::explain(&error), "")],
     };
     let mut asked = JoinSet::new();
-    for host in work.hosts.iter().cloned().chain(providers(job, work)) {
-        asked.spawn(ask(client.clone(), host));
+    for host in &work.hosts {
+        asked.spawn(ask(client.clone(), host.clone()));
     }
     let mut found = asked.join_all().await;
     found.sort_by(|a, b| a.check.cmp(&b.check));
     found
-}
-
-/// Returns the address at which Terraform looks for providers by default.
-fn providers(job: &Job, work: &CheckInstall) -> Option<String> {
-    if work.terraform_versions.is_empty() {
-        return None;
-    }
-    let path = checks::terraform(job.config.terraform.as_deref()).ok()?;
-    Some(if is_tofu(&path) { "registry.opentofu.org" } else { "registry.terraform.io" }.to_owned())
 }
 
 async fn ask(client: reqwest::Client, host: String) -> Finding {

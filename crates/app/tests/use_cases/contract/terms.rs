@@ -72,7 +72,7 @@ async fn a_built_version_has_a_contract_that_the_tenants_key_signed() {
     assert_eq!((&signed.contract, &signed.tenant), (&view.contract, &world.tenant));
     assert_eq!(view.contract.artifacts.len(), 3);
     assert_eq!(view.terms, digest(&app::document()));
-    assert_eq!(view.hosts["registry.terraform.io"].iter().collect::<Vec<_>>(), ["component `storage` providers"]);
+    assert_eq!(view.hosts["*.amazonaws.com"].iter().collect::<Vec<_>>(), ["the runner"]);
 }
 
 #[tokio::test]

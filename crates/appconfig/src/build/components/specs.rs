@@ -6,7 +6,7 @@ use freehold_protocol::app_version::{ComponentSpec, Kustomize};
 use freehold_protocol::order::Source;
 
 use super::builder::{Builder, Subject};
-use crate::build::values::{scalars, texts, values};
+use crate::build::values::{provider_source, scalars, texts, values};
 use crate::read::addresses::naming;
 use crate::read::archive;
 use crate::read::document::{Entry, Node};
@@ -51,6 +51,7 @@ impl Builder<'_> {
             vars: values(checked.root.get("vars")),
             env_vars: scalars(checked.root.get("env_vars")),
             var_files: contents(checked, "var_file", &["contents"]),
+            providers: provider_source(&checked.root),
         };
         Some((source, spec))
     }

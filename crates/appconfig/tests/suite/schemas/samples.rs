@@ -136,6 +136,7 @@ max_auto_retries = 2
 skip_noops = true
 auto_approve_on_policies_passing = false
 drift_schedule = "0 3 * * *"
+providers = "packed"
 [public_repo]
 repo = "acme/sandboxes"
 directory = "aws"
