@@ -1,21 +1,18 @@
 //! The contract of an app version: what it may do in a customer's account, and the digests of the artifacts and steps
 //! that do it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::{Action, AppVersion, NamedRole, RolePolicy};
 use freehold_protocol::contract::{ActionTerms, Contract, FORMAT, PolicyTerms, RoleTerms, Terms};
 use freehold_protocol::order::Mode;
-use freehold_protocol::terraform::REGISTRIES;
 use freehold_protocol::{ActionName, ComponentName, Digest, canonical};
 use serde_json::Value;
 
 use crate::build::Build;
-use crate::diff;
+use crate::contacted_hosts::hosts;
 use crate::runs_as::{Operation, runs_as};
 
-/// The API endpoints of AWS, which the runner and the work in the customer's account call.
-const AWS: &str = "*.amazonaws.com";
 /// The modes, and whether the install stack switches them on by default.
 const MODES: [(Mode, bool); 3] = [(Mode::Provision, true), (Mode::Maintenance, true), (Mode::Deprovision, false)];
 
@@ -41,20 +38,6 @@ pub fn terms(version: &AppVersion) -> Terms {
         actions,
         policies: policy_terms.collect(),
     }
-}
-
-/// Returns the hosts that are contacted from the customer's account, each with the places that contact it.
-pub fn hosts(version: &AppVersion) -> BTreeMap<String, BTreeSet<String>> {
-    let mut hosts = diff::hosts(version);
-    hosts.entry(AWS.to_owned()).or_default().insert("the runner".to_owned());
-    for part in version.parts().filter(|part| part.spec.fetches_providers()) {
-        let owner = if part.name.is_sandbox() { "sandbox".to_owned() } else { format!("component `{}`", part.name) };
-        // The runner decides which of the two programs it uses.
-        for registry in REGISTRIES {
-            hosts.entry(registry.to_owned()).or_default().insert(format!("{owner} providers"));
-        }
-    }
-    hosts
 }
 
 /// Returns the contract of a version with the artifacts that its components have now.

@@ -3,6 +3,7 @@
 
 pub mod audit;
 pub mod build;
+pub mod contacted_hosts;
 pub mod contract;
 pub mod cron;
 pub mod deployable;

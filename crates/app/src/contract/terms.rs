@@ -1,6 +1,7 @@
 //! The terms that customers accept: stored by digest, so that the terms that an install accepted can be compared with
 //! those of a release. The control plane checks them only to report a problem early; the runner decides.
 
+use freehold_domain::contacted_hosts;
 use freehold_domain::contract as made;
 use freehold_domain::install::Install;
 use freehold_permissions::compare_terms;
@@ -79,7 +80,7 @@ pub async fn show(versions: &Versions, app: &AppName, version: &Digest) -> Resul
     Ok(ContractView {
         terms: contract.terms.digest()?,
         number: found.number,
-        hosts: made::hosts(&found.document),
+        hosts: contacted_hosts::hosts(&found.document),
         // A contract that was signed before an artifact was rebuilt differs from the present one.
         signed: signed.filter(|signed| signed.contract == contract).map(|signed| signed.envelope),
         contract,

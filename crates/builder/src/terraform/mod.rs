@@ -7,10 +7,11 @@
 mod lock;
 mod modules;
 mod package;
+mod plain;
 mod program;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use freehold_protocol::order::{Artifact, BuildArtifact, MODULE_ARTIFACT, MODULE_LAYER, Recipe};
 use freehold_protocol::terraform::{MODULE_CONFIG, ModuleConfig, PROVIDER_LAYER, ProviderPackage};
@@ -102,18 +103,4 @@ async fn pack_module(job: &Job, directory: PathBuf) -> Result<PathBuf, Failure> 
         .map_err(|error| Failure::because("could not pack the module", &error))?
         .map_err(|error| Failure::because("could not pack the module", &error))?;
     Ok(layer)
-}
-
-fn unreadable(what: &str, error: &dyn std::error::Error) -> Failure {
-    Failure::because(&format!("could not read {what} of the module"), error)
-}
-
-/// Reads a file of the module that may be absent. Refuses a link, because it may point outside of the source.
-fn read_plain(path: &Path, what: &str) -> Result<Option<String>, Failure> {
-    match path.symlink_metadata() {
-        Ok(data) if data.is_file() => std::fs::read_to_string(path).map(Some).map_err(|error| unreadable(what, &error)),
-        Ok(_) => Err(Failure::new(format!("{what} of the module is not a plain file"))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(unreadable(what, &error)),
-    }
 }

@@ -8,7 +8,7 @@ use freehold_runner::kinds::failure::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{read_plain, unreadable};
+use super::plain::{read_plain, unreadable};
 
 /// Terraform's own directory, and its list of modules in it.
 const DATA: &str = ".terraform";

@@ -11,7 +11,7 @@ use freehold_protocol::order::Mode;
 use freehold_protocol::preflight::{CheckInstall, HELM, KUSTOMIZE, Permission};
 use serde_json::Value;
 
-use crate::contract::hosts as contacted_hosts;
+use crate::contacted_hosts::hosts as contacted_hosts;
 use crate::workflow::{Node, NodeState, Target, Workflow};
 
 /// The name of the node. No other node can have it: a component's name has no colon, and an action's begins with `action:`.

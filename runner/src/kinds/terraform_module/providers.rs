@@ -8,7 +8,6 @@ use freehold_oci::{BlobSource, Repository, fetch};
 use freehold_protocol::order::{Artifact, Descriptor};
 use freehold_protocol::terraform::{MODULE_CONFIG, ModuleConfig, PROVIDER_LAYER, ProviderPackage, own_platform};
 
-use super::program::read_json;
 use super::provider_zip::{self, MAX_PACKED, ProviderZipError};
 use crate::kinds::failure::Failure;
 use crate::kinds::sync_artifact::{parts, unusable};
@@ -85,9 +84,10 @@ async fn read(job: &Job, repository: &Repository, config: &Descriptor) -> Result
     }
     let path = job.workspace.join("module.json");
     fetch(&BlobSource::Repository(repository.clone()), config, &path).await?;
-    let config = read_json(&path)?;
+    let unreadable = |error: &dyn std::error::Error| Failure::because("could not read the config of the module", error);
+    let config = std::fs::read(&path).map_err(|error| unreadable(&error))?;
     let _ = std::fs::remove_file(&path);
-    Ok(config)
+    serde_json::from_slice(&config).map_err(|error| unreadable(&error))
 }
 
 /// Returns the unpacked provider, which is fetched when this machine does not have it.
