@@ -6,28 +6,61 @@ its name.
 """
 
 import argparse
+import datetime
+import json
+import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import collection
 import install
+import page
 import vendor
 from config import KINDS, Config
 from programs import ROOT, TENANT, VENDOR, Failed, Programs
 
 
 def main():
+    arguments = _arguments()
+    sources = (arguments.sources or arguments.all / "sources").resolve()
+    apps = [directory.resolve() for directory in arguments.apps] or collection.of_aws(arguments.all, sources)
+    found = []
+    for directory in apps:
+        found.append(run(directory, sources))
+        if arguments.results:
+            with arguments.results.open("a") as file:
+                file.write(json.dumps(found[-1]) + "\n")
+    if arguments.page:
+        arguments.page.write_text(page.text(found, *_moment()))
+    for figure in collection.figures(found) if arguments.figures else ():
+        print(json.dumps(figure), flush=True)
+    return 0 if all(result["reason"] is None for result in found) else 1
+
+
+def _arguments():
     parser = argparse.ArgumentParser(prog="tests/apps/run", description=__doc__)
-    parser.add_argument("apps", nargs="+", type=Path, metavar="DIR", help="an app config's directory")
-    parser.add_argument("--sources", type=Path, default=ROOT / "../shared/sources", help="a folder of OWNER/NAME")
-    arguments = parser.parse_args()
-    failed = [app for app in arguments.apps if not run(app.resolve(), arguments.sources.resolve())]
-    return 1 if failed else 0
+    parser.add_argument("apps", nargs="*", type=Path, metavar="DIR", help="an app config's directory")
+    parser.add_argument("--all", type=Path, default=collection.FOLDER, metavar="FOLDER", help=collection.__doc__)
+    parser.add_argument("--sources", type=Path, metavar="DIR", help="a folder of OWNER/NAME; otherwise FOLDER/sources")
+    parser.add_argument(
+        "--results", type=Path, metavar="FILE", help="add what was found to it, as a line of JSON an app"
+    )
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the page of all apps")
+    parser.add_argument("--figures", action="store_true", help="print how many apps got how far, as lines of JSON")
+    return parser.parse_args()
+
+
+def _moment():
+    """Returns the date and the commit of this run."""
+    git = ["git", "-C", str(ROOT), "rev-parse", "--short=7", "HEAD"]
+    commit = subprocess.run(git, capture_output=True, text=True).stdout.strip()
+    return datetime.datetime.now(datetime.timezone.utc).date().isoformat(), commit or "unknown"
 
 
 def run(directory, sources):
-    """Runs one app; returns whether everything that was tried went well."""
+    """Runs one app; returns what was found, with the reason why it failed, if it did."""
     with tempfile.TemporaryDirectory(prefix="freehold-apps-") as work:
         app = App(directory, sources, Path(work))
         reason = None
@@ -41,7 +74,7 @@ def run(directory, sources):
         finally:
             app.programs.end()
         print(f"app {app.config.name}: {app.summary() if reason is None else f'failed: {reason}'}", flush=True)
-    return reason is None
+    return app.result(reason)
 
 
 class App:
@@ -57,21 +90,43 @@ class App:
         self.cluster = None
         # How many components and actions the config has before anything is left out.
         self.whole = {kind: len(self.config.entries(kind)) for kind in KINDS}
+        # Whose module is a stand-in, the hosts of images that are one, and the parts that are deployed as they are.
+        self.stand_ins, self.images = [], []
+        self.steps = []
         self._told = set()
 
     def timed(self, name, step):
         begun = time.monotonic()
         detail = step(self)
         self.tell_left_out()
-        print(
-            f"{self.config.name}: {name}: {time.monotonic() - begun:.1f} s{f'; {detail}' if detail else ''}", flush=True
-        )
+        seconds = round(time.monotonic() - begun, 1)
+        self.steps.append({"step": name, "seconds": seconds, "detail": detail or ""})
+        print(f"{self.config.name}: {name}: {seconds} s{f'; {detail}' if detail else ''}", flush=True)
 
     def summary(self):
         """Returns the verdict with how much of the app it is about."""
         left_out = [kind for kind, _ in self.config.left_out]
         kept = (f"{count - left_out.count(kind)} of {count} {kind}s" for kind, count in self.whole.items())
         return f"ok: {', '.join(kept)}"
+
+    def result(self, reason):
+        """Returns what was found, as plain values."""
+        kept = {
+            kind: {name: table.get("type", "") for name, (_, table) in self.config.entries(kind).items()}
+            for kind in KINDS
+        }
+        return {
+            "app": self.config.name,
+            "reason": reason,
+            "steps": self.steps,
+            "whole": self.whole,
+            "kept": kept,
+            "sandbox": bool(self.config.sandbox()),
+            "cluster": self.cluster is not None,
+            "stand_ins": self.stand_ins,
+            "images": self.images,
+            "left_out": [[kind, name, why] for (kind, name), why in self.config.left_out.items()],
+        }
 
     def tell_left_out(self):
         for (kind, name), why in self.config.left_out.items():

@@ -3,19 +3,13 @@
 import re
 
 import clusters
+import following
 import values
 import vendor
 from programs import BIN, CUSTOMER, INSTALL, REGION, TENANT, Failed
 
 # How the product names what it cannot deploy yet: "component `api` is a `job`, action `x` runs in ...".
 IN_THE_WAY = re.compile(r"(component|action) `([^`]+)` (.+?)(?=, (?:component|action|the|role) |, and \d+ more|$)")
-# What an action may say of the machine that it runs on, and what it lacks then.
-LACKS = (
-    (re.compile(r"([\w.+-]+): (?:command )?not found"), "needs `{}`, which is not on this machine"),
-    (re.compile(r"Illegal option (-o \w+)"), "its `sh` is to know `{}`, which that of this machine does not"),
-    (re.compile(r"The connection to the server (localhost:8080) was refused"), "has no kubeconfig: it asks `{}`"),
-    (re.compile(r"Could not resolve host: (\S+)"), "needs the host `{}`, which is not there"),
-)
 
 
 def create(app):
@@ -54,18 +48,20 @@ def launch(app):
 
 
 def provision(app):
-    return nodes(app.ask("workflow", "watch", app.created["workflow"]))
+    return following.through(app, app.created["workflow"])
 
 
 def change(app):
-    """Changes an input that the vendor sets, one that something reads when there is one."""
+    """Changes an input that the vendor sets, if possible one that something reads; or deploys everything again."""
     text = app.config.text()
     ours = [one for one in app.config.inputs() if not one.get("user_configurable") and not one.get("sensitive")]
     ours.sort(key=lambda one: f".inputs.{one['name']}" not in text)
     if not ours:
-        return "left out: the vendor sets no input of this app"
+        workflow = app.ask("deploy", INSTALL, "--all", "--no-wait")["workflow"]
+        return f"the vendor sets no input, so everything was deployed again: {following.through(app, workflow)}"
     name, value = ours[0]["name"], values.changed(ours[0])
-    return f"`{name}` to `{value}`: {nodes(app.ask('deploy', INSTALL, '--input', f'{name}={value}'))}"
+    workflow = app.ask("deploy", INSTALL, "--input", f"{name}={value}", "--no-wait")["workflow"]
+    return f"`{name}` to `{value}`: {following.through(app, workflow)}"
 
 
 def act(app):
@@ -78,23 +74,12 @@ def act(app):
 
 
 def run_action(app, name):
-    answer = app.programs.answer("action", "run", INSTALL, name)
-    if answer.code == 0:
+    shown = following.follow(app, app.ask("action", "run", INSTALL, name, "--no-wait")["workflow"])
+    if shown["state"] == "succeeded":
         return f"`{name}` ran"
-    log = last_log(app)
-    for pattern, what in LACKS:
-        if found := pattern.search(log):
-            app.config.left_out["action", name] = what.format(found[1])
-            return f"`{name}` was left out"
-    raise Failed(f"action `{name}` failed: {log.strip().splitlines()[-1] if log.strip() else answer.reason}")
-
-
-def last_log(app):
-    """Returns the log of the newest job of the install; an empty text when there is none."""
-    workflows = app.ask("workflow", "list", INSTALL)
-    shown = app.ask("workflow", "show", workflows[0]["workflow"])
-    job = next((node.get("job") for node in reversed(shown["nodes"]) if node.get("job")), None)
-    return app.programs.output("job", "logs", job) if job else ""
+    if following.leave_out_lacking(app, shown):
+        return f"`{name}` was left out"
+    raise Failed(f"action `{name}`: {following.why(shown)}; {following.last_words(app, shown)}")
 
 
 def tear_down(app):
@@ -102,14 +87,11 @@ def tear_down(app):
     template = app.programs.files / "stack.yaml"
     on = ("--parameter", "EnableDeprovision=true")
     app.ask("install", "launch", INSTALL, "--template", template, *on, account=CUSTOMER)
-    if not app.ask("install", "show", INSTALL)["components"]:
+    shown = app.ask("install", "show", INSTALL)
+    if not shown["components"] and not app.config.sandbox():
         return "left out: nothing is deployed"
-    return nodes(app.ask("teardown", INSTALL, "--destroy-data", "--confirm", INSTALL))
 
+    def begin():
+        return app.ask("teardown", INSTALL, "--destroy-data", "--confirm", INSTALL, "--no-wait")["workflow"]
 
-def nodes(workflow):
-    """Returns how many parts of a workflow there were; all of them must have ended well."""
-    if workflow.get("state") != "succeeded":
-        failed = [one["name"] for one in workflow.get("nodes", []) if one.get("state") != "succeeded"]
-        raise Failed(f"the workflow ended as {workflow.get('state')}: {', '.join(failed)}")
-    return f"{len(workflow['nodes'])} done"
+    return following.through(app, begin(), begin)

@@ -12,8 +12,11 @@ from pathlib import Path
 import hcl2
 
 import apps
+import collection
+import following
 import images
 import install
+import page
 import proxy
 import stand_ins
 import values
@@ -39,10 +42,11 @@ class Whole(unittest.TestCase):
         said = io.StringIO()
 
         with contextlib.redirect_stdout(said):
-            succeeded = apps.run(EXAMPLE, SOURCES)
+            found = apps.run(EXAMPLE, SOURCES)
 
         lines = said.getvalue().splitlines()
-        self.assertTrue(succeeded, said.getvalue())
+        self.assertIsNone(found["reason"], said.getvalue())
+        self.assertEqual(["network"], found["stand_ins"])
         self.assertEqual("app shop: ok: 3 of 4 components, 1 of 2 actions", lines[-1])
         for part in (
             "left out: component `cache`: image `111111111111.dkr.ecr.us-east-1.amazonaws.com/cache` is in a private",
@@ -147,6 +151,60 @@ class Refusals(unittest.TestCase):
             [("component", "a", "is a `job`"), ("action", "b", "runs in a repository")],
             install.IN_THE_WAY.findall(said),
         )
+
+
+class Lacking(unittest.TestCase):
+    def test_what_an_action_lacks_on_this_machine_is_found_in_its_log(self):
+        said = {
+            "step.sh: line 3: aws: command not found": "needs `aws`, which is not on this machine",
+            "[freehold: refused a connection to a.b:443: `a.b:443` is not among": "reaches `a.b`, which is not among the "
+            "hosts of the contract",
+            "all is well": None,
+        }
+
+        self.assertEqual(list(said.values()), [following.lacking(log) for log in said])
+
+    def test_action_of_a_node_is_known_without_its_event(self):
+        names = ("action:check", "action:check@post-deploy-component:api", "component:check")
+
+        self.assertEqual(["check", "check", None], [following.action_of({"name": name}) for name in names])
+
+
+class Pages(WithFolder):
+    RESULT = {
+        "app": "shop",
+        "reason": None,
+        "steps": [{"step": "provision", "seconds": 4.3, "detail": "3 done"}],
+        "whole": {"component": 3, "action": 2},
+        "kept": {"component": {"site": "terraform_module", "network": "terraform_module"}, "action": {}},
+        "cluster": False,
+        "stand_ins": ["network"],
+        "images": [],
+        "left_out": [["component", "cache", "its image is\nprivate"]],
+    }
+
+    def test_page_has_the_last_result_of_each_app_and_what_was_left_out(self):
+        failed = {**self.RESULT, "reason": "no"}
+
+        text = page.text([failed, self.RESULT], "2026-11-22", "0123456")
+
+        self.assertIn("| shop | ok | 1 of 3 | network | none | 0 of 2 |  |  | 4.3 |  |  |  |\n", text)
+        self.assertIn("## shop\n\n- component `cache`: its image is private\n", text)
+        self.assertIn("on 2026-11-22, commit 0123456", text)
+
+    def test_figures_count_the_apps_that_got_through_a_step(self):
+        values_of = {one["name"]: (one["value"], one["attempted"]) for one in collection.figures([self.RESULT] * 2)}
+
+        self.assertEqual({"apps.provisioned": (2, 2), "apps.changed": (0, 2), "apps.torn_down": (0, 2)}, values_of)
+
+    def test_apps_of_another_cloud_are_not_run_and_sources_come_before_bare_configs(self):
+        for name, kind in {"appconfigs/a": "aws-cloudformation", "appconfigs/b": "gcp-terraform"}.items():
+            (self.folder / name).mkdir(parents=True)
+            (self.folder / name / "stack.toml").write_text(f'type = "{kind}"\n')
+        whole = self.folder / "sources/acme/apps/a"
+        shutil.copytree(self.folder / "appconfigs/a", whole)
+
+        self.assertEqual([whole.resolve()], collection.of_aws(self.folder, self.folder / "sources"))
 
 
 class Values(unittest.TestCase):

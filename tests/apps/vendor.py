@@ -32,6 +32,7 @@ def serve(app):
     app.programs.variables.update(repositories.settings())
     app.build_variables = proxy.serve(app.work, {**handlers, HOST: repositories.handler()})
     served = ", ".join(sorted(named.keys() - missing)) or "none"
+    app.stand_ins, app.images = replaced, sorted(handlers)
     stand_ins_of = f"of modules: {', '.join(replaced) or 'none'}, of images in: {', '.join(sorted(handlers)) or 'none'}"
     return f"repositories: {served}; stand-ins {stand_ins_of}"
 

@@ -27,6 +27,8 @@ class Group:
     short_build: tuple | None = None
     # Programs on PATH without which a short form is skipped.
     needs: tuple = ()
+    # A folder without which the group is skipped.
+    folder_needed: Path | None = None
 
     @property
     def program(self):
@@ -140,5 +142,16 @@ GROUPS = (
         "tests/hostile/run --seed {seed}",
         "tests/hostile/run --types 40 --changes 40 --guarded 4 --seed {seed}",
         folder=ROOT,
+    ),
+    Group(
+        "apps",
+        "public apps that are run whole: provisioned, changed, used and torn down",
+        "60 min",
+        "tests/apps/run --figures --page docs/apps.md",
+        # Two whole apps are among the tests of `tests/apps`.
+        "",
+        folder=ROOT,
+        needs=("bwrap", "terraform|tofu"),
+        folder_needed=Path(os.environ.get("FREEHOLD_SHARED") or ROOT / "../shared") / "appconfigs",
     ),
 )

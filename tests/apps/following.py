@@ -1,0 +1,97 @@
+"""Follows workflows to their end. What cannot work on this machine is left out, and the rest goes on without it."""
+
+import re
+import time
+
+import vendor
+from programs import INSTALL, Failed
+
+# What an action may say of the machine that it runs on, and what it lacks then.
+LACKS = (
+    (re.compile(r"([\w.+-]+): (?:command )?not found"), "needs `{}`, which is not on this machine"),
+    (re.compile(r"env: .?([\w.+-]+?).?: No such file"), "needs `{}`, which is not on this machine"),
+    (re.compile(r"The connection to the server (localhost:8080) was refused"), "has no kubeconfig: it asks `{}`"),
+    (re.compile(r"Could not resolve host: (\S+)"), "needs the host `{}`, which is not there"),
+    (re.compile(r"refused a connection to ([^\s:]+)"), "reaches `{}`, which is not among the hosts of the contract"),
+)
+WORKFLOW_SECS, LOOK_SECS = 1200, 0.5
+
+
+def follow(app, workflow):
+    """Waits until a workflow has ended, and returns what it shows. Cancels actions that cannot work here."""
+    deadline, cancelled = time.monotonic() + WORKFLOW_SECS, set()
+    while time.monotonic() < deadline:
+        shown = app.ask("workflow", "show", workflow)
+        if shown["state"] in ("succeeded", "failed", "cancelled"):
+            return shown
+        for node in shown["nodes"]:
+            job = node.get("job")
+            if action_of(node) and job and job not in cancelled and lacking(_log_on_disk(app, job)):
+                cancelled.add(job)
+                app.programs.answer("job", "cancel", job)
+        time.sleep(LOOK_SECS)
+    raise Failed(f"workflow {workflow} has not ended within {WORKFLOW_SECS} s")
+
+
+def through(app, workflow, again=None):
+    """Follows a workflow, and goes on without what cannot work here, by a deploy and then `again`.
+
+    Returns how many parts ran.
+    """
+    done = 0
+    for _ in range(20):
+        shown = follow(app, workflow)
+        done += sum(node["state"] == "succeeded" for node in shown["nodes"])
+        if shown["state"] == "succeeded":
+            return f"{done} done"
+        if not leave_out_lacking(app, shown):
+            raise Failed(why(shown))
+        vendor.sync_what_is_valid(app)
+        app.ask("build", app.config.name)
+        workflow = app.ask("deploy", INSTALL, "--no-wait")["workflow"]
+        if again:
+            follow(app, workflow)
+            workflow = again()
+    raise Failed("another action cannot work here, each time")
+
+
+def leave_out_lacking(app, shown):
+    """Leaves out the actions of a workflow that failed because of this machine; returns whether there were any."""
+    found = False
+    for node in shown["nodes"]:
+        name = action_of(node)
+        if name and node["state"] != "succeeded" and node.get("job"):
+            what = lacking(app.programs.output("job", "logs", node["job"]))
+            found |= bool(what) and app.config.leave_out("action", name, what)
+    return found
+
+
+def lacking(log):
+    """Returns what an action lacks here by what it said, or nothing."""
+    matches = ((pattern.search(log), what) for pattern, what in LACKS)
+    return next((what.format(match[1]) for match, what in matches if match), None)
+
+
+def why(shown):
+    """Returns the reasons why a workflow did not succeed."""
+    failed = [one for one in shown["nodes"] if one["state"] not in ("succeeded", "skipped")]
+    reasons = "; ".join(f"{one['name']}: {one.get('reason') or one['state']}" for one in failed)
+    return f"the workflow ended as {shown['state']}: {reasons or shown.get('reason')}"
+
+
+def last_words(app, shown):
+    """Returns the last line that the job of a failed node wrote."""
+    jobs = [node["job"] for node in shown["nodes"] if node.get("job") and node["state"] != "succeeded"]
+    lines = app.programs.output("job", "logs", jobs[-1]).strip().splitlines() if jobs else []
+    return lines[-1] if lines else "no log"
+
+
+def action_of(node):
+    """Returns the name of the action that a node runs: `action:check`, or with its event `action:check@post-...`."""
+    kind, _, name = node["name"].partition(":")
+    return name.partition("@")[0] if kind == "action" else None
+
+
+def _log_on_disk(app, job):
+    logs = (app.programs.files / "runner-state" / "logs").glob(f"{job}.*.log")
+    return "".join(file.read_text(errors="replace") for file in logs)
