@@ -1,11 +1,16 @@
-"""A cluster in the customer's account, for apps whose sandbox would make one."""
+"""A cluster in the customer's account, for apps whose sandbox would make one, with the namespaces that it would make."""
 
 import json
+import re
+import subprocess
+from pathlib import Path
 
-from kubernetes.programs import missing
+from kubernetes.programs import folder, missing
 from programs import CUSTOMER, INSTALL, REGION, Failed
 
-__all__ = ["admit", "make", "missing"]
+__all__ = ["admit", "make", "make_namespaces", "missing"]
+# How the variables of a sandbox name the namespaces that it makes beside the install's own.
+NAMESPACES = re.compile(r"additional_namespaces\s*=\s*\[([^\]]*)\]")
 POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 
 
@@ -31,6 +36,23 @@ def make(programs):
         "endpoint": shown["endpoint"],
         "certificate_authority_data": shown["certificateAuthority"]["data"],
     }
+
+
+def make_namespaces(programs, config):
+    """Makes the namespaces that the variables of the sandbox name; returns their names."""
+    listed = ",".join(NAMESPACES.findall(config.text()))
+    names = dict.fromkeys([INSTALL, *re.findall(r'"([a-z0-9-]+)"', listed)])
+    [settings] = Path(programs.own_cloud).glob(f"tmp/eks/*-{CUSTOMER}-{REGION}-{INSTALL}/kubeconfig")
+    documents = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
+    made = subprocess.run(
+        [Path(folder()) / "kubectl", "--kubeconfig", settings, "apply", "-f", "-"],
+        input=json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}),
+        capture_output=True,
+        text=True,
+    )
+    if made.returncode:
+        raise Failed(f"the namespaces of the sandbox could not be made: {made.stderr}")
+    return list(names)
 
 
 def admit(programs, cluster, prefix):

@@ -9,6 +9,7 @@ import tomllib
 
 # Folders and files whose entries are components and actions; nothing else can be left out by name.
 KINDS = {"component": "components", "action": "actions"}
+COMMIT = re.compile(r"[0-9a-f]{40}")
 # A value that a template reads: the sandbox, or a component by name, and the path below its outputs.
 READ = re.compile(r"\.nuon\.(?:install\.)?(?:(sandbox)|components\.([\w-]+))\.outputs\.([\w.]+)")
 # The same as an element of a list.
@@ -31,6 +32,7 @@ class Config:
         shutil.copytree(original, folder)
         self.folder, self.name = folder, folder.name
         self.left_out = {}  # (kind, name) -> why
+        self.forget_commits()
 
     def entries(self, kind):
         """Returns file and table of every component or action, by name."""
@@ -62,6 +64,15 @@ class Config:
             if source := _source(named):
                 found.setdefault(source["repo"], set()).add(source.get("branch") or "main")
         return found
+
+    def forget_commits(self):
+        """Puts `main` in the place of commits: the repositories that are served here have commits of their own."""
+        commits = {one for references in self.repositories().values() for one in references if COMMIT.fullmatch(one)}
+        for file in self.folder.rglob("*.toml"):
+            text = file.read_text()
+            for commit in commits:
+                text = text.replace(commit, "main")
+            file.write_text(text)
 
     def text(self):
         files = (file for file in self.folder.rglob("*") if file.is_file())

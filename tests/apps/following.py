@@ -14,6 +14,11 @@ LACKS = (
     (re.compile(r"Could not resolve host: (\S+)"), "needs the host `{}`, which is not there"),
     (re.compile(r"refused a connection to ([^\s:]+)"), "reaches `{}`, which is not among the hosts of the contract"),
 )
+# What a component may ask for that the API server here is too old for, or that only an operator brings.
+LACKING_KINDS = (
+    re.compile(r'no matches for kind "([^"]+)" in version "([^"]+)"'),
+    re.compile(r"kind `([^`]+)` of `([^`]+)`"),
+)
 WORKFLOW_SECS, LOOK_SECS = 1200, 0.5
 
 
@@ -45,7 +50,7 @@ def through(app, workflow, again=None):
         if shown["state"] == "succeeded":
             return f"{done} done"
         if not leave_out_lacking(app, shown):
-            raise Failed(why(shown))
+            raise Failed(f"{why(shown)}; {last_words(app, shown)}")
         vendor.sync_what_is_valid(app)
         app.ask("build", app.config.name)
         workflow = app.ask("deploy", INSTALL, "--no-wait")["workflow"]
@@ -56,9 +61,13 @@ def through(app, workflow, again=None):
 
 
 def leave_out_lacking(app, shown):
-    """Leaves out the actions of a workflow that failed because of this machine; returns whether there were any."""
+    """Leaves out the parts of a workflow that failed because of this machine; returns whether there were any."""
     found = False
     for node in shown["nodes"]:
+        kinds = next((match for pattern in LACKING_KINDS if (match := pattern.search(node.get("reason", "")))), None)
+        if kinds and node["state"] != "succeeded":
+            why_not = f"needs `{kinds[1]}` of `{kinds[2]}`, which the API server here does not have"
+            found |= app.config.leave_out("component", node["name"], why_not)
         name = action_of(node)
         if name and node["state"] != "succeeded" and node.get("job"):
             what = lacking(app.programs.output("job", "logs", node["job"]))

@@ -122,6 +122,15 @@ class Configs(WithFolder):
         self.assertEqual({"cache", "web"}, set(self.config.entries("component")))
         self.assertIn(("component", "last"), self.config.left_out)
 
+    def test_commit_of_a_repository_that_is_served_here_becomes_main(self):
+        file = self.config.folder / "components/site.toml"
+        file.write_text(file.read_text().replace('"v1"', f'"{"a1" * 20}"'))
+        self.assertIn({"main"} | {"a1" * 20}, self.config.repositories().values())
+
+        self.config.forget_commits()
+
+        self.assertEqual({"acme/modules": {"main"}}, self.config.repositories())
+
     def test_every_repository_is_named_with_its_references(self):
         self.assertEqual({"acme/modules": {"main", "v1"}}, self.config.repositories())
 
@@ -157,8 +166,8 @@ class Lacking(unittest.TestCase):
     def test_what_an_action_lacks_on_this_machine_is_found_in_its_log(self):
         said = {
             "step.sh: line 3: aws: command not found": "needs `aws`, which is not on this machine",
-            "[freehold: refused a connection to a.b:443: `a.b:443` is not among": "reaches `a.b`, which is not among the "
-            "hosts of the contract",
+            "[freehold: refused a connection to a.b:443: `a.b:443` is not among": "reaches `a.b`, which is not among "
+            "the hosts of the contract",
             "all is well": None,
         }
 

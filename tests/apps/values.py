@@ -2,6 +2,8 @@
 
 import yaml
 
+from programs import INSTALL
+
 # The command answers it, from the file with the secret.
 ENROLMENT = "EnrolmentSecret"
 BY_NAME = {
@@ -10,6 +12,8 @@ BY_NAME = {
     "url": "https://example.com",
     "cidr": "10.7.0.0/16",
     "port": "8080",
+    # The cluster of a customer who has one.
+    "cluster_name": INSTALL,
     "public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBUwT3ZsK0z0pZ5nV0m0yJ3V9p0Y1c2d3e4f5g6h7i8j someone",
 }
 BY_TYPE = {"number": "3", "bool": "true", "list": '["one","two"]', "json": '{"one":1}'}
@@ -27,8 +31,13 @@ def of_inputs(inputs):
     return {
         one["name"]: plausible(one["name"], one.get("type", "string"))
         for one in inputs
-        if "default" not in one and not one.get("user_configurable")
+        if _is_open(one) and not one.get("user_configurable")
     }
+
+
+def _is_open(one):
+    """Returns whether an input has no value that may stay."""
+    return "default" not in one or (one.get("required") and one["default"] == "")
 
 
 def of_parameters(template, account):

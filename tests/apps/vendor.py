@@ -89,6 +89,7 @@ def facts(app, outputs):
         app.config.left_out["sandbox", "cluster"] = missing
     elif "cluster" in outputs:
         app.cluster = clusters.make(app.programs)
+        clusters.make_namespaces(app.programs, app.config)
         known |= {f"cluster.{name}": value for name, value in app.cluster.items()}
     return known
 
