@@ -1,4 +1,4 @@
-"""A cluster in the customer's account, for apps whose sandbox would make one, with the namespaces that it would make."""
+"""A cluster in the customer's account, for apps whose sandbox would make one, with its namespaces."""
 
 import json
 import re

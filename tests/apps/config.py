@@ -32,6 +32,7 @@ class Config:
         shutil.copytree(original, folder)
         self.folder, self.name = folder, folder.name
         self.left_out = {}  # (kind, name) -> why
+        self.removed = {}  # (kind, name) -> the text of its file
         self.forget_commits()
 
     def entries(self, kind):
@@ -74,8 +75,8 @@ class Config:
                 text = text.replace(commit, "main")
             file.write_text(text)
 
-    def text(self):
-        files = (file for file in self.folder.rglob("*") if file.is_file())
+    def text(self, below=""):
+        files = (file for file in (self.folder / below).rglob("*") if file.is_file())
         return "\n".join(file.read_text(errors="replace") for file in files)
 
     def reads(self, owner):
@@ -90,6 +91,7 @@ class Config:
         entries = self.entries(kind)
         if name not in entries:
             return False
+        self.removed[kind, name] = entries[name][0].read_text()
         entries[name][0].unlink()
         self.left_out[kind, name] = why
         for other_kind in KINDS:

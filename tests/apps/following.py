@@ -14,10 +14,19 @@ LACKS = (
     (re.compile(r"Could not resolve host: (\S+)"), "needs the host `{}`, which is not there"),
     (re.compile(r"refused a connection to ([^\s:]+)"), "reaches `{}`, which is not among the hosts of the contract"),
 )
-# What a component may ask for that the API server here is too old for, or that only an operator brings.
-LACKING_KINDS = (
-    re.compile(r'no matches for kind "([^"]+)" in version "([^"]+)"'),
-    re.compile(r"kind `([^`]+)` of `([^`]+)`"),
+# What an action looks for in the cluster in vain.
+NOT_FOUND = re.compile(r'\(NotFound\): [\w.]+ "([^"]+)" not found')
+# What a component may ask for that is not there: kinds of a newer API server or an operator, values of the stack.
+LACKING_PARTS = (
+    (
+        re.compile(r'no matches for kind "([^"]+)" in version "([^"]+)"'),
+        "needs `{}` of `{}`, which the cluster here lacks",
+    ),
+    (re.compile(r"knows no kind `([^`]+)` of `([^`]+)`"), "needs `{}` of `{}`, which the cluster here lacks"),
+    (
+        re.compile(r"no install stack has an output `([^`]+)`"),
+        "reads `{}` of the install stack, which has no such output",
+    ),
 )
 WORKFLOW_SECS, LOOK_SECS = 1200, 0.5
 
@@ -64,21 +73,29 @@ def leave_out_lacking(app, shown):
     """Leaves out the parts of a workflow that failed because of this machine; returns whether there were any."""
     found = False
     for node in shown["nodes"]:
-        kinds = next((match for pattern in LACKING_KINDS if (match := pattern.search(node.get("reason", "")))), None)
-        if kinds and node["state"] != "succeeded":
-            why_not = f"needs `{kinds[1]}` of `{kinds[2]}`, which the API server here does not have"
-            found |= app.config.leave_out("component", node["name"], why_not)
+        if node["state"] != "succeeded" and (what := lacking(node.get("reason", ""), LACKING_PARTS)):
+            found |= app.config.leave_out("component", node["name"], what)
         name = action_of(node)
         if name and node["state"] != "succeeded" and node.get("job"):
-            what = lacking(app.programs.output("job", "logs", node["job"]))
+            log = app.programs.output("job", "logs", node["job"])
+            what = lacking(log) or needs_removed(app.config, log)
             found |= bool(what) and app.config.leave_out("action", name, what)
     return found
 
 
-def lacking(log):
-    """Returns what an action lacks here by what it said, or nothing."""
-    matches = ((pattern.search(log), what) for pattern, what in LACKS)
-    return next((what.format(match[1]) for match, what in matches if match), None)
+def lacking(said, patterns=LACKS):
+    """Returns what an action, or another part, lacks here by what it said, or nothing."""
+    matches = ((pattern.search(said), what) for pattern, what in patterns)
+    return next((what.format(*match.groups()) for match, what in matches if match), None)
+
+
+def needs_removed(config, log):
+    """Returns which part that was left out would have made what an action looks for in the cluster, or nothing."""
+    for thing in NOT_FOUND.findall(log):
+        for (kind, name), text in config.removed.items():
+            if thing in text:
+                return f"needs `{thing}`, which {kind} `{name}` would make, and that is left out"
+    return None
 
 
 def why(shown):

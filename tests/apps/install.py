@@ -53,7 +53,7 @@ def provision(app):
 
 def change(app):
     """Changes an input that the vendor sets, if possible one that something reads; or deploys everything again."""
-    text = app.config.text()
+    text = app.config.text("components")
     ours = [one for one in app.config.inputs() if not one.get("user_configurable") and not one.get("sensitive")]
     ours.sort(key=lambda one: f".inputs.{one['name']}" not in text)
     if not ours:

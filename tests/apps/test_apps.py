@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
 import hcl2
 
@@ -172,6 +173,14 @@ class Lacking(unittest.TestCase):
         }
 
         self.assertEqual(list(said.values()), [following.lacking(log) for log in said])
+
+    def test_what_a_part_that_was_left_out_would_have_made_is_lacking(self):
+        config = SimpleNamespace(removed={("action", "init"): "kubectl create secret generic db-login"})
+        said = 'Error from server (NotFound): secrets "{}" not found'
+
+        found = [following.needs_removed(config, said.format(name)) for name in ("db-login", "other")]
+
+        self.assertEqual(["needs `db-login`, which action `init` would make, and that is left out", None], found)
 
     def test_action_of_a_node_is_known_without_its_event(self):
         names = ("action:check", "action:check@post-deploy-component:api", "component:check")

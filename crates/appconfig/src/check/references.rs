@@ -99,7 +99,7 @@ pub(crate) fn misreference(reading: &Reading, index: &Index) -> Option<Draft> {
             .unknown(place.clone(), Thing::Component, name)
             .or_else(|| without_outputs(place.clone(), "components", name, rest))
             .or_else(|| unknown_output(place, name, rest, index)),
-        Some(Target::InstallStack(output)) => unknown_stack_output(place, output),
+        Some(Target::InstallStack(output)) => unknown_stack_output(place, output, index),
         Some(Target::Sandbox(_)) => None,
         None => short_input(reading, index),
     }
@@ -155,8 +155,9 @@ fn unknown_output(place: Place, word: &str, rest: &[String], index: &Index) -> O
 }
 
 /// Reports an output that no install stack has.
-fn unknown_stack_output(place: Place, output: &str) -> Option<Draft> {
-    if output.is_empty() || STACK_OUTPUTS.contains(&output) {
+fn unknown_stack_output(place: Place, output: &str, index: &Index) -> Option<Draft> {
+    let of_secret = output.strip_suffix("_arn").is_some_and(|name| index.secrets.contains_key(name));
+    if output.is_empty() || of_secret || STACK_OUTPUTS.contains(&output) {
         return None;
     }
     let draft = Draft::warning(place, format!("no install stack has an output `{output}`"));
