@@ -164,6 +164,11 @@ class Refusals(unittest.TestCase):
 
 
 class Lacking(unittest.TestCase):
+    def test_programs_that_a_script_calls_are_found(self):
+        script = "STATUS=$(aws ssm describe)\nif kubectl get pods; then echo helm chart\nfi\nx | psql -c 1"
+
+        self.assertEqual(["aws", "kubectl", "psql"], [found[1] for found in vendor.CALLED.finditer(script)])
+
     def test_what_an_action_lacks_on_this_machine_is_found_in_its_log(self):
         said = {
             "step.sh: line 3: aws: command not found": "needs `aws`, which is not on this machine",

@@ -1,6 +1,7 @@
 """What the vendor of an app does: serves its sources, syncs its config and builds it."""
 
 import re
+import shutil
 from pathlib import Path
 
 import clusters
@@ -13,6 +14,11 @@ from repositories import HOST, Repositories
 # Folders, and files in their place, without which an app works.
 DISPENSABLE = ("policies", "runbooks", "installs", "operation_roles", "branches")
 
+# A program that a script calls with a subcommand, and that a machine may lack.
+CALLED = re.compile(
+    r"(?:^|[|;&(`]|\b(?:if|while|then|do|!))[ \t]*(aws|helm|kubectl|psql|argocd|tailscale)[ \t]+[a-z-]", re.M
+)
+
 # An error of a sync and the file that it is in; and one about a text at an address.
 ERROR = re.compile(r"^error: (.+)\n\s+--> ([^:\n]+):", re.M)
 ERROR_OF_ADDRESS = re.compile(r"^error: ([^:`\s]+\.toml): (cannot fetch .+)$", re.M)
@@ -24,6 +30,7 @@ def serve(app):
     named = app.config.repositories()
     missing = {name for name in named if not repositories.copy(name)}
     leave_out_missing(app, missing)
+    leave_out_lacking_programs(app)
     handlers = serve_images(app)
     replaced = replace_modules(app, repositories, missing)
     for name, references in named.items():
@@ -44,6 +51,15 @@ def leave_out_missing(app, missing):
             sources = [part.get(key, {}).get("repo") for part in parts for key in ("public_repo", "connected_repo")]
             if lacking := missing.intersection(sources):
                 app.config.leave_out(kind, name, f"`{lacking.pop()}` is not in the folder of sources")
+
+
+def leave_out_lacking_programs(app):
+    """Leaves out actions whose scripts call a program that is not here; some wait long before they give up."""
+    for name, (_, table) in app.config.entries("action").items():
+        scripts = [step.get("inline_contents", "") + step.get("command", "") for step in table.get("steps", [])]
+        called = {found[1] for script in scripts for found in CALLED.finditer(script)}
+        if lacking := sorted(program for program in called if not shutil.which(program)):
+            app.config.leave_out("action", name, f"needs `{lacking[0]}`, which is not on this machine")
 
 
 def serve_images(app):
