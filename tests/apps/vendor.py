@@ -14,6 +14,8 @@ from repositories import HOST, Repositories
 # Folders, and files in their place, without which an app works.
 DISPENSABLE = ("policies", "runbooks", "installs", "operation_roles", "branches")
 
+# Where a box, which shows the machine's `/usr`, finds programs.
+OF_A_BOX = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # A program that a script calls with a subcommand, and that a machine may lack.
 CALLED = re.compile(
     r"(?:^|[|;&(`]|\b(?:if|while|then|do|!))[ \t]*(aws|helm|kubectl|psql|argocd|tailscale)[ \t]+[a-z-]", re.M
@@ -58,7 +60,7 @@ def leave_out_lacking_programs(app):
     for name, (_, table) in app.config.entries("action").items():
         scripts = [step.get("inline_contents", "") + step.get("command", "") for step in table.get("steps", [])]
         called = {found[1] for script in scripts for found in CALLED.finditer(script)}
-        if lacking := sorted(program for program in called if not shutil.which(program)):
+        if lacking := sorted(program for program in called if not shutil.which(program, path=OF_A_BOX)):
             app.config.leave_out("action", name, f"needs `{lacking[0]}`, which is not on this machine")
 
 
