@@ -18,3 +18,4 @@ mod testing;
 mod unpacked;
 pub mod wire;
 pub mod work;
+mod workspace;

@@ -87,6 +87,23 @@ fn no_test_is_ignored() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A job's programs may have put a link or a pipe where a file was; `runner/src/workspace.rs` opens files all the same.
+#[test]
+fn no_kind_of_job_opens_files_of_a_workspace_itself() {
+    // They unpack and fetch before any program runs, read what they fetched then, and hash what a build made.
+    let before_programs = ["archive.rs", "bucket.rs", "kustomize.rs"];
+    let opens = ["fs::read", "fs::write", "fs::copy", "fs::File", "File::open", "File::create", "OpenOptions"];
+
+    let wrong = offences(|file, text| {
+        let is_kind = file.starts_with("runner/src/kinds") && !before_programs.iter().any(|one| file.ends_with(one));
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let opened = opens.into_iter().find(|word| is_kind && code.contains(word));
+        opened.map(|word| format!("has `{word}`; open files of a workspace with `runner/src/workspace.rs`"))
+    });
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn every_crate_takes_the_workspaces_lints_against_panics() {
     let workspace = read(&top().join("Cargo.toml"));

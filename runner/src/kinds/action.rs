@@ -1,8 +1,7 @@
 //! `action`: runs steps in order, each in the job's sandbox with the mode's credentials and a file for outputs.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use freehold_protocol::limits::MAX_OUTPUTS_BYTES;
 use freehold_protocol::order::{ActionStep, RunAction};
@@ -15,6 +14,7 @@ use crate::kinds::templates::Templates;
 use crate::kubernetes::ClusterAccess;
 use crate::sandbox::{self, Ended, Interrupt, Output, Program, Service};
 use crate::work::job::Job;
+use crate::workspace::{self, Kind, WorkspaceError};
 
 /// The variable that names the file into which a step writes its outputs, and the name that existing configs use.
 const OUTPUT_VARIABLES: [&str; 2] = ["FREEHOLD_OUTPUTS", "NUON_ACTIONS_OUTPUT_FILEPATH"];
@@ -68,16 +68,16 @@ async fn run_step(
 ) -> Result<Map<String, Value>, Failure> {
     let name = if step.name.is_empty() { format!("{}", index + 1) } else { step.name.clone() };
     let what = |part: &str| format!("step `{name}`, {part}");
-    let results = job.workspace.join(format!("outputs-{index}.json"));
-    std::fs::write(&results, "").map_err(|error| Failure::because("could not write into the workspace", &error))?;
+    let results = format!("outputs-{index}.json");
+    workspace::write(&job.workspace, &results, "", Kind::Document).await?;
 
-    let (executable, arguments) = command(job, templates, index, step, &name)?;
+    let (executable, arguments) = command(job, templates, index, step, &name).await?;
     let mut environment = sandbox::base_environment(job);
     environment.extend(shared.clone());
     environment.extend(templates.map(&what("environment variable"), &step.env_vars)?);
     environment.extend(reach.aws.environment());
     environment.extend(reach.cluster.map(ClusterAccess::environment).unwrap_or_default());
-    let inside = sandbox::inside(job, &format!("outputs-{index}.json"));
+    let inside = sandbox::inside(job, &results);
     environment.extend(OUTPUT_VARIABLES.map(|name| (name.to_owned(), inside.clone())));
 
     job.log.line(&format!("step `{name}` starts"));
@@ -94,14 +94,17 @@ async fn run_step(
         hosts: reach.cluster.map(|cluster| cluster.hosts(job)).unwrap_or_default(),
     };
     match sandbox::run(job, program).await? {
-        Ended::Code { code: 0, .. } => read_outputs(&results).map_err(|detail| Failure::partial(what(&detail))),
+        Ended::Code { code: 0, .. } => {
+            let outputs = read_outputs(&job.workspace, &results).await;
+            outputs.map_err(|detail| Failure::partial(what(&detail)))
+        }
         Ended::Code { code, .. } => Err(Failure::partial(format!("step `{name}` ended with exit code {code}"))),
         Ended::Stopped(reason) => Err(Failure::stopped(reason).after_change()),
     }
 }
 
 /// Returns the command of the step: a shell with a command line, or the step's own script.
-fn command(
+async fn command(
     job: &Job,
     templates: &Templates,
     index: usize,
@@ -119,10 +122,7 @@ fn command(
     }
     let script = templates.text(&format!("step `{name}`, inline contents"), &step.inline_contents)?;
     let file = format!("step-{index}");
-    let path = job.workspace.join(&file);
-    let written = std::fs::write(&path, &script)
-        .and_then(|()| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)));
-    written.map_err(|error| Failure::because("could not write into the workspace", &error))?;
+    workspace::write(&job.workspace, &file, script.as_str(), Kind::Program).await?;
     let inside = sandbox::inside(job, &file);
     let arguments = match options_of_sh(&script) {
         // On the machines for which such scripts are written, `sh` is bash (Amazon Linux); elsewhere it knows less.
@@ -148,16 +148,16 @@ fn options_of_sh(script: &str) -> Option<Vec<String>> {
 }
 
 /// Returns the JSON object that a step wrote, or nothing when it did not write one.
-fn read_outputs(path: &std::path::Path) -> Result<Map<String, Value>, String> {
-    // The step may have replaced the file: a link out of the workspace is not followed.
-    let data = path.symlink_metadata().map_err(|_| "outputs: the file is gone".to_owned())?;
-    if !data.is_file() {
-        return Err("outputs: they are not in a plain file".to_owned());
-    }
-    if data.len() > MAX_OUTPUTS_BYTES as u64 {
-        return Err(format!("outputs: they are {} bytes and at most {MAX_OUTPUTS_BYTES} can be reported", data.len()));
-    }
-    let text = std::fs::read(path).map_err(|error| format!("outputs: {error}"))?;
+async fn read_outputs(workspace: &Path, name: &str) -> Result<Map<String, Value>, String> {
+    let text = workspace::read(workspace, name, MAX_OUTPUTS_BYTES as u64).await.map_err(|error| match error {
+        WorkspaceError::Gone(_) => "outputs: the file is gone".to_owned(),
+        // The step may have replaced the file.
+        WorkspaceError::NotPlain(_) => "outputs: they are not in a plain file".to_owned(),
+        WorkspaceError::TooLarge { size, most, .. } => {
+            format!("outputs: they are {size} bytes and at most {most} can be reported")
+        }
+        WorkspaceError::Io { source, .. } => format!("outputs: {source}"),
+    })?;
     if text.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());
     }

@@ -1,7 +1,10 @@
 //! The runner's bucket as jobs use it: reads and writes small documents in memory and large objects through files.
 
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+use std::os::fd::AsRawFd as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_s3::Client;
@@ -79,15 +82,19 @@ impl JobBucket {
         Ok(Some(bytes))
     }
 
-    /// Writes a small object.
-    pub(super) async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), Failure> {
-        let request = self.client.put_object().bucket(&self.bucket).key(key).body(ByteStream::from(bytes));
-        request.send().await.map(|_| ()).map_err(|error| self.failure("write", key, &error))
+    /// Writes an object that is in memory.
+    pub(super) async fn put(&self, key: &str, bytes: impl Into<Vec<u8>>) -> Result<(), Failure> {
+        self.upload(key, ByteStream::from(bytes.into())).await
     }
 
-    /// Streams a file into an object.
-    pub(super) async fn put_file(&self, key: &str, path: &Path) -> Result<(), Failure> {
-        let body = ByteStream::from_path(path).await.map_err(|error| self.failure("write", key, &error))?;
+    /// Streams an open file into an object.
+    pub(super) async fn put_file(&self, key: &str, file: &File) -> Result<(), Failure> {
+        // A repeated request reads it again. This name leads to the open file, whatever its path leads to by then.
+        let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+        self.upload(key, ByteStream::from_path(open).await.map_err(|error| self.failure("write", key, &error))?).await
+    }
+
+    async fn upload(&self, key: &str, body: ByteStream) -> Result<(), Failure> {
         let long = TimeoutConfig::builder().operation_attempt_timeout(TRANSFER).operation_timeout(TRANSFER).build();
         let request = self.client.put_object().bucket(&self.bucket).key(key).body(body).customize();
         let request = request.config_override(aws_sdk_s3::config::Config::builder().timeout_config(long));
@@ -140,12 +147,22 @@ impl JobBucket {
     }
 }
 
-/// Returns the digest of a file, which it reads in pieces.
+/// Returns the digest of a file.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn file_digest(path: &Path) -> std::io::Result<Digest> {
-    let mut file = std::fs::File::open(path)?;
+    digest_of(&File::open(path)?)
+}
+
+/// Returns the digest of an open file, which it reads off the loop.
+pub(super) async fn open_digest(file: &Arc<File>) -> std::io::Result<Digest> {
+    let file = Arc::clone(file);
+    tokio::task::spawn_blocking(move || digest_of(&file)).await.map_err(std::io::Error::other)?
+}
+
+fn digest_of(mut file: &File) -> std::io::Result<Digest> {
+    file.rewind()?;
     let mut hash = Sha256::new();
     let mut chunk = vec![0; 64 * 1024];
     loop {

@@ -9,6 +9,7 @@ use freehold_protocol::report::Outcome;
 use crate::kubernetes::ClusterError;
 use crate::sandbox::SandboxError;
 use crate::work::job::{GrantError, Job, StopReason};
+use crate::workspace::WorkspaceError;
 
 /// The longest reason that is reported, in characters.
 const MAX_REASON: usize = 2_000;
@@ -104,6 +105,12 @@ impl From<ClusterError> for Failure {
 impl From<SandboxError> for Failure {
     fn from(error: SandboxError) -> Self {
         Self::new(chain(&error))
+    }
+}
+
+impl From<WorkspaceError> for Failure {
+    fn from(error: WorkspaceError) -> Self {
+        Self::because("could not use the workspace", &error)
     }
 }
 

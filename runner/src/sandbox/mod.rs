@@ -32,7 +32,7 @@ pub use egress::own_loopback;
 pub use ended::Ended;
 pub use environment::{base_environment, find_program};
 pub(crate) use frame::ProcessLimits;
-pub use output::Output;
+pub use output::{Output, Printed};
 pub use program::{Interrupt, Program, SandboxError, inside};
 pub use service::{Serve, Service};
 pub use users::JobUser;

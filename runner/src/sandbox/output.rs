@@ -1,15 +1,19 @@
-//! Reads the output of a program into the job's log, line by line, or into a file.
+//! Reads the output of a program into the job's log, line by line, or keeps it for the runner.
 
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek as _};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::unix::pipe;
 use tokio::task::JoinHandle;
 
 use crate::record::log::LogStream;
 use crate::work::job::Job;
+use crate::workspace::MAX_DOCUMENT;
 
 /// How much of the end of standard error is kept for the sentence that says why a program failed, in bytes.
 const LAST_WORDS: usize = 4 * 1024;
@@ -21,14 +25,66 @@ const DRAIN: Duration = Duration::from_secs(5);
 pub enum Output {
     /// Into the log, each line after `prefix`.
     Log { prefix: String },
-    /// Into a new file.
-    File(PathBuf),
+    /// To the runner, which reads it when the program has ended.
+    Kept(Printed),
 }
 
 impl Output {
     /// Returns the log without a prefix.
     pub const fn log() -> Self {
         Self::Log { prefix: String::new() }
+    }
+}
+
+/// What a program prints, in a file without a name: nothing that a job puts into its workspace leads to it.
+#[derive(Debug, Clone)]
+pub struct Printed(Arc<File>);
+
+impl Printed {
+    /// Makes the file, on the disk that holds the workspace of `job`.
+    ///
+    /// # Errors
+    /// When the disk has no place for it.
+    pub fn new(job: &Job) -> io::Result<Self> {
+        let beside = job.workspace.parent().unwrap_or(&job.workspace);
+        tempfile::tempfile_in(beside).map(|file| Self(Arc::new(file)))
+    }
+
+    /// Returns it as text.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no text or too long for one.
+    pub async fn text(self) -> io::Result<String> {
+        self.read(|mut from| {
+            let mut text = String::new();
+            from.read_to_string(&mut text).map(|_| text)
+        })
+        .await
+    }
+
+    /// Returns the JSON document.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is another document or too long for one.
+    pub async fn json<T: DeserializeOwned + Send + 'static>(self) -> io::Result<T> {
+        self.read(|from| Ok(serde_json::from_reader(from)?)).await
+    }
+
+    /// Reads off the loop. The program has ended, so nobody else moves the place in the file.
+    async fn read<T: Send + 'static>(
+        self,
+        read: impl FnOnce(BufReader<&File>) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let reading = tokio::task::spawn_blocking(move || {
+            let mut file = &*self.0;
+            let size = file.metadata()?.len();
+            if size > MAX_DOCUMENT {
+                return Err(io::Error::other(format!("it is {size} bytes and at most {MAX_DOCUMENT} are read")));
+            }
+            file.rewind()?;
+            read(BufReader::new(file))
+        });
+        reading.await.map_err(io::Error::other)?
     }
 }
 
@@ -42,7 +98,7 @@ pub(super) struct Pump {
 pub(super) fn pump(job: &Job, output: &Output) -> std::io::Result<(Pump, [OwnedFd; 2])> {
     let prefix = match output {
         Output::Log { prefix } => prefix.as_str(),
-        Output::File(_) => "",
+        Output::Kept(_) => "",
     };
     let start = || -> std::io::Result<(OwnedFd, JoinHandle<Vec<u8>>)> {
         let (sender, receiver) = pipe::pipe()?;
@@ -52,7 +108,7 @@ pub(super) fn pump(job: &Job, output: &Output) -> std::io::Result<(Pump, [OwnedF
     let (err, stderr) = start()?;
     let (out, stdout) = match output {
         Output::Log { .. } => start().map(|(out, stdout)| (out, Some(stdout)))?,
-        Output::File(path) => (std::fs::File::create(path)?.into(), None),
+        Output::Kept(printed) => (printed.0.try_clone()?.into(), None),
     };
     Ok((Pump { stdout, stderr: Some(stderr) }, [out, err]))
 }

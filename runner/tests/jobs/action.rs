@@ -96,12 +96,46 @@ async fn outputs_that_are_not_an_object_are_refused() {
     for (step, word) in [
         (command("s", "echo '[1]' > $FREEHOLD_OUTPUTS"), "not a JSON object"),
         (command("s", "rm $FREEHOLD_OUTPUTS; ln -s /etc/passwd $FREEHOLD_OUTPUTS"), "not in a plain file"),
+        (command("s", "rm $FREEHOLD_OUTPUTS; mkfifo $FREEHOLD_OUTPUTS"), "not in a plain file"),
+        (command("s", "rm $FREEHOLD_OUTPUTS; ln -s /dev/zero $FREEHOLD_OUTPUTS"), "not in a plain file"),
+        (command("s", "ln $FREEHOLD_OUTPUTS other"), "not in a plain file"),
         (command("s", "head -c 70000 /dev/zero > $FREEHOLD_OUTPUTS"), "at most"),
     ] {
         let outcome = execute(&bench(vec![step]).job).await;
 
         assert!(reason(outcome).0.contains(word));
     }
+}
+
+#[tokio::test]
+async fn what_a_step_leaves_under_the_names_of_later_files_leads_the_runner_nowhere() {
+    if !have(&["bwrap", "mkfifo"]) {
+        return;
+    }
+    let mut bench = bench(Vec::new());
+    let key = bench.directory.path().join("runner.key");
+    std::fs::write(&key, "key").unwrap();
+    let links: Vec<String> = ["step-1", "outputs-1.json", "step-3"]
+        .iter()
+        .map(|name| format!("ln -sf {} /workspace/{name}", key.display()))
+        .collect();
+    bench.change_order(|order| {
+        let Work::Action(action) = &mut order.work else { panic!("an action") };
+        action.steps = vec![
+            command("first", &links.join(" && ")),
+            script("second", "echo '{\"a\": 1}' > $FREEHOLD_OUTPUTS; mkfifo step-2 outputs-2.json step-4\n"),
+            script("third", "rm step-4; ln step-2 step-4; ln -s /dev/zero outputs-3.json; echo third\n"),
+            script("fourth", "echo fourth\n"),
+            script("fifth", "echo fifth\n"),
+        ];
+    });
+
+    let outcome = execute(&bench.job).await;
+
+    let log = bench.log();
+    assert_eq!(outputs(outcome), json!({ "a": 1 }), "{log}");
+    assert!(log.contains("third | third\n") && log.contains("fifth | fifth\n"), "{log}");
+    assert_eq!(std::fs::read_to_string(&key).unwrap(), "key");
 }
 
 #[tokio::test]

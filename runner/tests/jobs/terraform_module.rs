@@ -1,6 +1,7 @@
 //! Terraform modules, with the real program and its state in the local cloud.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use freehold_protocol::order::{ApplyTerraform, Artifact, MODULE_ARTIFACT, MODULE_LAYER, Package, RemovePart, Work};
@@ -350,4 +351,67 @@ async fn a_provider_that_the_module_does_not_pin_is_not_used() {
     let (why, partial) = reason(execute(&bench.job).await);
 
     assert!(why.contains("`.terraform.lock.hcl` does not pin") && !partial, "{why}\n{}", bench.log());
+}
+
+/// Stands in for Terraform: its `plan` does what a provider might do beside the plan.
+fn fake_terraform(bench: &mut Bench, plan: &str) {
+    let path = bench.directory.path().join("terraform");
+    let script = format!(
+        "#!/bin/sh\ncase $1 in\nversion) echo '{{\"terraform_version\": \"1.11.4\"}}' ;;\nplan) {plan} ;;\nshow | output) echo '{{}}' ;;\n\
+         esac\n"
+    );
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    bench.change_config(|config| config.terraform = Some(path));
+}
+
+#[tokio::test]
+async fn a_plan_that_is_not_a_plain_file_is_neither_read_nor_kept() {
+    if !have(&["bwrap", "mkfifo", "truncate"]) {
+        return;
+    }
+    let test = "terraform_module::a_plan_that_is_not_a_plain_file_is_neither_read_nor_kept";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = artifact(&cloud, MODULE).await;
+    let mut bench = cloud.bench(work(&artifact, json!({ "name": "n" })), &artifact);
+    let key = bench.directory.path().join("runner.key");
+    std::fs::write(&key, "key").unwrap();
+
+    for (plan, why) in [
+        (format!("ln -s {} plan.bin", key.display()), "`module/plan.bin` is not a plain file"),
+        ("echo plan > other; ln other plan.bin".to_owned(), "`module/plan.bin` is not a plain file"),
+        ("mkfifo plan.bin".to_owned(), "`module/plan.bin` is not a plain file"),
+        ("ln -s /dev/zero plan.bin".to_owned(), "`module/plan.bin` is not a plain file"),
+        ("truncate -s 2G plan.bin".to_owned(), "at most 1073741824 are read"),
+        ("true".to_owned(), "`module/plan.bin` is gone"),
+    ] {
+        fake_terraform(&mut bench, &plan);
+        let (found, partial) = reason(execute(&bench.job).await);
+
+        assert!(found.contains(why) && !partial, "{plan}: {found}");
+        let key = format!("plans/job_00000000000000000001/1.{}.bin", bench.job.fence.receive);
+        assert!(cloud.object(&key).await.is_none(), "{plan}");
+        bench.next_attempt();
+    }
+}
+
+#[tokio::test]
+async fn what_terraform_prints_goes_to_no_name_in_the_workspace() {
+    if !have(&["bwrap", "mkfifo"]) {
+        return;
+    }
+    let test = "terraform_module::what_terraform_prints_goes_to_no_name_in_the_workspace";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = artifact(&cloud, MODULE).await;
+    let mut bench = cloud.bench(work(&artifact, json!({ "name": "n" })), &artifact);
+    let key = bench.directory.path().join("runner.key");
+    std::fs::write(&key, "key").unwrap();
+    let links = format!("ln -s {} ../plan.json; mkfifo ../outputs.json; echo plan > plan.bin", key.display());
+    fake_terraform(&mut bench, &links);
+
+    let outcome = execute(&bench.job).await;
+
+    assert_eq!(outputs(outcome), json!({}), "{}", bench.log());
+    assert_eq!(std::fs::read_to_string(&key).unwrap(), "key");
+    assert_eq!(cloud.object("plans/job_00000000000000000001/1.1.bin").await.unwrap(), b"plan\n");
 }

@@ -6,7 +6,6 @@ mod remove;
 mod stack;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use aws_sdk_cloudformation::Client;
 use aws_sdk_cloudformation::operation::create_change_set::builders::CreateChangeSetFluentBuilder;
@@ -19,10 +18,13 @@ use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::work::job::Job;
+use crate::workspace::{self, WorkspaceError};
 use events::Events;
 pub(super) use remove::remove;
 use stack::{Pause, State, describe, settle};
 
+/// The template in the workspace.
+const TEMPLATE: &str = "template";
 /// The largest template that travels in a request, in bytes (CloudFormation quotas, "Template body size in a request").
 const MAX_INLINE_BYTES: usize = 51_200;
 /// The largest template, in bytes (the same page).
@@ -38,12 +40,11 @@ pub(super) async fn run(job: &Job, work: &DeployStack) -> Result<Done, Failure> 
         let sdk = sdk_config(job).await;
         let client = Client::new(&sdk);
         let repository = sync_artifact(job, &work.artifact).await?;
-        let file = job.workspace.join("template");
-        fetch_layer(&repository, &work.artifact, TEMPLATE_LAYER, &file).await?;
+        fetch_layer(&repository, &work.artifact, TEMPLATE_LAYER, &job.workspace.join(TEMPLATE)).await?;
         let deploy = Deploy { job, client: &client, name: &name };
         let creates = deploy.make_ready().await?;
         let request = deploy.change_set(work, &parameters, creates);
-        let request = with_template(job, &sdk, request, &file).await?;
+        let request = with_template(job, &sdk, request).await?;
         if deploy.plan(request).await? {
             deploy.execute().await.map_err(Failure::after_change)?;
         }
@@ -56,12 +57,13 @@ async fn with_template(
     job: &Job,
     sdk: &aws_types::SdkConfig,
     request: CreateChangeSetFluentBuilder,
-    file: &Path,
 ) -> Result<CreateChangeSetFluentBuilder, Failure> {
-    let bytes = std::fs::read(file).map_err(|error| Failure::because("could not read the template", &error))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(Failure::new(format!("the template is {} bytes; CloudFormation takes {MAX_BYTES}", bytes.len())));
-    }
+    let bytes = workspace::read(&job.workspace, TEMPLATE, MAX_BYTES).await.map_err(|error| match error {
+        WorkspaceError::TooLarge { size, most, .. } => {
+            Failure::new(format!("the template is {size} bytes; CloudFormation takes {most}"))
+        }
+        other => Failure::from(other),
+    })?;
     if bytes.len() > MAX_INLINE_BYTES {
         let store = JobBucket::of(job, sdk)?;
         let key = format!("plans/{}/{}.template", job.order.job, job.fence);

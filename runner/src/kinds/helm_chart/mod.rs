@@ -11,6 +11,7 @@ mod values;
 
 use std::time::{Duration, Instant};
 
+use freehold_protocol::Digest;
 use freehold_protocol::order::{CHART_LAYER, InstallChart};
 
 use crate::identity::job_aws::JobAws;
@@ -85,7 +86,7 @@ async fn change(job: &Job, work: &InstallChart, goal: Goal) -> Result<Done, Fail
 async fn prepare(job: &Job, work: &InstallChart, templates: &Templates) -> Result<Vec<String>, Failure> {
     let repository = sync_artifact(job, &work.artifact).await?;
     fetch_layer(&repository, &work.artifact, CHART_LAYER, &job.workspace.join(CHART)).await?;
-    values::write(job, work, templates)
+    values::write(job, work, templates).await
 }
 
 /// One attempt at a release, when all is there.
@@ -105,10 +106,10 @@ impl Attempt<'_> {
         self.recover(releases::recovery(&revisions, mark.inherits())).await?;
         let revisions = until_stopped(job, self.revisions()).await?;
         let plan = plan::make(job, work, self.helm, self.api, values, &revisions).await?;
-        job.log.line(&format!("plan {}: {}", plan.digest, plan.changes));
+        job.log.line(&format!("plan {}: {}", Digest::of(plan.rendered.as_bytes()), plan.changes));
         plan.changes.lines().for_each(|line| job.log.line(&line));
         let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
-        until_stopped(job, self.bucket.put_file(&key, &plan.path)).await?;
+        until_stopped(job, self.bucket.put(&key, plan.rendered)).await?;
 
         // From here on, every failure may leave objects partly changed.
         self.helm.upgrade(work, values, self.time_left()).await.map_err(Failure::after_change)?;

@@ -1,15 +1,11 @@
 //! What a release would change, object by object, against what runs in the cluster.
 
-use std::path::PathBuf;
-
-use freehold_protocol::Digest;
 use freehold_protocol::order::InstallChart;
 use serde_json::Value;
 
-use super::program::{Helm, read};
+use super::program::Helm;
 use super::release::Release;
 use super::releases::{self, Revision};
-use crate::kinds::bucket::file_digest;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::until_stopped;
 use crate::kubernetes::{Api, Change, ClusterError, Id, Object, Plan, read_objects};
@@ -23,9 +19,8 @@ const RELEASE_NAMESPACE: &str = "/metadata/annotations/meta.helm.sh~1release-nam
 
 /// The plan of one release.
 pub(super) struct ReleasePlan {
-    /// The objects that the chart renders.
-    pub(super) path: PathBuf,
-    pub(super) digest: Digest,
+    /// The objects that the chart renders, as YAML.
+    pub(super) rendered: String,
     pub(super) changes: Plan,
 }
 
@@ -40,20 +35,18 @@ pub(super) async fn make(
 ) -> Result<ReleasePlan, Failure> {
     let capabilities = until_stopped(job, async { Ok(api.capabilities().await?) }).await?;
     let is_upgrade = releases::is_deployed(revisions);
-    let path = helm.template(values, &capabilities, is_upgrade).await.map_err(|failure| named(work, failure))?;
+    let rendered = helm.template(values, &capabilities, is_upgrade).await.map_err(|failure| named(work, failure))?;
     let before = if is_upgrade { helm.manifest().await? } else { String::new() };
     let unreadable = |why: String| Failure::new(format!("component `{}`: {why}", work.component));
     let release = helm.release();
-    let new = read_objects("the rendered chart", &read(&path)?).map_err(unreadable)?;
+    let new = read_objects("the rendered chart", &rendered).map_err(unreadable)?;
     let old = read_objects("the deployed release", &before).map_err(unreadable)?;
     let compare = Compare { api, release, work };
     let changes = until_stopped(job, async {
         let (new, old) = (compare.placed(new).await?, compare.placed(old).await?);
         compare.changes(&new, &old).await
     });
-    let changes = changes.await?;
-    let digest = file_digest(&path).map_err(|error| Failure::because("could not read the plan", &error))?;
-    Ok(ReleasePlan { path, digest, changes })
+    Ok(ReleasePlan { changes: changes.await?, rendered })
 }
 
 /// Returns what uninstalling the release deletes.

@@ -1,7 +1,7 @@
 //! Runs `helm` on one release, in the job's box.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::release::{CHART, Release};
 use crate::identity::job_aws::JobAws;
 use crate::kinds::failure::Failure;
 use crate::kubernetes::ClusterAccess;
-use crate::sandbox::{self, Ended, Interrupt, Output, Program, Service};
+use crate::sandbox::{self, Ended, Interrupt, Output, Printed, Program, Service};
 use crate::work::job::Job;
 
 /// How many revisions of a release are kept.
@@ -91,16 +91,14 @@ impl<'a> Helm<'a> {
         values: &[String],
         capabilities: &(String, Vec<String>),
         is_upgrade: bool,
-    ) -> Result<PathBuf, Failure> {
-        let path = self.job.workspace.join("rendered.yaml");
+    ) -> Result<String, Failure> {
         let (version, served) = capabilities;
         let mut arguments = self.words(&["template", &self.release.name, CHART, "--no-hooks", "--dry-run=server"]);
         arguments.push(if is_upgrade { "--is-upgrade" } else { "--include-crds" }.to_owned());
         arguments.push(format!("--kube-version={version}"));
         arguments.extend(served.iter().map(|one| format!("--api-versions={one}")));
         arguments.extend(values.iter().cloned());
-        self.start("template", arguments, Output::File(path.clone())).await?;
-        Ok(path)
+        self.print("template", arguments).await
     }
 
     /// Returns the objects of the deployed revision, as YAML.
@@ -185,11 +183,14 @@ impl<'a> Helm<'a> {
 
     /// Runs a subcommand and returns what it prints.
     async fn capture(&self, name: &str, words: &[&str]) -> Result<String, Failure> {
-        let path = self.job.workspace.join("helm-output");
-        self.start(name, self.words(words), Output::File(path.clone())).await?;
-        let text = read(&path);
-        let _ = std::fs::remove_file(&path);
-        text
+        self.print(name, self.words(words)).await
+    }
+
+    async fn print(&self, name: &str, arguments: Vec<String>) -> Result<String, Failure> {
+        let unreadable = |error| Failure::because("could not read what helm printed", &error);
+        let printed = Printed::new(self.job).map_err(unreadable)?;
+        self.start(name, arguments, Output::Kept(printed.clone())).await?;
+        printed.text().await.map_err(unreadable)
     }
 
     async fn start(&self, name: &str, arguments: Vec<String>, output: Output) -> Result<(), Failure> {
@@ -214,11 +215,6 @@ impl<'a> Helm<'a> {
             Ended::Stopped(reason) => Err(Failure::stopped(reason)),
         }
     }
-}
-
-/// Reads a file that `helm` has written.
-pub(super) fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| Failure::because("could not read what helm printed", &error))
 }
 
 fn timeout(time: Duration) -> String {

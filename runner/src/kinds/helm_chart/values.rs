@@ -1,7 +1,5 @@
 //! The values of a release: files in order, then single values by their path as `helm --set` reads them.
 
-use std::path::Path;
-
 use freehold_protocol::order::InstallChart;
 use serde_json::{Map, Value};
 
@@ -9,16 +7,17 @@ use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
 use crate::kubernetes::documents;
 use crate::work::job::Job;
+use crate::workspace::{self, Kind};
 
 /// Writes all values into the workspace and returns the options that name the files, in order. Nothing of them is in an
 /// argument, which every user of the machine could read.
-pub(super) fn write(job: &Job, work: &InstallChart, templates: &Templates) -> Result<Vec<String>, Failure> {
+pub(super) async fn write(job: &Job, work: &InstallChart, templates: &Templates) -> Result<Vec<String>, Failure> {
     let mut options = Vec::new();
     for (index, text) in work.values_files.iter().enumerate() {
         let text = templates.text(&format!("values file {}", index + 1), text)?;
         check(&text)
             .map_err(|why| Failure::new(format!("component `{}`, values file {}: {why}", work.component, index + 1)))?;
-        options.push(put(&job.workspace, &format!("values-{index:02}.yaml"), &text)?);
+        options.push(put(job, &format!("values-{index:02}.yaml"), text).await?);
     }
     let mut values = Map::new();
     for (path, value) in &work.values {
@@ -28,14 +27,13 @@ pub(super) fn write(job: &Job, work: &InstallChart, templates: &Templates) -> Re
     }
     if !values.is_empty() {
         // JSON is YAML too.
-        options.push(put(&job.workspace, "values.json", &Value::Object(values).to_string())?);
+        options.push(put(job, "values.json", Value::Object(values).to_string()).await?);
     }
     Ok(options)
 }
 
-fn put(workspace: &Path, name: &str, text: &str) -> Result<String, Failure> {
-    let written = std::fs::write(workspace.join(name), text);
-    written.map_err(|error| Failure::because("could not write into the workspace", &error))?;
+async fn put(job: &Job, name: &str, text: String) -> Result<String, Failure> {
+    workspace::write(&job.workspace, name, text, Kind::Document).await?;
     Ok(format!("--values={name}"))
 }
 

@@ -2,13 +2,15 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use freehold_aws_errors::chain;
 use freehold_protocol::order::ApplyManifest;
 use serde_json::{Value, json};
 
 use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
-use crate::sandbox::{self, Ended, Interrupt, Output, Program};
+use crate::sandbox::{self, Ended, Interrupt, Output, Printed, Program};
 use crate::work::job::Job;
+use crate::workspace::{self, Kind, MAX_DOCUMENT};
 
 /// What the layer holds, in the workspace: the source, and the settings of the config beside it.
 pub(super) const DIRECTORY: &str = "packed";
@@ -20,16 +22,15 @@ const OVERLAY: &str = "overlay";
 /// Renders the unpacked kustomization with the patches of the config.
 pub(super) async fn render(job: &Job, work: &ApplyManifest, templates: &Templates) -> Result<String, Failure> {
     let failed = |why: String| Failure::new(format!("component `{}`, `kustomize`: {why}", work.component));
-    let options = std::fs::read(job.workspace.join(OPTIONS))
-        .map_err(|error| error.to_string())
-        .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).map_err(|error| error.to_string()))
-        .map_err(|why| failed(format!("its settings cannot be read: {why}")))?;
+    let unreadable = |error: &dyn std::error::Error| failed(format!("its settings cannot be read: {}", chain(error)));
+    let options = workspace::read(&job.workspace, OPTIONS, MAX_DOCUMENT).await.map_err(|error| unreadable(&error))?;
+    let options: Value = serde_json::from_slice(&options).map_err(|error| unreadable(&error))?;
     let options = templates.value("`kustomize`", &options)?;
     let folder = options.get("path").and_then(Value::as_str).unwrap_or_default();
     let source = plain(folder).ok_or_else(|| failed(format!("`{folder}` leads out of the source")))?;
     let base = Path::new(SOURCE).join(&source);
     let patches = patches(&job.workspace.join(&base), options.get("patches")).map_err(failed)?;
-    let target = if patches.is_empty() { base } else { overlay(job, &base, &patches)? };
+    let target = if patches.is_empty() { base } else { overlay(job, &base, &patches).await? };
     let words = arguments(&options);
     run(job, target, words).await.map_err(|failure| match failure {
         Failure::Failed { reason, .. } => failed(reason),
@@ -80,20 +81,19 @@ fn file(base: &Path, path: &str) -> Result<String, String> {
     if !found.starts_with(root) {
         return Err(format!("patch `{path}` leads out of the source"));
     }
+    // No program has run: what the archive holds are plain files, and links that end inside.
     std::fs::read_to_string(found).map_err(|error| format!("patch `{path}` cannot be read: {error}"))
 }
 
-fn overlay(job: &Job, base: &Path, patches: &[Value]) -> Result<PathBuf, Failure> {
-    let overlay = job.workspace.join(OVERLAY);
+async fn overlay(job: &Job, base: &Path, patches: &[Value]) -> Result<PathBuf, Failure> {
     let text = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": [Path::new("..").join(base)],
         "patches": patches,
     });
-    let written = std::fs::create_dir(&overlay)
-        .and_then(|()| std::fs::write(overlay.join("kustomization.yaml"), text.to_string()));
-    written.map_err(|error| Failure::because("could not write into the workspace", &error))?;
+    let name = Path::new(OVERLAY).join("kustomization.yaml");
+    workspace::write(&job.workspace, name, text.to_string(), Kind::Document).await?;
     Ok(OVERLAY.into())
 }
 
@@ -119,13 +119,14 @@ async fn run(job: &Job, target: PathBuf, words: Vec<String>) -> Result<String, F
             "kustomize",
         ),
     };
-    let path = job.workspace.join("kustomized.yaml");
+    let unreadable = |error| Failure::because("could not read what it printed", &error);
+    let printed = Printed::new(job).map_err(unreadable)?;
     let program = Program {
         executable: &executable,
         arguments: [command.to_owned(), target.display().to_string()].into_iter().chain(words).collect(),
         environment: sandbox::base_environment(job),
         directory: "",
-        output: Output::File(path.clone()),
+        output: Output::Kept(printed.clone()),
         interrupt: Interrupt::Terminate,
         writable: Vec::new(),
         readable: Vec::new(),
@@ -133,9 +134,7 @@ async fn run(job: &Job, target: PathBuf, words: Vec<String>) -> Result<String, F
         hosts: Vec::new(),
     };
     match sandbox::run(job, program).await? {
-        Ended::Code { code: 0, .. } => {
-            std::fs::read_to_string(&path).map_err(|error| Failure::because("could not read what it printed", &error))
-        }
+        Ended::Code { code: 0, .. } => printed.text().await.map_err(unreadable),
         Ended::Code { code, last_words } => {
             let words = last_words.lines().next_back().unwrap_or_default().trim_start_matches("error: ");
             Err(Failure::new(format!("it does not render (exit code {code}): {words}")))

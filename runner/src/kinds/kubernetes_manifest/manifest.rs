@@ -9,11 +9,15 @@ use crate::kinds::result::until_stopped;
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::work::job::Job;
+use crate::workspace;
+
+/// What was fetched, in the workspace.
+const LAYER: &str = "layer";
 
 /// Returns the rendered text.
 pub(super) async fn text(job: &Job, work: &ApplyManifest, templates: &Templates) -> Result<String, Failure> {
     let unpackable = |error: &dyn std::error::Error| Failure::because("could not unpack the manifest", error);
-    let layer = job.workspace.join("layer");
+    let layer = job.workspace.join(LAYER);
     let kustomized = work.artifact.blobs.iter().any(|blob| blob.media_type == KUSTOMIZATION_LAYER);
     let fetched = async {
         let repository = sync_artifact(job, &work.artifact).await?;
@@ -22,8 +26,7 @@ pub(super) async fn text(job: &Job, work: &ApplyManifest, templates: &Templates)
     };
     until_stopped(job, fetched).await?;
     if !kustomized {
-        let text = std::fs::read_to_string(&layer).map_err(|error| unpackable(&error))?;
-        return templates.text("manifest", &text);
+        return templates.text("manifest", &workspace::read_text(&job.workspace, LAYER).await?);
     }
     let (from, into) = (layer, job.workspace.join(kustomize::DIRECTORY));
     let unpacked = tokio::task::spawn_blocking(move || archive::unpack(&from, &into)).await;

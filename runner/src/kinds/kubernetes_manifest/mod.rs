@@ -10,10 +10,11 @@ mod rollout;
 
 use std::time::Instant;
 
+use freehold_protocol::Digest;
 use freehold_protocol::order::ApplyManifest;
 use serde_json::Value;
 
-use crate::kinds::bucket::{JobBucket, file_digest};
+use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::templates::Templates;
@@ -38,13 +39,10 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     let gone = before.without(&ids);
 
     let plan = until_stopped(job, rollout.plan(&objects, &gone)).await?;
-    let path = job.workspace.join("objects.yaml");
-    std::fs::write(&path, &text).map_err(|error| Failure::because("could not write into the workspace", &error))?;
-    let digest = file_digest(&path).map_err(|error| Failure::because("could not read the plan", &error))?;
-    job.log.line(&format!("plan {digest}: {plan}"));
+    job.log.line(&format!("plan {}: {plan}", Digest::of(text.as_bytes())));
     plan.lines().for_each(|line| job.log.line(&line));
     let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
-    until_stopped(job, bucket.put_file(&key, &path)).await?;
+    until_stopped(job, bucket.put(&key, text)).await?;
 
     // Written before the first change, so that an attempt that is killed leaves nothing behind that nobody knows of.
     until_stopped(job, before.with(&ids).write(&bucket, &work.component)).await?;

@@ -10,6 +10,7 @@ use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
 use crate::state_objects::StateObjects;
 use crate::work::job::Job;
+use crate::workspace::{self, Kind};
 
 /// The directory of the module in the workspace.
 pub(super) const MODULE: &str = "module";
@@ -19,24 +20,23 @@ const BACKEND_FILE: &str = "freehold_backend_override.tf.json";
 const VARIABLES_FILE: &str = "freehold.auto.tfvars.json";
 
 /// Writes all files and returns the options that name the variable files, in order.
-pub(super) fn write(
+pub(super) async fn write(
     job: &Job,
     work: &ApplyTerraform,
     templates: &Templates,
     (bucket, objects): (&str, &StateObjects),
 ) -> Result<Vec<String>, Failure> {
-    let module = job.workspace.join(MODULE);
-    put(&module, BACKEND_FILE, &backend(bucket, objects, &job.config.region).to_string())?;
+    put(job, BACKEND_FILE, backend(bucket, objects, &job.config.region).to_string()).await?;
     let vars: BTreeMap<&String, Value> = work
         .vars
         .iter()
         .map(|(name, value)| Ok((name, templates.value(&format!("variable `{name}`"), value)?)))
         .collect::<Result<_, Failure>>()?;
-    put(&module, VARIABLES_FILE, &json!(vars).to_string())?;
+    put(job, VARIABLES_FILE, json!(vars).to_string()).await?;
     let mut options = Vec::new();
     for (index, text) in work.var_files.iter().enumerate() {
         let name = format!("freehold_{index:02}.tfvars");
-        put(&module, &name, &templates.text(&format!("variable file {}", index + 1), text)?)?;
+        put(job, &name, templates.text(&format!("variable file {}", index + 1), text)?).await?;
         options.push(format!("-var-file={name}"));
     }
     Ok(options)
@@ -54,9 +54,7 @@ fn backend(bucket: &str, objects: &StateObjects, region: &str) -> Value {
     } } } })
 }
 
-fn put(module: &Path, name: &str, text: &str) -> Result<(), Failure> {
-    let path = module.join(name);
-    // The module may contain a link of that name, which the runner replaces and does not follow.
-    let _ = std::fs::remove_file(&path);
-    std::fs::write(path, text).map_err(|error| Failure::because("could not write into the workspace", &error))
+/// The module may contain a link of that name, which is replaced and not followed.
+async fn put(job: &Job, name: &str, text: String) -> Result<(), Failure> {
+    Ok(workspace::write(&job.workspace, Path::new(MODULE).join(name), text, Kind::Document).await?)
 }

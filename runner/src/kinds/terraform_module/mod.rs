@@ -14,24 +14,30 @@ mod state_lock;
 
 pub use program::first_error;
 
+use std::path::Path;
+use std::sync::Arc;
+
 use freehold_protocol::order::{ApplyTerraform, MODULE_LAYER};
 
 use crate::identity::job_aws::JobAws;
 use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
-use crate::kinds::bucket::file_digest;
+use crate::kinds::bucket::open_digest;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::state_objects::StateObjects;
 use crate::work::job::Job;
+use crate::workspace;
 use files::{MODULE, PLAN_FILE};
 use plan::Changes;
 use program::Terraform;
 use providers::Providers;
 use state_lock::StateLock;
 
+/// The largest plan, in bytes.
+const MAX_PLAN: u64 = 1024 * 1024 * 1024;
 /// The time to wait for another holder of the state's lock.
 const LOCK_TIMEOUT: &str = "-lock-timeout=60s";
 
@@ -96,7 +102,7 @@ async fn prepare(job: &Job, work: &ApplyTerraform, bucket: &JobBucket) -> Result
         .map_err(|error| Failure::because("could not unpack the module", &error))?;
     let _ = std::fs::remove_file(&layer);
     let providers = providers::unpack(job, &repository, &work.artifact).await?;
-    let variable_files = files::write(job, work, &Templates::of(job), (bucket.bucket(), &objects))?;
+    let variable_files = files::write(job, work, &Templates::of(job), (bucket.bucket(), &objects)).await?;
     Ok(Prepared { variable_files, lock: StateLock::take_over(job, bucket, &objects).await?, providers })
 }
 
@@ -119,11 +125,13 @@ async fn change(
     terraform.run("plan", plan.into_iter().chain(destroy).chain(variable_files).collect()).await?;
 
     let Changes { counts, data } = plan::read(terraform).await?;
-    let path = job.workspace.join(MODULE).join(PLAN_FILE);
-    let digest = file_digest(&path).map_err(|error| Failure::because("could not read the plan", &error))?;
+    // The module's programs have run beside the plan: it is opened once, and what was opened is hashed and kept.
+    let plan = workspace::open(&job.workspace, Path::new(MODULE).join(PLAN_FILE), MAX_PLAN).await?;
+    let plan = Arc::new(plan);
+    let digest = open_digest(&plan).await.map_err(|error| Failure::because("could not read the plan", &error))?;
     job.log.line(&format!("plan {digest}: {counts}"));
     let key = format!("plans/{}/{}.bin", job.order.job, job.fence);
-    until_stopped(job, bucket.put_file(&key, &path)).await?;
+    until_stopped(job, bucket.put_file(&key, &plan)).await?;
 
     if matches!(goal, Goal::Destroy { data: false }) && !data.is_empty() {
         return Err(Failure::destroys_data(&data));

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::data::holds_data;
-use super::program::{Terraform, read_json};
+use super::program::Terraform;
 use crate::kinds::failure::Failure;
 use crate::kinds::terraform_module::files::PLAN_FILE;
 use crate::work::job::Job;
@@ -86,12 +86,8 @@ impl Plan {
 
 /// Returns what the plan file would change.
 pub(super) async fn read(terraform: &Terraform<'_>) -> Result<Changes, Failure> {
-    let path = terraform.job().workspace.join("plan.json");
     let arguments = ["show", "-json", "-no-color", PLAN_FILE].map(String::from).to_vec();
-    terraform.capture("show", arguments, &path).await?;
-    let plan: Plan = read_json(&path)?;
-    // The file holds values in clear text, also secret ones.
-    let _ = std::fs::remove_file(&path);
+    let plan: Plan = terraform.capture("show", arguments).await?;
     Ok(Changes { counts: plan.counts(), data: plan.destroyed_data() })
 }
 
@@ -122,10 +118,8 @@ struct One {
 
 /// Returns the outputs without the values of sensitive outputs.
 pub(super) async fn outputs(terraform: &Terraform<'_>) -> Result<Outputs, Failure> {
-    let path = terraform.job().workspace.join("outputs.json");
-    terraform.capture("output", ["output", "-json", "-no-color"].map(String::from).to_vec(), &path).await?;
-    let all: BTreeMap<String, One> = read_json(&path)?;
-    let _ = std::fs::remove_file(&path);
+    let arguments = ["output", "-json", "-no-color"].map(String::from).to_vec();
+    let all: BTreeMap<String, One> = terraform.capture("output", arguments).await?;
     Ok(split(all))
 }
 

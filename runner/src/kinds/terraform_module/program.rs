@@ -1,13 +1,14 @@
 //! Runs `terraform` or `tofu` on the module, in the job's sandbox.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use freehold_protocol::contract::Terms;
 use freehold_protocol::names;
 use freehold_protocol::order::{ApplyTerraform, Work};
 use freehold_protocol::terraform::{REGISTRIES, REGISTRY_FILES};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 
 use crate::identity::job_aws::JobAws;
@@ -18,7 +19,7 @@ use crate::kinds::templates::Templates;
 use crate::kinds::terraform_module::files::MODULE;
 use crate::kinds::terraform_module::providers::Providers;
 use crate::operate::checks;
-use crate::sandbox::{self, Ended, Interrupt, Output, Program, Service};
+use crate::sandbox::{self, Ended, Interrupt, Output, Printed, Program, Service};
 use crate::work::job::Job;
 
 /// Allows one `init` at a time: Terraform's plugin cache is not safe for two (Terraform CLI documentation, "Provider
@@ -101,9 +102,7 @@ impl<'a> Terraform<'a> {
         struct Version {
             terraform_version: String,
         }
-        let path = self.job.workspace.join("version.json");
-        self.capture("version", ["version", "-json"].map(String::from).to_vec(), &path).await?;
-        let found: Version = read_json(&path)?;
+        let found: Version = self.capture("version", ["version", "-json"].map(String::from).to_vec()).await?;
         let (found, wanted) = (found.terraform_version, self.wanted_version);
         self.job.log.line(&match wanted {
             "" => format!("terraform {found}"),
@@ -132,9 +131,16 @@ impl<'a> Terraform<'a> {
         self.start(name, arguments, Output::log(), Vec::new()).await
     }
 
-    /// Runs a subcommand and writes its output to a new file.
-    pub(super) async fn capture(&self, name: &str, arguments: Vec<String>, path: &Path) -> Result<(), Failure> {
-        self.start(name, arguments, Output::File(path.to_owned()), Vec::new()).await
+    /// Runs a subcommand and returns the document that it prints. It may hold secret values, so it is on no path.
+    pub(super) async fn capture<T: DeserializeOwned + Send + 'static>(
+        &self,
+        name: &str,
+        arguments: Vec<String>,
+    ) -> Result<T, Failure> {
+        let unreadable = |error| Failure::because("could not read what terraform printed", &error);
+        let printed = Printed::new(self.job).map_err(unreadable)?;
+        self.start(name, arguments, Output::Kept(printed.clone()), Vec::new()).await?;
+        printed.json().await.map_err(unreadable)
     }
 
     /// The providers of the module are links to what is outside of its workspace.
@@ -196,12 +202,6 @@ pub fn first_error(words: &str) -> String {
     let detail: Vec<&str> = from_error.take(6).collect();
     let error = error.trim_start_matches("Error: ");
     if detail.is_empty() { format!(": {error}") } else { format!(": {error}: {}", detail.join(" ")) }
-}
-
-pub(super) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
-    let unreadable = |error: &dyn std::error::Error| Failure::because("could not read what terraform printed", error);
-    let file = std::fs::File::open(path).map_err(|error| unreadable(&error))?;
-    serde_json::from_reader(std::io::BufReader::new(file)).map_err(|error| unreadable(&error))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Watches what the workspace holds. A quota of the file system would need root or a volume of its own; a tmpfs would take
 //! memory for providers and build trees.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
@@ -21,21 +22,30 @@ const BLOCK: u64 = 512;
 pub(super) struct Watch(#[expect(dead_code, reason = "dropping the sender ends the watch")] Sender<()>);
 
 impl Watch {
-    pub(super) fn start(start: &Start, control: &OwnedFd) -> io::Result<Self> {
+    /// Looks at the directories that the program may write to, and at `printed`, which may be a file too.
+    pub(super) fn start(start: &Start, printed: &OwnedFd, control: &OwnedFd) -> io::Result<Self> {
         let (sender, ended) = channel();
         let (trees, limits, control) = (start.writable.clone(), start.limits, control.try_clone()?);
+        let printed = File::from(printed.try_clone()?);
         std::thread::Builder::new().name("disk".to_owned()).stack_size(256 * 1024).spawn(move || {
-            watch(&trees, limits.disk, limits.files, &control, &ended);
+            watch((&trees, &printed), limits.disk, limits.files, &control, &ended);
         })?;
         Ok(Self(sender))
     }
 }
 
-fn watch(trees: &[PathBuf], most_bytes: u64, most_files: u64, control: &OwnedFd, ended: &Receiver<()>) {
+fn watch(
+    (trees, printed): (&[PathBuf], &File),
+    most_bytes: u64,
+    most_files: u64,
+    control: &OwnedFd,
+    ended: &Receiver<()>,
+) {
     let mut pause = PAUSE;
     while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let started = Instant::now();
-        let mut found = Held::default();
+        let printed = printed.metadata().map_or(0, |data| data.blocks().saturating_mul(BLOCK));
+        let mut found = Held { bytes: printed, files: 0 };
         trees.iter().for_each(|tree| found.add(tree, most_bytes, most_files));
         if found.bytes > most_bytes || found.files > most_files {
             let _ = frame::send(control, &FromInit::OverDisk { bytes: found.bytes, files: found.files }, &[]);
@@ -46,7 +56,6 @@ fn watch(trees: &[PathBuf], most_bytes: u64, most_files: u64, control: &OwnedFd,
     }
 }
 
-#[derive(Default)]
 struct Held {
     bytes: u64,
     files: u64,

@@ -37,7 +37,7 @@ impl Running {
         if let Some(user) = start.user {
             ownership::give(&start.writable, user)?;
         }
-        let watch = Watch::start(&start, control)?;
+        let watch = Watch::start(&start, &stdout, control)?;
         limit(start.limits)?;
         let mut command = match start.purpose {
             Purpose::Program => Command::new(&start.program),

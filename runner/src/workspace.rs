@@ -1,0 +1,233 @@
+//! Files of a workspace in which a job's programs have run. The runner opens them outside of any box, so nothing that a
+//! program left there may lead it elsewhere or hold it up: no link is followed, no pipe is waited for, and only a plain file
+//! with one name and of a bounded size is read.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fchmod, mkdirat, openat, unlinkat};
+use rustix::io::Errno;
+
+/// The most bytes that the runner reads of a document, such as a manifest or what a program has printed.
+pub(crate) const MAX_DOCUMENT: u64 = 256 * 1024 * 1024;
+
+/// A directory is only a step on the way: it need not be readable, and it is never a link.
+const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// A pipe without a writer would hold up who opens it, and a terminal would become the runner's.
+const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+const CREATE: OFlags =
+    OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Why a file of a workspace is not read or written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkspaceError {
+    #[error("`{0}` is gone")]
+    Gone(String),
+    #[error("`{0}` is not a plain file with one name: a program of the job has put a link or something else there")]
+    NotPlain(String),
+    #[error("`{name}` is {size} bytes and at most {most} are read")]
+    TooLarge { name: String, size: u64, most: u64 },
+    #[error("`{name}` cannot be opened")]
+    Io {
+        name: String,
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Who may run a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Document,
+    Program,
+}
+
+/// Opens the file `name` below `workspace`, of at most `most` bytes.
+pub(crate) async fn open(workspace: &Path, name: impl AsRef<Path>, most: u64) -> Result<File, WorkspaceError> {
+    let name = name.as_ref().to_owned();
+    blocking(workspace, name, move |workspace, name| open_plain(workspace, name, most)).await
+}
+
+/// Returns the bytes of the file `name` below `workspace`, of which there are at most `most`.
+pub(crate) async fn read(workspace: &Path, name: impl AsRef<Path>, most: u64) -> Result<Vec<u8>, WorkspaceError> {
+    let name = name.as_ref().to_owned();
+    blocking(workspace, name, move |workspace, name| read_plain(workspace, name, most)).await
+}
+
+/// As [`read`], for a text of at most [`MAX_DOCUMENT`] bytes.
+pub(crate) async fn read_text(workspace: &Path, name: impl AsRef<Path>) -> Result<String, WorkspaceError> {
+    let name = name.as_ref();
+    let not_text = |error| failed(name)(io::Error::new(io::ErrorKind::InvalidData, error));
+    String::from_utf8(read(workspace, name, MAX_DOCUMENT).await?).map_err(not_text)
+}
+
+/// Writes the new file `name` below `workspace`, with the directories above it. What had its name before is removed.
+pub(crate) async fn write(
+    workspace: &Path,
+    name: impl AsRef<Path>,
+    text: impl Into<Vec<u8>>,
+    kind: Kind,
+) -> Result<(), WorkspaceError> {
+    let (name, text) = (name.as_ref().to_owned(), text.into());
+    blocking(workspace, name, move |workspace, name| write_new(workspace, name, &text, kind).map_err(failed(name)))
+        .await
+}
+
+/// Keeps the work on files off the loop, which renews leases meanwhile.
+async fn blocking<T: Send + 'static>(
+    workspace: &Path,
+    name: PathBuf,
+    work: impl FnOnce(&Path, &Path) -> Result<T, WorkspaceError> + Send + 'static,
+) -> Result<T, WorkspaceError> {
+    let (workspace, shown) = (workspace.to_owned(), name.clone());
+    let done = tokio::task::spawn_blocking(move || work(&workspace, &name)).await;
+    done.unwrap_or_else(|error| Err(failed(&shown)(io::Error::other(error))))
+}
+
+fn open_plain(workspace: &Path, name: &Path, most: u64) -> Result<File, WorkspaceError> {
+    let open = || -> io::Result<File> {
+        let (directory, last) = directory_of(workspace, name, false)?;
+        Ok(File::from(openat(directory, last, READ, Mode::empty())?))
+    };
+    let file = open().map_err(failed(name))?;
+    let data = file.metadata().map_err(failed(name))?;
+    // A second name could be one outside of the workspace, where a job has the runner's own user.
+    if !data.is_file() || data.nlink() != 1 {
+        return Err(WorkspaceError::NotPlain(name.display().to_string()));
+    }
+    if data.len() > most {
+        return Err(WorkspaceError::TooLarge { name: name.display().to_string(), size: data.len(), most });
+    }
+    Ok(file)
+}
+
+fn read_plain(workspace: &Path, name: &Path, most: u64) -> Result<Vec<u8>, WorkspaceError> {
+    let mut bytes = Vec::new();
+    open_plain(workspace, name, most)?.take(most).read_to_end(&mut bytes).map_err(failed(name))?;
+    Ok(bytes)
+}
+
+fn write_new(workspace: &Path, name: &Path, text: &[u8], kind: Kind) -> io::Result<()> {
+    let (directory, last) = directory_of(workspace, name, true)?;
+    match unlinkat(&directory, last, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let mode = Mode::from_raw_mode(if kind == Kind::Program { 0o755 } else { 0o644 });
+    let mut file = File::from(openat(&directory, last, CREATE, mode)?);
+    fchmod(&file, mode)?;
+    file.write_all(text)
+}
+
+/// Returns the directory of `name` below `workspace` and the last part of `name`. Where it `makes` directories, those that
+/// lack are made.
+fn directory_of<'a>(workspace: &Path, name: &'a Path, makes: bool) -> io::Result<(OwnedFd, &'a OsStr)> {
+    let leads_out = || io::Error::new(io::ErrorKind::InvalidInput, "it leads out of the workspace");
+    let parts: Option<Vec<&OsStr>> = name
+        .components()
+        .map(|part| match part {
+            Component::Normal(part) => Some(part),
+            Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
+        })
+        .collect();
+    let parts = parts.ok_or_else(leads_out)?;
+    let (last, above) = parts.split_last().ok_or_else(leads_out)?;
+    let mut directory = openat(CWD, workspace, DIRECTORY, Mode::empty())?;
+    for part in above {
+        match makes.then(|| mkdirat(&directory, *part, Mode::from_raw_mode(0o755))) {
+            None | Some(Ok(()) | Err(Errno::EXIST)) => {}
+            Some(Err(error)) => return Err(error.into()),
+        }
+        directory = openat(&directory, *part, DIRECTORY, Mode::empty())?;
+    }
+    Ok((directory, last))
+}
+
+fn failed(name: &Path) -> impl FnOnce(io::Error) -> WorkspaceError {
+    let name = name.display().to_string();
+    move |source| match source.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NOENT) => WorkspaceError::Gone(name),
+        // A link; something else than a directory on the way; a socket.
+        Some(Errno::LOOP | Errno::NOTDIR | Errno::NXIO | Errno::ISDIR) => WorkspaceError::NotPlain(name),
+        _ => WorkspaceError::Io { name, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::net::UnixListener;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A workspace, and a file of the runner beside it.
+    fn world() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let state = tempfile::tempdir().unwrap();
+        let (workspace, key) = (state.path().join("workspace"), state.path().join("runner.key"));
+        std::fs::create_dir(&workspace).unwrap();
+        std::fs::write(&key, "key").unwrap();
+        (state, workspace, key)
+    }
+
+    /// A pipe would be waited for without an end, so every answer has a deadline.
+    async fn answer(workspace: &Path, name: &str) -> String {
+        let read = tokio::time::timeout(Duration::from_secs(10), read(workspace, name, 8)).await;
+        read.unwrap().map_or_else(|error| error.to_string(), |bytes| String::from_utf8(bytes).unwrap())
+    }
+
+    #[tokio::test]
+    async fn only_a_plain_file_with_one_name_is_read() {
+        let (_state, workspace, key) = world();
+        std::fs::create_dir(workspace.join("module")).unwrap();
+        std::fs::write(workspace.join("module/plan.bin"), "plan").unwrap();
+        symlink(&key, workspace.join("link")).unwrap();
+        symlink(key.parent().unwrap(), workspace.join("directory")).unwrap();
+        symlink("/dev/zero", workspace.join("zero")).unwrap();
+        std::fs::hard_link(&key, workspace.join("name")).unwrap();
+        rustix::fs::mkfifoat(CWD, workspace.join("pipe"), Mode::RWXU).unwrap();
+        let _socket = UnixListener::bind(workspace.join("socket")).unwrap();
+
+        assert_eq!(answer(&workspace, "module/plan.bin").await, "plan");
+        for name in ["link", "directory/runner.key", "zero", "name", "pipe", "socket", "module"] {
+            assert!(answer(&workspace, name).await.contains("is not a plain file"), "{name}");
+        }
+        assert!(answer(Path::new("/dev"), "zero").await.contains("is not a plain file"));
+        for name in ["../runner.key", "/etc/passwd", "module/../../runner.key", ""] {
+            assert!(answer(&workspace, name).await.contains("cannot be opened"), "{name}");
+        }
+        assert_eq!(answer(&workspace, "none").await, "`none` is gone");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_too_large_is_not_read() {
+        let (_state, workspace, _) = world();
+        File::create(workspace.join("huge")).unwrap().set_len(1 << 40).unwrap();
+
+        assert_eq!(answer(&workspace, "huge").await, "`huge` is 1099511627776 bytes and at most 8 are read");
+    }
+
+    #[tokio::test]
+    async fn what_is_written_replaces_a_link_and_leaves_what_it_leads_to() {
+        let (state, workspace, key) = world();
+        symlink(&key, workspace.join("step-2")).unwrap();
+        std::fs::hard_link(&key, workspace.join("name")).unwrap();
+        rustix::fs::mkfifoat(CWD, workspace.join("pipe"), Mode::RWXU).unwrap();
+        symlink(state.path(), workspace.join("directory")).unwrap();
+
+        for name in ["step-2", "name", "pipe", "new/deep/file"] {
+            write(&workspace, name, "script", Kind::Program).await.unwrap();
+            let data = workspace.join(name).symlink_metadata().unwrap();
+            assert!(data.is_file() && data.permissions().mode() & 0o777 == 0o755, "{name}");
+        }
+        let through = write(&workspace, "directory/runner.key", "script", Kind::Document).await;
+
+        assert!(through.unwrap_err().to_string().contains("is not a plain file"));
+        assert_eq!(std::fs::read_to_string(&key).unwrap(), "key");
+    }
+}
