@@ -147,16 +147,21 @@ fn actions_that_no_job_used_are_left_out_and_the_smaller_policies_written() {
 }
 
 #[test]
-fn a_file_that_is_there_stays() {
+fn a_file_that_is_there_stays_unless_it_may_be_replaced() {
     let place = tempfile::tempdir().unwrap();
     audit(place.path());
     std::fs::create_dir(place.path().join("smaller")).unwrap();
     std::fs::write(place.path().join("smaller/provision.build.json"), "mine").unwrap();
 
     let done = propose(place.path(), &["-o", "smaller"]);
+    let kept = std::fs::read_to_string(place.path().join("smaller/provision.build.json")).unwrap();
+    let forced = propose(place.path(), &["-o", "smaller", "--force"]);
 
-    assert_ne!(done.status.code(), Some(0));
-    assert_eq!(std::fs::read_to_string(place.path().join("smaller/provision.build.json")).unwrap(), "mine");
+    assert_eq!((done.status.code(), kept.as_str()), (Some(4), "mine"), "{}", text(&done.stderr));
+    assert!(text(&done.stderr).contains("pass `--force` to replace it"), "{}", text(&done.stderr));
+    assert_eq!(forced.status.code(), Some(0), "{}", text(&forced.stderr));
+    let replaced = std::fs::read_to_string(place.path().join("smaller/provision.build.json")).unwrap();
+    assert!(replaced.contains("iam:TagRole"), "{replaced}");
 }
 
 #[test]

@@ -222,6 +222,12 @@ fn a_bundle_of_what_is_deployed_is_all_that_offline_verification_needs() {
     let bundle: Value = serde_json::from_slice(&std::fs::read(place.path().join("web.json")).unwrap()).unwrap();
     assert_eq!(bundle, golden());
     assert_eq!(offline.status.code(), Some(0), "{}", text(&offline.stderr));
+
+    std::fs::write(place.path().join("web.json"), "mine").unwrap();
+    let refused = ask(&api, place.path(), &args);
+    assert_eq!(refused.status.code(), Some(4), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("`web.json` exists and was left as it is"), "{}", text(&refused.stderr));
+    assert_eq!(std::fs::read_to_string(place.path().join("web.json")).unwrap(), "mine");
 }
 
 #[test]

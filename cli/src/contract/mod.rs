@@ -58,6 +58,9 @@ pub(crate) struct Show {
     /// Write the contract under the tenant's signature to this file, for `freehold contract verify`.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace the file when it exists and has another text.
+    #[arg(long, requires = "output")]
+    force: bool,
 }
 
 /// Compare what two versions may do, or a version with what a customer agreed to.
@@ -212,7 +215,7 @@ impl Show {
                 ))
             })?;
             let signed = envelope.to_json().map_err(|e| Error::internal(e.to_string()))?;
-            crate::file::replace(path, &signed)?;
+            crate::file::create(path, &signed, self.force)?;
             note(&format!("wrote {}", path.display()));
         }
         let shown = Shown { view, verified };

@@ -43,6 +43,9 @@ pub(crate) struct Propose {
     /// Write each policy that becomes smaller to this folder, as `ROLE.POLICY.json`.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Replace files that exist and have another text.
+    #[arg(long, requires = "output")]
+    force: bool,
 }
 
 /// A proposal as `--json` prints it.
@@ -93,7 +96,7 @@ impl Propose {
         }
         let proposal = propose(&contract, &records);
         if let Some(folder) = &self.output {
-            write(folder, &proposal)?;
+            write(folder, &proposal, self.force)?;
         }
         context.out.show(&proposal, |proposal| text(proposal, context.out))
     }
@@ -198,7 +201,7 @@ fn of_role(role: &RoleTerms, jobs: &BTreeMap<&JobId, Job>) -> RoleProposal {
     proposal
 }
 
-fn write(folder: &Path, proposal: &Proposal) -> Result<()> {
+fn write(folder: &Path, proposal: &Proposal, force: bool) -> Result<()> {
     std::fs::create_dir_all(folder).doing(format!("make the folder `{}`", folder.display()))?;
     for role in &proposal.roles {
         for PolicyProposal { policy, narrowed } in &role.policies {
@@ -206,7 +209,7 @@ fn write(folder: &Path, proposal: &Proposal) -> Result<()> {
             let plain = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_', "-");
             let path = folder.join(format!("{}.{}.json", plain(&role.role), plain(policy)));
             let text = serde_json::to_string_pretty(document).map_err(|error| Error::internal(error.to_string()))?;
-            crate::file::create(&path, &format!("{text}\n"), false)?;
+            crate::file::create(&path, &format!("{text}\n"), force)?;
             note(&format!("wrote {}", path.display()));
         }
     }

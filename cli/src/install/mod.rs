@@ -136,6 +136,9 @@ pub(crate) struct Stack {
     /// Write the template to this file instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace the file when it exists and has another text.
+    #[arg(long, requires = "output")]
+    force: bool,
     /// Put the template into the tenant's bucket and print a quick-create link to it, valid for 12 hours, instead of the
     /// template.
     #[arg(long)]

@@ -42,7 +42,7 @@ impl Stack {
             return self.differing(context, &api, &stack, other.as_deref()).await;
         }
         if let Some(path) = &self.output {
-            crate::file::replace(path, &stack.template)?;
+            crate::file::create(path, &stack.template, self.force)?;
         }
         let link = if self.link { Some(self.published(&api, &stack).await?) } else { None };
         if context.out.is_json() {

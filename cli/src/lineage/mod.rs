@@ -56,6 +56,9 @@ pub(crate) struct LineageArgs {
     /// Write a bundle to this file: everything that `lineage verify` needs.
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
+    /// Replace the file when it exists and has another text.
+    #[arg(long, requires = "bundle")]
+    force: bool,
     #[command(subcommand)]
     command: Option<LineageCommand>,
 }
@@ -107,7 +110,7 @@ impl LineageArgs {
         let (artifact, job) = self.subject(&api).await?;
         let lineage = load(&api, &artifact).await?.only(|used| self.is_wanted(used));
         if let Some(path) = &self.bundle {
-            write(path, &lineage)?;
+            write(path, &lineage, self.force)?;
             note(&format!("wrote {} ({})", path.display(), plural(lineage.uses.len(), "use")));
         }
         let checked = self.verify.then(|| {
@@ -173,7 +176,7 @@ async fn load(api: &Api, artifact: &Digest) -> Result<Lineage> {
     Ok(lineage)
 }
 
-fn write(path: &Path, lineage: &Lineage) -> Result<()> {
+fn write(path: &Path, lineage: &Lineage, force: bool) -> Result<()> {
     let text = serde_json::to_string_pretty(lineage).map_err(|e| Error::internal(format!("cannot write JSON: {e}")))?;
-    crate::file::replace(path, &format!("{text}\n"))
+    crate::file::create(path, &format!("{text}\n"), force)
 }

@@ -348,7 +348,7 @@ impl World {
         let name = install.name.as_str();
         let file = |suffix: &str| self.file(&format!("{name}{suffix}")).display().to_string();
         let (template, state) = (file(".yaml"), file("-state"));
-        self.run(&["install", "stack", name, "-o", &template]).await?.ended_with(0)?;
+        self.run(&["install", "stack", name, "-o", &template, "--force"]).await?.ended_with(0)?;
         let launch = ["install", "launch", name, "--template", &template];
         let said = self.command(&install.account, &launch).await?.ended_with(0)?;
         self.configure(install, &state).await?;
