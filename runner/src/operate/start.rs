@@ -22,7 +22,7 @@ use crate::operate::drain::{Drain, Phase};
 use crate::operate::watchdog::supervise;
 use crate::record::audit::{Audit, AuditError};
 use crate::record::log_store::LogStore;
-use crate::sandbox::{WarmBoxes, cgroup};
+use crate::sandbox::{self, WarmBoxes, cgroup};
 use crate::wire::clock::ServerClock;
 use crate::wire::grants::PendingGrants;
 use crate::wire::inbox::Outbox;
@@ -86,6 +86,7 @@ pub enum StartError {
 pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Execute>) -> Result<Exit, StartError> {
     let config = Arc::new(config);
     let _lock = lock_state_dir(&config.state_dir)?;
+    remove_workspaces(&config).await;
     let identity = Arc::new(Identity::load_or_make(&config.state_dir)?);
     let spool = Arc::new(Spool::open(&config.state_dir)?);
     let sdk = aws::sdk_config(&config.region, None).await;
@@ -232,7 +233,7 @@ async fn shut_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>)
     }
 }
 
-/// Locks the state directory for this process, and removes the workspaces of earlier processes.
+/// Locks the state directory for this process.
 fn lock_state_dir(path: &Path) -> Result<File, StartError> {
     let wrong = |error| state_dir_error(path, error);
     files::make_private_dir(path).map_err(wrong)?;
@@ -242,13 +243,17 @@ fn lock_state_dir(path: &Path) -> Result<File, StartError> {
         Err(std::fs::TryLockError::WouldBlock) => return Err(StartError::InUse(path.display().to_string())),
         Err(std::fs::TryLockError::Error(error)) => return Err(wrong(error)),
     }
-    match files::remove_tree(&path.join("work")) {
+    Ok(lock)
+}
+
+/// Removes the workspaces of earlier processes.
+async fn remove_workspaces(config: &Config) {
+    match sandbox::remove(&config.state_dir.join("work"), config).await {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             warn!("Workspaces of an earlier run were not removed: {error}");
         }
         Ok(()) | Err(_) => {}
     }
-    Ok(lock)
 }
 
 fn state_dir_error(path: &Path, source: std::io::Error) -> StartError {

@@ -28,6 +28,8 @@ pub(super) enum ToInit {
     Start(Box<Start>),
     /// Sends a signal to the program and to what it started.
     Signal(i32),
+    /// Removes all in the workspace; comes instead of a program.
+    Clear,
     /// Lets the box live until this time (`CLOCK_BOOTTIME`, in nanoseconds).
     Live { until: u64 },
 }
@@ -47,6 +49,10 @@ pub(super) enum FromInit {
     OverDisk {
         bytes: u64,
         files: u64,
+    },
+    /// The workspace is empty, or why it is not.
+    Cleared {
+        error: Option<String>,
     },
     /// All processes of the program are gone.
     Ended {

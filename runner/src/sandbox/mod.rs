@@ -26,7 +26,7 @@ mod users;
 mod walls;
 mod warm;
 
-pub use boxed::use_init;
+pub use boxed::{remove, use_init};
 pub use check::{check, user, walls};
 pub use egress::own_loopback;
 pub use ended::Ended;

@@ -100,7 +100,13 @@ async fn follow(job: &Job, made: &mut Boxed) -> i32 {
                     job.log.line(&job.config.limits.over_disk(bytes, files));
                     return KILLED;
                 }
-                Some(FromInit::Ready | FromInit::Listening | FromInit::Started | FromInit::NotStarted { .. }) => {}
+                Some(
+                    FromInit::Ready
+                    | FromInit::Listening
+                    | FromInit::Started
+                    | FromInit::NotStarted { .. }
+                    | FromInit::Cleared { .. },
+                ) => {}
                 // The first process is gone and all with it: out of memory, or its time was up.
                 None => return KILLED,
             },

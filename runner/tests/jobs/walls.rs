@@ -176,6 +176,50 @@ async fn a_job_that_fills_the_disk_is_ended_with_a_line_that_says_so() {
     eventually("it is gone", || processes("sleep\u{0}31536012").is_empty()).await;
 }
 
+/// By itself a test of root, to whom every file belongs; the next test runs it as a runner that may not touch its jobs' files.
+#[tokio::test]
+async fn what_killed_jobs_leave_on_disk_is_removed() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let mut bench = bench();
+    bench.change_config(|config| config.limits.files = 100);
+    let work = bench.job.config.state_dir.join("work");
+    let fills = "mkdir -p a/b; chmod 000 a/b; i=0; while [ $i -lt 200 ]; do i=$((i+1)); : > f$i; done; sleep 31536014";
+    for name in ["ends", "left"] {
+        bench.job.workspace = work.join(name);
+        std::fs::create_dir_all(&bench.job.workspace).unwrap();
+        assert!(matches!(run(&bench, fills).await, Ended::Code { code: 137, .. }));
+    }
+    eventually("they are gone", || processes("sleep\u{0}31536014").is_empty()).await;
+
+    sandbox::remove(&work.join("ends"), &bench.job.config).await.unwrap();
+    let others = work.join("left").exists();
+    // As at the runner's next start.
+    sandbox::remove(&work, &bench.job.config).await.unwrap();
+
+    assert!(others && !work.exists());
+}
+
+#[tokio::test]
+async fn a_runner_that_may_not_touch_its_jobs_files_removes_what_killed_jobs_leave() {
+    if !have(&["bwrap", "setpriv"]) {
+        return;
+    }
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root can give up its right to every file and keep the one to make users");
+    }
+    let ended = tokio::process::Command::new("setpriv")
+        .args(["--bounding-set=-dac_override,-dac_read_search,-fowner,-chown", "--inh-caps=-all"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "walls::what_killed_jobs_leave_on_disk_is_removed", "--nocapture"])
+        .output()
+        .await
+        .unwrap();
+
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
 /// Not a test by itself, and nothing without its variable: the runner that the next test stops.
 #[tokio::test]
 async fn a_runner_with_a_lease_of_three_seconds() {

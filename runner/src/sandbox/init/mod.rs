@@ -11,6 +11,7 @@ mod start;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -19,7 +20,9 @@ use rustix::process::{DumpableBehavior, Signal, kill_process_group, set_dumpable
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 use super::frame::{self, FromInit, Received, ToInit};
+use super::program::INSIDE;
 use super::walls;
+use crate::files;
 use start::Running;
 
 /// The command line of the first process of a box.
@@ -108,6 +111,10 @@ impl Init {
                     let _ = kill_process_group(running.program, signal);
                 }
                 Ok(())
+            }
+            ToInit::Clear => {
+                let error = files::clear(Path::new(INSIDE)).err().map(|error| error.to_string());
+                self.say(&FromInit::Cleared { error }, &[])
             }
             ToInit::Start(start) => {
                 self.live_until(start.until)?;

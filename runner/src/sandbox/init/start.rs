@@ -59,7 +59,7 @@ impl Running {
     pub(super) fn clean_up(self) {
         let all_gone = processes::kill_all();
         if let Some(borrowed) = self.borrowed.filter(|_| all_gone) {
-            // What stays the program's is removed by the runner from another box.
+            // What stays the program's is removed from another box, when the job has ended.
             let _ = ownership::take_back(&borrowed);
         }
     }

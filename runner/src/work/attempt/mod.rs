@@ -16,11 +16,13 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info, warn};
 
 use crate::aws;
+use crate::config::Config;
 use crate::files;
 use crate::identity::consent;
 use crate::identity::mode::{Disabled, NoCredentials};
 use crate::operate::drain::Phase;
 use crate::record::log::JobLog;
+use crate::sandbox;
 use crate::wire::grants::AttemptGrants;
 use crate::wire::report::AttemptReporter;
 use crate::wire::verify;
@@ -338,6 +340,7 @@ impl Attempt<'_> {
         let path = self.agent.config.state_dir.join("work").join(name);
         // An earlier process may have left the workspace of the same attempt.
         let _ = files::remove_tree(&path);
+        let removed = Workspace(path.clone(), self.agent.config.clone());
         let first_box = match self.held.order.work.made_by() {
             Work::Action(_) | Work::TerraformModule(_) | Work::Sandbox(_) => {
                 let first_box = self.agent.boxes.take(&path)?;
@@ -356,7 +359,7 @@ impl Attempt<'_> {
                 FirstBox::default()
             }
         };
-        Ok((Workspace(path), first_box))
+        Ok((removed, first_box))
     }
 
     fn limits(&self) -> Limits {
@@ -395,14 +398,13 @@ impl Connections for RefusedConnections {
 }
 
 /// A directory that is removed with its content when this is dropped.
-struct Workspace(PathBuf);
+struct Workspace(PathBuf, Arc<Config>);
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        // A million files take a while, and leases are renewed meanwhile.
-        let path = std::mem::take(&mut self.0);
-        tokio::task::spawn_blocking(move || {
-            if let Err(error) = files::remove_tree(&path) {
+        let (path, config) = (std::mem::take(&mut self.0), self.1.clone());
+        tokio::spawn(async move {
+            if let Err(error) = sandbox::remove(&path, &config).await {
                 warn!("The workspace `{}` was not removed: {error}", path.display());
             }
         });

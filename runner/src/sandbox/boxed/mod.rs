@@ -1,5 +1,7 @@
 //! A box from outside: made by `bwrap`, spoken to through its channel, and gone when it is dropped.
 
+mod remove;
+
 use std::io::{PipeReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -15,15 +17,17 @@ use serde::Deserialize;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 
-use super::bubblewrap::{Options, Spec};
-use super::cgroup::{self, Group};
-use super::channel::Channel;
-use super::environment::find_program;
-use super::frame::{FromInit, Start, ToInit};
-use super::program::SandboxError;
-use super::purpose::Purpose;
-use super::users::{JobUser, OtherUser};
 use crate::config::limits::Limits;
+use crate::sandbox::bubblewrap::{Options, Spec};
+use crate::sandbox::cgroup::{self, Group};
+use crate::sandbox::channel::Channel;
+use crate::sandbox::environment::find_program;
+use crate::sandbox::frame::{FromInit, Start, ToInit};
+use crate::sandbox::program::SandboxError;
+use crate::sandbox::purpose::Purpose;
+use crate::sandbox::users::{JobUser, OtherUser};
+
+pub use remove::remove;
 
 /// How long `bwrap` may take to make a box.
 const MAKE: Duration = Duration::from_secs(20);
