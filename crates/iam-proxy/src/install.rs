@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::trust::{self, Home};
+
 /// What begins the key of a tag that the runner keeps for itself. IAM compares keys of roles without case.
 pub(crate) const RESERVED: &str = "freehold:";
 /// The key of the tag of a role whose module asked for the boundary itself, and so reads it.
@@ -60,12 +62,21 @@ impl Install {
 
     /// Returns what every IAM ARN of the account begins with.
     pub(crate) fn arn_prefix(&self) -> String {
-        format!("arn:{}:iam::{}:", self.partition, self.account)
+        self.home().arn_prefix()
     }
 
-    /// Returns what the URL of an EKS cluster's OpenID issuer in the region begins with, without its scheme.
-    pub(crate) fn issuer_prefix(&self) -> String {
-        format!("oidc.eks.{}.{}/id/", self.region, dns_suffix(&self.region))
+    /// Returns where the roles of the install are.
+    pub fn home(&self) -> Home<'_> {
+        Home { partition: &self.partition, account: &self.account, region: &self.region }
+    }
+
+    /// Returns the issuers of clusters, without `https://`, whose identities a role with this trust policy would trust; each
+    /// has to be looked up before the role is made.
+    ///
+    /// # Errors
+    /// A sentence that names a stranger, or what cannot be read.
+    pub fn may_trust(&self, document: &str) -> Result<BTreeSet<String>, String> {
+        trust::issuers(document, self)
     }
 
     /// Whether no read shows the tag.

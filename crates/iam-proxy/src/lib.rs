@@ -24,5 +24,5 @@ pub use install::Install;
 pub use proxy::Proxy;
 pub use record::{Change, Recorder, Stage, Used};
 pub use server::serve;
-pub use services::takes_roles;
+pub use trust::{Home, Stranger, Trust, trust};
 pub use upstream::{Endpoint, Upstream};

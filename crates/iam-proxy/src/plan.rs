@@ -84,7 +84,7 @@ impl Planner<'_> {
 
     async fn new_provider(&self, mut query: Query) -> Result<Plan, Refusal> {
         let url = query.required("Url")?;
-        let issuer = url.strip_prefix("https://").filter(|issuer| trust::is_issuer(issuer, self.install));
+        let issuer = url.strip_prefix("https://").filter(|issuer| trust::is_issuer(issuer, &self.install.home()));
         let stranger = || {
             Refusal::Denied(format!(
                 "`{url}` is not the issuer of an EKS cluster in {}, so its identities are from outside of the \
@@ -171,7 +171,7 @@ impl Planner<'_> {
         let rule = |stranger| {
             Refusal::Denied(format!("a role of an install must trust nobody outside of the account: {stranger}"))
         };
-        for issuer in trust::issuers(document, self.install).map_err(rule)? {
+        for issuer in self.install.may_trust(document).map_err(rule)? {
             self.clusters.check(&issuer, self.upstream).await?;
         }
         Ok(())

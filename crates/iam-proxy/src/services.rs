@@ -103,7 +103,7 @@ const LINKED: [&str; 25] = [
 ];
 
 /// Whether the service may assume a role that a job makes. `service` is the name without domain and region: `states`.
-pub fn takes_roles(service: &str) -> bool {
+fn takes_roles(service: &str) -> bool {
     TAKES_ROLES.contains(&service)
 }
 

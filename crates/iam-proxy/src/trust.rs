@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::install::Install;
+use crate::install::{Install, dns_suffix};
 use crate::json::Json;
 use crate::services;
 
@@ -11,70 +11,159 @@ use crate::services;
 const ELEMENTS: [&str; 5] = ["Sid", "Effect", "Principal", "Action", "Condition"];
 /// What a trust says beside its statements.
 const AROUND: [&str; 3] = ["Version", "Id", "Statement"];
+const ANYONE: &str = "principal `*` is everybody; name who may assume the role";
+
+/// Where a role is: who belongs to the same place is no stranger.
+#[derive(Debug, Clone, Copy)]
+pub struct Home<'a> {
+    /// Such as `aws` or `aws-cn`.
+    pub partition: &'a str,
+    pub account: &'a str,
+    pub region: &'a str,
+}
+
+/// Whom a role trusts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// Whoever is not of the account, a service or a cluster; also what cannot be read.
+    pub strangers: Vec<Stranger>,
+    /// The issuers of clusters, without `https://`, whose identities the role trusts. Each has to be looked up.
+    pub issuers: BTreeSet<String>,
+}
+
+/// Somebody who could take a role from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stranger {
+    /// The principal, or what stands for everybody.
+    pub name: String,
+    /// A sentence that says why it is a stranger.
+    pub why: String,
+}
+
+impl Stranger {
+    fn new(name: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { name: name.into(), why: why.into() }
+    }
+}
+
+impl<'a> Home<'a> {
+    /// Returns the home of the role `arn`, whose ARN does not name the region.
+    pub fn of_role(arn: &'a str, region: &'a str) -> Self {
+        let part = |at: usize| arn.split(':').nth(at).unwrap_or_default();
+        Self { partition: part(1), account: part(4), region }
+    }
+
+    /// Returns what every IAM ARN of the account begins with.
+    pub(crate) fn arn_prefix(&self) -> String {
+        format!("arn:{}:iam::{}:", self.partition, self.account)
+    }
+
+    /// Returns what the URL of an EKS cluster's OpenID issuer in the region begins with, without its scheme.
+    fn issuer_prefix(&self) -> String {
+        format!("oidc.eks.{}.{}/id/", self.region, dns_suffix(self.region))
+    }
+}
 
 /// Returns the issuers of clusters, without `https://`, whose identities a role would trust; each has to be looked up.
 ///
 /// # Errors
 /// A sentence that names the stranger, or what cannot be read.
 pub(crate) fn issuers(document: &str, install: &Install) -> Result<BTreeSet<String>, String> {
-    let document = Json::parse(document).map_err(|error| format!("the trust policy cannot be read: {error}"))?;
-    let around = document.object().ok_or("the trust policy is not an object")?;
-    only(around, &AROUND)?;
-    let statements = match around.get("Statement") {
-        Some(Json::List(all)) => all.iter().collect(),
-        Some(one @ Json::Object(_)) => vec![one],
+    let trust = trust(document, &install.home());
+    trust.strangers.into_iter().next().map_or(Ok(trust.issuers), |stranger| Err(stranger.why))
+}
+
+/// Reads the trust policy of a role at `home`. It is the one reader for what jobs ask for and for what is found afterwards.
+pub fn trust(document: &str, home: &Home<'_>) -> Trust {
+    let statements = match statements(document) {
+        Ok(statements) => statements,
+        Err(stranger) => return Trust { strangers: vec![stranger], issuers: BTreeSet::new() },
+    };
+    let mut found = Trust::default();
+    for statement in &statements {
+        if let Err(stranger) = found.add_statement(statement, home) {
+            found.strangers.push(stranger);
+        }
+    }
+    found
+}
+
+fn statements(document: &str) -> Result<Vec<Json>, Stranger> {
+    let unreadable = |why: String| Stranger::new("a document that cannot be read", why);
+    let document =
+        Json::parse(document).map_err(|error| unreadable(format!("the trust policy cannot be read: {error}")))?;
+    let Json::Object(mut around) = document else {
+        return Err(unreadable("the trust policy is not an object".to_owned()));
+    };
+    only(&around, &AROUND).map_err(unreadable)?;
+    match around.remove("Statement") {
+        Some(Json::List(all)) => Ok(all),
+        Some(one @ Json::Object(_)) => Ok(vec![one]),
         Some(Json::Null | Json::Bool | Json::Number | Json::Text(_)) | None => {
-            return Err("the trust policy has no statement".to_owned());
-        }
-    };
-    let mut found = BTreeSet::new();
-    for statement in statements {
-        let statement = statement.object().ok_or("a statement of the trust policy is not an object")?;
-        found.append(&mut of_statement(statement, install)?);
-    }
-    Ok(found)
-}
-
-fn of_statement(statement: &BTreeMap<String, Json>, install: &Install) -> Result<BTreeSet<String>, String> {
-    only(statement, &ELEMENTS)?;
-    match statement.get("Effect") {
-        // Who is kept out is nobody's way in.
-        Some(Json::Text(effect)) if effect == "Deny" => return Ok(BTreeSet::new()),
-        Some(Json::Text(effect)) if effect == "Allow" => {}
-        Some(_) | None => return Err("a statement of the trust policy has neither `Allow` nor `Deny`".to_owned()),
-    }
-    let among_own = is_limited_to(statement.get("Condition"), install);
-    let principals = match statement.get("Principal") {
-        Some(Json::Text(text)) if text == "*" => return anyone(among_own),
-        Some(Json::Object(principals)) => principals,
-        Some(_) | None => return Err("a statement of the trust policy has no principal that can be read".to_owned()),
-    };
-    let mut found = BTreeSet::new();
-    for (kind, named) in principals {
-        for one in named.texts().ok_or_else(|| format!("principals of `{kind}` are not texts"))? {
-            found.extend(one_principal(kind, one, among_own, install)?);
+            Err(Stranger::new("a document without statements", "the trust policy has no statement"))
         }
     }
-    Ok(found)
 }
 
-fn one_principal(kind: &str, one: &str, among_own: bool, install: &Install) -> Result<Option<String>, String> {
+impl Trust {
+    /// Adds whom `statement` lets in.
+    ///
+    /// # Errors
+    /// A stranger that stands for all of the statement.
+    fn add_statement(&mut self, statement: &Json, home: &Home<'_>) -> Result<(), Stranger> {
+        let everybody = |why: &str| Stranger::new("everybody", why);
+        let statement =
+            statement.object().ok_or_else(|| everybody("a statement of the trust policy is not an object"))?;
+        only(statement, &ELEMENTS).map_err(|why| everybody(&why))?;
+        match statement.get("Effect") {
+            // Who is kept out is nobody's way in.
+            Some(Json::Text(effect)) if effect == "Deny" => return Ok(()),
+            Some(Json::Text(effect)) if effect == "Allow" => {}
+            Some(_) | None => return Err(everybody("a statement of the trust policy has neither `Allow` nor `Deny`")),
+        }
+        let among_own = is_limited_to(statement.get("Condition"), home);
+        let principals = match statement.get("Principal") {
+            Some(Json::Text(text)) if text == "*" => return if among_own { Ok(()) } else { Err(everybody(ANYONE)) },
+            Some(Json::Object(principals)) => principals,
+            Some(_) | None => {
+                return Err(everybody("a statement of the trust policy has no principal that can be read"));
+            }
+        };
+        for (kind, named) in principals {
+            let Some(named) = named.texts() else {
+                let why = format!("principals of `{kind}` are not texts");
+                self.strangers.push(Stranger::new(why.clone(), why));
+                continue;
+            };
+            for one in named {
+                match one_principal(kind, one, among_own, home) {
+                    Ok(issuer) => self.issuers.extend(issuer),
+                    Err(why) => self.strangers.push(Stranger::new(one, why)),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn one_principal(kind: &str, one: &str, among_own: bool, home: &Home<'_>) -> Result<Option<String>, String> {
     match kind {
-        "AWS" if one == "*" => anyone(among_own).map(|_| None),
-        "AWS" if is_of_account(one, install) => Ok(None),
+        "AWS" if one == "*" && among_own => Ok(None),
+        "AWS" if one == "*" => Err(ANYONE.to_owned()),
+        "AWS" if is_of_account(one, home) => Ok(None),
         "AWS" => Err(format!(
             "principal `{one}` is not a role, user or root of account {}; trust a principal of this account",
-            install.account
+            home.account
         )),
-        "Service" if services::may_take_roles(one, &install.region) => Ok(None),
+        "Service" if services::may_take_roles(one, home.region) => Ok(None),
         "Service" => Err(format!("service `{one}` is not among those that may assume a role of an install")),
         "Federated" => {
-            let provider = format!("{}oidc-provider/", install.arn_prefix());
-            let issuer = one.strip_prefix(&provider).filter(|issuer| is_issuer(issuer, install));
+            let provider = format!("{}oidc-provider/", home.arn_prefix());
+            let issuer = one.strip_prefix(&provider).filter(|issuer| is_issuer(issuer, home));
             let stranger = || {
                 format!(
                     "identity provider `{one}` is not of an EKS cluster of account {} in {}",
-                    install.account, install.region
+                    home.account, home.region
                 )
             };
             issuer.map(|issuer| Some(issuer.to_owned())).ok_or_else(stranger)
@@ -82,14 +171,6 @@ fn one_principal(kind: &str, one: &str, among_own: bool, install: &Install) -> R
         other => Err(format!(
             "principals of kind `{other}` may be from outside of the account; name a role, a user or a service"
         )),
-    }
-}
-
-fn anyone(among_own: bool) -> Result<BTreeSet<String>, String> {
-    if among_own {
-        Ok(BTreeSet::new())
-    } else {
-        Err("principal `*` is everybody; name who may assume the role".to_owned())
     }
 }
 
@@ -103,35 +184,35 @@ fn only(object: &BTreeMap<String, Json>, known: &[&str]) -> Result<(), String> {
 }
 
 /// Whether the URL, without its scheme, has the form of an EKS cluster's issuer in the region.
-pub(crate) fn is_issuer(issuer: &str, install: &Install) -> bool {
-    let id = issuer.strip_prefix(&install.issuer_prefix());
+pub(crate) fn is_issuer(issuer: &str, home: &Home<'_>) -> bool {
+    let id = issuer.strip_prefix(&home.issuer_prefix());
     id.is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-fn is_of_account(principal: &str, install: &Install) -> bool {
-    if principal == install.account {
+fn is_of_account(principal: &str, home: &Home<'_>) -> bool {
+    if principal == home.account {
         return true;
     }
-    let session = format!("arn:{}:sts::{}:assumed-role/", install.partition, install.account);
-    let iam = principal.strip_prefix(&install.arn_prefix());
+    let session = format!("arn:{}:sts::{}:assumed-role/", home.partition, home.account);
+    let iam = principal.strip_prefix(&home.arn_prefix());
     let named = iam.is_some_and(|rest| rest == "root" || rest.starts_with("role/") || rest.starts_with("user/"));
     (named || principal.starts_with(&session)) && !principal.contains(['*', '?'])
 }
 
 /// Whether a condition lets nobody pass but principals of the account. All operators of a condition have to hold, so one is enough.
-fn is_limited_to(condition: Option<&Json>, install: &Install) -> bool {
+fn is_limited_to(condition: Option<&Json>, home: &Home<'_>) -> bool {
     let Some(operators) = condition.and_then(Json::object) else { return false };
     operators.iter().any(|(operator, keys)| {
-        keys.object().is_some_and(|keys| keys.iter().any(|(key, values)| limits(operator, key, values, install)))
+        keys.object().is_some_and(|keys| keys.iter().any(|(key, values)| limits(operator, key, values, home)))
     })
 }
 
-fn limits(operator: &str, key: &str, values: &Json, install: &Install) -> bool {
+fn limits(operator: &str, key: &str, values: &Json, home: &Home<'_>) -> bool {
     let Some(values) = values.texts() else { return false };
     match (operator, key.to_ascii_lowercase().as_str()) {
-        ("StringEquals", "aws:principalaccount") => values.iter().all(|value| *value == install.account),
+        ("StringEquals", "aws:principalaccount") => values.iter().all(|value| *value == home.account),
         ("ArnEquals" | "ArnLike" | "StringEquals" | "StringLike", "aws:principalarn") => {
-            values.iter().all(|value| value.starts_with(&install.arn_prefix()))
+            values.iter().all(|value| value.starts_with(&home.arn_prefix()))
         }
         _ => false,
     }

@@ -7,10 +7,9 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use aws_credential_types::provider::SharedCredentialsProvider;
-use freehold_iam_proxy::takes_roles;
+use freehold_iam_proxy::Home;
 use freehold_protocol::names;
 use percent_encoding::percent_decode_str;
-use serde_json::Value;
 
 use crate::aws;
 use crate::config::Config;
@@ -79,75 +78,38 @@ impl AppRoles for IamRoles {
     }
 }
 
-/// Returns the roles that trust somebody outside of their account, each with whom it trusts.
-pub fn strangers(roles: &[AppRole]) -> BTreeMap<String, Vec<String>> {
-    let found = roles.iter().map(|role| (role.arn.clone(), strangers_of(role)));
+/// Returns the roles that trust somebody outside of their account, each with whom it trusts. They are read as the runner
+/// reads a trust that a job asks IAM for (`freehold_iam_proxy`), so what passes there passes here.
+pub fn strangers(roles: &[AppRole], region: &str) -> BTreeMap<String, Vec<String>> {
+    let found = roles.iter().map(|role| (role.arn.clone(), strangers_of(role, region)));
     found.filter(|(_, strangers)| !strangers.is_empty()).collect()
 }
 
-fn strangers_of(role: &AppRole) -> Vec<String> {
-    let account = role.arn.split(':').nth(4).unwrap_or_default();
-    let document = serde_json::from_str::<Value>(&role.trust).unwrap_or_default();
-    let Some(statements) = document.get("Statement") else {
-        return vec!["a document without statements".to_owned()];
-    };
-    let allowing = listed(statements).filter(|statement| statement.get("Effect").is_none_or(|effect| effect != "Deny"));
-    let mut found: Vec<String> = allowing.flat_map(|statement| strangers_in(statement, account)).collect();
+fn strangers_of(role: &AppRole, region: &str) -> Vec<String> {
+    let trust = freehold_iam_proxy::trust(&role.trust, &Home::of_role(&role.arn, region));
+    let mut found: Vec<String> =
+        trust.strangers.into_iter().map(|stranger| stranger.name).filter(|name| !is_deleted(name)).collect();
     found.sort();
     found.dedup();
     found
 }
 
-fn strangers_in(statement: &Value, account: &str) -> Vec<String> {
-    let Some(principals) = statement.get("Principal").and_then(Value::as_object) else {
-        return vec!["everybody".to_owned()];
-    };
-    let values = principals.iter().flat_map(|(kind, values)| listed(values).map(move |value| (kind.as_str(), value)));
-    let outside = values.filter(|(kind, value)| !value.as_str().is_some_and(|name| is_inside(kind, name, account)));
-    outside.map(|(_, value)| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect()
-}
-
-/// Returns the values of a list, or the one value that stands for a list of one.
-fn listed(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice).iter()
-}
-
-/// Returns whether only the account itself can be the principal `name`.
-fn is_inside(kind: &str, name: &str, account: &str) -> bool {
-    let of_account = name.split(':').nth(4) == Some(account);
-    match kind {
-        // A principal that was deleted is shown by its id, which no other one gets.
-        "AWS" => name == account || name.starts_with("AIDA") || name.starts_with("AROA") || of_account,
-        "Service" => takes_roles(service(name)),
-        "Federated" => is_cluster(name) && of_account,
-        _ => false,
-    }
-}
-
-/// Returns the name of a service without its domain and its region: `states` of `states.eu-west-1.amazonaws.com`.
-fn service(name: &str) -> &str {
-    let name = name.strip_suffix(".cn").unwrap_or(name);
-    let name = name.strip_suffix(".amazonaws.com").unwrap_or(name);
-    match name.rsplit_once('.') {
-        Some((service, region)) if region.ends_with(|c: char| c.is_ascii_digit()) && region.contains('-') => service,
-        _ => name,
-    }
-}
-
-/// Returns whether an identity provider is one that IAM has for a cluster of EKS.
-fn is_cluster(arn: &str) -> bool {
-    let provider = arn.split_once(":oidc-provider/").map(|(_, provider)| provider);
-    let host = provider.and_then(|provider| provider.split_once("/id/")).map(|(host, _)| host);
-    host.is_some_and(|host| host.starts_with("oidc.eks.") && host.trim_end_matches(".cn").ends_with(".amazonaws.com"))
+/// Returns whether IAM shows a principal that was deleted: by its id, which no other one gets.
+fn is_deleted(name: &str) -> bool {
+    let is_id = name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_id && ["AIDA", "AROA"].iter().any(|kind| name.starts_with(kind))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use freehold_iam_proxy::Install;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
 
     use super::*;
 
     const ACCOUNT: &str = "222222222222";
+    const REGION: &str = "eu-west-1";
 
     fn trusting(principal: Value) -> AppRole {
         let trust = json!({ "Version": "2012-10-17", "Statement": { "Effect": "Allow", "Principal": principal } });
@@ -160,10 +122,93 @@ mod tests {
             json!({ "AWS": ACCOUNT }),
             json!({ "AWS": ["arn:aws:iam::222222222222:root", "arn:aws:iam::222222222222:role/x", "AROAEXAMPLEID"] }),
             json!({ "Service": ["ec2.amazonaws.com", "states.eu-west-1.amazonaws.com", "pods.eks.amazonaws.com"] }),
-            json!({ "Service": "ec2.amazonaws.com.cn" }),
             json!({ "Federated": "arn:aws:iam::222222222222:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/A1" }),
         ] {
-            assert_eq!(strangers_of(&trusting(principal.clone())), Vec::<String>::new(), "{principal}");
+            assert_eq!(strangers_of(&trusting(principal.clone()), REGION), Vec::<String>::new(), "{principal}");
+        }
+        let chinese = AppRole {
+            arn: format!("arn:aws-cn:iam::{ACCOUNT}:role/api"),
+            ..trusting(json!({ "Service": "ec2.amazonaws.com.cn", "AWS": format!("arn:aws-cn:iam::{ACCOUNT}:root") }))
+        };
+        assert_eq!(strangers_of(&chinese, "cn-north-1"), Vec::<String>::new());
+    }
+
+    /// Modules write such a trust for roles that take themselves.
+    #[test]
+    fn everybody_under_a_condition_on_the_account_is_no_stranger() {
+        let under = |condition: Value| {
+            let statement = json!({ "Effect": "Allow", "Principal": { "AWS": "*" }, "Condition": condition });
+            AppRole { trust: json!({ "Statement": [statement] }).to_string(), ..trusting(json!({})) }
+        };
+
+        let own = under(json!({ "ArnLike": { "aws:PrincipalArn": format!("arn:aws:iam::{ACCOUNT}:role/ebs-*") } }));
+        let others = under(json!({ "StringEquals": { "aws:PrincipalAccount": "111111111111" } }));
+
+        assert_eq!(strangers_of(&own, REGION), Vec::<String>::new());
+        assert_eq!(strangers_of(&others, REGION), ["*"]);
+    }
+
+    fn install() -> Install {
+        Install {
+            partition: "aws".into(),
+            account: ACCOUNT.into(),
+            region: REGION.into(),
+            path: "/freehold/acme--globex-prod/".into(),
+            prefix: "acme--globex-prod--".into(),
+            boundary: format!("arn:aws:iam::{ACCOUNT}:policy/b"),
+            tags: BTreeMap::new(),
+            stack_roles: Default::default(),
+        }
+    }
+
+    /// Own and strange principals, and values of conditions, of every kind.
+    const NAMES: [&str; 14] = [
+        "*",
+        ACCOUNT,
+        "111111111111",
+        "arn:aws:iam::222222222222:root",
+        "arn:aws:iam::222222222222:role/a",
+        "arn:aws:iam::222222222222:role/*",
+        "arn:aws:iam::111111111111:root",
+        "arn:aws:sts::222222222222:assumed-role/a/b",
+        "arn:aws-cn:iam::222222222222:root",
+        "ec2.amazonaws.com",
+        "rolesanywhere.amazonaws.com",
+        "arn:aws:iam::222222222222:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/A1",
+        "arn:aws:iam::222222222222:oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/A1",
+        "accounts.google.com",
+    ];
+
+    fn statement() -> impl Strategy<Value = Value> {
+        let one_of = |words: &'static [&'static str]| prop::sample::select(words);
+        let kind = one_of(&["AWS", "Service", "Federated", "CanonicalUser"]);
+        let principal = prop_oneof![
+            Just(json!("*")),
+            (kind, prop::collection::vec(one_of(&NAMES), 1..4)).prop_map(|(kind, names)| json!({ kind: names })),
+        ];
+        let operator = one_of(&["StringEquals", "StringLike", "ArnLike", "ArnLikeIfExists", "ArnNotLike"]);
+        let key = one_of(&["aws:PrincipalAccount", "aws:principalarn", "sts:ExternalId"]);
+        let condition = prop::option::of((operator, key, one_of(&NAMES)));
+        let effect = one_of(&["Allow", "Allow", "Deny", "Perhaps"]);
+        (effect, principal, condition).prop_map(|(effect, principal, condition)| {
+            let mut statement = json!({ "Effect": effect, "Principal": principal, "Action": "sts:AssumeRole" });
+            if let Some((operator, key, value)) = condition {
+                statement["Condition"] = json!({ operator: { key: value } });
+            }
+            statement
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_job_may_ask_iam_for_is_what_no_look_finds_fault_with(
+            statements in prop::collection::vec(statement(), 0..4),
+        ) {
+            let role = AppRole { trust: json!({ "Statement": statements }).to_string(), ..trusting(json!({})) };
+
+            let asked = install().may_trust(&role.trust);
+
+            prop_assert_eq!(asked.is_ok(), strangers_of(&role, REGION).is_empty(), "{:?}", asked);
         }
     }
 
@@ -194,15 +239,18 @@ mod tests {
                 "arn:aws:iam::222222222222:saml-provider/x",
             ),
             (json!({ "CanonicalUser": "79a5" }), "79a5"),
-            (json!({ "AWS": 7 }), "7"),
+            (json!({ "AWS": 7 }), "principals of `AWS` are not texts"),
         ] {
-            assert_eq!(strangers_of(&trusting(principal)), [stranger]);
+            assert_eq!(strangers_of(&trusting(principal), REGION), [stranger]);
         }
         let excluding = json!({ "Statement": [{ "Effect": "Allow", "NotPrincipal": { "AWS": ACCOUNT } }] });
-        assert_eq!(strangers_of(&AppRole { trust: excluding.to_string(), ..trusting(json!({})) }), ["everybody"]);
         assert_eq!(
-            strangers_of(&AppRole { trust: "?".into(), ..trusting(json!({})) }),
-            ["a document without statements"]
+            strangers_of(&AppRole { trust: excluding.to_string(), ..trusting(json!({})) }, REGION),
+            ["everybody"]
+        );
+        assert_eq!(
+            strangers_of(&AppRole { trust: "?".into(), ..trusting(json!({})) }, REGION),
+            ["a document that cannot be read"]
         );
     }
 
@@ -222,6 +270,9 @@ mod tests {
     fn a_statement_that_denies_lets_nobody_in() {
         let denying = json!({ "Statement": [{ "Effect": "Deny", "Principal": "*" }] });
 
-        assert_eq!(strangers(&[AppRole { trust: denying.to_string(), ..trusting(json!({})) }]), BTreeMap::new());
+        assert_eq!(
+            strangers(&[AppRole { trust: denying.to_string(), ..trusting(json!({})) }], REGION),
+            BTreeMap::new()
+        );
     }
 }

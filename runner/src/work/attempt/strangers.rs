@@ -31,7 +31,7 @@ pub(super) async fn check(
     };
     let listed = tokio::time::timeout(DEADLINE, app_roles.list(credentials)).await;
     let roles = match listed.unwrap_or_else(|_| Err("IAM did not answer in time".to_owned())) {
-        Ok(roles) => trusts::strangers(&roles),
+        Ok(roles) => trusts::strangers(&roles, &agent.config.region),
         Err(reason) => return unread(log, outcome, &reason),
     };
     if roles.is_empty() {
@@ -53,8 +53,9 @@ pub(super) async fn check(
     Outcome::Failed { reason, partial: true }
 }
 
-const fn may_make_roles(work: &Work) -> bool {
-    match work {
+/// A removal runs the programs of what made the thing, such as a module's providers.
+fn may_make_roles(work: &Work) -> bool {
+    match work.made_by() {
         // A controller in the cluster may make roles of what a chart or a manifest says, with a role of its own.
         Work::TerraformModule(_)
         | Work::Sandbox(_)

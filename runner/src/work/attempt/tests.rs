@@ -11,7 +11,7 @@ use aws_credential_types::provider::SharedCredentialsProvider;
 use ed25519_dalek::SigningKey;
 use freehold_protocol::audit::AuditRecord;
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
-use freehold_protocol::order::{Cancel, Order, Redelivery};
+use freehold_protocol::order::{Cancel, Order, Redelivery, RemovePart};
 use freehold_protocol::report::{Fence, Report, ReportBody};
 use freehold_protocol::{Digest, Envelope, GrantId, Timestamp};
 use tokio::time::Instant;
@@ -683,6 +683,21 @@ async fn a_job_after_which_a_role_trusts_a_stranger_has_failed_and_is_written_do
     let records = audit.lines().map(|line| Envelope::parse(line.as_bytes()).unwrap().peek::<AuditRecord>().unwrap());
     assert!(records.into_iter().any(|record| matches!(record.event,
         AuditEvent::Strangers { roles, .. } if roles[&arn] == ["111111111111"])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_is_looked_after_as_the_work_that_it_undoes() {
+    let world = World::new(Play::Succeed);
+    let trust = r#"{"Statement":{"Effect":"Allow","Principal":"*","Action":"sts:AssumeRole"}}"#;
+    let arn = "arn:aws:iam::222222222222:role/freehold/acme--globex-prod/left".to_owned();
+    *world.roles.0.lock().unwrap() = Some(vec![AppRole { arn, trust: trust.to_owned() }]);
+    let mut removal = order(1, 7);
+    removal.work = Work::Remove(RemovePart { what: Box::new(removal.work), destroy_data: false });
+    world.queue.send(sealed(&removal));
+
+    world.until_deleted().await;
+
+    assert_eq!(world.sent(), ["1.1 started", "1.1 failed (partial)"]);
 }
 
 #[tokio::test(start_paused = true)]
