@@ -194,6 +194,10 @@ class Install:
             "key", "key", self.on.attribute("Key", "Arn"), ["kms:Decrypt", "kms:PutKeyPolicy"], key_policy
         )
         self.account.add_resource("secret", "secret", secret, secret_actions)
+        key_of_digests = self.on.attribute("SecretsKey", "Id")
+        self.account.add_resource("secrets-key", "secret", key_of_digests, secret_actions)
+        app_secret = self.on.attribute("SecretAppSecretAdminPassword", "Id")
+        self.account.add_resource("app-secret", "app-secret", app_secret, secret_actions)
         self.account.add_resource("stack", "stack", self.on.values["AWS::StackId"], stack_actions)
 
     def add_roles_of_the_app(self):

@@ -189,6 +189,7 @@ CUSTOMER = {
         "repository": {PUSH, PULL},
         "key": {"kms:Decrypt"},
         "secret": {"secretsmanager:GetSecretValue"},
+        "app-secret": {"secretsmanager:GetSecretValue"},
     },
     # While the kill switch is off: the last reports and audit records, its stack, and the release of its machine.
     "killed-runner": {
@@ -213,6 +214,7 @@ CUSTOMER = {
             **MODE,
             **OPEN_QUEUES,
             "plans": {PUT_OBJECT, DELETE_OBJECT},
+            "app-secret": {"secretsmanager:GetSecretValue"},
             "state-list": {LIST, LIST_VERSIONS},
             "audit-list": {LIST, LIST_VERSIONS},
             "other-list": {LIST},
@@ -230,6 +232,7 @@ CUSTOMER = {
         "stack-role": {SIMULATE},
         "repository": {PULL},
         "key": {"kms:Decrypt"},
+        "app-secret": {"secretsmanager:GetSecretValue"},
         "state-list": {LIST, LIST_VERSIONS},
         "audit-list": {LIST, LIST_VERSIONS},
         "other-list": {LIST},
@@ -256,6 +259,7 @@ CUSTOMER = {
             "repository": {PUSH, PULL, "ecr:DeleteRepository"},
             "key": {"kms:Decrypt", "kms:PutKeyPolicy"},
             "secret": {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"},
+            "app-secret": {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"},
             "elsewhere": ELSEWHERE,
             "their-role": {TAKE, "iam:PassRole", "iam:PutRolePolicy", SIMULATE},
             "stack-role": {"iam:PassRole", "iam:PutRolePolicy", SIMULATE},

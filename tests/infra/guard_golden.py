@@ -15,6 +15,9 @@ from guard_text import (
     INPUT_NAME,
     INSTALL,
     REGION,
+    SECRET,
+    SECRET_NAME,
+    SECRET_NAMES,
     TENANT,
     VENDOR,
     VERSION,
@@ -46,6 +49,9 @@ def marked(template):
 def of_app(template):
     """Returns a stack with marks in place of the names of the app's roles and inputs."""
     inputs = sorted((name for name in template["Parameters"] if name.startswith("Input")), key=len, reverse=True)
+    resources = (name.removeprefix("Secret") for name in template["Resources"])
+    names = template["Outputs"]["AppSecrets"]["Value"]
+    secrets = sorted((name for name in resources if name.startswith("AppSecret")), key=len, reverse=True)
     words = [
         (r"CustomSupport", CUSTOM),
         (r"custom-support", CUSTOM_KEY),
@@ -54,6 +60,10 @@ def of_app(template):
         ("|".join(map(re.escape, inputs)), INPUT),
         (r"(?<=/input/)[A-Za-z0-9_-]+?(?=(-\?{6})?$)", INPUT_NAME),
         (r"^Answer to .*$", f"Answer to {WORDS}"),
+        ("|".join(map(re.escape, secrets)), SECRET),
+        (r"(?<=--secret/)[A-Za-z0-9_-]+$", SECRET_NAME),
+        (f"^{re.escape(names)}$", SECRET_NAMES),
+        (r"^Secret of the app: .*$", f"Secret of the app: {WORDS}"),
     ]
 
     def change(text):

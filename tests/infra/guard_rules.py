@@ -15,6 +15,7 @@ from guard_text import (
     INSTALL,
     NAMES,
     REGION,
+    SECRET,
     TENANT,
     VERSION,
     WORDS,
@@ -31,6 +32,8 @@ FIX = "Fix: ask the vendor for the template that this version of Freehold render
 # Maps and lists to which an app adds: the names of what it adds, and what each may be.
 OPTIONAL_NUMBER = r"^([-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?)?$"
 BOOL = ["true", "false"]
+# The resource that an app with secrets adds.
+KEY_OF_DIGESTS = "SecretsKey"
 SWITCH = {"Type": "String", "Description": WORDS, "Default": WORDS, "AllowedValues": BOOL}
 
 
@@ -56,6 +59,15 @@ def inputs():
         forms.append({**start, **a_bool, "AllowedValues": [*BOOL, ""], "Default": ""})
     forms += [{**text, **a_bool, "AllowedValues": BOOL, "Default": word} for word in BOOL]
     return forms
+
+
+def secrets():
+    """Returns every form that the parameter of a secret of the app can have."""
+    secret = {"Type": "String", "Description": WORDS, "NoEcho": True}
+    return [
+        {**secret, "MinLength": 1, "ConstraintDescription": "must not be empty"},
+        {**secret, "Default": ""},
+    ]
 
 
 class Section:
@@ -119,14 +131,18 @@ class Section:
             f"{path}.ParameterLabels",
             own,
             {
-                f"/^({_class(INPUT)}|Enable{_class(CUSTOM)}|Enable{_class(BREAK_GLASS)})$/": [{"default": WORDS}],
+                f"/^({_class(INPUT)}|{_class(SECRET)}|Enable{_class(CUSTOM)}|Enable{_class(BREAK_GLASS)})$/": [
+                    {"default": WORDS}
+                ],
                 "'BreakGlassUntil'": [labels["BreakGlassUntil"]],
             },
         )
         groups = f"{path}.ParameterGroups[*]"
         known = [literal(group["Label"]) for group in interface["ParameterGroups"]]
         self.only(groups, ["Label", "Parameters"], "This group of parameters is not one of an install stack")
-        of_freehold = f"{groups}[ some Parameters[*] != /^{_class(INPUT)}$/ ].Label in [{', '.join(known)}]"
+        of_freehold = (
+            f"{groups}[ some Parameters[*] != /^({_class(INPUT)}|{_class(SECRET)})$/ ].Label in [{', '.join(known)}]"
+        )
         self.say(of_freehold, "This group of parameters is not one of an install stack")
 
     def mapping(self):
@@ -147,6 +163,7 @@ class Section:
                 f"/^Enable{_class(CUSTOM)}$/": [{**SWITCH, "Default": word} for word in BOOL],
                 f"/^Enable{_class(BREAK_GLASS)}$/": [{**SWITCH, "Default": "false"}],
                 f"/^{_class(INPUT)}$/": inputs(),
+                f"/^{_class(SECRET)}$/": secrets(),
                 "'BreakGlassUntil'": [until],
                 **self.of_network("Parameters"),
             },
@@ -165,6 +182,7 @@ class Section:
                 f"/^{_class(CUSTOM)}Enabled$/": [condition[f"{CUSTOM}Enabled"]],
                 f"/^{_class(BREAK_GLASS)}Enabled$/": [condition[f"{BREAK_GLASS}Enabled"]],
                 f"/^Has{_class(INPUT)}$/": [condition[f"Has{INPUT}"]],
+                f"/^Has{_class(SECRET)}$/": [condition[f"Has{SECRET}"]],
             },
         )
 
@@ -188,6 +206,7 @@ class Section:
                 f"/^{_class(CUSTOM)}RoleArn$/": [output[f"{CUSTOM}RoleArn"]],
                 f"/^{_class(BREAK_GLASS)}RoleArn$/": [output[f"{BREAK_GLASS}RoleArn"]],
                 f"/^{_class(INPUT)}$/": [output[INPUT]],
+                "'AppSecrets'": [output["AppSecrets"]],
                 **self.of_network("Outputs"),
             },
             vary={**urls, "TenantKey": {"Value": (r"/^[A-Za-z0-9+\/]{43}=$/",)}},
@@ -196,9 +215,9 @@ class Section:
     def resources(self):
         full, plain = self.full["Resources"], self.plain["Resources"]
         dynamic = {f"/^{_class(mark)}Role$/": f"{mark}Role" for mark in (CUSTOM, BREAK_GLASS)}
-        dynamic[f"/^Secret{_class(INPUT)}$/"] = None
+        answers, secrets = f"/^Secret{_class(INPUT)}$/", f"/^Secret{_class(SECRET)}$/"
         network = self.of_network("Resources")
-        names = ", ".join([*map(literal, plain), *dynamic, *network])
+        names = ", ".join([*map(literal, [*plain, KEY_OF_DIGESTS]), *dynamic, answers, secrets, *network])
         self.say(f"Resources[ keys not in [{names}] ] empty", "No install stack has this resource")
         tags = {
             "freehold:tenant": TENANT,
@@ -218,16 +237,18 @@ class Section:
         for name, resource in plain.items():
             self.resource(f"Resources.{name}", resource, full[name])
         for matched, name in dynamic.items():
-            path = f"Resources[ keys == {matched} ]"
-            if name:
-                self.resource(path, full[name], full[name])
-            else:
-                secret = {name: value for name, value in full[f"Secret{INPUT}"].items() if name != "Condition"}
-                forms = [secret, {**secret, "Condition": f"Has{INPUT}"}]
-                found = f"secrets_{len(self.clauses)}"
-                self.clauses.append(f"let {found} = {path}")
-                self.is_one_of(f"%{found}", forms, "This secret is not one of an input")
-                self.leaves(f"%{found}", secret)
+            self.resource(f"Resources[ keys == {matched} ]", full[name], full[name])
+        answer = {name: value for name, value in full[f"Secret{INPUT}"].items() if name != "Condition"}
+        self.kept(answers, [answer, {**answer, "Condition": f"Has{INPUT}"}], "This secret is not one of an input")
+        self.kept(secrets, _forms_of_secret(full[f"Secret{SECRET}"]), "This secret is not one of the app")
+        self.kept(f"'{KEY_OF_DIGESTS}'", [full[KEY_OF_DIGESTS]], "This is not the key of the digests of secrets")
+
+    def kept(self, matched, forms, what):
+        """Compares the secrets with these names, which an app adds."""
+        found = f"secrets_{len(self.clauses)}"
+        self.clauses.append(f"let {found} = Resources[ keys == {matched} ]")
+        self.is_one_of(f"%{found}", forms, what)
+        self.leaves(f"%{found}", forms[0])
 
         for matched, forms in network.items():
             self.is_one_of(f"Resources[ keys == {matched} ]", forms, "This is not a part of an app's network")
@@ -250,6 +271,8 @@ class Section:
             special = {("Properties", "Roles"): self.limited, statement: self.limits}
         elif path == "Resources.Base":
             special = {("Properties", "Roles"): self.items}
+        elif path == "Resources.Boundary":
+            special = {("Properties", "PolicyDocument", "Statement"): self.boundary}
         self.value(path, plain, full, (), special)
 
     def value(self, path, plain, full, place, special):
@@ -346,6 +369,25 @@ class Section:
         self.clauses.append("}")
         self.as_many(f"%{found}.Condition.ArnEquals.'aws:PrincipalArn'[*]", (BREAK_GLASS,))
 
+    def boundary(self, path, plain, full):
+        """The statements of the boundary: the last one is there when the app has secrets."""
+        *own, last = full
+        assert own == plain, "the boundary's statements differ"
+        for at, item in enumerate(plain):
+            self.value(f"{path}[{at}]", item, item, (), {})
+        self.say(f"{path}[{len(full)}] not exists", "Freehold renders fewer items")
+        self.is_one_of(f"{path}[*]", full, "Freehold does not render this item")
+        number = len(self.clauses)
+        self.clauses.append(f"let reads_{number} = some {path}[ Sid == '{last['Sid']}' ]")
+        self.leaves(f"%reads_{number}", last)
+        self.clauses.append(f"let keys_{number} = some Resources[ keys == /^Secret{_class(SECRET)}$/ ]")
+        self.clauses.append(f"let reads_count_{number} = count(%reads_{number})")
+        self.say(
+            f"when %keys_{number} !empty {{ %reads_count_{number} == 1",
+            "Secrets of the app could be changed by its roles",
+        )
+        self.clauses.append("}")
+
     def as_many(self, path, kinds):
         """Compares how many values there are with how many roles of the app."""
         number = len(self.clauses)
@@ -366,7 +408,8 @@ class Section:
         ]
         lists = {"TakeModeRoles": roles, "ReadSensitiveAnswers": secrets}
         fixed = [statement for statement in plain if statement["Sid"] not in lists]
-        assert fixed == [statement for statement in full if statement["Sid"] not in lists], (
+        added = [*lists, "ReadSecretsOfTheApp"]
+        assert fixed == [statement for statement in full if statement["Sid"] not in added], (
             "the runner's statements differ"
         )
         sids = ", ".join(literal(statement["Sid"]) for statement in full)
@@ -436,6 +479,20 @@ class Section:
 
     def only(self, path, names, what):
         self.say(f"{path}[ keys not in [{', '.join(map(literal, names))}] ] empty", what)
+
+
+def _forms_of_secret(secret):
+    """Returns every form of a secret of the app, the one with all its names first."""
+    plain = {name: value for name, value in secret.items() if name != "Condition"}
+    changing = ("SecretString", "GenerateSecretString", "KmsKeyId")
+    rest = {name: value for name, value in plain["Properties"].items() if name not in changing}
+    entered = {"SecretString": {"Ref": SECRET}}
+    generated = {"GenerateSecretString": {"PasswordLength": 32, "ExcludePunctuation": True}}
+    forms = []
+    for value, condition in ((entered, {}), (entered, {"Condition": f"Has{SECRET}"}), (generated, {})):
+        for key_of in ({"Ref": "Key"}, "alias/aws/secretsmanager"):
+            forms.append({**plain, **condition, "Properties": {**rest, **value, "KmsKeyId": key_of}})
+    return forms
 
 
 def _kind(path):

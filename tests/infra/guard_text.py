@@ -24,9 +24,15 @@ MARKS = {
     "\ue00e": ("[A-Za-z0-9_-]+", None),
     # Words of the vendor's.
     "\ue00f": (r"(?:.|\n)*", None),
+    # The parameter and the name of a secret of the app.
+    "\ue010": ("AppSecret[A-Za-z0-9]+", None),
+    "\ue011": ("[A-Za-z0-9_-]+", None),
+    # The names of all secrets of the app.
+    "\ue012": ("[A-Za-z0-9_,-]+", None),
 }
 INSTALL, APP, TENANT, VENDOR, VERSION, ACCOUNT, REGION, CONTRACT = list(MARKS)[:8]
-CUSTOM, CUSTOM_KEY, BREAK_GLASS, BREAK_GLASS_KEY, INPUT, INPUT_NAME, WORDS = list(MARKS)[8:]
+CUSTOM, CUSTOM_KEY, BREAK_GLASS, BREAK_GLASS_KEY, INPUT, INPUT_NAME, WORDS = list(MARKS)[8:15]
+SECRET, SECRET_NAME, SECRET_NAMES = list(MARKS)[15:]
 NAMES = (
     r"(?s)^Freehold install ([a-z0-9-]+) of app ([a-z0-9-]+) by ([a-z0-9-]+) [(]account ([0-9]{12})[)], "
     r"version ([0-9a-f]{12}).*$"

@@ -112,6 +112,30 @@ SMALL = {
     "an order of creation": lambda t: t["Resources"]["Limits"].update(DependsOn="Bucket"),
     "metadata of a resource": lambda t: t["Resources"]["Machine"].update(Metadata={"AWS::CloudFormation::Init": {}}),
     "hooks": lambda t: t.update(Hooks={}),
+    "a secret of the app that is shown": lambda t: t["Parameters"]["AppSecretApiKey"].pop("NoEcho"),
+    "a secret of the app as an output": lambda t: t["Outputs"].update(
+        AppSecretApiKey={"Description": "The customer's answer", "Value": {"Ref": "AppSecretApiKey"}}
+    ),
+    "a secret of the app under another key": lambda t: properties(t, "SecretAppSecretApiKey").update(
+        KmsKeyId="alias/theirs"
+    ),
+    "a secret of the app of another install": lambda t: properties(t, "SecretAppSecretApiKey").update(
+        Name="fh-acme--other--secret/api_key"
+    ),
+    "a short secret of the app": lambda t: properties(t, "SecretAppSecretApiKey").update(
+        GenerateSecretString={"PasswordLength": 4}
+    ),
+    "a secret of the app with a policy of its own": lambda t: t["Resources"].update(
+        Shared={"Type": "AWS::SecretsManager::ResourcePolicy", "Properties": {"SecretId": "x", "ResourcePolicy": {}}}
+    ),
+    "a key of digests that roles read": lambda t: properties(t, "SecretsKey").update(
+        Name="fh-acme--globex--secret/secrets-key"
+    ),
+    "a runner that reads every secret": lambda t: next(
+        one
+        for one in properties(t, "RunnerRole")["Policies"][0]["PolicyDocument"]["Statement"]
+        if one["Sid"] == "ReadSecretsOfTheApp"
+    ).update(Resource="*"),
     "a bound account more": lambda t: t["Mappings"]["BoundTo"]["eu-west-1"].update({"999999999999": "globex"}),
 }
 

@@ -36,6 +36,19 @@ TYPES = {
 HOSTILE = '%{TENANT_KEY} " }, Evil: {Type: String}\n  Evil: !Sub "${AWS::AccountId}" \\ # \u2028é…'
 
 
+# Every part of the boundary, as a policy of its own and beside a boundary of the company.
+BOUNDARIES = [
+    {"RevokeSessionsBefore": "2026-10-01T00:00:00Z", "EnableAppRoles": "false", "PermissionsBoundaryArn": boundary}
+    for boundary in ("", f"arn:aws-us-gov:iam::{ACCOUNT}:policy/{'b' * 128}")
+]
+
+
+def _size_of_boundary(template, parameters):
+    """Returns how many characters IAM counts in the boundary."""
+    document = Evaluator(template, "s" * 128, ACCOUNT, parameters).resolve(properties(template, "Boundary"))
+    return len(re.sub(r"\s", "", json.dumps(document["PolicyDocument"])))
+
+
 class Install(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -54,14 +67,9 @@ class Install(unittest.TestCase):
         """IAM quotas, "Managed policies": 6,144 characters without white space."""
         names = ("t" * 16, TENANT_ACCOUNT, "i" * 20, ACCOUNT)
         template = templates.install(*names)
-        switched = {"RevokeSessionsBefore": "2026-10-01T00:00:00Z", "EnableAppRoles": "false"}
-        for boundary in ("", f"arn:aws-us-gov:iam::{ACCOUNT}:policy/{'b' * 128}"):
-            parameters = {**switched, "PermissionsBoundaryArn": boundary}
-            evaluator = Evaluator(template, "s" * 128, ACCOUNT, parameters)
 
-            document = evaluator.resolve(properties(template, "Boundary")["PolicyDocument"])
-
-            self.assertLessEqual(len(re.sub(r"\s", "", json.dumps(document))), 6_144)
+        for parameters in BOUNDARIES:
+            self.assertLessEqual(_size_of_boundary(template, parameters), 6_144)
 
     def test_it_has_resources_of_these_types_only(self):
         self.assertEqual({resource["Type"] for resource in self.template["Resources"].values()}, TYPES)
@@ -284,6 +292,7 @@ class Inputs(unittest.TestCase):
         cls.asked = {
             name: parameter for name, parameter in cls.template["Parameters"].items() if name.startswith("Input")
         }
+        cls.secrets = {name for name in cls.template["Parameters"] if name.startswith("AppSecret")}
 
     def test_cfn_lint_finds_only_a_default_that_looks_like_a_substitution(self):
         [found] = linting.lint(self.text)
@@ -295,10 +304,15 @@ class Inputs(unittest.TestCase):
 
         self.assertEqual(set(self.template), set(plain))
         added = set(self.template["Resources"]) - set(plain["Resources"])
-        self.assertEqual(added, {"SecretInputApiToken", "SecretInputOtpSeed", "BreakGlassRole", "CustomSupportRole"})
+        kept = {name for name in added if name.startswith("SecretAppSecret")}
+        self.assertEqual(
+            added - kept,
+            {"SecretInputApiToken", "SecretInputOtpSeed", "SecretsKey", "BreakGlassRole", "CustomSupportRole"},
+        )
+        self.assertEqual(len(kept), 4)
         self.assertEqual(
             {name for name in self.template["Parameters"] if name not in plain["Parameters"]},
-            {*self.asked, "EnableBreakGlass", "EnableCustomSupport", "BreakGlassUntil"},
+            {*self.asked, *self.secrets, "EnableBreakGlass", "EnableCustomSupport", "BreakGlassUntil"},
         )
         keys = {
             "Type",
@@ -366,6 +380,67 @@ class Inputs(unittest.TestCase):
         self.assertNotIn("InputApiToken", str(self.template["Outputs"]))
         tags = {"freehold:tenant": "acme", "freehold:install": "globex"}
         self.assertEqual(linting.untagged(self.template, tags), [])
+
+
+class Secrets(unittest.TestCase):
+    """The rendered install stack of an app with secrets of every kind."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.template = templates.install_with_inputs()
+        cls.resources = cls.template["Resources"]
+        cls.kept = {name: one for name, one in cls.resources.items() if name.startswith("SecretAppSecret")}
+
+    def test_a_secret_is_never_shown(self):
+        parameters = self.template["Parameters"]
+        asked = [name for name in parameters if name.startswith("AppSecret")]
+
+        self.assertEqual(len(asked), 3)
+        for name in asked:
+            self.assertIs(parameters[name]["NoEcho"], True)
+            self.assertIn(parameters[name].get("Default", ""), [""])
+            self.assertNotIn(name, str(self.template["Outputs"]))
+
+    def test_one_that_may_be_left_empty_is_made_when_it_is_entered(self):
+        conditions = {name: one.get("Condition") for name, one in self.kept.items()}
+
+        self.assertIsNone(conditions.pop("SecretAppSecretAdminPassword"))
+        self.assertEqual(conditions.pop("SecretAppSecretApiKey"), "HasAppSecretApiKey")
+        self.assertEqual(conditions.pop("SecretAppSecretCertificate"), "HasAppSecretCertificate")
+        [generated] = conditions
+        self.assertIsNone(conditions[generated])
+        self.assertEqual(
+            properties(self.template, generated)["GenerateSecretString"],
+            {"PasswordLength": 32, "ExcludePunctuation": True},
+        )
+
+    def test_only_one_that_the_app_reads_itself_is_under_the_key_of_the_account(self):
+        keys = {name: one["Properties"]["KmsKeyId"] for name, one in self.kept.items()}
+
+        self.assertEqual(keys.pop("SecretAppSecretApiKey"), "alias/aws/secretsmanager")
+        self.assertEqual(list(keys.values()), [{"Ref": "Key"}] * 3)
+
+    def test_the_runner_reads_them_and_no_role_of_a_mode_or_the_app_changes_one(self):
+        [read] = [s for s in statements(self.resources["RunnerRole"]) if s["Sid"] == "ReadSecretsOfTheApp"]
+        [denied] = [s for s in statements(self.resources["Boundary"]) if s.get("Sid") == "ReadingOfAppSecretsOnly"]
+
+        self.assertEqual(read["Action"], "secretsmanager:GetSecretValue")
+        self.assertEqual(read["Resource"][0]["Fn::Sub"].rpartition(":")[2], "fh-acme--globex--secret/*")
+        self.assertEqual(read["Resource"][1], {"Fn::GetAtt": ["SecretsKey", "Id"]})
+        self.assertEqual(denied["NotAction"], ["secretsmanager:Get*", "secretsmanager:Describe*"])
+        self.assertEqual(denied["Resource"]["Fn::Sub"].rpartition(":")[2], "fh-acme--globex--secret/*")
+        names = [one["Properties"]["Name"] for one in self.kept.values()]
+        self.assertTrue(all(name.startswith("fh-acme--globex--secret/") for name in names), names)
+
+    def test_nobody_but_the_runner_reads_the_key_of_the_digests(self):
+        # The boundary denies everything below this name.
+        self.assertEqual(properties(self.template, "SecretsKey")["Name"], "fh-acme--globex/secrets-key")
+
+    def test_the_boundary_fits_into_a_managed_policy_under_the_longest_names(self):
+        template = templates.install_with_roles("t" * 16, TENANT_ACCOUNT, "i" * 20, ACCOUNT)
+
+        for parameters in BOUNDARIES:
+            self.assertLessEqual(_size_of_boundary(template, parameters), 6_144)
 
 
 class NamedRoles(unittest.TestCase):

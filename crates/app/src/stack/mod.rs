@@ -1,5 +1,6 @@
 //! The install stack: the template that a customer launches.
 
+pub(crate) mod app_secrets;
 #[cfg(test)]
 mod hostile_texts;
 pub(crate) mod named_roles;

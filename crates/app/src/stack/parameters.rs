@@ -1,11 +1,12 @@
-//! The part of the install stack that asks the customer: a parameter for each input that the customer answers, and a
-//! secret for each sensitive one.
+//! The part of the install stack that asks the customer: a parameter for each input that the customer answers and for each
+//! secret of the app, and a secret for each sensitive answer.
 
 use freehold_protocol::app_version::{AppVersion, Input, InputKind};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::AppError;
+use crate::stack::app_secrets::{self, AppSecret};
 use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
 
 /// The maximum number of parameters, and also of outputs, in a template (AWS CloudFormation quotas).
@@ -39,6 +40,8 @@ pub(crate) struct Questions {
     groups: Vec<Group>,
     inputs: Vec<Parameter>,
     secrets: Vec<Secret>,
+    app_secrets: Vec<AppSecret>,
+    app_secret_names: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -48,19 +51,20 @@ struct Group {
     parameters: Vec<String>,
 }
 
+/// A question to the customer.
 #[derive(Serialize)]
-struct Parameter {
-    id: String,
-    label: Quoted,
+pub(crate) struct Parameter {
+    pub(super) id: String,
+    pub(super) label: Quoted,
     #[serde(rename = "type")]
-    of: &'static str,
-    description: Quoted,
-    sensitive: bool,
-    allowed_pattern: Option<Quoted<&'static str>>,
-    allowed_values: Vec<Quoted<&'static str>>,
-    min_length: Option<u32>,
-    default: Option<Quoted>,
-    constraint: Option<Quoted<&'static str>>,
+    pub(super) of: &'static str,
+    pub(super) description: Quoted,
+    pub(super) sensitive: bool,
+    pub(super) allowed_pattern: Option<Quoted<&'static str>>,
+    pub(super) allowed_values: Vec<Quoted<&'static str>>,
+    pub(super) min_length: Option<u32>,
+    pub(super) default: Option<Quoted>,
+    pub(super) constraint: Option<Quoted<&'static str>>,
 }
 
 /// The secret that keeps a sensitive answer.
@@ -75,16 +79,21 @@ struct Secret {
     optional: bool,
 }
 
-/// Returns a parameter for each input that the customer answers, and a secret for each sensitive one.
+/// Returns a parameter for each input that the customer answers and for each secret of the app that is not generated, and
+/// a secret for each sensitive answer.
 ///
 /// # Errors
-/// Invalid for an input that cannot be a parameter.
+/// Invalid for an input or a secret that cannot be a parameter.
 pub(crate) fn questions(version: &AppVersion) -> Result<Questions, AppError> {
     let asked: Vec<&Input> = version.inputs.iter().filter(|input| input.customer).collect();
+    let of_inputs = asked.iter().map(|input| parameter(input));
+    let of_secrets = app_secrets::parameters(version);
     Ok(Questions {
         groups: groups(version, &asked),
-        inputs: asked.iter().map(|input| parameter(input)).collect::<Result<_, _>>()?,
+        inputs: of_inputs.chain(of_secrets.map(Ok)).collect::<Result<_, _>>()?,
         secrets: asked.iter().filter(|input| input.sensitive).map(|input| secret(input)).collect::<Result<_, _>>()?,
+        app_secrets: app_secrets::of(version)?,
+        app_secret_names: version.secrets.iter().map(|secret| secret.name.clone()).collect(),
     })
 }
 
@@ -93,7 +102,7 @@ pub(crate) fn questions(version: &AppVersion) -> Result<Questions, AppError> {
 /// # Errors
 /// Invalid.
 pub(crate) fn check_count(version: &AppVersion, template: &str) -> Result<(), AppError> {
-    let asked = version.inputs.iter().filter(|input| input.customer).count();
+    let asked = version.inputs.iter().filter(|input| input.customer).count() + app_secrets::asked(version).count();
     let answers = version.inputs.iter().filter(|input| input.customer && !input.sensitive).count();
     let left = |section: &str, inputs: usize| (MOST + inputs).saturating_sub(keys_of(template, section));
     let room = left("Parameters:", asked).min(left("Outputs:", answers));
@@ -101,8 +110,8 @@ pub(crate) fn check_count(version: &AppVersion, template: &str) -> Result<(), Ap
         return Ok(());
     }
     Err(AppError::invalid(format!(
-        "app `{}` has {asked} inputs that the customer answers, and an install stack has room for {room} parameters; leave \
-         some to the vendor (`user_configurable = false`), or put several into one of type `json`",
+        "app `{}` has {asked} inputs and secrets that the customer answers, and an install stack has room for {room} \
+         parameters; leave some to the vendor (`user_configurable = false`), or put several into one of type `json`",
         version.app,
     )))
 }
@@ -216,7 +225,11 @@ fn groups(version: &AppVersion, asked: &[&Input]) -> Vec<Group> {
         label: Quoted(one_line(title, TITLE_CHARS)),
         parameters: inputs.iter().map(|input| input.parameter()).collect(),
     });
-    groups.filter(|group| !group.parameters.is_empty()).collect()
+    let secrets = Group {
+        label: Quoted("Secrets of the app".to_owned()),
+        parameters: app_secrets::asked(version).map(freehold_protocol::app_version::Secret::parameter).collect(),
+    };
+    groups.chain(std::iter::once(secrets)).filter(|group| !group.parameters.is_empty()).collect()
 }
 
 fn secret(input: &Input) -> Result<Secret, AppError> {

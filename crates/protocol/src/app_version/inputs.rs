@@ -52,32 +52,36 @@ impl Input {
         self.default.as_ref().filter(|default| !(self.required && is_empty(default)))
     }
 
-    /// Returns the logical id of the install stack's parameter for this input: `Input` and the name's words in camel
-    /// case, such as `InputDomainName`. A name that is not in `snake_case` keeps its ASCII letters and digits and gets
-    /// a part of its digest, so that two names never share an id.
+    /// Returns the logical id of the install stack's parameter for this input, such as `InputDomainName`.
     pub fn parameter(&self) -> String {
-        let words: Vec<&str> = self.name.split('_').collect();
-        let plain = |word: &&str| {
-            word.starts_with(|first: char| first.is_ascii_lowercase())
-                && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-        };
-        let camel: String = words
-            .iter()
-            .flat_map(|word| {
-                let mut kept = word.chars().filter(char::is_ascii_alphanumeric);
-                kept.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(kept)
-            })
-            .take(LONGEST_ID)
-            .collect();
-        if words.iter().all(plain) && self.name.len() <= LONGEST_ID {
-            return format!("Input{camel}");
-        }
-        let digest = Digest::of(self.name.as_bytes());
-        format!("Input{camel}X{}", digest.hex().get(..16).unwrap_or_default())
+        parameter_id("Input", &self.name)
     }
 }
 
-/// How many characters of an input's name are part of its parameter's id; CloudFormation allows 255 for the whole id.
+/// Returns the logical id of a parameter: `prefix` and the name's words in camel case. A name that is not in `snake_case`
+/// keeps its ASCII letters and digits and gets a part of its digest, so that two names never share an id.
+pub fn parameter_id(prefix: &str, name: &str) -> String {
+    let words: Vec<&str> = name.split('_').collect();
+    let plain = |word: &&str| {
+        word.starts_with(|first: char| first.is_ascii_lowercase())
+            && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    let camel: String = words
+        .iter()
+        .flat_map(|word| {
+            let mut kept = word.chars().filter(char::is_ascii_alphanumeric);
+            kept.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(kept)
+        })
+        .take(LONGEST_ID)
+        .collect();
+    if words.iter().all(plain) && name.len() <= LONGEST_ID {
+        return format!("{prefix}{camel}");
+    }
+    let digest = Digest::of(name.as_bytes());
+    format!("{prefix}{camel}X{}", digest.hex().get(..16).unwrap_or_default())
+}
+
+/// How many characters of an input's or a secret's name are part of its parameter's id; CloudFormation allows 255 for the whole id.
 const LONGEST_ID: usize = 200;
 
 /// The type of an input's value.
@@ -130,6 +134,24 @@ pub struct Secret {
     /// Where a cluster gets a copy of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<SyncedSecret>,
+}
+
+impl Secret {
+    /// Returns the logical id of the install stack's parameter for this secret, such as `AppSecretApiKey`.
+    pub fn parameter(&self) -> String {
+        parameter_id("AppSecret", &self.name)
+    }
+
+    /// Returns the output of the install stack under which templates read the ARN of the secret.
+    pub fn arn_output(&self) -> String {
+        format!("{}_arn", self.name)
+    }
+
+    /// Returns whether the name can be the last part of a secret's name in Secrets Manager.
+    pub fn has_usable_name(&self) -> bool {
+        let is_usable = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        (1..=200).contains(&self.name.len()) && self.name.bytes().all(is_usable)
+    }
 }
 
 /// How a secret's text is to be read.

@@ -16,7 +16,7 @@ pub use actions::{Action, ActionStep, Runbook, RunbookStep, StepKind, StepRepo, 
 pub use components::{Component, ComponentHealth, ComponentSettings, ComponentSpec, Kustomize, Reference};
 pub use input_schema::inputs_schema;
 pub use input_value::InputError;
-pub use inputs::{Input, InputGroup, InputKind, Secret, SecretFormat, SyncedSecret};
+pub use inputs::{Input, InputGroup, InputKind, Secret, SecretFormat, SyncedSecret, parameter_id};
 pub use network::{NETWORK_OUTPUTS, network_zones};
 pub use permissions::{ModeRole, NamedRole, OperationRole, Policy, PolicyEngine, RolePolicy};
 pub use settings::{KubernetesContext, NestedStack, Platform, RunnerSettings, Sandbox, SandboxTool, StackSettings};

@@ -56,6 +56,16 @@ pub fn app_prefix(tenant: &TenantName, install: &InstallId) -> String {
     format!("{tenant}--{install}--")
 }
 
+/// Returns the name under which the customer's account keeps a secret of the app.
+pub fn app_secret(tenant: &TenantName, install: &InstallId, secret: &str) -> String {
+    format!("fh-{tenant}--{install}--secret/{secret}")
+}
+
+/// Returns the name of the secret with the key of the digests of secrets.
+pub fn secrets_key(tenant: &TenantName, install: &InstallId) -> String {
+    format!("fh-{tenant}--{install}/secrets-key")
+}
+
 /// Returns the value of the tag `freehold:owner` on what the app makes: one value for one install of one tenant.
 pub fn owner(tenant: &TenantName, install: &InstallId) -> String {
     format!("{tenant}--{install}")

@@ -60,6 +60,8 @@ fn stack(names: &Names, roles: &Roles, inputs: &Inputs, has_network: bool) -> Va
         "groups": inputs.groups,
         "inputs": inputs.parameters,
         "secrets": inputs.secrets,
+        "app_secrets": inputs.app_secrets,
+        "app_secret_names": inputs.app_secrets.iter().filter_map(|secret| secret.get("name")).collect::<Vec<_>>(),
     })
 }
 

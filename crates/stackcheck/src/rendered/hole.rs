@@ -7,6 +7,8 @@ pub(super) enum Hole {
     Line,
     /// The description of a secret, one line.
     SecretDescription,
+    /// The description of a secret of the app, one line.
+    AppSecretDescription,
     /// The default of an input.
     Default,
     /// The default of an input that is a number.
@@ -17,9 +19,10 @@ pub(super) enum Hole {
 
 /// Begins the text that stands for a hole (Unicode, private use area).
 const MARK: char = '\u{f001}';
-const ALL: [(Hole, &str); 5] = [
+const ALL: [(Hole, &str); 6] = [
     (Hole::Line, "line"),
     (Hole::SecretDescription, "secret-description"),
+    (Hole::AppSecretDescription, "app-secret-description"),
     (Hole::Default, "default"),
     (Hole::DefaultNumber, "default-number"),
     (Hole::Policies, "policies"),
@@ -48,8 +51,10 @@ impl Hole {
         match self {
             Self::Line if is_line => None,
             Self::SecretDescription if is_line && text.starts_with("Answer to ") => None,
+            Self::AppSecretDescription if is_line && text.starts_with("Secret of the app: ") => None,
             Self::Line => Some(format!("is not one line of at most {LINE_CHARS} characters")),
             Self::SecretDescription => Some("is not one line that begins with `Answer to `".to_owned()),
+            Self::AppSecretDescription => Some("is not one line that begins with `Secret of the app: `".to_owned()),
             Self::DefaultNumber if text.parse::<f64>().is_err() => Some("is not a number".to_owned()),
             Self::Default | Self::DefaultNumber => refused_default(text, account),
             Self::Policies => Some("is not a list of policies".to_owned()),

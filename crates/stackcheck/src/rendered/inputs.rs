@@ -1,7 +1,9 @@
 //! The questions of an app as a template asks them: parameters, their groups, and a secret for each sensitive one.
 
+use freehold_protocol::app_version::parameter_id;
 use serde_json::{Value, json};
 
+use super::app_secrets;
 use super::difference::finding;
 use super::hole::Hole;
 use crate::finding::Finding;
@@ -16,6 +18,7 @@ pub(super) struct Inputs {
     pub(super) groups: Vec<Value>,
     pub(super) parameters: Vec<Value>,
     pub(super) secrets: Vec<Value>,
+    pub(super) app_secrets: Vec<Value>,
     /// The parameters that policies may refer to: those that are not sensitive.
     plain: Vec<String>,
 }
@@ -31,11 +34,13 @@ impl Inputs {
 pub(super) fn read(root: &Node, findings: &mut Vec<Finding>) -> Inputs {
     let mut inputs = Inputs { groups: groups(root), ..Inputs::default() };
     for (id, node) in root.get("Parameters").map(Node::entries).unwrap_or_default() {
-        if !is_input(id) {
+        if !is_question(id) {
             continue;
         }
         let question = Question::of(node);
-        if question.is_sensitive {
+        if app_secrets::is_parameter(id) {
+            findings.extend(app_secrets::wrong(root, id, node));
+        } else if question.is_sensitive {
             match secret(root, id, question.default.is_some()) {
                 Some(secret) => inputs.secrets.push(secret),
                 None => findings.push(finding(node.line, id, "no secret of this name keeps the answer".to_owned())),
@@ -49,11 +54,22 @@ pub(super) fn read(root: &Node, findings: &mut Vec<Finding>) -> Inputs {
         }
         inputs.parameters.push(question.rendered(id));
     }
+    inputs.app_secrets = app_secrets::read(root);
     inputs
 }
 
+/// Returns whether a parameter is a question of the app.
+fn is_question(id: &str) -> bool {
+    is_input(id) || app_secrets::is_parameter(id)
+}
+
 fn is_input(id: &str) -> bool {
-    let rest = id.strip_prefix("Input");
+    is_id(id, "Input")
+}
+
+/// Returns whether `id` is the prefix and letters and digits after it.
+pub(super) fn is_id(id: &str, prefix: &str) -> bool {
+    let rest = id.strip_prefix(prefix);
     rest.is_some_and(|rest| (1..=220).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
@@ -61,12 +77,12 @@ fn asks(group: &Value, id: &str) -> bool {
     group.get("parameters").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == id))
 }
 
-/// Returns the groups of parameters that hold inputs only.
+/// Returns the groups of parameters that hold questions of the app only.
 fn groups(root: &Node) -> Vec<Value> {
     let groups = root.at(&["Metadata", "AWS::CloudFormation::Interface", "ParameterGroups"]).map(Node::items);
     let of_inputs = groups.unwrap_or_default().iter().filter_map(|group| {
         let listed = group.get("Parameters")?.items();
-        let ids: Vec<&str> = listed.iter().filter_map(Node::text).filter(|id| is_input(id)).collect();
+        let ids: Vec<&str> = listed.iter().filter_map(Node::text).filter(|id| is_question(id)).collect();
         let is_of_inputs = !ids.is_empty() && ids.len() == listed.len();
         is_of_inputs.then(|| json!({ "label": Hole::Line.quoted(), "parameters": ids }))
     });
@@ -152,13 +168,15 @@ impl<'t> Question<'t> {
 
 /// Returns the secret that keeps the answer to a sensitive question.
 fn secret(root: &Node, id: &str, is_optional: bool) -> Option<Value> {
+    let name = name_of_secret(root, id, "Input")?;
+    Some(json!({ "id": id, "name": name, "description": Hole::SecretDescription.quoted(), "optional": is_optional }))
+}
+
+/// Returns the last part of the name of the secret `Secret<id>`, if the id is the one of this name.
+pub(super) fn name_of_secret<'t>(root: &'t Node, id: &str, prefix: &str) -> Option<&'t str> {
     let name = root.at(&["Resources", &format!("Secret{id}"), "Properties", "Name"])?.text()?.rsplit('/').next()?;
     let is_name =
         (1..=200).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-    // The parameter is named for the input, whose name the secret has.
-    let letters: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    let is_of_input = id.to_ascii_lowercase().strip_prefix("input").is_some_and(|rest| rest.starts_with(&letters));
-    let secret =
-        json!({ "id": id, "name": name, "description": Hole::SecretDescription.quoted(), "optional": is_optional });
-    (is_name && is_of_input).then_some(secret)
+    // The parameter is named for the question, whose name the secret has.
+    (is_name && parameter_id(prefix, name) == id).then_some(name)
 }

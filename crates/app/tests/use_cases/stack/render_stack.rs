@@ -2,7 +2,7 @@
 
 use freehold_app::Kind;
 use freehold_protocol::Digest;
-use freehold_protocol::app_version::{AppVersion, RolePolicy};
+use freehold_protocol::app_version::{AppVersion, Reference, RolePolicy, Secret};
 use serde_json::{Value, json};
 
 use crate::support::{World, app, globex};
@@ -14,10 +14,14 @@ const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/install-with-i
 const HOSTILE: &str = "%{TENANT_KEY} \" }, Evil: {Type: String}\n  Evil: !Sub \"${AWS::AccountId}\" \\ # \u{2028}é…";
 
 async fn with_inputs(inputs: Value, groups: Value, named_roles: Value) -> World {
+    let version = app::document();
+    with_questions(version, inputs, groups, named_roles).await
+}
+
+async fn with_questions(mut version: AppVersion, inputs: Value, groups: Value, named_roles: Value) -> World {
     let mut world = World::with_app().await;
     world.create().await;
     world.run().await;
-    let mut version = app::document();
     version.inputs = serde_json::from_value(inputs).unwrap();
     version.input_groups = serde_json::from_value(groups).unwrap();
     version.named_roles = serde_json::from_value(named_roles).unwrap();
@@ -43,6 +47,17 @@ fn asked(name: &str, kind: &str, more: Value) -> Value {
     let mut input = json!({ "name": name, "type": kind, "customer": true });
     input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     input
+}
+
+/// Returns secrets of every kind, some with hostile texts.
+fn secrets() -> Vec<Secret> {
+    serde_json::from_value(json!([
+        { "name": "admin_password", "required": true, "description": HOSTILE, "display_name": HOSTILE },
+        { "name": "api_key", "description": "read by the app itself" },
+        { "name": "certificate", "format": "base64" },
+        { "name": "session-key", "auto_generate": true },
+    ]))
+    .unwrap()
 }
 
 /// Returns a version whose provision role has this inline policy.
@@ -194,7 +209,10 @@ async fn the_customers_inputs_are_parameters_whatever_their_texts_say() {
           "enabled": true, "policies": [{ "inline": { "name": "all", "document": everything } }] },
         { "name": "support", "enabled": true, "policies": [{ "managed": "ReadOnlyAccess" }] },
     ]);
-    let world = with_inputs(inputs, groups, roles).await;
+    let mut version = app::document();
+    version.secrets = secrets();
+    version.components[1].references.insert(Reference::InstallStack("api_key_arn".into()));
+    let world = with_questions(version, inputs, groups, roles).await;
 
     let template = world.render_stack().render(&globex(), None).await.unwrap().template;
 
@@ -213,6 +231,7 @@ async fn an_app_without_such_inputs_has_the_plain_template() {
     let template = world.render_stack().render(&globex(), None).await.unwrap().template;
 
     assert!(!template.contains("Input") && !template.contains("/input/api"), "{template}");
+    assert!(!template.contains("AppSecret") && !template.contains("SecretsKey"), "{template}");
 }
 
 #[tokio::test]
@@ -227,8 +246,8 @@ async fn inputs_that_no_stack_has_room_for_are_refused_when_the_app_is_synced() 
 
     assert_eq!(
         too_many,
-        "app `demo` has 200 inputs that the customer answers, and an install stack has room for 175 parameters; leave \
-         some to the vendor (`user_configurable = false`), or put several into one of type `json`"
+        "app `demo` has 200 inputs and secrets that the customer answers, and an install stack has room for 175 \
+         parameters; leave some to the vendor (`user_configurable = false`), or put several into one of type `json`"
     );
     assert!(too_large.starts_with("install stack of app `demo` would have "), "{too_large}");
     assert!(too_large.contains("more than the 1000000 that CloudFormation takes"), "{too_large}");
@@ -250,4 +269,40 @@ async fn a_default_that_cannot_be_a_parameters_value_is_refused_by_input() {
     );
     let secret = json!([asked("a/../b", "string", json!({ "sensitive": true }))]);
     assert!(refused(secret).await.starts_with("the name of input `a/../b` becomes part"));
+}
+
+#[tokio::test]
+async fn each_secret_of_the_app_is_entered_or_generated_and_its_readers_decide_its_key() {
+    let mut version = app::document();
+    version.secrets = secrets();
+    version.actions[0].references.insert(Reference::InstallStack("api_key_arn".into()));
+    let world = with_questions(version, json!([]), json!([]), json!([])).await;
+
+    let template = world.render_stack().render(&globex(), None).await.unwrap().template;
+
+    let resource = |id: &str| {
+        let (_, after) = template.split_once(&format!("\n  SecretAppSecret{id}:\n")).unwrap();
+        after.split_once("\n\n").unwrap().0.to_owned()
+    };
+    let password = resource("AdminPassword");
+    assert!(password.contains("Name: fh-acme--globex--secret/admin_password\n"), "{password}");
+    assert!(password.contains("SecretString: !Ref AppSecretAdminPassword\n"), "{password}");
+    assert!(password.contains("KmsKeyId: !Ref Key\n") && !password.contains("Condition:"), "{password}");
+    let key = resource("ApiKey");
+    assert!(key.contains("Condition: HasAppSecretApiKey\n"), "{key}");
+    assert!(key.contains("KmsKeyId: alias/aws/secretsmanager\n"), "{key}");
+    let (_, generated) = template.split_once("\n  SecretAppSecretSessionkeyX").unwrap();
+    assert!(
+        generated.contains("GenerateSecretString: {PasswordLength: 32, ExcludePunctuation: true}\n"),
+        "{generated}"
+    );
+    assert_eq!(template.matches(", NoEcho: true").count(), 3, "one parameter for each secret that is entered");
+}
+
+#[tokio::test]
+async fn a_secret_whose_name_no_secret_can_have_is_refused() {
+    let mut version = app::document();
+    version.secrets = serde_json::from_value(json!([{ "name": "a/../enrolment" }])).unwrap();
+
+    assert!(unsynced(&version).await.starts_with("the name of secret `a/../enrolment` becomes part"));
 }

@@ -1,0 +1,87 @@
+//! The part of the install stack that keeps the app's secrets: a parameter for each one that the customer enters, and a
+//! secret of the customer's account for each.
+
+use freehold_protocol::app_version::{AppVersion, Reference, Secret, SecretFormat};
+use serde::Serialize;
+
+use crate::AppError;
+use crate::stack::parameters::Parameter;
+use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
+
+/// A secret of the app, as the template reads it.
+#[derive(Serialize)]
+pub(crate) struct AppSecret {
+    /// The id of its parameter, which its resource has too.
+    id: String,
+    /// The last part of its name, which needs no quotes.
+    name: String,
+    description: Quoted,
+    /// Whether it may be left empty, which makes no secret.
+    optional: bool,
+    /// Whether Secrets Manager makes its value.
+    generated: bool,
+    /// Whether a template reads its ARN, so that a role of the app reads the secret itself.
+    shared: bool,
+}
+
+/// Returns the secrets of the app.
+///
+/// # Errors
+/// Invalid for a name that Secrets Manager does not take.
+pub(crate) fn of(version: &AppVersion) -> Result<Vec<AppSecret>, AppError> {
+    version.secrets.iter().map(|secret| app_secret(version, secret)).collect()
+}
+
+/// Returns the secrets that the customer enters.
+pub(crate) fn asked(version: &AppVersion) -> impl Iterator<Item = &Secret> {
+    version.secrets.iter().filter(|secret| !secret.auto_generate)
+}
+
+/// Returns a parameter for each secret that the customer enters.
+pub(crate) fn parameters(version: &AppVersion) -> impl Iterator<Item = Parameter> + '_ {
+    asked(version).map(|secret| {
+        let text = if secret.description.is_empty() { title(secret) } else { &secret.description };
+        let hint = if secret.format == SecretFormat::Base64 { " (in base64)" } else { "" };
+        Parameter {
+            id: secret.parameter(),
+            label: Quoted(one_line(title(secret), TITLE_CHARS)),
+            of: "String",
+            description: Quoted(format!("{}{hint}", one_line(text, DESCRIPTION_CHARS))),
+            sensitive: true,
+            allowed_pattern: None,
+            allowed_values: Vec::new(),
+            min_length: secret.required.then_some(1),
+            default: (!secret.required).then(|| Quoted(String::new())),
+            constraint: secret.required.then_some(Quoted("must not be empty")),
+        }
+    })
+}
+
+fn app_secret(version: &AppVersion, secret: &Secret) -> Result<AppSecret, AppError> {
+    if !secret.has_usable_name() {
+        return Err(AppError::invalid(format!(
+            "the name of secret `{}` becomes part of the name of a secret in the customer's account; use at most 200 ASCII \
+             letters, digits, `-` and `_`",
+            secret.name
+        )));
+    }
+    Ok(AppSecret {
+        id: secret.parameter(),
+        name: secret.name.clone(),
+        description: Quoted(one_line(&format!("Secret of the app: {}", title(secret)), TITLE_CHARS)),
+        optional: !secret.required && !secret.auto_generate,
+        generated: secret.auto_generate,
+        shared: is_shared(version, secret),
+    })
+}
+
+/// Returns whether a template of the app reads the secret's ARN.
+fn is_shared(version: &AppVersion, secret: &Secret) -> bool {
+    let arn = Reference::InstallStack(secret.arn_output());
+    let of_actions = version.actions.iter().map(|action| &action.references);
+    version.parts().any(|part| part.references.contains(&arn)) || of_actions.into_iter().any(|all| all.contains(&arn))
+}
+
+fn title(secret: &Secret) -> &str {
+    if secret.display_name.is_empty() { &secret.name } else { &secret.display_name }
+}

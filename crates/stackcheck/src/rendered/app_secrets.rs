@@ -1,0 +1,55 @@
+//! The secrets of an app as a template keeps them: entered by the customer or generated, and read by the app or not.
+
+use serde_json::{Value, json};
+
+use super::difference::finding;
+use super::hole::Hole;
+use super::inputs::{is_id, name_of_secret};
+use crate::finding::Finding;
+use crate::node::Node;
+
+/// How the ids of their parameters begin.
+const PREFIX: &str = "AppSecret";
+/// The key under which a secret is that roles of the app read.
+const KEY_OF_THE_ACCOUNT: &str = "alias/aws/secretsmanager";
+
+/// Returns whether a parameter asks for a secret of the app.
+pub(super) fn is_parameter(id: &str) -> bool {
+    is_id(id, PREFIX)
+}
+
+/// Returns what is wrong with a parameter that asks for a secret.
+pub(super) fn wrong(root: &Node, id: &str, node: &Node) -> Vec<Finding> {
+    let mut wrong = Vec::new();
+    if node.get("NoEcho").is_none() {
+        wrong.push(finding(
+            node.line,
+            id,
+            "everybody who may read the stack sees this secret: it has no `NoEcho`".into(),
+        ));
+    }
+    if name_of_secret(root, id, PREFIX).is_none() {
+        wrong.push(finding(node.line, id, "no secret of this name keeps the answer".to_owned()));
+    }
+    wrong
+}
+
+/// Returns the secrets of a template, as the renderer takes them.
+pub(super) fn read(root: &Node) -> Vec<Value> {
+    let resources = root.get("Resources").map(Node::entries).unwrap_or_default();
+    let of_app = resources.iter().filter_map(|(resource, node)| {
+        let id = resource.strip_prefix("Secret").filter(|id| is_parameter(id))?;
+        let name = name_of_secret(root, id, PREFIX)?;
+        let asked = root.at(&["Parameters", id]);
+        let key = node.at(&["Properties", "KmsKeyId"]).and_then(Node::text);
+        Some(json!({
+            "id": id,
+            "name": name,
+            "description": Hole::AppSecretDescription.quoted(),
+            "optional": asked.is_some_and(|asked| asked.get("Default").is_some()),
+            "generated": asked.is_none(),
+            "shared": key == Some(KEY_OF_THE_ACCOUNT),
+        }))
+    });
+    of_app.collect()
+}
