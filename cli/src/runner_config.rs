@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::{Digest, InstallId, TenantName};
-use toml_edit::{DocumentMut, Table, value};
+use toml_edit::{Array, DocumentMut, Table, value};
 
 use crate::error::{Error, Result, ResultExt};
 
@@ -64,6 +64,8 @@ pub(crate) struct RunnerConfig {
     pub(crate) inputs: BTreeMap<String, String>,
     /// What the stack hands out of its network, by key below `.nuon.install_stack.outputs`.
     pub(crate) outputs: BTreeMap<String, String>,
+    /// The names of the app's secrets.
+    pub(crate) app_secrets: Vec<String>,
     /// The contract that the customer agreed to, where the stack asks for consent.
     pub(crate) accepted_contract: Option<Digest>,
 }
@@ -90,6 +92,9 @@ impl RunnerConfig {
         file.insert("slots", value(i64::from(machine.slots)));
         file.insert("repository", value(&self.repository));
         file.insert("bucket", value(&self.bucket));
+        if !self.app_secrets.is_empty() {
+            file.insert("app_secrets", value(self.app_secrets.iter().collect::<Array>()));
+        }
         if let Some(accepted) = &self.accepted_contract {
             file.insert("accepted_contract", value(accepted.as_str()));
         }
@@ -153,6 +158,7 @@ mod tests {
             boundary: Some("arn:aws:iam::222222222222:policy/fh-acme--globex--boundary".into()),
             inputs: [("InputDomain".to_owned(), "say \"hi\"".to_owned())].into(),
             outputs: [("vpc_id".to_owned(), "vpc-0a1b".to_owned())].into(),
+            app_secrets: vec!["api_key".to_owned()],
             accepted_contract: Some(Digest::of(b"terms")),
         };
         let machine =
@@ -173,6 +179,7 @@ mod tests {
         slots = 2
         repository = "fh-acme/globex"
         bucket = "fh-acme--globex--222222222222"
+        app_secrets = ["api_key"]
         accepted_contract = "sha256:51d2361f4faea3bc8f9facdbc7d99abb555596a2e51f7b25fd3b41c93587e616"
         boundary = "arn:aws:iam::222222222222:policy/fh-acme--globex--boundary"
         sandbox = "bubblewrap"

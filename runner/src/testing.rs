@@ -1,9 +1,14 @@
 //! Orders and identities for tests.
 
+use aws_config::BehaviorVersion;
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
 use ed25519_dalek::SigningKey;
 use freehold_protocol::envelope::Delegate;
 use freehold_protocol::order::{Mode, Order, Redelivery, RunAction, Work};
 use freehold_protocol::{Envelope, JobId, Payload, Timestamp, WorkflowId};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::identity::standing::{Account, StackState};
 
@@ -82,6 +87,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
         }),
         context: serde_json::Value::Null,
         sensitive_inputs: Vec::new(),
+        secrets: Vec::new(),
         terms: None,
     }
 }
@@ -122,4 +128,45 @@ pub(crate) fn config(state_dir: &str, role: crate::config::Role) -> crate::confi
         "#
     );
     crate::config::Config::parse(&text, "runner.toml", role).unwrap()
+}
+
+/// Serves `GetSecretValue` for these secrets, each a name and a text, on a port of this machine.
+pub(crate) async fn secrets_manager(kept: &'static [(&'static str, &'static str)]) -> aws_config::SdkConfig {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = vec![0; 16 * 1024];
+            let mut have = 0;
+            while !String::from_utf8_lossy(&request[..have]).contains("\"SecretId\":\"") {
+                match stream.read(&mut request[have..]).await {
+                    Ok(more) if more > 0 => have += more,
+                    _ => break,
+                }
+            }
+            let request = String::from_utf8_lossy(&request[..have]).into_owned();
+            let asked = kept.iter().find(|(name, _)| request.contains(&format!("\"SecretId\":\"{name}\"")));
+            let (status, body) = match asked {
+                Some((name, text)) => {
+                    let arn = format!("arn:aws:secretsmanager:eu-west-1:222222222222:secret:{name}-AbCdEf");
+                    (200, json!({ "Name": name, "ARN": arn, "SecretString": text }))
+                }
+                None => (400, json!({ "__type": "ResourceNotFoundException" })),
+            };
+            let body = body.to_string();
+            let answer = format!(
+                "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-type: application/x-amz-json-1.1\r\n\
+                 content-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    aws_config::SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(aws_types::region::Region::new("eu-west-1"))
+        .endpoint_url(endpoint)
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .credentials_provider(SharedCredentialsProvider::new(Credentials::new("a", "b", None, None, "test")))
+        .build()
 }

@@ -163,6 +163,7 @@ fn reports(world: &World, install: &Value, job: &str) -> anyhow::Result<Vec<Stri
         slots: 64,
         host: "forged".to_owned(),
         inputs: std::collections::BTreeMap::new(),
+        secrets: None,
         accepted_contract: None,
     });
     let seal = |report: &Report| Envelope::seal(report, &[&stranger]);

@@ -45,6 +45,7 @@ impl Command {
             boundary: stack.outputs.get("BoundaryArn").cloned(),
             inputs: answers(&stack),
             outputs: network(&stack),
+            app_secrets: app_secrets(&stack),
             accepted_contract: accepted(&stack)?,
         };
         runner.write(&self.machine, &path, self.force)?;
@@ -111,6 +112,12 @@ fn named_roles(stack: &Stack, tenant: &TenantName, install: &InstallId) -> BTree
 /// Returns the contract that the customer agreed to. A stack that is older than contracts asks for no consent.
 fn accepted(stack: &Stack) -> Result<Option<Digest>> {
     if stack.outputs.contains_key(ACCEPTED) { parsed(stack, ACCEPTED).map(Some) } else { Ok(None) }
+}
+
+/// Returns the names of the app's secrets.
+fn app_secrets(stack: &Stack) -> Vec<String> {
+    let names = stack.outputs.get("AppSecrets").map(String::as_str).unwrap_or_default();
+    names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 /// Returns the customer's answers: the outputs that have the name of the parameter that they show.

@@ -52,6 +52,7 @@ impl BuildRunner {
             boundary: None,
             inputs: BTreeMap::new(),
             outputs: BTreeMap::new(),
+            app_secrets: Vec::new(),
             accepted_contract: None,
         };
         let text = runner.to_toml(&self.machine)?;

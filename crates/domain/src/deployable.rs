@@ -135,16 +135,8 @@ fn action_why(action: &Action, sandbox: Option<&Sandbox>) -> Vec<String> {
 fn references_why(references: &BTreeSet<Reference>, sandbox: Option<&Sandbox>) -> Vec<String> {
     let reads = references.iter().any(|reference| matches!(reference, Reference::Sandbox(_)));
     let orphan = reads && sandbox.is_none();
-    let secrets = references.iter().find_map(|reference| match reference {
-        Reference::Secret(name) => Some(format!("reads secret `{name}`")),
-        Reference::Input(_)
-        | Reference::Component(_)
-        | Reference::Action(_)
-        | Reference::Sandbox(_)
-        | Reference::InstallStack(_) => None,
-    });
     let no_sandbox = "reads outputs of the sandbox, and the app has no `sandbox.toml`";
-    orphan.then(|| no_sandbox.to_owned()).into_iter().chain(secrets).collect()
+    orphan.then(|| no_sandbox.to_owned()).into_iter().collect()
 }
 
 #[cfg(test)]
@@ -190,10 +182,7 @@ mod tests {
         assert_eq!(reasons(component(job, Source::Version, &[])), ["component `api` is a `job`"]);
         assert_eq!(
             reasons(component(image(), public(), &[Reference::Sandbox("vpc".into()), Reference::Secret("key".into())])),
-            [
-                "component `api` reads outputs of the sandbox, and the app has no `sandbox.toml`",
-                "component `api` reads secret `key`",
-            ]
+            ["component `api` reads outputs of the sandbox, and the app has no `sandbox.toml`"]
         );
     }
 

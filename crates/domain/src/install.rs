@@ -34,6 +34,9 @@ pub struct Install {
     /// value only where [`crate::inputs::resolve_inputs`] takes it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub answers: BTreeMap<String, String>,
+    /// The keyed digest of each secret of the app, as the runner reported last.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub secrets: BTreeMap<String, Digest>,
     /// The terms that the customer agreed to, as the runner reported last; absent when the install stack asks for no consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_contract: Option<Digest>,
@@ -133,6 +136,7 @@ impl Install {
             enrolment_key,
             inputs: BTreeMap::new(),
             answers: BTreeMap::new(),
+            secrets: BTreeMap::new(),
             accepted_contract: None,
             orders_queue_url: None,
             runner: None,
@@ -198,12 +202,16 @@ impl Install {
             host: hello.host.chars().take(120).collect(),
             since,
         };
-        let same_answers = self.answers == hello.inputs && self.accepted_contract == hello.accepted_contract;
+        let secrets = hello.secrets.as_ref().unwrap_or(&self.secrets);
+        let same_answers = self.answers == hello.inputs
+            && self.secrets == *secrets
+            && self.accepted_contract == hello.accepted_contract;
         if self.runner.as_ref() == Some(&runner) && same_answers {
             return Ok(HelloStep::Already);
         }
         next.runner = Some(runner);
         next.answers.clone_from(&hello.inputs);
+        next.secrets.clone_from(secrets);
         next.accepted_contract.clone_from(&hello.accepted_contract);
         Ok(HelloStep::Changed(Box::new(next)))
     }
@@ -301,6 +309,7 @@ mod tests {
             slots: 4,
             host: "i-1".into(),
             inputs,
+            secrets: None,
             accepted_contract: None,
         }
     }

@@ -56,6 +56,10 @@ pub struct Hello {
     /// sensitive answers stay in the customer's account.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, String>,
+    /// A keyed digest of each secret of the app that has a value; the key is the customer's. Absent when the runner could
+    /// not read them, and where the app has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets: Option<BTreeMap<String, Digest>>,
     /// The terms that the customer agreed to; absent where the install stack asks for no consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_contract: Option<Digest>,

@@ -13,8 +13,9 @@ use freehold_protocol::contract::{Contract, OrderTerms, PackedTerms, SignedContr
 use freehold_protocol::envelope::{Delegate, Envelope};
 use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, ManifestBytes};
 use freehold_protocol::order::{
-    ActionStep, ApplyManifest, ApplyTerraform, Artifact, BuildArtifact, Cancel, ClusterOf, DeployStack, Descriptor,
-    InstallChart, Mode, Order, Package, Recipe, RemovePart, RunAction, Signer, Source, SyncImage, Work,
+    ActionStep, ApplyManifest, ApplyTerraform, Artifact, BuildArtifact, Cancel, ClusterOf, CopySecrets, DeployStack,
+    Descriptor, InstallChart, Mode, Order, Package, Recipe, RemovePart, RunAction, SecretCopy, Signer, Source,
+    SyncImage, Work,
 };
 use freehold_protocol::preflight::{CheckInstall, Finding, Permission, Verdict};
 use freehold_protocol::provenance::{
@@ -98,6 +99,7 @@ fn order(work: Work) -> Order {
         work,
         context: json!({ "nuon": { "install": { "id": "globex" } } }),
         sensitive_inputs: Vec::new(),
+        secrets: Vec::new(),
         terms: None,
     }
 }
@@ -237,6 +239,10 @@ fn orders() {
     let token = serde_json::from_value(json!({
         "name": "api_token", "type": "string", "required": true, "sensitive": true, "customer": true,
     }));
+    let copy = SecretCopy { secret: "token".into(), namespace: "web".into(), name: "web-token".into() };
+    let copying = order(Work::CopySecrets(CopySecrets { cluster: ClusterOf::Sandbox, copies: vec![copy] }));
+    let secret = serde_json::from_value(json!({ "name": "token", "auto_generate": true }));
+    golden("order-copy-secrets", &Order { secrets: vec![secret.unwrap()], ..copying });
     golden("order-sensitive-inputs", &Order { sensitive_inputs: vec![token.unwrap()], ..image });
     let packed = |terms: &Terms| PackedTerms::of(&canonical::to_vec(terms).unwrap()).unwrap();
     let (accepted, asked) = (Terms { hosts: BTreeSet::new(), ..terms() }, terms());
@@ -410,11 +416,14 @@ fn reports() {
         slots: 4,
         host: "i-1".into(),
         inputs: BTreeMap::new(),
+        secrets: None,
         accepted_contract: None,
     };
     golden("report-hello", &report(ReportBody::Hello(hello.clone())));
     let inputs = BTreeMap::from([("InputDomainName".to_owned(), "globex.example".to_owned())]);
     golden("report-hello-inputs", &report(ReportBody::Hello(Hello { inputs, ..hello.clone() })));
+    let secrets = Some(BTreeMap::from([("token".to_owned(), Digest::of(b"a keyed digest"))]));
+    golden("report-hello-secrets", &report(ReportBody::Hello(Hello { secrets, ..hello.clone() })));
     let accepted = Hello { accepted_contract: Some(Digest::of(b"terms")), ..hello };
     golden("report-hello-accepted-contract", &report(ReportBody::Hello(accepted)));
     golden("report-heartbeat", &report(ReportBody::Heartbeat));

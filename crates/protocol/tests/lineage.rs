@@ -98,6 +98,7 @@ impl Place {
             work,
             context,
             sensitive_inputs: Vec::new(),
+            secrets: Vec::new(),
             terms: None,
         }
     }
@@ -113,6 +114,7 @@ impl Place {
             slots: 4,
             host: "i-1".into(),
             inputs: BTreeMap::new(),
+            secrets: None,
             accepted_contract: None,
         };
         self.report(AT, ReportBody::Hello(hello))

@@ -57,6 +57,8 @@ pub struct Config {
     pub inputs: BTreeMap<String, String>,
     /// What the install stack hands out of its network, by key below `.nuon.install_stack.outputs`.
     pub outputs: BTreeMap<String, String>,
+    /// The names of the app's secrets that this account keeps.
+    pub app_secrets: Vec<String>,
     /// The contract that the customer agreed to; without one, orders of every release are accepted.
     pub accepted_contract: Option<Digest>,
     /// The `terraform` or `tofu` to run; when absent, the first of these two that is on `PATH`.
@@ -171,6 +173,8 @@ struct Raw {
     #[serde(default)]
     outputs: BTreeMap<String, String>,
     #[serde(default)]
+    app_secrets: Vec<String>,
+    #[serde(default)]
     accepted_contract: String,
     #[serde(default)]
     terraform: String,
@@ -236,6 +240,7 @@ impl Config {
             boundary: Some(raw.boundary).filter(|arn| !arn.is_empty()),
             inputs: reader.inputs(raw.inputs)?,
             outputs: raw.outputs,
+            app_secrets: raw.app_secrets,
             accepted_contract: reader.accepted_contract(&raw.accepted_contract)?,
             terraform: Some(raw.terraform).filter(|path| !path.is_empty()).map(PathBuf::from),
             provider_mirror: reader.provider_mirror(raw.provider_mirror, role)?,

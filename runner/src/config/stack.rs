@@ -8,7 +8,7 @@ use aws_config::SdkConfig;
 use aws_sdk_cloudformation::Client;
 use freehold_protocol::app_version::NETWORK_OUTPUTS;
 use tokio::time::Instant;
-use toml_edit::{DocumentMut, Table, value};
+use toml_edit::{Array, DocumentMut, Table, value};
 use tracing::warn;
 
 use crate::aws;
@@ -133,6 +133,7 @@ fn differences(now: &Config, file: &Config) -> Vec<&'static str> {
         ("accepted_contract", now.accepted_contract != file.accepted_contract),
         ("inputs", now.inputs != file.inputs),
         ("outputs", now.outputs != file.outputs),
+        ("app_secrets", now.app_secrets != file.app_secrets),
         ("modes", now.modes != file.modes),
         ("roles", now.roles != file.roles),
         ("tenant_key", now.tenant_key != file.tenant_key),
@@ -173,6 +174,8 @@ fn config(
             inputs.insert(name, value(text));
         }
     }
+    let secrets = outputs.get("AppSecrets").map(|names| names.split(',').collect::<Array>());
+    file.insert("app_secrets", value(secrets.unwrap_or_default()));
     let handed_out = NETWORK_OUTPUTS.iter().filter_map(|(key, output)| Some((*key, outputs.get(*output)?)));
     let network: Table =
         handed_out.filter(|(_, text)| !text.is_empty()).map(|(key, text)| (key, value(text))).collect();

@@ -1,10 +1,12 @@
-//! Announces the runner at every start, and sends one heartbeat an hour.
+//! Announces the runner at every start and when a secret of the app changed, and sends one heartbeat an hour.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
 use ed25519_dalek::SigningKey;
+use freehold_protocol::Digest;
 use freehold_protocol::envelope::{PublicKey, enrolment_key};
 use freehold_protocol::report::Hello;
 use tokio::time::Instant;
@@ -37,13 +39,23 @@ pub enum SecretError {
     Transient { name: String, reason: String },
 }
 
-/// Announces the runner, then sends a heartbeat every hour.
+/// The keyed digests of the app's secrets.
+type Digests = Option<BTreeMap<String, Digest>>;
+
+/// Announces the runner, again whenever a secret of the app changed, and sends a heartbeat every hour.
 pub async fn run(agent: Arc<Agent>, secrets: aws_sdk_secretsmanager::Client, key: PublicKey, beat: Beat) {
-    announce(&agent, &secrets, &key, &beat).await;
+    let mut announced = digests(&agent).await;
+    announce(&agent, &secrets, (&key, &announced), &beat).await;
     let mut last = Instant::now();
     loop {
         tokio::time::sleep(ROUND.min(HEARTBEAT.saturating_sub(last.elapsed()))).await;
         beat.alive();
+        let now = digests(&agent).await;
+        if now.is_some() && now != announced {
+            info!("A secret of the app changed: this runner announces itself again");
+            announced = now;
+            announce(&agent, &secrets, (&key, &announced), &beat).await;
+        }
         if last.elapsed() >= HEARTBEAT {
             last = Instant::now();
             if let Err(error) = agent.reporter.heartbeat() {
@@ -53,7 +65,26 @@ pub async fn run(agent: Arc<Agent>, secrets: aws_sdk_secretsmanager::Client, key
     }
 }
 
-async fn announce(agent: &Agent, secrets: &aws_sdk_secretsmanager::Client, key: &PublicKey, beat: &Beat) {
+/// Returns the digests of the app's secrets; nothing when they cannot be read now, or the app has none.
+async fn digests(agent: &Agent) -> Digests {
+    if agent.config.app_secrets.is_empty() {
+        return None;
+    }
+    match agent.app_secrets.digests(&agent.config.app_secrets).await {
+        Ok(digests) => Some(digests),
+        Err(error) => {
+            warn!("{}", aws::explain(&error));
+            None
+        }
+    }
+}
+
+async fn announce(
+    agent: &Agent,
+    secrets: &aws_sdk_secretsmanager::Client,
+    (key, digests): (&PublicKey, &Digests),
+    beat: &Beat,
+) {
     let marker = agent.config.state_dir.join(MARKER);
     let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
     let started = Instant::now();
@@ -67,7 +98,7 @@ async fn announce(agent: &Agent, secrets: &aws_sdk_secretsmanager::Client, key: 
                 None
             }
         };
-        if (enrolment.is_some() || marker.exists()) && hello(agent, key, enrolment.as_ref()) {
+        if (enrolment.is_some() || marker.exists()) && hello(agent, (key, digests), enrolment.as_ref()) {
             if enrolment.is_some() {
                 let _ = std::fs::write(&marker, b"");
             }
@@ -83,13 +114,14 @@ async fn announce(agent: &Agent, secrets: &aws_sdk_secretsmanager::Client, key: 
     }
 }
 
-fn hello(agent: &Agent, key: &PublicKey, enrolment: Option<&SigningKey>) -> bool {
+fn hello(agent: &Agent, (key, digests): (&PublicKey, &Digests), enrolment: Option<&SigningKey>) -> bool {
     let hello = Hello {
         public_key: key.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         slots: agent.config.slots,
         host: host(),
         inputs: agent.config.inputs.clone(),
+        secrets: digests.clone(),
         accepted_contract: agent.config.accepted_contract.clone(),
     };
     match agent.reporter.hello(hello, enrolment) {

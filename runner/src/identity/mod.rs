@@ -1,5 +1,6 @@
 //! The runner's key, the role that a job runs under, and the consent of the customer.
 
+pub mod app_secrets;
 pub mod consent;
 pub mod credentials_endpoint;
 pub mod enrol;
@@ -10,4 +11,5 @@ pub mod sensitive_inputs;
 mod session_policy;
 pub mod stack_outputs;
 pub mod standing;
+mod tree;
 pub mod trusts;

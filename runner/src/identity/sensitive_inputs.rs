@@ -5,10 +5,11 @@ use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
 use freehold_protocol::app_version::{Input, InputError};
 use freehold_protocol::order::Order;
 use freehold_protocol::{InstallId, TenantName, names};
-use serde_json::{Value, json};
+use serde_json::Value;
 use zeroize::Zeroizing;
 
 use crate::aws;
+use crate::identity::tree::child;
 use crate::record::log::JobLog;
 
 /// Reads sensitive inputs with the runner's own role; the roles of modes may not.
@@ -110,18 +111,6 @@ fn put(order: &mut Order, name: &str, value: Value) {
     }
 }
 
-/// Returns the value under `key` in `place`. A `place` that is not a map becomes one.
-fn child<'a>(place: &'a mut Value, key: &str) -> &'a mut Value {
-    if !place.is_object() {
-        *place = json!({});
-    }
-    match place {
-        Value::Object(map) => map.entry(key).or_insert(Value::Null),
-        // INVARIANT: it is a map now.
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => place,
-    }
-}
-
 /// Returns `name` escaped for a JSON pointer (RFC 6901 section 3).
 fn pointed(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
@@ -140,51 +129,11 @@ fn hide(value: &Value, log: &JobLog) {
 
 #[cfg(test)]
 mod tests {
-    use aws_config::BehaviorVersion;
-    use aws_credential_types::Credentials;
-    use aws_credential_types::provider::SharedCredentialsProvider;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use serde_json::json;
 
     use super::*;
     use crate::testing::order;
-
-    /// Serves `GetSecretValue` for one secret on a port of this machine.
-    async fn account(name: &'static str, text: &'static str) -> aws_config::SdkConfig {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let mut request = vec![0; 16 * 1024];
-                let mut have = 0;
-                while !String::from_utf8_lossy(&request[..have]).contains("\"SecretId\":\"") {
-                    match stream.read(&mut request[have..]).await {
-                        Ok(more) if more > 0 => have += more,
-                        _ => break,
-                    }
-                }
-                let asked = String::from_utf8_lossy(&request[..have]).contains(&format!("\"SecretId\":\"{name}\""));
-                let (status, body) = if asked {
-                    (200, json!({ "Name": name, "SecretString": text }))
-                } else {
-                    (400, json!({ "__type": "ResourceNotFoundException" }))
-                };
-                let body = body.to_string();
-                let answer = format!(
-                    "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-type: application/x-amz-json-1.1\r\n\
-                     content-length: {}\r\n\r\n{body}",
-                    body.len()
-                );
-                let _ = stream.write_all(answer.as_bytes()).await;
-            }
-        });
-        aws_config::SdkConfig::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(aws_types::region::Region::new("eu-west-1"))
-            .endpoint_url(endpoint)
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
-            .credentials_provider(SharedCredentialsProvider::new(Credentials::new("a", "b", None, None, "test")))
-            .build()
-    }
+    use crate::testing::secrets_manager;
 
     fn asking(input: Value) -> Order {
         let context = json!({ "nuon": { "inputs": { "inputs": { "vendor_key": "of the vendor" } } } });
@@ -198,11 +147,8 @@ mod tests {
     }
 
     async fn answers(text: &'static str) -> SensitiveInputs {
-        SensitiveInputs::new(
-            &account("fh-acme--globex/input/api_token", text).await,
-            "acme".parse().unwrap(),
-            "globex".parse().unwrap(),
-        )
+        let kept = vec![("fh-acme--globex/input/api_token", text)].leak();
+        SensitiveInputs::new(&secrets_manager(kept).await, "acme".parse().unwrap(), "globex".parse().unwrap())
     }
 
     #[tokio::test]

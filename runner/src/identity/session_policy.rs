@@ -22,6 +22,7 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
         | Work::Sandbox(_)
         | Work::ContainerImage(_)
         | Work::CloudformationStack(_)
+        | Work::CopySecrets(_)
         | Work::Remove(_)
         | Work::Action(_)
         | Work::Build(_)

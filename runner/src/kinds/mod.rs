@@ -6,6 +6,7 @@ mod attempt_mark;
 pub mod bucket;
 mod cloudformation_stack;
 mod container_image;
+mod copy_secrets;
 pub mod failure;
 mod helm_chart;
 mod kubernetes_manifest;
@@ -22,6 +23,8 @@ use freehold_oci::Manifest;
 use freehold_protocol::grant::ManifestBytes;
 use freehold_protocol::order::{Artifact, Work};
 use freehold_protocol::report::Outcome;
+
+pub(crate) use templates::owner;
 
 use crate::work::agent::Execute;
 use crate::work::job::Job;
@@ -46,6 +49,7 @@ pub async fn execute(job: &Job) -> Outcome {
         Work::CloudformationStack(work) => cloudformation_stack::run(job, work).await,
         Work::HelmChart(work) => helm_chart::run(job, work).await,
         Work::KubernetesManifest(work) => kubernetes_manifest::run(job, work).await,
+        Work::CopySecrets(work) => copy_secrets::run(job, work).await,
         Work::Remove(work) => remove::run(job, work).await,
         Work::Action(work) => action::run(job, work).await,
         Work::Build(_) => Err(Failure::new(

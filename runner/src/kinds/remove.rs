@@ -23,7 +23,7 @@ pub(super) async fn run(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
         }
         Work::HelmChart(what) => helm_chart::remove(job, what, work.destroy_data).await,
         Work::KubernetesManifest(what) => kubernetes_manifest::remove(job, what, work.destroy_data).await,
-        Work::Remove(_) | Work::Action(_) | Work::Build(_) | Work::Preflight(_) => {
+        Work::CopySecrets(_) | Work::Remove(_) | Work::Action(_) | Work::Build(_) | Work::Preflight(_) => {
             Err(Failure::new(format!("`{}` leaves nothing that could be removed", work.what.kind())))
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use freehold_aws_errors::chain;
+use freehold_protocol::app_version::Secret;
 use freehold_protocol::order::Work;
 use freehold_template::{Error, Limits, RenderErrorKind};
 use serde_json::{Value, json};
@@ -16,6 +17,8 @@ pub(super) struct Templates {
     tree: Value,
     /// The owner of the values, such as ``component `api` ``.
     owner: String,
+    /// The way to give a value to each secret of the app that was left empty, by the path that templates read.
+    empty: BTreeMap<String, String>,
 }
 
 impl Templates {
@@ -23,14 +26,18 @@ impl Templates {
         let context = job.order.context.clone();
         let mut tree = if context.get("nuon").is_some() { context } else { json!({ "nuon": context }) };
         stack_outputs::add(&mut tree, &job.config);
-        Self { tree, owner: owner(&job.order.work) }
+        let empty = ways_to_fill(&job.order.secrets, &tree);
+        Self { tree, owner: owner(&job.order.work), empty }
     }
 
     fn failed(&self, what: &str, error: &Error) -> Failure {
         let place = format!("{}, {what}", self.owner);
-        match missing_output(error) {
-            Some(output) => Failure::new(format!("{place}: {}; {}", chain(error), stack_outputs::way_out(output))),
-            None => Failure::because(&place, error),
+        let said = chain(error);
+        let of_secret = self.empty.iter().find(|(path, _)| said.contains(&format!("`{path}`")));
+        match (of_secret, missing_output(error)) {
+            (Some((_, way)), _) => Failure::new(format!("{place}: {said}; {way}")),
+            (None, Some(output)) => Failure::new(format!("{place}: {said}; {}", stack_outputs::way_out(output))),
+            (None, None) => Failure::because(&place, error),
         }
     }
 
@@ -69,11 +76,26 @@ fn missing_output(error: &Error) -> Option<&str> {
     }
 }
 
-fn owner(work: &Work) -> String {
+/// Returns, for each secret that has no value, the sentence that names the way out, by the paths of its value and its ARN.
+fn ways_to_fill(secrets: &[Secret], tree: &Value) -> BTreeMap<String, String> {
+    let kept = tree.pointer("/nuon/secrets");
+    let empty = secrets.iter().filter(|secret| kept.is_none_or(|kept| kept.get(&secret.name).is_none()));
+    let ways = empty.flat_map(|secret| {
+        let (name, parameter) = (&secret.name, secret.parameter());
+        let way = format!("secret `{name}` was left empty: enter it as parameter `{parameter}` of the install stack");
+        let paths = [format!(".nuon.secrets.{name}"), format!(".nuon.install_stack.outputs.{}", secret.arn_output())];
+        paths.map(|path| (path, way.clone()))
+    });
+    ways.collect()
+}
+
+/// Returns whose values the templates of a work are, such as ``component `api` ``.
+pub(crate) fn owner(work: &Work) -> String {
     match work {
         Work::ContainerImage(work) => format!("component `{}`", work.component),
         Work::TerraformModule(work) => format!("component `{}`", work.component),
         Work::Sandbox(_) => "the sandbox".to_owned(),
+        Work::CopySecrets(_) => "the copies of secrets".to_owned(),
         Work::Remove(work) => owner(&work.what),
         Work::CloudformationStack(work) => format!("component `{}`", work.component),
         Work::HelmChart(work) => format!("component `{}`", work.component),

@@ -12,6 +12,7 @@ use crate::aws;
 use crate::config::stack::StackSource;
 use crate::config::{Config, Role};
 use crate::files;
+use crate::identity::app_secrets::AppSecrets;
 use crate::identity::enrol;
 use crate::identity::mode::Roles;
 use crate::identity::runner_key::{Identity, IdentityError};
@@ -153,6 +154,7 @@ fn assemble(
         roles: Roles::new(config.clone(), sdk, standing.clone()),
         standing,
         sensitive_inputs: SensitiveInputs::new(sdk, config.tenant.clone(), config.install.clone()),
+        app_secrets: AppSecrets::new(sdk, config.tenant.clone(), config.install.clone()),
         app_roles,
         grants: Arc::new(PendingGrants::default()),
         in_flight: InFlight::default(),

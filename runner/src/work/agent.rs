@@ -11,6 +11,7 @@ use tracing::{error, warn};
 
 use crate::aws;
 use crate::config::Config;
+use crate::identity::app_secrets::AppSecrets;
 use crate::identity::mode::Roles;
 use crate::identity::sensitive_inputs::SensitiveInputs;
 use crate::identity::standing::Standing;
@@ -49,6 +50,7 @@ pub struct Agent {
     pub roles: Roles,
     pub standing: Standing,
     pub sensitive_inputs: SensitiveInputs,
+    pub app_secrets: AppSecrets,
     /// The roles that the app made; a build runner has none.
     pub app_roles: Option<Arc<dyn AppRoles>>,
     pub grants: Arc<PendingGrants>,

@@ -183,6 +183,7 @@ fn order(work: Work) -> Order {
             "install_stack": { "outputs": { "prefix": "acme--globex-prod--" } },
         } }),
         sensitive_inputs: Vec::new(),
+        secrets: Vec::new(),
         terms: None,
     }
 }
@@ -206,6 +207,7 @@ fn config(directory: &Path) -> Config {
         roles: Default::default(),
         inputs: Default::default(),
         outputs: Default::default(),
+        app_secrets: Vec::new(),
         accepted_contract: None,
         stack: "freehold-acme--globex-prod".into(),
         terraform: None,

@@ -10,6 +10,7 @@ mod cloudformation_stack;
 mod cluster;
 mod cluster_access;
 mod container_image;
+mod copy_secrets;
 mod fixture;
 mod helm_chart;
 mod image_walls;

@@ -111,6 +111,7 @@ impl Measured {
             work,
             context: serde_json::json!({"nuon": {}}),
             sensitive_inputs: Vec::new(),
+            secrets: Vec::new(),
             terms: None,
         };
         self.sqs.send(ORDERS, &signed(&order)?, Some(group), Some(&format!("{job}.1")));

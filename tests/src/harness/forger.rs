@@ -115,6 +115,7 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
         }),
         context: serde_json::json!({}),
         sensitive_inputs: Vec::new(),
+        secrets: Vec::new(),
         terms: None,
     })
 }

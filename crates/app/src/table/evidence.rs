@@ -120,6 +120,7 @@ impl Signed {
             | Work::CloudformationStack(_)
             | Work::HelmChart(_)
             | Work::KubernetesManifest(_)
+            | Work::CopySecrets(_)
             | Work::Remove(_)
             | Work::Action(_) => true,
             Work::Build(_) | Work::Preflight(_) => false,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use freehold_domain::install::Install;
 use freehold_domain::plan::Deployed;
-use freehold_protocol::{AccountId, ComponentName, InstallId, Timestamp};
+use freehold_protocol::{AccountId, ComponentName, Digest, InstallId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -42,6 +42,13 @@ pub struct DeployedRecord {
     pub deployed: Deployed,
 }
 
+/// The copies of secrets in the cluster of an install.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CopiedSecrets {
+    pub install: InstallId,
+    pub fingerprint: Digest,
+}
+
 /// Returns an install's partition.
 pub fn install_pk(install: &InstallId) -> String {
     format!("install#{install}")
@@ -50,6 +57,11 @@ pub fn install_pk(install: &InstallId) -> String {
 /// Returns the row of an install.
 pub fn install_key(install: &InstallId) -> Key {
     key(install_pk(install), "state")
+}
+
+/// Returns the row of the copies of secrets in an install's cluster.
+pub fn copied_secrets_key(install: &InstallId) -> Key {
+    key(install_pk(install), "secrets")
 }
 
 /// Returns the directory row of an install.
@@ -104,6 +116,12 @@ impl Record for FormerInstalls {
 impl Record for Contact {
     fn key(&self) -> Key {
         contact_key(&self.install)
+    }
+}
+
+impl Record for CopiedSecrets {
+    fn key(&self) -> Key {
+        copied_secrets_key(&self.install)
     }
 }
 

@@ -47,8 +47,9 @@ pub use due::{Due, DueWhat, due};
 pub use grant::{BurntGrant, grant_key};
 pub use graph::{find_workflow, graph_write, put_workflow, workflow};
 pub use install::{
-    Contact, DeployedRecord, FormerInstalls, InstallEntry, contact_key, deployed, deployed_key, former_installs_key,
-    install, install_entry_key, install_key, install_pk, name_prefixes, prefix_key, sandbox_outputs,
+    Contact, CopiedSecrets, DeployedRecord, FormerInstalls, InstallEntry, contact_key, copied_secrets_key, deployed,
+    deployed_key, former_installs_key, install, install_entry_key, install_key, install_pk, name_prefixes, prefix_key,
+    sandbox_outputs,
 };
 pub use job::{LOG_TTL_SECS, LogRecord, job, job_key, job_pk};
 pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, put, put_until};

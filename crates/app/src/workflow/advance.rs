@@ -15,7 +15,7 @@ use crate::AppError;
 use crate::messages::DispatchMessage;
 use crate::ports::{Expect, Outbox, Store, Write};
 use crate::table::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
-use crate::table::{self, Decided, DeployedRecord, Stored, load, put};
+use crate::table::{self, CopiedSecrets, Decided, DeployedRecord, Stored, load, put};
 
 /// The result of an event.
 #[derive(Debug, Clone, PartialEq)]
@@ -186,12 +186,17 @@ async fn result_writes(
             };
             build_writes(stored, job, workflow, proof, now)
         }
+        (Target::Secrets { fingerprint }, JobState::Succeeded { .. }) => {
+            let copied = CopiedSecrets { install: job.install.clone(), fingerprint: fingerprint.clone() };
+            Ok(vec![put(&copied, Expect::Any)?])
+        }
         (Target::TearDown { part, .. }, JobState::Succeeded { .. }) => {
             Ok(vec![Write::Delete { key: table::deployed_key(&job.install, part) }])
         }
         (
             Target::Component { .. }
             | Target::Sandbox { .. }
+            | Target::Secrets { .. }
             | Target::TearDown { .. }
             | Target::Action { .. }
             | Target::Preflight,

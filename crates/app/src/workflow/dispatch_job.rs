@@ -9,12 +9,12 @@ use freehold_domain::install::Install;
 use freehold_domain::job::{Job, JobState};
 use freehold_domain::preflight;
 use freehold_domain::workflow::{Deploys, Node, Request, Target, Workflow};
-use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input, SandboxTool};
+use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input, SandboxTool, Secret};
 use freehold_protocol::contract::OrderTerms;
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
 use freehold_protocol::order::{
-    ApplyManifest, ApplyTerraform, Artifact, BuildArtifact, Cancel, ClusterOf, DeployStack, InstallChart, Order,
-    Recipe, RemovePart, RunAction, SyncImage, Work,
+    ApplyManifest, ApplyTerraform, Artifact, BuildArtifact, Cancel, ClusterOf, CopySecrets, DeployStack, InstallChart,
+    Order, Recipe, RemovePart, RunAction, SecretCopy, SyncImage, Work,
 };
 use freehold_protocol::preflight::CheckInstall;
 use freehold_protocol::terraform::PROVIDER_LAYER;
@@ -145,7 +145,7 @@ impl DispatchJob {
             // INVARIANT: every job is created for a node of its workflow, and nodes are never removed.
             AppError::internal(format!("workflow `{}` has no node `{}`", workflow.id, job.node))
         })?;
-        let Task { work, context, sensitive_inputs, terms } = self.task(&workflow, node, install).await?;
+        let Task { work, context, sensitive_inputs, secrets, terms } = self.task(&workflow, node, install).await?;
         Ok(Order {
             tenant: self.tenant.clone(),
             install: install.id.clone(),
@@ -163,6 +163,7 @@ impl DispatchJob {
             work,
             context,
             sensitive_inputs,
+            secrets,
             terms,
         })
     }
@@ -179,6 +180,10 @@ impl DispatchJob {
                 let (app, version) = self.app_version(workflow, install).await?;
                 let artifact = self.artifact(app, build).await?;
                 self.install_task(sandbox_work(&version, artifact)?, install, &version).await
+            }
+            Target::Secrets { .. } => {
+                let (_, version) = self.app_version(workflow, install).await?;
+                self.install_task(copies_of_secrets(&version)?, install, &version).await
             }
             Target::TearDown { part, version, build, sandbox, .. } => {
                 let (app, document) = self.app_version_of(version, install).await?;
@@ -225,7 +230,7 @@ impl DispatchJob {
             repository: self.repository.clone(),
         };
         let (work, context) = (Work::Build(work), json!({ "nuon": {} }));
-        Ok(Task { work, context, sensitive_inputs: Vec::new(), terms: None })
+        Ok(Task { work, context, sensitive_inputs: Vec::new(), secrets: Vec::new(), terms: None })
     }
 
     /// Returns the task of an install's runner, with the context for its templates.
@@ -234,8 +239,8 @@ impl DispatchJob {
         let deployed = table::deployed(&*self.store, &install.id).await?;
         let context = nuon_tree::tree(&self.tenant, install, version, &inputs, &deployed);
         let terms = terms::for_order(&*self.store, install, version).await?;
-        let sensitive_inputs = sensitive_inputs(version);
-        Ok(Task { work, context, sensitive_inputs, terms: Some(Box::new(terms)) })
+        let (sensitive_inputs, secrets) = (sensitive_inputs(version), secrets(version));
+        Ok(Task { work, context, sensitive_inputs, secrets, terms: Some(Box::new(terms)) })
     }
 
     /// Returns the install's app and the version that the workflow deploys.
@@ -316,6 +321,7 @@ struct Task {
     work: Work,
     context: serde_json::Value,
     sensitive_inputs: Vec<Input>,
+    secrets: Vec<Secret>,
     terms: Option<Box<OrderTerms>>,
 }
 
@@ -330,6 +336,27 @@ fn sensitive_inputs(version: &AppVersion) -> Vec<Input> {
             ..input.clone()
         })
         .collect()
+}
+
+/// Returns the app's secrets without their descriptive texts.
+fn secrets(version: &AppVersion) -> Vec<Secret> {
+    let plain = |secret: &Secret| Secret {
+        display_name: String::new(),
+        description: String::new(),
+        kubernetes: None,
+        ..secret.clone()
+    };
+    version.secrets.iter().map(plain).collect()
+}
+
+/// Returns the work that copies secrets into the cluster of the sandbox.
+fn copies_of_secrets(version: &AppVersion) -> Result<Work, AppError> {
+    let copies = version.secrets.iter().filter_map(|secret| {
+        let place = secret.kubernetes.as_ref()?;
+        let (namespace, name) = (place.namespace.clone(), place.name.clone());
+        Some(SecretCopy { secret: secret.name.clone(), namespace, name })
+    });
+    Ok(Work::CopySecrets(CopySecrets { cluster: cluster_of(version, "")?, copies: copies.collect() }))
 }
 
 fn action_work(version: &AppVersion, name: &ActionName) -> Result<Work, AppError> {

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
-use freehold_domain::plan::{DeployInput, DeployScope, check_deployable, deploy_nodes};
+use freehold_domain::plan::{DeployInput, DeployScope, SecretsState, check_deployable, deploy_nodes, secrets};
 use freehold_domain::workflow::Node;
 use freehold_protocol::app_version::AppVersion;
-use freehold_protocol::{ComponentName, ReleaseName};
+use freehold_protocol::{ComponentName, Digest, ReleaseName};
 use serde_json::Value;
 
 use crate::AppError;
@@ -15,7 +15,7 @@ use crate::app_version::create_release;
 use crate::artifact::builds::builds_of;
 use crate::ports::Store;
 use crate::stack::sandbox_reads;
-use crate::table;
+use crate::table::{self, CopiedSecrets, Stored, load};
 
 /// What a deploy was asked to do.
 #[derive(Debug, Clone, Copy)]
@@ -67,6 +67,21 @@ pub(crate) async fn plan_deploy(
     };
     let required = sandbox_reads::required(version);
     let (builds, inputs, deployed, required) = (&builds, &inputs, &deployed, &required);
-    let input = DeployInput { version, builds, inputs, deployed, required, serial: of.serial };
+    let copied = copied_secrets(store, install, version).await?;
+    let secrets = SecretsState { digests: &install.secrets, copied: copied.as_ref() };
+    let input = DeployInput { version, builds, inputs, secrets, deployed, required, serial: of.serial };
     Ok(deploy_nodes(input, &scope)?)
+}
+
+/// Returns the fingerprint of the copies of secrets in the install's cluster.
+async fn copied_secrets(
+    store: &dyn Store,
+    install: &Install,
+    version: &AppVersion,
+) -> Result<Option<Digest>, AppError> {
+    if secrets::copied(version).next().is_none() {
+        return Ok(None);
+    }
+    let record: Option<Stored<CopiedSecrets>> = load(store, &table::copied_secrets_key(&install.id)).await?;
+    Ok(record.map(|record| record.value.fingerprint))
 }

@@ -52,6 +52,8 @@ pub(crate) struct Runner {
     pub(crate) answers: BTreeMap<String, String>,
     /// The terms that the customer agreed to.
     pub(crate) accepted_contract: Option<Digest>,
+    /// The keyed digests of the app's secrets.
+    pub(crate) secrets: Option<BTreeMap<String, Digest>>,
     pub(crate) behaviours: BTreeMap<String, Behaviour>,
     /// Jobs that it started, one entry each time.
     pub(crate) started: Vec<String>,
@@ -74,6 +76,7 @@ impl Runner {
             secret: format!("secret of {install}"),
             slots: 2,
             answers: BTreeMap::new(),
+            secrets: None,
             accepted_contract: None,
             behaviours: BTreeMap::new(),
             started: Vec::new(),
@@ -109,6 +112,7 @@ impl Runner {
             slots: self.slots,
             host: "i-1".into(),
             inputs,
+            secrets: self.secrets.clone(),
             accepted_contract: self.accepted_contract.clone(),
         };
         let report = self.report(ReportBody::Hello(hello), at);
@@ -263,6 +267,7 @@ pub(crate) fn subject(work: &Work) -> String {
         Work::Remove(work) => format!("remove:{}", subject(&work.what)),
         Work::Action(work) => format!("action:{}", work.action),
         Work::Build(work) => format!("build:{}", work.component),
+        Work::CopySecrets(_) => "secrets".to_owned(),
         Work::Preflight(_) => "preflight".to_owned(),
     }
 }

@@ -56,6 +56,7 @@ mod workflow {
     mod retries;
     mod run_action;
     mod sandbox;
+    mod secrets;
     mod start_due_actions;
     mod sweep;
     mod tear_down;

@@ -36,8 +36,6 @@ pub(super) const ACTION: &[Key] = &[
 const TRIGGERS_WITHOUT_EVENT: &[&str] = &[
     "pre-reprovision",
     "post-reprovision",
-    "pre-secrets-sync",
-    "post-secrets-sync",
     "role-enabled",
     "role-disabled",
     "pre-enable-component",

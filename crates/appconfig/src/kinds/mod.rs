@@ -77,7 +77,7 @@ pub(crate) const FOLDERS: [(&str, Kind); 11] = [
 ];
 
 /// Kinds of file that are read and checked, and that nothing acts on yet. Whoever makes one work deletes it here.
-const NOT_YET: &[Kind] = &[Kind::Secrets, Kind::Secret, Kind::Policies, Kind::Branch, Kind::Install, Kind::Runbook];
+const NOT_YET: &[Kind] = &[Kind::Policies, Kind::Branch, Kind::Install, Kind::Runbook];
 
 impl Kind {
     /// Returns whether Freehold acts on files of this kind.

@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 
 use super::answers::asks;
 use crate::graph::graph;
+use crate::plan::secrets::{NODE, is_copied_again};
 use crate::plan::triggers::{Fired, Moment, Occurrence, events_of_deploy, fired};
 use crate::plan::{DeployScope, add_dependents, fingerprint};
 
 /// One node of a deploy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// A component's name, or `action:` and an action's name.
+    /// A component's name, `secrets:copies`, or `action:` and an action's name.
     pub node: String,
     pub cause: Cause,
 }
@@ -65,8 +66,9 @@ pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
             Cause::New
         }
     };
-    let order: Vec<ComponentName> = graph(to).components.into_iter().map(|one| one.name).collect();
-    let occurrences = events_of_deploy(to, &touched, &DeployScope::default());
+    let copies_secrets = is_copied_again(from, to, &touched);
+    let order = order(to);
+    let occurrences = events_of_deploy(to, &touched, copies_secrets, &DeployScope::default());
     let actions = fired(to, &occurrences);
     let started = |moment: Moment, name: Option<&str>| -> Vec<Run> {
         let of_event = |one: &&Fired<'_>| {
@@ -80,17 +82,29 @@ pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
         found.into_iter().map(|one| started_by(one, &occurrences)).collect()
     };
     let mut runs = Vec::new();
-    for name in order.iter().filter(|name| touched.contains(*name)) {
+    for name in &order {
+        let part = touched.iter().find(|touched| touched.as_str() == name).and_then(|name| to.part(name));
+        let of_part = part.map(|part| cause(&part));
+        let Some(cause) = of_part.or((copies_secrets && name == NODE).then_some(Cause::Changed)) else { continue };
         runs.extend(started(Moment::Pre, Some(name.as_str())));
-        runs.extend(to.part(name).map(|part| Run { node: name.to_string(), cause: cause(&part) }));
+        runs.push(Run { node: name.clone(), cause });
     }
     runs.extend(started(Moment::Post, None));
     runs
 }
 
+/// Returns the nodes of a deploy of everything in an order in which they can run: the sandbox, copies of secrets, components.
+fn order(version: &AppVersion) -> Vec<String> {
+    let mut order: Vec<String> = graph(version).components.into_iter().map(|one| one.name.to_string()).collect();
+    let sandbox = version.sandbox.as_ref().map(|_| ComponentName::sandbox().to_string());
+    let at = sandbox.and_then(|sandbox| order.iter().position(|name| *name == sandbox)).map_or(0, |at| at + 1);
+    order.insert(at, NODE.to_owned());
+    order
+}
+
 /// Returns which of `nodes` runs first.
-fn first<'a>(order: &'a [ComponentName], nodes: &BTreeSet<String>) -> Option<&'a str> {
-    order.iter().map(ComponentName::as_str).find(|name| nodes.contains(*name))
+fn first<'a>(order: &'a [String], nodes: &BTreeSet<String>) -> Option<&'a str> {
+    order.iter().map(String::as_str).find(|name| nodes.contains(*name))
 }
 
 fn started_by(one: &Fired<'_>, occurrences: &[Occurrence]) -> Run {
@@ -112,7 +126,7 @@ fn deployed_as(component: &Component, inputs: &BTreeMap<String, Value>) -> Optio
         Some(digest) => digest,
         None => canonical::digest(&(component.source.pinned(), component.spec.kind())).ok()?,
     };
-    Some((fingerprint(component, &artifact, inputs).ok()?, component.sandbox_reads()))
+    Some((fingerprint(component, &artifact, inputs, &BTreeMap::new()).ok()?, component.sandbox_reads()))
 }
 
 /// The inputs that an install of the first version has answered: the vendor the required ones, the customer those of the

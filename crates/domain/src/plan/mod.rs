@@ -1,6 +1,7 @@
 //! Plans the nodes of a workflow: a deploy runs what a change touches.
 
 mod scope;
+pub mod secrets;
 pub mod teardown;
 pub mod triggers;
 
@@ -21,6 +22,7 @@ use crate::sandbox::SandboxReads;
 use crate::workflow::{MAX_RETRIES, Node, NodeState, Target};
 
 pub use scope::DeployScope;
+pub use secrets::SecretsState;
 
 /// The time limit of one build, in seconds.
 pub const BUILD_TIMEOUT_SECS: u32 = 15 * 60;
@@ -83,7 +85,7 @@ pub fn check_deployable(version: &AppVersion) -> Result<(), PlanError> {
 }
 
 /// Returns the digest that changes when deploying `component` again would change something: its artifact, its own
-/// values, its cluster, or the inputs that its templates refer to.
+/// values, its cluster, or the inputs and secrets that its templates refer to.
 ///
 /// # Errors
 /// [`PlanError::Unwritable`].
@@ -91,6 +93,7 @@ pub fn fingerprint(
     component: &Component,
     artifact: &Digest,
     inputs: &BTreeMap<String, Value>,
+    secrets: &BTreeMap<String, Digest>,
 ) -> Result<Digest, PlanError> {
     let used: BTreeMap<&str, Option<&Value>> = component
         .references
@@ -104,10 +107,12 @@ pub fn fingerprint(
             | Reference::InstallStack(_) => None,
         })
         .collect();
-    let digest = match component.settings.kubernetes_context.as_str() {
-        "" => canonical::digest(&(artifact, &component.spec, used)),
+    let secrets = secrets::used(&component.references, secrets);
+    let digest = match (component.settings.kubernetes_context.as_str(), secrets.is_empty()) {
+        ("", true) => canonical::digest(&(artifact, &component.spec, used)),
         // Another cluster has nothing of the component.
-        context => canonical::digest(&(artifact, &component.spec, used, context)),
+        (context, true) => canonical::digest(&(artifact, &component.spec, used, context)),
+        (context, false) => canonical::digest(&(artifact, &component.spec, used, context, secrets)),
     };
     digest.map_err(|e| PlanError::Unwritable(e.to_string()))
 }
@@ -119,6 +124,7 @@ pub struct DeployInput<'a> {
     pub builds: &'a BTreeMap<ComponentName, Build>,
     /// Resolved values.
     pub inputs: &'a BTreeMap<String, Value>,
+    pub secrets: SecretsState<'a>,
     pub deployed: &'a BTreeMap<ComponentName, Deployed>,
     /// What each component requires of the sandbox to be rendered; the caller has read its templates.
     pub required: &'a BTreeMap<ComponentName, BTreeSet<String>>,
@@ -173,7 +179,8 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
     add_missing_sandbox(version, input.deployed, &mut touched);
     check_sandbox(input, &touched)?;
     let mut nodes = part_nodes(version, &touched, &mut targets);
-    triggers::add(version, &mut nodes, &triggers::events_of_deploy(version, &touched, scope));
+    let copies_secrets = secrets::precede(input, scope, &touched, &mut nodes)?;
+    triggers::add(version, &mut nodes, &triggers::events_of_deploy(version, &touched, copies_secrets, scope));
     if scope.provision || scope.first {
         preflight::precede(&mut nodes);
     }
@@ -244,7 +251,7 @@ fn role_of(
         Target::Component { component, .. } => version.component(component).map(Operation::Deploy),
         Target::Sandbox { .. } => version.sandbox.as_ref().map(|sandbox| sandbox_operation(input, sandbox)),
         Target::Action { action } => version.action(action).map(Operation::Trigger),
-        Target::TearDown { .. } | Target::Build { .. } | Target::Preflight => None,
+        Target::Secrets { .. } | Target::TearDown { .. } | Target::Build { .. } | Target::Preflight => None,
     };
     let Some(operation) = operation else { return Ok(None) };
     // What makes or changes the sandbox is provisioning, also in a deploy.
@@ -264,7 +271,7 @@ fn part_target(version: &AppVersion, part: &Component, input: DeployInput<'_>) -
     let built = built.and_then(|build| Some((build.id.clone(), build.usable()?.digest.clone())));
     let (build, artifact) =
         built.ok_or_else(|| PlanError::NotBuilt { component: part.name.clone(), app: version.app.to_string() })?;
-    let fingerprint = fingerprint(part, &artifact, input.inputs)?;
+    let fingerprint = fingerprint(part, &artifact, input.inputs, input.secrets.digests)?;
     let target = if version.sandbox.is_some() && part.name.is_sandbox() {
         Target::Sandbox { build, artifact, fingerprint: fingerprint.clone() }
     } else {

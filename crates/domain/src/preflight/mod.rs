@@ -73,7 +73,7 @@ pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMa
                 owners.push(format!("action `{action}`"));
                 needs.programs = true;
             }
-            Target::TearDown { .. } | Target::Build { .. } | Target::Preflight => {}
+            Target::Secrets { .. } | Target::TearDown { .. } | Target::Build { .. } | Target::Preflight => {}
         }
     }
     needs.hosts = hosts(version, &owners);

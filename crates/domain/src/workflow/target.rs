@@ -21,6 +21,8 @@ pub enum Target {
     },
     /// Makes the sandbox, before all components.
     Sandbox { build: BuildId, artifact: Digest, fingerprint: Digest },
+    /// Copies secrets of the app into the cluster, before all components.
+    Secrets { fingerprint: Digest },
     /// Removes a component, or the sandbox under its name, by the version that deployed it.
     TearDown {
         part: ComponentName,
@@ -63,7 +65,11 @@ impl Target {
             Self::Sandbox { build, artifact, fingerprint } => {
                 Some(Deploys { part: ComponentName::sandbox(), build, artifact, fingerprint, reads: None })
             }
-            Self::TearDown { .. } | Self::Action { .. } | Self::Build { .. } | Self::Preflight => None,
+            Self::Secrets { .. }
+            | Self::TearDown { .. }
+            | Self::Action { .. }
+            | Self::Build { .. }
+            | Self::Preflight => None,
         }
     }
 
@@ -79,6 +85,7 @@ impl Target {
             Self::TearDown { part, sandbox: false, .. } => format!("component:{part}").parse(),
             Self::Action { action } => format!("action:{action}").parse(),
             Self::Build { build, .. } => format!("build:{build}").parse(),
+            Self::Secrets { .. } => "secrets".parse(),
             Self::Preflight => "preflight".parse(),
         }
     }

@@ -68,6 +68,7 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
         }),
         context: serde_json::Value::Null,
         sensitive_inputs: Vec::new(),
+        secrets: Vec::new(),
         terms: None,
     }
 }

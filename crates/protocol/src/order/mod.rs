@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::app_version::Input;
+use crate::app_version::{Input, Secret};
 use crate::contract::OrderTerms;
 use crate::envelope::Payload;
 use crate::preflight::CheckInstall;
 use crate::{ActionName, BuildId, ComponentName, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId};
 
 mod kubernetes;
+mod secrets;
 
 pub use self::kubernetes::{ApplyManifest, ClusterOf, InstallChart};
+pub use self::secrets::{CopySecrets, SecretCopy};
 
 pub use crate::app_version::ActionStep;
 pub use crate::artifact::{Artifact, Descriptor};
@@ -53,6 +55,9 @@ pub struct Order {
     /// runner adds them. None of their values may be shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sensitive_inputs: Vec<Input>,
+    /// The app's secrets, without words for people. The runner reads their values, adds them to the tree, and shows none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<Secret>,
     /// The terms of the version that the work belongs to; builds belong to none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<Box<OrderTerms>>,
@@ -111,6 +116,8 @@ pub enum Work {
     HelmChart(InstallChart),
     /// Apply Kubernetes objects.
     KubernetesManifest(ApplyManifest),
+    /// Copy secrets into a cluster.
+    CopySecrets(CopySecrets),
     /// Remove what another work made.
     Remove(RemovePart),
     /// Execute the steps of an action.
@@ -122,7 +129,8 @@ pub enum Work {
 }
 
 impl Work {
-    /// Returns the component kind, `sandbox`, `remove`, `action`, `build` or `preflight`, as tables and messages print it.
+    /// Returns the component kind, `sandbox`, `secrets`, `remove`, `action`, `build` or `preflight`, as tables and messages
+    /// print it.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::ContainerImage(_) => "container_image",
@@ -131,6 +139,7 @@ impl Work {
             Self::CloudformationStack(_) => "cloudformation_stack",
             Self::HelmChart(_) => "helm_chart",
             Self::KubernetesManifest(_) => "kubernetes_manifest",
+            Self::CopySecrets(_) => "secrets",
             Self::Remove(_) => "remove",
             Self::Action(_) => "action",
             Self::Build(_) => "build",
@@ -147,6 +156,7 @@ impl Work {
             | Self::CloudformationStack(_)
             | Self::HelmChart(_)
             | Self::KubernetesManifest(_)
+            | Self::CopySecrets(_)
             | Self::Remove(_)
             | Self::Build(_)
             | Self::Preflight(_) => Redelivery::Resume,
@@ -165,7 +175,7 @@ impl Work {
             Self::KubernetesManifest(work) => Some(&work.component),
             Self::Remove(work) => work.what.component(),
             Self::Build(work) => Some(&work.component),
-            Self::Action(_) | Self::Preflight(_) => None,
+            Self::CopySecrets(_) | Self::Action(_) | Self::Preflight(_) => None,
         }
     }
 
@@ -186,7 +196,7 @@ impl Work {
             Self::HelmChart(work) => Some(&work.artifact),
             Self::KubernetesManifest(work) => Some(&work.artifact),
             Self::Remove(work) => work.what.artifact(),
-            Self::Action(_) | Self::Build(_) | Self::Preflight(_) => None,
+            Self::CopySecrets(_) | Self::Action(_) | Self::Build(_) | Self::Preflight(_) => None,
         }
     }
 }

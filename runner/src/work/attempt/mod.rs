@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::files;
 use crate::identity::consent;
 use crate::identity::mode::{Disabled, NoCredentials};
+use crate::kinds;
 use crate::operate::drain::Phase;
 use crate::record::log::JobLog;
 use crate::sandbox;
@@ -326,12 +327,14 @@ impl Attempt<'_> {
         })
     }
 
-    /// Returns a fresh workspace, and the order with the sensitive inputs of this account.
+    /// Returns a fresh workspace, and the order with the sensitive inputs and the secrets of this account.
     async fn prepared(&self, log: &JobLog) -> Result<(Workspace, Arc<Order>, FirstBox), String> {
         let (workspace, first_box) =
             self.workspace().map_err(|error| format!("cannot make a workspace in `state_dir`: {error}"))?;
         let order =
             self.agent.sensitive_inputs.added(&self.held.order, log).await.map_err(|error| error.to_string())?;
+        let order = self.agent.app_secrets.added(order, log).await;
+        let order = order.map_err(|error| format!("{}: {error}", kinds::owner(&self.held.order.work)))?;
         Ok((workspace, Arc::new(order), first_box))
     }
 
@@ -352,6 +355,7 @@ impl Attempt<'_> {
             | Work::CloudformationStack(_)
             | Work::HelmChart(_)
             | Work::KubernetesManifest(_)
+            | Work::CopySecrets(_)
             | Work::Remove(_)
             | Work::Build(_)
             | Work::Preflight(_) => {

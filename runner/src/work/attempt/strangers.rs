@@ -63,7 +63,7 @@ fn may_make_roles(work: &Work) -> bool {
         | Work::HelmChart(_)
         | Work::KubernetesManifest(_)
         | Work::Action(_) => true,
-        Work::ContainerImage(_) | Work::Remove(_) | Work::Build(_) | Work::Preflight(_) => false,
+        Work::ContainerImage(_) | Work::CopySecrets(_) | Work::Remove(_) | Work::Build(_) | Work::Preflight(_) => false,
     }
 }
 

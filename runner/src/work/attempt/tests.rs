@@ -273,6 +273,11 @@ impl World {
                 config.tenant.clone(),
                 config.install.clone(),
             ),
+            app_secrets: crate::identity::app_secrets::AppSecrets::new(
+                &sdk,
+                config.tenant.clone(),
+                config.install.clone(),
+            ),
             app_roles: Some(roles.clone()),
             grants: Arc::new(PendingGrants::default()),
             in_flight: InFlight::default(),

@@ -1,5 +1,7 @@
 //! Handles a runner's hello, which announces its key.
 
+use std::collections::BTreeMap;
+
 use freehold_domain::install::{HelloStep, Install, InstallError};
 use freehold_protocol::Envelope;
 use freehold_protocol::limits::{MAX_ANSWERS, MAX_ANSWERS_BYTES};
@@ -33,6 +35,7 @@ impl AcceptReport {
             let mut hello = hello.clone();
             if too_much.is_some() {
                 hello.inputs.clone_from(&current.value.answers);
+                hello.secrets = None;
             }
             let next = match current.value.on_hello(&hello, self.clock.now()) {
                 Ok(HelloStep::Changed(next)) => Some(*next),
@@ -98,7 +101,7 @@ impl AcceptReport {
 /// decides later whether each answer fits its input.
 fn too_much(hello: &Hello) -> Option<String> {
     let bytes: usize = hello.inputs.iter().map(|(name, value)| name.len() + value.len()).sum();
-    let count = hello.inputs.len();
+    let count = hello.inputs.len().max(hello.secrets.as_ref().map_or(0, BTreeMap::len));
     (count > MAX_ANSWERS || bytes > MAX_ANSWERS_BYTES).then(|| {
         format!(
             "the install stack has {count} answers of {bytes} bytes in all, which is more than the {MAX_ANSWERS} \

@@ -12,7 +12,7 @@ use super::version;
 use crate::build::{Build, BuildState};
 use crate::diff::{Cause, diff};
 use crate::inputs::resolve_inputs;
-use crate::plan::{DeployInput, DeployScope, Deployed, deploy_nodes};
+use crate::plan::{DeployInput, DeployScope, Deployed, SecretsState, deploy_nodes};
 use crate::workflow::{Deploys, Node};
 
 const NAMES: [&str; 4] = ["api", "db", "queue", "web"];
@@ -136,6 +136,7 @@ fn planned(
         version,
         builds: &builds(version),
         inputs: &inputs,
+        secrets: SecretsState::none(),
         deployed,
         required: &BTreeMap::new(),
         serial: 1,

@@ -79,6 +79,7 @@ fn planned(given: Value, deployed: &BTreeMap<ComponentName, Deployed>, scope: &D
         version: &version,
         builds: &builds,
         inputs: &inputs,
+        secrets: SecretsState::none(),
         deployed,
         required: &BTreeMap::new(),
         serial: 5,
@@ -163,6 +164,7 @@ fn a_component_that_was_not_built_stops_the_plan_by_name() {
         version: &version,
         builds: &builds,
         inputs: &inputs,
+        secrets: SecretsState::none(),
         serial: 1,
     };
 

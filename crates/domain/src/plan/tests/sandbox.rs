@@ -33,7 +33,15 @@ fn try_planned(
 ) -> Result<Vec<Node>, PlanError> {
     let (builds, inputs) = (builds(version), BTreeMap::new());
     let required = BTreeMap::from([("web".parse().unwrap(), BTreeSet::from(["vpc".to_owned()]))]);
-    let input = DeployInput { version, builds: &builds, inputs: &inputs, deployed, required: &required, serial: 5 };
+    let input = DeployInput {
+        version,
+        builds: &builds,
+        inputs: &inputs,
+        secrets: SecretsState::none(),
+        deployed,
+        required: &required,
+        serial: 5,
+    };
     deploy_nodes(input, scope)
 }
 
@@ -124,6 +132,7 @@ fn a_sandbox_that_was_not_built_stops_the_plan() {
     let version = version(1);
     let input = DeployInput {
         version: &version,
+        secrets: SecretsState::none(),
         builds: &BTreeMap::new(),
         inputs: &BTreeMap::new(),
         deployed: &BTreeMap::new(),

@@ -7,6 +7,7 @@ use freehold_protocol::app_version::{Action, AppVersion, Reference, Trigger};
 use freehold_protocol::order::Mode;
 
 use super::scope::DeployScope;
+use super::secrets;
 use super::teardown::{TeardownError, TeardownScope};
 use crate::runs_as::{Operation, runs_as};
 use crate::workflow::{Node, NodeState, Target, TearDown};
@@ -107,9 +108,11 @@ pub struct Fired<'a> {
 pub fn events_of_deploy(
     version: &AppVersion,
     touched: &BTreeSet<ComponentName>,
+    copies_secrets: bool,
     scope: &DeployScope,
 ) -> Vec<Occurrence> {
-    let all: BTreeSet<String> = touched.iter().map(ToString::to_string).collect();
+    let secrets: BTreeSet<String> = copies_secrets.then(|| secrets::NODE.to_owned()).into_iter().collect();
+    let all: BTreeSet<String> = touched.iter().map(ToString::to_string).chain(secrets.iter().cloned()).collect();
     let (components, others): (BTreeSet<&ComponentName>, BTreeSet<&ComponentName>) =
         touched.iter().partition(|name| version.component(name).is_some());
     let names = |of: &BTreeSet<&ComponentName>| -> BTreeSet<String> { of.iter().map(ToString::to_string).collect() };
@@ -125,6 +128,7 @@ pub fn events_of_deploy(
     let sandbox = if first { Event::ProvisionSandbox } else { Event::ReprovisionSandbox };
     add(!components.is_empty(), Event::DeployAllComponents, names(&components));
     add(!others.is_empty(), sandbox, names(&others));
+    add(copies_secrets, Event::SecretsSync, secrets);
     add(scope.inputs_changed, Event::UpdateInputs, all.clone());
     add(scope.provision, Event::Provision, all);
     occurrences
@@ -138,6 +142,7 @@ pub fn events_of_teardown(nodes: &[Node], what: &TearDown) -> Vec<Occurrence> {
             Target::TearDown { .. }
             | Target::Component { .. }
             | Target::Sandbox { .. }
+            | Target::Secrets { .. }
             | Target::Action { .. }
             | Target::Build { .. }
             | Target::Preflight => None,

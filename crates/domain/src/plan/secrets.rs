@@ -1,0 +1,110 @@
+//! The secrets of an app in a deploy: what reads one that changed is deployed again, and clusters get copies.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freehold_protocol::app_version::{AppVersion, Reference, Secret};
+use freehold_protocol::{ComponentName, Digest, canonical};
+
+use super::scope::DeployScope;
+use super::{DeployInput, PlanError};
+use crate::workflow::{Node, NodeState, Target};
+
+/// The name of the node that copies secrets. No other node can have it: a component's name has no colon.
+pub const NODE: &str = "secrets:copies";
+
+/// The time limit of one copying, in seconds; it needs a few seconds.
+const TIMEOUT_SECS: u32 = 300;
+
+/// What is known of an install's secrets, of which no value is.
+#[derive(Debug, Clone, Copy)]
+pub struct SecretsState<'a> {
+    /// The keyed digest of each secret that has a value, as the runner reported last.
+    pub digests: &'a BTreeMap<String, Digest>,
+    /// The fingerprint of the copies in the cluster, once there are some.
+    pub copied: Option<&'a Digest>,
+}
+
+impl SecretsState<'static> {
+    /// Returns the state of an install without secrets.
+    pub const fn none() -> Self {
+        static NONE: BTreeMap<String, Digest> = BTreeMap::new();
+        Self { digests: &NONE, copied: None }
+    }
+}
+
+/// Returns the digests of the secrets among `references`; nothing for one without a value.
+pub(super) fn used<'a>(
+    references: &'a BTreeSet<Reference>,
+    digests: &'a BTreeMap<String, Digest>,
+) -> BTreeMap<&'a str, Option<&'a Digest>> {
+    let names = references.iter().filter_map(|reference| match reference {
+        Reference::Secret(name) => Some(name.as_str()),
+        Reference::Input(_)
+        | Reference::Component(_)
+        | Reference::Action(_)
+        | Reference::Sandbox(_)
+        | Reference::InstallStack(_) => None,
+    });
+    names.map(|name| (name, digests.get(name))).collect()
+}
+
+/// Returns the secrets that clusters get a copy of.
+pub fn copied(version: &AppVersion) -> impl Iterator<Item = &Secret> {
+    version.secrets.iter().filter(|secret| secret.kubernetes.is_some())
+}
+
+/// Puts a node that copies secrets before the components, when the copies are no longer what they should be, or when the
+/// cluster may be a new one. Returns whether there is one.
+///
+/// # Errors
+/// [`PlanError::Unwritable`].
+pub(super) fn precede(
+    input: DeployInput<'_>,
+    scope: &DeployScope,
+    touched: &BTreeSet<ComponentName>,
+    nodes: &mut Vec<Node>,
+) -> Result<bool, PlanError> {
+    if copied(input.version).next().is_none() {
+        return Ok(false);
+    }
+    let sandbox = ComponentName::sandbox();
+    let remade = input.version.sandbox.is_some() && touched.contains(&sandbox);
+    let fingerprint = fingerprint(input)?;
+    if !(scope.provision || scope.all || scope.first || remade || input.secrets.copied != Some(&fingerprint)) {
+        return Ok(false);
+    }
+    for node in nodes.iter_mut().filter(|node| matches!(node.target, Target::Component { .. })) {
+        node.dependencies.insert(NODE.to_owned());
+    }
+    nodes.push(Node {
+        name: NODE.to_owned(),
+        target: Target::Secrets { fingerprint },
+        dependencies: remade.then(|| sandbox.to_string()).into_iter().collect(),
+        timeout_secs: TIMEOUT_SECS,
+        serial: 0,
+        retries: 0,
+        retried: 0,
+        state: NodeState::Waiting,
+        runs_as: None,
+    });
+    Ok(true)
+}
+
+/// Returns the digest that changes when copying again would change something. Where the name of a copy is a template, every
+/// input counts.
+fn fingerprint(input: DeployInput<'_>) -> Result<Digest, PlanError> {
+    let copies: Vec<_> = copied(input.version)
+        .map(|secret| (&secret.name, secret.format, &secret.kubernetes, input.secrets.digests.get(&secret.name)))
+        .collect();
+    let places = copied(input.version).filter_map(|secret| secret.kubernetes.as_ref());
+    let has_templates = places.into_iter().any(|place| place.namespace.contains("{{") || place.name.contains("{{"));
+    let inputs = has_templates.then_some(input.inputs);
+    canonical::digest(&(copies, inputs)).map_err(|error| PlanError::Unwritable(error.to_string()))
+}
+
+/// Returns whether a deploy of `to` over `from` copies secrets, as far as the versions say.
+pub(crate) fn is_copied_again(from: &AppVersion, to: &AppVersion, touched: &BTreeSet<ComponentName>) -> bool {
+    let copies = |version| copied(version).map(|one| (&one.name, one.format, &one.kubernetes)).collect::<Vec<_>>();
+    let remade = to.sandbox.is_some() && touched.contains(&ComponentName::sandbox());
+    !copies(to).is_empty() && (remade || copies(from) != copies(to))
+}

@@ -1,0 +1,251 @@
+//! The secrets of the app: read from Secrets Manager in the customer's account into the tree of one job, redacted from its log and
+//! its outcome, and named to the vendor by keyed digests alone (decision 0047).
+
+use std::collections::BTreeMap;
+
+use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use freehold_protocol::app_version::{Secret, SecretFormat};
+use freehold_protocol::order::Order;
+use freehold_protocol::{Digest, InstallId, TenantName, names};
+use ring::hmac;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+use zeroize::Zeroizing;
+
+use crate::aws;
+use crate::identity::tree::child;
+use crate::record::log::JobLog;
+
+/// Reads the app's secrets with the runner's own role.
+#[derive(Clone)]
+pub struct AppSecrets {
+    client: aws_sdk_secretsmanager::Client,
+    tenant: TenantName,
+    install: InstallId,
+    /// The key of the digests, once it was read: it never changes.
+    key: OnceCell<Zeroizing<String>>,
+}
+
+impl std::fmt::Debug for AppSecrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Without the key.
+        f.debug_struct("AppSecrets")
+            .field("tenant", &self.tenant)
+            .field("install", &self.install)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a secret has no value.
+#[derive(Debug, thiserror::Error)]
+pub enum AppSecretError {
+    #[error(
+        "secret `{secret}` is required and has no value in this account; launch the current template of the install stack{}",
+        .parameter.as_ref().map(|id| format!(" with parameter `{id}`")).unwrap_or_default()
+    )]
+    Missing { secret: String, parameter: Option<String> },
+    #[error(
+        "cannot read secret `{name}` of the app: {reason}; when the install stack is older than the app's version, launch its \
+         current template"
+    )]
+    Unreadable { name: String, reason: String },
+    #[error("secret `{0}` cannot be read: its name may only have ASCII letters, digits, `-` and `_`")]
+    Name(String),
+}
+
+/// The value of a secret and its ARN.
+struct Kept {
+    value: Zeroizing<String>,
+    arn: String,
+}
+
+impl AppSecrets {
+    /// Returns the secrets of `install`, read with the credentials of `sdk`.
+    pub fn new(sdk: &aws_config::SdkConfig, tenant: TenantName, install: InstallId) -> Self {
+        Self { client: aws_sdk_secretsmanager::Client::new(sdk), tenant, install, key: OnceCell::new() }
+    }
+
+    /// Returns `order` with the secrets' values and ARNs in its tree. `log` redacts every value.
+    ///
+    /// # Errors
+    /// An [`AppSecretError`], which contains no value.
+    pub async fn added(&self, mut order: Order, log: &JobLog) -> Result<Order, AppSecretError> {
+        for secret in &order.secrets {
+            // The name comes from the order: it must not select another secret.
+            if !secret.has_usable_name() {
+                return Err(AppSecretError::Name(secret.name.clone()));
+            }
+            match self.read(&names::app_secret(&self.tenant, &self.install, &secret.name)).await? {
+                Some(kept) => {
+                    hide(secret, &kept.value, log);
+                    put(&mut order.context, secret, &kept);
+                }
+                None if secret.required || secret.auto_generate => {
+                    let parameter = (!secret.auto_generate).then(|| secret.parameter());
+                    return Err(AppSecretError::Missing { secret: secret.name.clone(), parameter });
+                }
+                // A template that reads it fails, by name.
+                None => {}
+            }
+        }
+        Ok(order)
+    }
+
+    /// Returns the keyed digest of each secret in `all` that has a value.
+    ///
+    /// # Errors
+    /// An [`AppSecretError`].
+    pub async fn digests(&self, all: &[String]) -> Result<BTreeMap<String, Digest>, AppSecretError> {
+        let mut digests = BTreeMap::new();
+        for name in all {
+            if let Some(kept) = self.read(&names::app_secret(&self.tenant, &self.install, name)).await? {
+                digests.insert(name.clone(), keyed_digest(self.key().await?, name, &kept.value));
+            }
+        }
+        Ok(digests)
+    }
+
+    async fn key(&self) -> Result<&str, AppSecretError> {
+        let name = names::secrets_key(&self.tenant, &self.install);
+        let read = self.key.get_or_try_init(|| async {
+            let kept = self.read(&name).await?;
+            let missing = || AppSecretError::Unreadable { name: name.clone(), reason: "it does not exist".to_owned() };
+            kept.map(|kept| kept.value).ok_or_else(missing)
+        });
+        Ok(read.await?)
+    }
+
+    /// Returns a secret; `None` when there is none of this name.
+    async fn read(&self, name: &str) -> Result<Option<Kept>, AppSecretError> {
+        match self.client.get_secret_value().secret_id(name).send().await {
+            Ok(answer) => {
+                let arn = answer.arn.unwrap_or_default();
+                Ok(answer.secret_string.map(|value| Kept { value: Zeroizing::new(value), arn }))
+            }
+            Err(error) if error.code() == Some("ResourceNotFoundException") => Ok(None),
+            Err(error) => Err(AppSecretError::Unreadable { name: name.to_owned(), reason: aws::explain(&error) }),
+        }
+    }
+}
+
+/// Returns the digest of the HMAC-SHA-256 (RFC 2104) of a secret's name and value. The name's length comes first, so that no
+/// two pairs are one text.
+fn keyed_digest(key: &str, name: &str, value: &str) -> Digest {
+    let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes()));
+    context.update(&(name.len() as u64).to_be_bytes());
+    context.update(name.as_bytes());
+    context.update(value.as_bytes());
+    Digest::of(context.sign().as_ref())
+}
+
+/// Puts a secret where templates look for its value and for its ARN.
+fn put(context: &mut Value, secret: &Secret, kept: &Kept) {
+    let nuon = child(context, "nuon");
+    *child(child(nuon, "secrets"), &secret.name) = Value::from(kept.value.as_str());
+    *child(child(child(nuon, "install_stack"), "outputs"), &secret.arn_output()) = json!(kept.arn);
+}
+
+/// Makes `log` redact a secret, as it is kept and as its copy in a cluster has it.
+fn hide(secret: &Secret, value: &str, log: &JobLog) {
+    log.add_secret(value);
+    if secret.format == SecretFormat::Base64
+        && let Ok(bytes) = STANDARD.decode(value.trim())
+        && let Ok(text) = String::from_utf8(bytes)
+    {
+        log.add_secret(&Zeroizing::new(text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{order, secrets_manager};
+
+    const PASSWORD: (&str, &str) = ("fh-acme--globex--secret/password", "correct horse");
+    const FILE: (&str, &str) = ("fh-acme--globex--secret/file", "YmF0dGVyeSBzdGFwbGU=");
+    const KEY: (&str, &str) = ("fh-acme--globex/secrets-key", "key of this account");
+
+    async fn of(kept: &'static [(&'static str, &'static str)]) -> AppSecrets {
+        AppSecrets::new(&secrets_manager(kept).await, "acme".parse().unwrap(), "globex".parse().unwrap())
+    }
+
+    fn asking(secrets: Value) -> Order {
+        let context = json!({ "nuon": { "install_stack": { "outputs": { "region": "eu-west-1" } } } });
+        Order { context, secrets: serde_json::from_value(secrets).unwrap(), ..order(1, 7) }
+    }
+
+    #[tokio::test]
+    async fn values_and_arns_are_where_templates_look_and_in_no_log() {
+        let secrets = of(&[PASSWORD, FILE]).await;
+        let log = JobLog::default();
+        let asked = asking(json!([
+            { "name": "password", "required": true },
+            { "name": "file", "format": "base64" },
+            { "name": "empty" },
+        ]));
+
+        let order = secrets.added(asked, &log).await.unwrap();
+
+        log.line("correct horse, battery staple, YmF0dGVyeSBzdGFwbGU=, correct%20horse");
+        let tree = &order.context["nuon"];
+        assert_eq!(tree["secrets"], json!({ "password": "correct horse", "file": "YmF0dGVyeSBzdGFwbGU=" }));
+        assert_eq!(
+            tree["install_stack"]["outputs"]["password_arn"],
+            "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-acme--globex--secret/password-AbCdEf"
+        );
+        assert_eq!(tree["install_stack"]["outputs"]["region"], "eu-west-1");
+        assert_eq!(log.take_chunk(), "[redacted], [redacted], [redacted], [redacted]\n");
+    }
+
+    #[tokio::test]
+    async fn a_missing_secret_is_named_with_its_parameter() {
+        let secrets = of(&[]).await;
+        let refused = async |secret| secrets.added(asking(secret), &JobLog::default()).await.unwrap_err().to_string();
+
+        assert_eq!(
+            refused(json!([{ "name": "api_key", "required": true }])).await,
+            "secret `api_key` is required and has no value in this account; launch the current template of the install \
+             stack with parameter `AppSecretApiKey`"
+        );
+        assert_eq!(
+            refused(json!([{ "name": "api_key", "auto_generate": true }])).await,
+            "secret `api_key` is required and has no value in this account; launch the current template of the install stack"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_order_cannot_ask_for_another_secret() {
+        let secrets = of(&[KEY]).await;
+
+        let error = secrets.added(asking(json!([{ "name": "../secrets-key" }])), &JobLog::default()).await.unwrap_err();
+
+        assert!(matches!(error, AppSecretError::Name(_)), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_digest_changes_with_the_value_the_name_and_the_key() {
+        let all = ["password".to_owned(), "file".to_owned(), "empty".to_owned()];
+
+        let digests = of(&[PASSWORD, FILE, KEY]).await.digests(&all).await.unwrap();
+
+        assert_eq!(digests.keys().collect::<Vec<_>>(), ["file", "password"]);
+        let (key, value) = (KEY.1, PASSWORD.1);
+        assert_eq!(digests["password"], keyed_digest(key, "password", value));
+        assert_ne!(digests["password"], keyed_digest("another key", "password", value));
+        assert_ne!(digests["password"], keyed_digest(key, "password2", value));
+        assert_ne!(keyed_digest(key, "a", "bc"), keyed_digest(key, "ab", "c"));
+        assert_ne!(digests["password"], Digest::of(value.as_bytes()));
+    }
+
+    #[tokio::test]
+    async fn without_the_key_there_is_no_digest() {
+        let error = of(&[PASSWORD]).await.digests(&["password".to_owned()]).await.unwrap_err().to_string();
+
+        assert!(
+            error.starts_with("cannot read secret `fh-acme--globex/secrets-key` of the app: it does not exist"),
+            "{error}"
+        );
+    }
+}
