@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use freehold_protocol::Digest;
+use freehold_protocol::app_version::parameter_id;
 use freehold_tests::harness::{Capability, Needs, World, app};
 use serde_json::Value;
 
@@ -37,11 +39,10 @@ cat > all <<'END'
 {{ end }}END
 cat all
 while read -r line; do printf '%s' "$line" | base64 -w 0; echo; done < all
-base64 all
+base64 -w 0 all; echo
 sed 's/\\\\/\\\\\\\\/g; s/"/\\\\"/g' all
 sed 's/%/%25/g; s/"/%22/g; s/&/%26/g; s/+/%2B/g; s#/#%2F#g' all
 sed 's/"/\\\\"/g; s/^/{"output of '"$$"'": "/; s/$/"}/' all | head -n 1 > "$FREEHOLD_OUTPUTS"
-echo "lines: $(grep -c '{{ .nuon.install.id }}' all || true) $(wc -l < all)"
 echo "arn: {{ .nuon.install_stack.outputs.generated_arn }}"
 """
 
@@ -55,7 +56,7 @@ exit 3
 "#;
 
 fn canary(secret: usize, line: usize) -> String {
-    let digest = freehold_protocol::Digest::of(format!("{secret}.{line}").as_bytes());
+    let digest = Digest::of(format!("{secret}.{line}").as_bytes());
     format!("{MARK}{}+\"&{secret}.{line}", &digest.hex()[..16])
 }
 
@@ -72,7 +73,7 @@ async fn a_thousand_canaries_reach_the_jobs_and_nothing_that_the_vendor_has() ->
     let answers: Vec<String> = (0..ENTERED)
         .map(|n| {
             let lines: Vec<String> = (0..LINES).map(|line| canary(n, line)).collect();
-            format!("AppSecretEntered{n}={}", lines.join("\n"))
+            format!("{}={}", parameter_id("AppSecret", &format!("entered_{n}")), lines.join("\n"))
         })
         .collect();
     let answers: Vec<&str> = answers.iter().map(String::as_str).collect();
@@ -85,7 +86,8 @@ async fn a_thousand_canaries_reach_the_jobs_and_nothing_that_the_vendor_has() ->
     let run = world.run(&["action", "run", "globex", "say", "--json"]).await?.ended_with(1)?;
     let seen = processes.end();
 
-    let run: Value = serde_json::from_str(&run).with_context(|| run.clone())?;
+    let mut documents = serde_json::Deserializer::from_str(&run).into_iter::<Value>();
+    let run = documents.next().context("no answer")?.with_context(|| run.clone())?;
     let job = run["nodes"][0]["job"].as_str().with_context(|| format!("no job: {run}"))?;
     let log = world.run(&["job", "logs", job]).await?.ended_with(0)?;
     assert!(log.matches("[redacted]").count() >= ENTERED * LINES, "{log}");

@@ -51,6 +51,8 @@ pub enum AppSecretError {
          current template"
     )]
     Unreadable { name: String, reason: String },
+    #[error("the job's log cannot be prepared for the app's secrets; deploy again")]
+    Unprepared,
     #[error("secret `{0}` cannot be read: its name may only have ASCII letters, digits, `-` and `_`")]
     Name(String),
 }
@@ -72,6 +74,7 @@ impl AppSecrets {
     /// # Errors
     /// An [`AppSecretError`], which contains no value.
     pub async fn added(&self, mut order: Order, log: &JobLog) -> Result<Order, AppSecretError> {
+        let mut hidden = Vec::new();
         for secret in &order.secrets {
             // The name comes from the order: it must not select another secret.
             if !secret.has_usable_name() {
@@ -79,7 +82,7 @@ impl AppSecrets {
             }
             match self.read(&names::app_secret(&self.tenant, &self.install, &secret.name)).await? {
                 Some(kept) => {
-                    hide(secret, &kept.value, log);
+                    hidden.extend(texts(secret, &kept.value));
                     put(&mut order.context, secret, &kept);
                 }
                 None if secret.required || secret.auto_generate => {
@@ -90,6 +93,12 @@ impl AppSecrets {
                 None => {}
             }
         }
+        // A search for thousands of forms takes seconds to prepare, and leases are renewed meanwhile.
+        let log = log.clone();
+        let prepared = tokio::task::spawn_blocking(move || {
+            log.add_secrets(&hidden.iter().map(|text| text.as_str()).collect::<Vec<_>>());
+        });
+        prepared.await.map_err(|_| AppSecretError::Unprepared)?;
         Ok(order)
     }
 
@@ -147,15 +156,16 @@ fn put(context: &mut Value, secret: &Secret, kept: &Kept) {
     *child(child(child(nuon, "install_stack"), "outputs"), &secret.arn_output()) = json!(kept.arn);
 }
 
-/// Makes `log` redact a secret, as it is kept and as its copy in a cluster has it.
-fn hide(secret: &Secret, value: &str, log: &JobLog) {
-    log.add_secret(value);
+/// Returns the texts to redact: a secret as it is kept, and as its copy in a cluster has it.
+fn texts(secret: &Secret, value: &Zeroizing<String>) -> Vec<Zeroizing<String>> {
+    let mut all = vec![value.clone()];
     if secret.format == SecretFormat::Base64
         && let Ok(bytes) = STANDARD.decode(value.trim())
         && let Ok(text) = String::from_utf8(bytes)
     {
-        log.add_secret(&Zeroizing::new(text));
+        all.push(Zeroizing::new(text));
     }
+    all
 }
 
 #[cfg(test)]

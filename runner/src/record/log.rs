@@ -81,6 +81,11 @@ impl JobLog {
         self.add(|secrets| secrets.add(secret));
     }
 
+    /// Redacts each of `secrets`, as [`JobLog::add_secret`]. For many this takes a while.
+    pub fn add_secrets(&self, secrets: &[&str]) {
+        self.add(|secrets_of_log| secrets_of_log.add_each(secrets));
+    }
+
     /// Redacts `secrets` and parts of them, as [`JobLog::add_secret`]; they are random, as AWS credentials are.
     pub fn add_credentials(&self, secrets: &[&str]) {
         self.add(|secrets_of_log| secrets_of_log.add_credentials(secrets));

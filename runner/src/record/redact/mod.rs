@@ -8,6 +8,7 @@ mod forms;
 mod fragments;
 mod views;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, BuildError, MatchKind};
@@ -25,7 +26,7 @@ const ESCAPED: usize = 7;
 /// The secrets to redact.
 #[derive(Debug, Default)]
 pub struct Secrets {
-    patterns: Vec<Vec<u8>>,
+    patterns: BTreeSet<Vec<u8>>,
     whole: Option<AhoCorasick>,
     parts: Fragments,
     longest: usize,
@@ -38,6 +39,11 @@ impl Secrets {
     /// forms.
     pub fn add(&mut self, secret: &str) {
         self.add_all(&[secret], false);
+    }
+
+    /// Adds each of `secrets` as [`Secrets::add`] does, and prepares the search once.
+    pub fn add_each(&mut self, secrets: &[&str]) {
+        self.add_all(secrets, false);
     }
 
     /// Adds random texts of letters and digits, as AWS credentials are, of which parts are redacted too.
@@ -138,10 +144,9 @@ impl Secrets {
         self.longest = self.longest.max(ESCAPED * text.len());
         let mut is_new = false;
         for form in forms::of_secret(text) {
-            if form.len() >= SHORTEST && !self.patterns.contains(&form) {
+            if form.len() >= SHORTEST {
                 self.longest = self.longest.max(form.len());
-                self.patterns.push(form);
-                is_new = true;
+                is_new |= self.patterns.insert(form);
             }
         }
         is_new
