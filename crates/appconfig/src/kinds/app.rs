@@ -72,10 +72,12 @@ pub(super) const SECRET: &[Key] = &[
         .doc("Whether the customer has to give a value; default `false`. Not with `auto_generate` or `default`"),
     may("auto_generate", Flag)
         .doc("Whether the install stack generates a random value; default `false`. Not with `required` or `default`"),
-    may("format", Word(&["", "base64"])).doc("The encoding of the value: plain (`\"\"`, the default) or `base64`, whose bytes a cluster gets"),
+    may("format", Word(&["", "base64"]))
+        .doc("The encoding of the value: plain (`\"\"`, the default) or `base64`, whose bytes a cluster gets"),
     may("default", Text).doc("A default value; it is never part of an app version, so the customer is asked instead"),
     may("user_configurable", Flag).doc("Has no effect here; the customer enters every secret that is not generated"),
-    may("kubernetes_sync", Flag).doc("Whether the sandbox's cluster gets a copy, under the key `value`; default `false`"),
+    may("kubernetes_sync", Flag)
+        .doc("Whether the sandbox's cluster gets a copy, under the key `value`; default `false`"),
     may("kubernetes_secret_namespace", Template).doc("The namespace of the copy; needed by `kubernetes_sync`"),
     may("kubernetes_secret_name", Template).doc("The name of the copy; needed by `kubernetes_sync`"),
 ];

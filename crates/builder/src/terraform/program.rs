@@ -7,7 +7,7 @@ use freehold_protocol::terraform::{PLATFORMS, REGISTRIES, REGISTRY_FILES};
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::kinds::terraform_module::first_error;
 use freehold_runner::operate::checks;
-use freehold_runner::sandbox::{self, Ended, Interrupt, Output, Program, Service};
+use freehold_runner::sandbox::{self, Ended, Interrupt, Output, Printed, Program, Service};
 use freehold_runner::work::job::Job;
 use serde::Deserialize;
 
@@ -67,11 +67,11 @@ impl<'a> Terraform<'a> {
         struct Version {
             terraform_version: String,
         }
-        let path = self.job.workspace.join("version.json");
-        self.run("version", &["-json"], Output::File(path.clone())).await.map_err(|wrong| wrong.of("version"))?;
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
-        let found: Version = serde_json::from_str(&text)
-            .map_err(|error| Failure::because("could not read what `terraform version` printed", &error))?;
+        let unread =
+            |error: &dyn std::error::Error| Failure::because("could not read what `terraform version` printed", error);
+        let printed = Printed::new(self.job).map_err(|error| unread(&error))?;
+        self.run("version", &["-json"], Output::Kept(printed.clone())).await.map_err(|wrong| wrong.of("version"))?;
+        let found: Version = printed.json().await.map_err(|error| unread(&error))?;
         Ok((if checks::is_tofu(&self.executable) { "tofu" } else { "terraform" }, found.terraform_version))
     }
 
