@@ -19,7 +19,6 @@ MORE_CODE = (
     ("glue", "session/{}", ["RunStatement"]),
     ("eks", "access-entry/{0}/role/1/{0}/1", ["UpdateAccessEntry", "AssociateAccessPolicy"]),
     ("batch", "job-queue/{}", ["SubmitJob"]),
-    ("glue", "devEndpoint/{}", ["UpdateDevEndpoint"]),
     ("ec2", "launch-template/lt-{}", ["CreateLaunchTemplateVersion", "ModifyLaunchTemplate"]),
 )
 MACHINE = [

@@ -242,6 +242,8 @@ class Section:
         self.kept(answers, [answer, {**answer, "Condition": f"Has{INPUT}"}], "This secret is not one of an input")
         self.kept(secrets, _forms_of_secret(full[f"Secret{SECRET}"]), "This secret is not one of the app")
         self.kept(f"'{KEY_OF_DIGESTS}'", [full[KEY_OF_DIGESTS]], "This is not the key of the digests of secrets")
+        for matched, forms in network.items():
+            self.is_one_of(f"Resources[ keys == {matched} ]", forms, "This is not a part of an app's network")
 
     def kept(self, matched, forms, what):
         """Compares the secrets with these names, which an app adds."""
@@ -249,9 +251,6 @@ class Section:
         self.clauses.append(f"let {found} = Resources[ keys == {matched} ]")
         self.is_one_of(f"%{found}", forms, what)
         self.leaves(f"%{found}", forms[0])
-
-        for matched, forms in network.items():
-            self.is_one_of(f"Resources[ keys == {matched} ]", forms, "This is not a part of an app's network")
 
     def of_network(self, section):
         """Returns what the network of an app adds to a section, by the pattern of its name."""

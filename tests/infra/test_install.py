@@ -363,7 +363,7 @@ class Inputs(unittest.TestCase):
     def test_a_sensitive_answer_stays_in_a_secret_that_the_runner_alone_reads(self):
         resources = self.template["Resources"]
         [read] = [s for s in statements(resources["RunnerRole"]) if s["Sid"] == "ReadSensitiveAnswers"]
-        [denied] = [s for s in statements(resources["Boundary"]) if s["Sid"] == "NotTheSecretsOfThisStack"]
+        [denied] = [s for s in statements(resources["Boundary"]) if s["Sid"] == "NotTheStacksSecrets"]
 
         self.assertEqual(
             [arn["Fn::Sub"].rpartition(":")[2] for arn in read["Resource"]],
@@ -422,7 +422,7 @@ class Secrets(unittest.TestCase):
 
     def test_the_runner_reads_them_and_no_role_of_a_mode_or_the_app_changes_one(self):
         [read] = [s for s in statements(self.resources["RunnerRole"]) if s["Sid"] == "ReadSecretsOfTheApp"]
-        [denied] = [s for s in statements(self.resources["Boundary"]) if s.get("Sid") == "ReadingOfAppSecretsOnly"]
+        [denied] = [s for s in statements(self.resources["Boundary"]) if s.get("Sid") == "SecretReadsOnly"]
 
         self.assertEqual(read["Action"], "secretsmanager:GetSecretValue")
         self.assertEqual(read["Resource"][0]["Fn::Sub"].rpartition(":")[2], "fh-acme--globex--secret/*")

@@ -181,7 +181,7 @@ def _boundary(template, made, parameters):
             yield f"{role}: the policy Boundary is attached without the customer's boundary, or missing beside it"
     statements = {each["Sid"]: each for each in properties(made, "Boundary")["PolicyDocument"]["Statement"]}
     not_denied = [sid for sid, each in statements.items() if each["Effect"] != "Deny"]
-    if not_denied != ([] if own else ["WhatTheModesPoliciesSay"]):
+    if not_denied != ([] if own else ["WhatPoliciesSay"]):
         yield f"Boundary allows {not_denied}"
     revoked = statements["SessionsOfBefore"]["Condition"]
     if revoked != {"DateLessThan": {"aws:TokenIssueTime": {"Ref": "RevokeSessionsBefore"}}}:
@@ -192,7 +192,7 @@ def _boundary(template, made, parameters):
     for sid in ("AppRolesAreOff", "StateIsTheModes"):
         if sid in statements and not _is_about_the_app(statements[sid], sid == "AppRolesAreOff"):
             yield f"{sid} is about other roles than the app's"
-    required = statements["RolesCarryThisBoundary"]["Condition"]["StringNotEquals"]["iam:PermissionsBoundary"]
+    required = statements["RolesCarryThis"]["Condition"]["StringNotEquals"]["iam:PermissionsBoundary"]
     if (required == expected) != own or made["Outputs"]["BoundaryArn"]["Value"] != expected:
         yield "the roles that the app makes need another boundary"
     if properties(made, "RunnerRole").get("PermissionsBoundary") != (expected if own else None):

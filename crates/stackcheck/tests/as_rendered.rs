@@ -112,13 +112,13 @@ fn a_build_project_with_the_image_of_a_stranger_is_found() {
 #[test]
 fn a_boundary_that_lacks_a_statement_is_found() {
     for sid in [
-        "IamWritesUnderTheInstallsNamesOnly",
+        "IamOfTheInstallOnly",
         "NotThisStack",
-        "NotTheSecretsOfThisStack",
-        "ReadingOfAppSecretsOnly",
-        "LogsAndAuditAreTheRunners",
-        "UseOfTheKeyOnly",
-        "NotTheRunnersMachineNorItsNetwork",
+        "NotTheStacksSecrets",
+        "SecretReadsOnly",
+        "LogsAndAuditStay",
+        "KeyUseOnly",
+        "NotTheRunnersMachine",
     ] {
         let found = found(&without_statement(sid));
 
