@@ -11,6 +11,13 @@ from programs import CUSTOMER, INSTALL, REGION, Failed
 __all__ = ["admit", "make", "make_namespaces", "missing"]
 # How the variables of a sandbox name the namespaces that it makes beside the install's own.
 NAMESPACES = re.compile(r"additional_namespaces\s*=\s*\[([^\]]*)\]")
+# The class that every cluster of EKS is made with.
+STORAGE = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "gp2"},
+    "provisioner": "kubernetes.io/aws-ebs",
+}
 POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 
 
@@ -39,11 +46,11 @@ def make(programs):
 
 
 def make_namespaces(programs, config):
-    """Makes the namespaces that the variables of the sandbox name; returns their names."""
+    """Makes the namespaces that the variables of the sandbox name, and what EKS brings."""
     listed = ",".join(NAMESPACES.findall(config.text()))
     names = dict.fromkeys([INSTALL, *re.findall(r'"([a-z0-9-]+)"', listed)])
     [settings] = Path(programs.own_cloud).glob(f"tmp/eks/*-{CUSTOMER}-{REGION}-{INSTALL}/kubeconfig")
-    documents = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
+    documents = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names] + [STORAGE]
     made = subprocess.run(
         [Path(folder()) / "kubectl", "--kubeconfig", settings, "apply", "-f", "-"],
         input=json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}),
@@ -52,7 +59,6 @@ def make_namespaces(programs, config):
     )
     if made.returncode:
         raise Failed(f"the namespaces of the sandbox could not be made: {made.stderr}")
-    return list(names)
 
 
 def admit(programs, cluster, prefix):

@@ -14,11 +14,16 @@ STEPS = {"apps.provisioned": "provision", "apps.changed": "change an input", "ap
 def of_aws(folder, sources):
     """Returns the directories of the apps whose stack is one of CloudFormation, smallest first.
 
-    A config that names files beside it is taken from the repository that has them.
+    A config comes with the folder of its repository, where that has all files of the config.
     """
     configs = [file.parent for file in sorted((folder / "appconfigs").glob("*/stack.toml")) if _is_aws(file)]
     whole = {file.parent.name: file.parent for file in sorted(sources.glob("*/*/*/stack.toml"))}
-    return sorted((whole.get(config.name, config).resolve() for config in configs), key=_size)
+    return sorted((_with_sources(config, whole.get(config.name)).resolve() for config in configs), key=_size)
+
+
+def _with_sources(config, whole):
+    has_all = whole and all((whole / file.relative_to(config)).exists() for file in config.rglob("*"))
+    return whole if has_all else config
 
 
 def figures(results):

@@ -10,6 +10,7 @@ from programs import INSTALL, Failed
 LACKS = (
     (re.compile(r"([\w.+-]+): (?:command )?not found"), "needs `{}`, which is not on this machine"),
     (re.compile(r"env: .?([\w.+-]+?).?: No such file"), "needs `{}`, which is not on this machine"),
+    (re.compile(r'namespaces "([^"]+)" not found'), "looks into the namespace `{}`, which nothing of the app makes"),
     (re.compile(r"The connection to the server (localhost:8080) was refused"), "has no kubeconfig: it asks `{}`"),
     (re.compile(r"Could not resolve host: (\S+)"), "needs the host `{}`, which is not there"),
     (re.compile(r"refused a connection to ([^\s:]+)"), "reaches `{}`, which is not among the hosts of the contract"),
@@ -23,6 +24,10 @@ LACKING_PARTS = (
         "needs `{}` of `{}`, which the cluster here lacks",
     ),
     (re.compile(r"knows no kind `([^`]+)` of `([^`]+)`"), "needs `{}` of `{}`, which the cluster here lacks"),
+    (
+        re.compile(r"(\.[\w.\[\]]+): field not declared in schema"),
+        "sets `{}`, which the API server here is too old for",
+    ),
     (
         re.compile(r"no install stack has an output `([^`]+)`"),
         "reads `{}` of the install stack, which has no such output",
@@ -57,7 +62,7 @@ def through(app, workflow, again=None):
         shown = follow(app, workflow)
         done += sum(node["state"] == "succeeded" for node in shown["nodes"])
         if shown["state"] == "succeeded":
-            return f"{done} done"
+            return done
         if not leave_out_lacking(app, shown):
             raise Failed(f"{why(shown)}; {last_words(app, shown)}")
         vendor.sync_what_is_valid(app)

@@ -11,6 +11,9 @@ from programs import BIN, CUSTOMER, INSTALL, REGION, TENANT, Failed
 # How the product names what it cannot deploy yet: "component `api` is a `job`, action `x` runs in ...".
 IN_THE_WAY = re.compile(r"(component|action) `([^`]+)` (.+?)(?=, (?:component|action|the|role) |, and \d+ more|$)")
 
+# Of an app with many, so many inputs are changed in search of one that something reads.
+INPUTS_TO_TRY = 6
+
 
 def create(app):
     """Creates the install, without what the product says that it cannot deploy."""
@@ -48,20 +51,21 @@ def launch(app):
 
 
 def provision(app):
-    return following.through(app, app.created["workflow"])
+    return f"{following.through(app, app.created['workflow'])} done"
 
 
 def change(app):
-    """Changes an input that the vendor sets, if possible one that something reads; or deploys everything again."""
+    """Changes inputs that the vendor sets until one makes something run; or deploys everything again."""
     text = app.config.text("components")
     ours = [one for one in app.config.inputs() if not one.get("user_configurable") and not one.get("sensitive")]
     ours.sort(key=lambda one: f".inputs.{one['name']}" not in text)
-    if not ours:
-        workflow = app.ask("deploy", INSTALL, "--all", "--no-wait")["workflow"]
-        return f"the vendor sets no input, so everything was deployed again: {following.through(app, workflow)}"
-    name, value = ours[0]["name"], values.changed(ours[0])
-    workflow = app.ask("deploy", INSTALL, "--input", f"{name}={value}", "--no-wait")["workflow"]
-    return f"`{name}` to `{value}`: {following.through(app, workflow)}"
+    for one in ours[:INPUTS_TO_TRY]:
+        name, value = one["name"], values.changed(one)
+        workflow = app.ask("deploy", INSTALL, "--input", f"{name}={value}", "--no-wait")["workflow"]
+        if done := following.through(app, workflow):
+            return f"`{name}` to `{value}`: {done} done"
+    workflow = app.ask("deploy", INSTALL, "--all", "--no-wait")["workflow"]
+    return f"no input of the vendor changes a part, so all was deployed again: {following.through(app, workflow)} done"
 
 
 def act(app):
@@ -94,4 +98,4 @@ def tear_down(app):
     def begin():
         return app.ask("teardown", INSTALL, "--destroy-data", "--confirm", INSTALL, "--no-wait")["workflow"]
 
-    return following.through(app, begin(), begin)
+    return f"{following.through(app, begin(), begin)} done"

@@ -179,6 +179,18 @@ class Lacking(unittest.TestCase):
 
         self.assertEqual(list(said.values()), [following.lacking(log) for log in said])
 
+    def test_what_the_cluster_here_lacks_is_found_in_the_reason_of_a_part(self):
+        reasons = {
+            "the cluster knows no kind `Pool` of `x.sh/v1`; correct it": "needs `Pool` of `x.sh/v1`, "
+            "which the cluster here lacks",
+            "typed patch object: .spec.internalTrafficPolicy: field not declared in schema": "sets "
+            "`.spec.internalTrafficPolicy`, which the API server here is too old for",
+        }
+
+        found = [following.lacking(reason, following.LACKING_PARTS) for reason in reasons]
+
+        self.assertEqual(list(reasons.values()), found)
+
     def test_what_a_part_that_was_left_out_would_have_made_is_lacking(self):
         config = SimpleNamespace(removed={("action", "init"): "kubectl create secret generic db-login"})
         said = 'Error from server (NotFound): secrets "{}" not found'
@@ -228,6 +240,10 @@ class Pages(WithFolder):
         shutil.copytree(self.folder / "appconfigs/a", whole)
 
         self.assertEqual([whole.resolve()], collection.of_aws(self.folder, self.folder / "sources"))
+
+        (self.folder / "appconfigs/a/sandbox.tfvars").write_text("")
+        bare = (self.folder / "appconfigs/a").resolve()
+        self.assertEqual([bare], collection.of_aws(self.folder, self.folder / "sources"))
 
 
 class Values(unittest.TestCase):

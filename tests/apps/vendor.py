@@ -31,7 +31,7 @@ def serve(app):
     repositories = Repositories(app.sources, app.work / "repositories")
     named = app.config.repositories()
     missing = {name for name in named if not repositories.copy(name)}
-    leave_out_missing(app, missing)
+    leave_out_missing(app, repositories, missing)
     leave_out_lacking_programs(app)
     handlers = serve_images(app)
     replaced = replace_modules(app, repositories, missing)
@@ -46,13 +46,23 @@ def serve(app):
     return f"repositories: {served}; stand-ins {stand_ins_of}"
 
 
-def leave_out_missing(app, missing):
+def leave_out_missing(app, repositories, missing):
     for kind in ("component", "action"):
         for name, (_, table) in app.config.entries(kind).items():
             parts = [table, *table.get("steps", [])]
             sources = [part.get(key, {}).get("repo") for part in parts for key in ("public_repo", "connected_repo")]
             if lacking := missing.intersection(sources):
                 app.config.leave_out(kind, name, f"`{lacking.pop()}` is not in the folder of sources")
+            elif nowhere := _missing_directory(table, repositories):
+                app.config.leave_out(kind, name, nowhere)
+
+
+def _missing_directory(table, repositories):
+    source = table.get("public_repo") or table.get("connected_repo") or {}
+    repository, directory = source.get("repo"), source.get("directory", ".")
+    if repository and not (repositories.copy(repository) / directory).is_dir():
+        return f"`{repository}` has no directory `{directory}`"
+    return None
 
 
 def leave_out_lacking_programs(app):
