@@ -111,16 +111,11 @@ class App:
 
     def result(self, reason):
         """Returns what was found, as plain values."""
-        kept = {
-            kind: {name: table.get("type", "") for name, (_, table) in self.config.entries(kind).items()}
-            for kind in KINDS
-        }
         return {
             "app": self.config.name,
             "reason": reason,
             "steps": self.steps,
             "whole": self.whole,
-            "kept": kept,
             "sandbox": bool(self.config.sandbox()),
             "cluster": self.cluster is not None,
             "stand_ins": self.stand_ins,

@@ -17,6 +17,8 @@ STORAGE = {
     "kind": "StorageClass",
     "metadata": {"name": "gp2"},
     "provisioner": "kubernetes.io/aws-ebs",
+    "parameters": {"type": "gp2", "fsType": "ext4"},
+    "volumeBindingMode": "WaitForFirstConsumer",
 }
 POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 

@@ -35,14 +35,15 @@ def text(results, date, commit):
 
 
 def _row(result):
-    kept = result["kept"]["component"]
-    real = [name for name in kept if name not in result["stand_ins"]]
+    out = {name for kind, name, _ in result["left_out"] if kind == "component"}
+    replaced = {name for name in result["stand_ins"] if name != "sandbox"} - out
+    real = result["whole"]["component"] - len(out) - len(replaced)
     took = {one["step"]: f"{one['seconds']:,}" for one in result["steps"]}
     actions = next((one["detail"].count(" ran") for one in result["steps"] if one["step"] == "actions"), 0)
     return [
         result["app"],
         "ok" if result["reason"] is None else "failed",
-        f"{len(real)} of {result['whole']['component']}",
+        f"{real} of {result['whole']['component']}",
         ", ".join(result["stand_ins"]) or "none",
         "real" if result["cluster"] else "none",
         f"{actions} of {result['whole']['action']}",

@@ -211,7 +211,6 @@ class Pages(WithFolder):
         "reason": None,
         "steps": [{"step": "provision", "seconds": 4.3, "detail": "3 done"}],
         "whole": {"component": 3, "action": 2},
-        "kept": {"component": {"site": "terraform_module", "network": "terraform_module"}, "action": {}},
         "cluster": False,
         "stand_ins": ["network"],
         "images": [],
