@@ -21,6 +21,47 @@ pub const REGISTRY_FILES: [&str; 5] = [
 /// The platforms of runners, as Terraform writes them.
 pub const PLATFORMS: [&str; 2] = ["linux_amd64", "linux_arm64"];
 
+/// Variables that no module may set for Terraform: they name other providers than its lock file pins, or programs and settings
+/// of programs that `terraform init` runs, such as Git's.
+const REFUSED: [&str; 17] = [
+    "BASH_ENV",
+    "ENV",
+    "GCONV_PATH",
+    "GLIBC_TUNABLES",
+    "HGRCPATH",
+    "HOME",
+    "OPENTOFU_CONFIG",
+    "PATH",
+    "SHELLOPTS",
+    "SSH_ASKPASS",
+    "TERRAFORM_CONFIG",
+    "TF_CLI_CONFIG_FILE",
+    "TF_PLUGIN_CACHE_DIR",
+    "TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE",
+    "TF_REATTACH_PROVIDERS",
+    "XDG_CONFIG_DIRS",
+    "XDG_CONFIG_HOME",
+];
+/// What begins the names of further ones: of the loader of programs, and of Git.
+const REFUSED_PREFIXES: [&str; 2] = ["GIT_", "LD_"];
+
+/// What a vendor does about a refused variable.
+pub const REFUSED_VARIABLE_HELP: &str = "remove it from `env_vars`; a module gets values by `vars`, and the customer sets a mirror of providers on the runner's \
+     machine";
+
+/// Returns whether an app must not set the environment variable `name` for Terraform.
+pub fn is_refused_variable(name: &str) -> bool {
+    REFUSED.contains(&name) || REFUSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Returns what is wrong with the environment variable `name`, which [`is_refused_variable`] refuses.
+pub fn refused_variable(name: &str) -> String {
+    format!(
+        "environment variable `{name}` may make Terraform take other providers than the module pins, or run other programs, so \
+         it is refused"
+    )
+}
+
 /// Returns the platform of the program that calls this.
 pub const fn own_platform() -> &'static str {
     if cfg!(target_arch = "aarch64") { "linux_arm64" } else { "linux_amd64" }

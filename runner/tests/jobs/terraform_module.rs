@@ -339,13 +339,12 @@ async fn a_provider_that_the_module_does_not_pin_is_not_used() {
     let module = "terraform {\n  required_providers {\n    fake = {\n      source = \"example.com/acme/fake\"\n    }\n  }\n}\n\
                   resource \"fake_thing\" \"x\" {}\n";
     let platform = if cfg!(target_arch = "aarch64") { "linux_arm64" } else { "linux_amd64" };
-    let provider = format!("mirror/example.com/acme/fake/1.0.0/{platform}/terraform-provider-fake_v1.0.0");
-    let mirror = "provider_installation {\n  filesystem_mirror { path = \"/workspace/module/mirror\" }\n}\n";
-    let files = [("main.tf", module), ("mirror.tfrc", mirror), (provider.as_str(), "#!/bin/sh\nexit 1\n")];
+    // Terraform takes it for a mirror by itself (Terraform CLI documentation, "Implied Local Mirror Directories").
+    let provider = format!("terraform.d/plugins/example.com/acme/fake/1.0.0/{platform}/terraform-provider-fake_v1.0.0");
+    let files = [("main.tf", module), (provider.as_str(), "#!/bin/sh\nexit 1\n")];
     let artifact = artifact_of(&cloud, &files).await;
     let Work::TerraformModule(mut work) = work(&artifact, json!({})) else { panic!("a module") };
     work.var_files.clear();
-    work.env_vars.insert("TF_CLI_CONFIG_FILE".into(), "/workspace/module/mirror.tfrc".into());
     let bench = cloud.bench(Work::TerraformModule(work), &artifact);
 
     let (why, partial) = reason(execute(&bench.job).await);
@@ -414,4 +413,29 @@ async fn what_terraform_prints_goes_to_no_name_in_the_workspace() {
     assert_eq!(outputs(outcome), json!({}), "{}", bench.log());
     assert_eq!(std::fs::read_to_string(&key).unwrap(), "key");
     assert_eq!(cloud.object("plans/job_00000000000000000001/1.1.bin").await.unwrap(), b"plan\n");
+}
+
+#[tokio::test]
+async fn a_variable_that_could_undo_the_lock_file_fails_the_job_before_terraform_runs() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let test = "terraform_module::a_variable_that_could_undo_the_lock_file_fails_the_job_before_terraform_runs";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = artifact(&cloud, MODULE).await;
+
+    for name in
+        ["TF_CLI_CONFIG_FILE", "TF_REATTACH_PROVIDERS", "TF_PLUGIN_CACHE_DIR", "GIT_SSH_COMMAND", "LD_PRELOAD", "PATH"]
+    {
+        let Work::TerraformModule(mut work) = work(&artifact, json!({ "name": "n" })) else { panic!("a module") };
+        work.env_vars.insert(name.into(), "/workspace/module/x".into());
+        let mut bench = cloud.bench(Work::TerraformModule(work), &artifact);
+        let ran = bench.job.workspace.join("module/ran");
+        fake_terraform(&mut bench, "touch ran");
+
+        let (why, partial) = reason(execute(&bench.job).await);
+
+        assert!(why.contains(&format!("environment variable `{name}`")) && why.contains("`env_vars`"), "{why}");
+        assert!(!partial && !ran.exists());
+    }
 }

@@ -5,7 +5,7 @@ use freehold_protocol::order::Source;
 
 use crate::build::schedule::not_a_schedule;
 use crate::build::sources::Sources;
-use crate::build::values::{provider_source, scalars, values, whole};
+use crate::build::values::{provider_source, refused_variables, scalars, values, whole};
 use crate::check::links::{Index, references};
 use crate::check::operation_roles;
 use crate::kinds::Kind;
@@ -26,6 +26,9 @@ pub(crate) fn build(app: &mut App, index: &Index, sources: &mut Sources) -> Opti
     let sandbox = app.of(Kind::Sandbox).next().and_then(|checked| {
         let root = &checked.root;
         let tool = tool(checked, &mut drafts);
+        if matches!(tool, Some(SandboxTool::Terraform { .. })) {
+            drafts.extend(refused_variables(checked));
+        }
         let source = source(app, checked, sources);
         let schedule = root.get("drift_schedule").filter(|node| node.as_text() != Some(""));
         drafts.extend(schedule.and_then(|node| not_a_schedule(checked, node)));

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use freehold_protocol::terraform::ProviderSource;
+use freehold_protocol::terraform::{ProviderSource, REFUSED_VARIABLE_HELP, is_refused_variable, refused_variable};
 use serde_json::Value;
 
-use crate::read::document::{Data, Node};
+use crate::read::document::{Data, Entry, Node};
+use crate::report::draft::Draft;
+use crate::state::file::Checked;
 
 /// Returns where the part in `root` takes its providers from.
 pub(crate) fn provider_source(root: &Node) -> ProviderSource {
@@ -16,6 +18,14 @@ pub(crate) fn provider_source(root: &Node) -> ProviderSource {
 pub(crate) fn scalars(node: Option<&Node>) -> BTreeMap<String, String> {
     let entries = node.map(Node::entries).unwrap_or_default();
     entries.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.to_scalar_text()?))).collect()
+}
+
+/// Returns an error for each environment variable that an app must not set for Terraform.
+pub(crate) fn refused_variables(checked: &Checked) -> Vec<Draft> {
+    let entries = checked.root.get("env_vars").map(Node::entries).unwrap_or_default();
+    let refused = entries.iter().filter(|entry| is_refused_variable(&entry.key));
+    let error = |entry: &Entry| Draft::error(checked.key_place(entry), refused_variable(&entry.key));
+    refused.map(|entry| error(entry).help(REFUSED_VARIABLE_HELP)).collect()
 }
 
 /// Returns a table of any values as JSON.

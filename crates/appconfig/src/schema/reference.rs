@@ -90,7 +90,7 @@ finding with its file, line and column.
 
 | source | error | warning |
 |---|---|---|
-| Terraform module | its folder does not exist or has no `.tf` file, a file does not parse, a module that it calls is not in the source, a variable has no value, it fetches its `providers` and has no `.terraform.lock.hcl` | it needs a provider and has no `.terraform.lock.hcl`, a value for a variable that it does not declare |
+| Terraform module | its folder does not exist or has no `.tf` file, a file does not parse, a module that it calls is not in the source, a variable has no value, it fetches its `providers` and has no `.terraform.lock.hcl`, `env_vars` have a variable that changes which providers Terraform takes or which programs it runs | it needs a provider and has no `.terraform.lock.hcl`, a value for a variable that it does not declare |
 | CloudFormation template | it does not parse, an unknown section or key of a resource, a resource without `Type`, `Ref`, `GetAtt`, `Sub`, `FindInMap`, `DependsOn` or a condition that names nothing, parameters that it does not have or does not get, IAM resources without their `capabilities` | a key that is given twice |
 | Helm chart | no `Chart.yaml`, or one without `apiVersion`, `name` or `version`; `Chart.yaml` or `values.yaml` is not YAML | no templates; a value that the chart does not read |
 | kustomization | no `kustomization.yaml` | |

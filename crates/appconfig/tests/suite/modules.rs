@@ -298,3 +298,28 @@ fn a_provider_is_pinned_beside_the_module() {
     let locked = module(&[main, queue, ("modules/own/.terraform.lock.hcl", "")]);
     assert_eq!(locked.check().to_string(), "");
 }
+
+#[test]
+fn a_variable_that_could_undo_the_lock_file_is_refused() {
+    let net = "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"./modules/own\"\n\
+               [env_vars]\nTF_LOG = \"debug\"\nTF_REATTACH_PROVIDERS = \"{}\"\nGIT_SSH_COMMAND = \"sh -c x\"\n";
+    let config = good().with("components/net.toml", net).with("modules/own/main.tf", "locals {}\n");
+
+    insta::assert_snapshot!(config.check(), @r#"
+    error: environment variable `TF_REATTACH_PROVIDERS` may make Terraform take other providers than the module pins, or run other programs, so it is refused
+     --> components/net.toml:7:1
+      |
+    7 | TF_REATTACH_PROVIDERS = "{}"
+      | ^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: remove it from `env_vars`; a module gets values by `vars`, and the customer sets a mirror of providers on the runner's machine
+
+    error: environment variable `GIT_SSH_COMMAND` may make Terraform take other providers than the module pins, or run other programs, so it is refused
+     --> components/net.toml:8:1
+      |
+    8 | GIT_SSH_COMMAND = "sh -c x"
+      | ^^^^^^^^^^^^^^^
+      |
+      = help: remove it from `env_vars`; a module gets values by `vars`, and the customer sets a mirror of providers on the runner's machine
+    "#);
+}

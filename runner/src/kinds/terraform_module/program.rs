@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use freehold_protocol::contract::Terms;
 use freehold_protocol::names;
 use freehold_protocol::order::{ApplyTerraform, Work};
-use freehold_protocol::terraform::{REGISTRIES, REGISTRY_FILES};
+use freehold_protocol::terraform::{
+    REFUSED_VARIABLE_HELP, REGISTRIES, REGISTRY_FILES, is_refused_variable, refused_variable,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
@@ -56,6 +58,10 @@ impl<'a> Terraform<'a> {
             environment.extend(stack_outputs::sandbox_variables(&job.order, &job.config));
         }
         let own = Templates::of(job).map("environment variable", &work.env_vars)?;
+        if let Some(name) = own.keys().find(|name| is_refused_variable(name)) {
+            let what = refused_variable(name);
+            return Err(Failure::new(format!("component `{}`: {what}; {REFUSED_VARIABLE_HELP}", work.component)));
+        }
         // Options from the environment would apply to every command, also to the apply of the plan.
         // The modules that the build installed are in the data directory that Terraform has by default.
         let is_kept = |name: &str| !name.starts_with("TF_CLI_ARGS") && name != "TF_DATA_DIR";

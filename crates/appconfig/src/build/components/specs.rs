@@ -6,7 +6,7 @@ use freehold_protocol::app_version::{ComponentSpec, Kustomize};
 use freehold_protocol::order::Source;
 
 use super::builder::{Builder, Subject};
-use crate::build::values::{provider_source, scalars, texts, values};
+use crate::build::values::{provider_source, refused_variables, scalars, texts, values};
 use crate::read::addresses::naming;
 use crate::read::archive;
 use crate::read::document::{Entry, Node};
@@ -44,6 +44,7 @@ impl Builder<'_> {
     }
 
     pub(super) fn terraform(&mut self, subject: Subject<'_>) -> Option<(Source, ComponentSpec)> {
+        self.sources.drafts.extend(refused_variables(subject.checked));
         let source = self.code(subject, &["source", "public_repo", "connected_repo"], "module")?;
         let Subject { checked, .. } = subject;
         let spec = ComponentSpec::TerraformModule {
