@@ -62,22 +62,22 @@ class Walls(unittest.TestCase):
     def test_no_role_trusts_a_stranger(self):
         for who, principal in STRANGERS.items():
             with self.subTest(stranger=who):
-                self.refused("stranger", "create_role", RoleName="stranger", AssumeRolePolicyDocument=trust(principal))
+                self.refused("outside of the account", "create_role", RoleName="stranger", AssumeRolePolicyDocument=trust(principal))
                 changed = {"RoleName": "own", "PolicyDocument": trust(principal)}
-                self.refused("stranger", "update_assume_role_policy", **changed)
+                self.refused("outside of the account", "update_assume_role_policy", **changed)
 
     def test_no_issuer_of_elsewhere_becomes_a_provider(self):
         for url in ["https://token.actions.githubusercontent.com", f"https://{ISSUER[:-1]}0", f"http://{ISSUER}"]:
             with self.subTest(url=url):
                 request = {"Url": url, "ThumbprintList": ["0" * 40]}
-                self.refused("stranger", "create_open_id_connect_provider", **request)
+                self.refused("outside of the account", "create_open_id_connect_provider", **request)
 
     def test_the_boundary_stays_and_no_other_comes(self):
         other = f"arn:aws:iam::{ACCOUNT}:policy/customers"
         new = {"RoleName": "wide", "AssumeRolePolicyDocument": document([root_of_account()])}
 
-        self.refused("no other", "create_role", **new, PermissionsBoundary=other)
-        self.refused("no other", "put_role_permissions_boundary", RoleName="own", PermissionsBoundary=other)
+        self.refused("must have the boundary", "create_role", **new, PermissionsBoundary=other)
+        self.refused("must have the boundary", "put_role_permissions_boundary", RoleName="own", PermissionsBoundary=other)
         self.refused("as long as it exists", "delete_role_permissions_boundary", RoleName="own")
 
     def test_a_module_that_names_the_boundary_reads_it_until_it_names_it_no_more(self):

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::trust::{self, Home};
+use crate::home::Home;
 
 /// What begins the key of a tag that the runner keeps for itself. IAM compares keys of roles without case.
 pub(crate) const RESERVED: &str = "freehold:";
@@ -70,15 +70,6 @@ impl Install {
         Home { partition: &self.partition, account: &self.account, region: &self.region }
     }
 
-    /// Returns the issuers of clusters, without `https://`, whose identities a role with this trust policy would trust; each
-    /// has to be looked up before the role is made.
-    ///
-    /// # Errors
-    /// A sentence that names a stranger, or what cannot be read.
-    pub fn may_trust(&self, document: &str) -> Result<BTreeSet<String>, String> {
-        trust::issuers(document, self)
-    }
-
     /// Whether no read shows the tag.
     pub(crate) fn hides_tag(&self, key: &str, value: &str) -> bool {
         is_internal(key) || self.tags.get(key).is_some_and(|own| own == value)
@@ -93,18 +84,6 @@ fn is_internal(key: &str) -> bool {
 /// Whether the key of a tag is the runner's to set.
 pub(crate) fn is_reserved(key: &str) -> bool {
     key.get(..RESERVED.len()).is_some_and(|start| start.eq_ignore_ascii_case(RESERVED))
-}
-
-/// Returns the end of the names of AWS's hosts in a region.
-pub(crate) fn dns_suffix(region: &str) -> &'static str {
-    let starts = |prefix: &str| region.starts_with(prefix);
-    match () {
-        () if starts("cn-") => "amazonaws.com.cn",
-        () if starts("eusc-") => "amazonaws.eu",
-        () if starts("us-isob-") => "sc2s.sgov.gov",
-        () if starts("us-iso-") => "c2s.ic.gov",
-        () => "amazonaws.com",
-    }
 }
 
 #[cfg(test)]

@@ -171,7 +171,7 @@ impl Planner<'_> {
         let rule = |stranger| {
             Refusal::Denied(format!("a role of an install must trust nobody outside of the account: {stranger}"))
         };
-        for issuer in self.install.may_trust(document).map_err(rule)? {
+        for issuer in trust::issuers(document, &self.install.home()).map_err(rule)? {
             self.clusters.check(&issuer, self.upstream).await?;
         }
         Ok(())

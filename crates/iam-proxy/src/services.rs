@@ -1,6 +1,6 @@
 //! AWS services by name: which may assume a role that a job makes, and for which a job may make a service-linked role.
 
-use crate::install::dns_suffix;
+use crate::home::dns_suffix;
 
 /// Services that act inside the account in which the role is. Left out are those that hand the role's credentials to
 /// whoever is outside: `rolesanywhere` and `credentials.iot` (certificates), `ssm` (activations of any machine),

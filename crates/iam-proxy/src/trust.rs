@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::install::{Install, dns_suffix};
+use crate::home::Home;
 use crate::json::Json;
 use crate::services;
 
@@ -12,15 +12,6 @@ const ELEMENTS: [&str; 5] = ["Sid", "Effect", "Principal", "Action", "Condition"
 /// What a trust says beside its statements.
 const AROUND: [&str; 3] = ["Version", "Id", "Statement"];
 const ANYONE: &str = "principal `*` is everybody; name who may assume the role";
-
-/// Where a role is: who belongs to the same place is no stranger.
-#[derive(Debug, Clone, Copy)]
-pub struct Home<'a> {
-    /// Such as `aws` or `aws-cn`.
-    pub partition: &'a str,
-    pub account: &'a str,
-    pub region: &'a str,
-}
 
 /// Whom a role trusts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,30 +37,12 @@ impl Stranger {
     }
 }
 
-impl<'a> Home<'a> {
-    /// Returns the home of the role `arn`, whose ARN does not name the region.
-    pub fn of_role(arn: &'a str, region: &'a str) -> Self {
-        let part = |at: usize| arn.split(':').nth(at).unwrap_or_default();
-        Self { partition: part(1), account: part(4), region }
-    }
-
-    /// Returns what every IAM ARN of the account begins with.
-    pub(crate) fn arn_prefix(&self) -> String {
-        format!("arn:{}:iam::{}:", self.partition, self.account)
-    }
-
-    /// Returns what the URL of an EKS cluster's OpenID issuer in the region begins with, without its scheme.
-    fn issuer_prefix(&self) -> String {
-        format!("oidc.eks.{}.{}/id/", self.region, dns_suffix(self.region))
-    }
-}
-
 /// Returns the issuers of clusters, without `https://`, whose identities a role would trust; each has to be looked up.
 ///
 /// # Errors
 /// A sentence that names the stranger, or what cannot be read.
-pub(crate) fn issuers(document: &str, install: &Install) -> Result<BTreeSet<String>, String> {
-    let trust = trust(document, &install.home());
+pub fn issuers(document: &str, home: &Home<'_>) -> Result<BTreeSet<String>, String> {
+    let trust = trust(document, home);
     trust.strangers.into_iter().next().map_or(Ok(trust.issuers), |stranger| Err(stranger.why))
 }
 
@@ -239,12 +212,12 @@ mod tests {
             r#"{"AWS":"arn:aws:iam::222222222222:root"}"#,
             r#"{"AWS":["arn:aws:iam::222222222222:role/fh-acme--globex--maintenance"]}"#,
         ] {
-            assert_eq!(issuers(&allow(principal), &sample()), Ok(BTreeSet::new()), "{principal}");
+            assert_eq!(issuers(&allow(principal), &sample().home()), Ok(BTreeSet::new()), "{principal}");
         }
         let cluster =
             r#"{"Federated":"arn:aws:iam::222222222222:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/AB12"}"#;
         let found = BTreeSet::from(["oidc.eks.eu-west-1.amazonaws.com/id/AB12".to_owned()]);
-        assert_eq!(issuers(&allow(cluster), &sample()), Ok(found));
+        assert_eq!(issuers(&allow(cluster), &sample().home()), Ok(found));
     }
 
     #[test]
@@ -269,7 +242,7 @@ mod tests {
             "{\"AWS\":7}",
             "7",
         ] {
-            assert!(issuers(&allow(principal), &sample()).is_err(), "{principal}");
+            assert!(issuers(&allow(principal), &sample().home()).is_err(), "{principal}");
         }
     }
 
@@ -285,10 +258,10 @@ mod tests {
             r#""Principal":{"AWS":"*","AWS":"222222222222"},"#,
             "",
         ] {
-            assert!(issuers(&statement(text), &sample()).is_err(), "{text}");
+            assert!(issuers(&statement(text), &sample().home()).is_err(), "{text}");
         }
-        assert!(issuers("{}", &sample()).is_err());
-        assert!(issuers("not json", &sample()).is_err());
+        assert!(issuers("{}", &sample().home()).is_err());
+        assert!(issuers("not json", &sample().home()).is_err());
     }
 
     #[test]
@@ -302,7 +275,7 @@ mod tests {
             r#"{"ArnLike":{"aws:PrincipalArn":"arn:aws:iam::222222222222:role/ebs-csi-*"}}"#,
             r#"{"StringEquals":{"aws:principalaccount":["222222222222"]}}"#,
         ] {
-            assert!(issuers(&with(good), &sample()).is_ok(), "{good}");
+            assert!(issuers(&with(good), &sample().home()).is_ok(), "{good}");
         }
         for bad in [
             r#"{"ArnLike":{"aws:PrincipalArn":["arn:aws:iam::222222222222:role/a","arn:aws:iam::*:role/a"]}}"#,
@@ -311,7 +284,7 @@ mod tests {
             r#"{"StringEquals":{"sts:ExternalId":"222222222222"}}"#,
             "{}",
         ] {
-            assert!(issuers(&with(bad), &sample()).is_err(), "{bad}");
+            assert!(issuers(&with(bad), &sample().home()).is_err(), "{bad}");
         }
     }
 
@@ -319,7 +292,7 @@ mod tests {
     fn whoever_is_denied_is_no_stranger() {
         let document = r#"{"Statement":[{"Effect":"Deny","Principal":"*","Action":"sts:AssumeRole"}]}"#;
 
-        assert_eq!(issuers(document, &sample()), Ok(BTreeSet::new()));
+        assert_eq!(issuers(document, &sample().home()), Ok(BTreeSet::new()));
     }
 
     proptest! {
@@ -328,12 +301,12 @@ mod tests {
             prop_assume!(account != "222222222222");
             let principal = format!(r#"{{"AWS":["222222222222","arn:aws:iam::{account}:{kind}"]}}"#);
 
-            prop_assert!(issuers(&allow(&principal), &sample()).is_err());
+            prop_assert!(issuers(&allow(&principal), &sample().home()).is_err());
         }
 
         #[test]
         fn no_document_makes_the_reader_panic(document in ".{0,200}") {
-            let _ = issuers(&document, &sample());
+            let _ = issuers(&document, &sample().home());
         }
     }
 }

@@ -9,7 +9,7 @@ use reqwest::{Method, Response};
 use url::Url;
 
 use crate::answer::Answer;
-use crate::install::dns_suffix;
+use crate::home::dns_suffix;
 use crate::query::Query;
 use crate::refusal::Refusal;
 

@@ -206,7 +206,7 @@ mod tests {
         ) {
             let role = AppRole { trust: json!({ "Statement": statements }).to_string(), ..trusting(json!({})) };
 
-            let asked = install().may_trust(&role.trust);
+            let asked = freehold_iam_proxy::issuers(&role.trust, &install().home());
 
             prop_assert_eq!(asked.is_ok(), strangers_of(&role, REGION).is_empty(), "{:?}", asked);
         }

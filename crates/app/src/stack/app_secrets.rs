@@ -5,7 +5,7 @@ use freehold_protocol::app_version::{AppVersion, Reference, Secret, SecretFormat
 use serde::Serialize;
 
 use crate::AppError;
-use crate::stack::parameters::Parameter;
+use crate::stack::parameter::Parameter;
 use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
 
 /// A secret of the app, as the template reads it.

@@ -5,6 +5,7 @@ pub(crate) mod app_secrets;
 mod hostile_texts;
 pub(crate) mod named_roles;
 pub mod nuon_tree;
+mod parameter;
 pub(crate) mod parameters;
 pub mod render_stack;
 pub(crate) mod role_policy;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::AppError;
 use crate::stack::app_secrets::{self, AppSecret};
+use crate::stack::parameter::Parameter;
 use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
 
 /// The maximum number of parameters, and also of outputs, in a template (AWS CloudFormation quotas).
@@ -49,22 +50,6 @@ struct Group {
     label: Quoted,
     /// The ids of its parameters.
     parameters: Vec<String>,
-}
-
-/// A question to the customer.
-#[derive(Serialize)]
-pub(crate) struct Parameter {
-    pub(super) id: String,
-    pub(super) label: Quoted,
-    #[serde(rename = "type")]
-    pub(super) of: &'static str,
-    pub(super) description: Quoted,
-    pub(super) sensitive: bool,
-    pub(super) allowed_pattern: Option<Quoted<&'static str>>,
-    pub(super) allowed_values: Vec<Quoted<&'static str>>,
-    pub(super) min_length: Option<u32>,
-    pub(super) default: Option<Quoted>,
-    pub(super) constraint: Option<Quoted<&'static str>>,
 }
 
 /// The secret that keeps a sensitive answer.

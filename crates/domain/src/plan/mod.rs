@@ -1,5 +1,6 @@
 //! Plans the nodes of a workflow: a deploy runs what a change touches.
 
+mod input;
 mod scope;
 pub mod secrets;
 pub mod teardown;
@@ -10,70 +11,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use freehold_protocol::app_version::{AppVersion, Component, Reference, Sandbox};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, canonical};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::build::Build;
-use crate::deployable::{Undeployable, undeployable};
-use crate::nearest::{hint, nearest};
+use crate::deployable::undeployable;
+use crate::nearest::nearest;
 use crate::preflight;
-use crate::runs_as::{Operation, RunsAs, UnknownRole, runs_as};
-use crate::sandbox::SandboxReads;
+use crate::runs_as::{Operation, RunsAs, runs_as};
 use crate::workflow::{MAX_RETRIES, Node, NodeState, Target};
 
+pub use input::{DeployInput, Deployed, PlanError, SecretsState};
 pub use scope::DeployScope;
-pub use secrets::SecretsState;
 
 /// The time limit of one build, in seconds.
 pub const BUILD_TIMEOUT_SECS: u32 = 15 * 60;
-
-/// What is deployed of one component, or of the sandbox under its name.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Deployed {
-    pub component: ComponentName,
-    pub fingerprint: Digest,
-    pub artifact: Digest,
-    pub version: Digest,
-    pub job: freehold_protocol::JobId,
-    pub at: freehold_protocol::Timestamp,
-    #[serde(default)]
-    pub outputs: BTreeMap<String, Value>,
-    /// The digest of the sandbox's outputs that it read ([`SandboxReads::digest`]).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<Digest>,
-}
-
-/// Why nothing can be planned.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    #[error("{} has no artifact; run `freehold build {app}` and deploy again", part(.component))]
-    NotBuilt { component: ComponentName, app: String },
-    #[error("{0}")]
-    SandboxLacks(String),
-    #[error("app `{app}` has no component `{component}`{}", hint(.nearest))]
-    UnknownComponent { app: String, component: ComponentName, nearest: Option<String> },
-    #[error("app `{app}` has no action `{action}`{}", hint(.nearest))]
-    UnknownAction { app: String, action: ActionName, nearest: Option<String> },
-    #[error(transparent)]
-    UnknownRole(#[from] UnknownRole),
-    #[error("app `{app}` cannot be deployed here yet: {}", list_undeployable(.found))]
-    NotDeployable { app: String, found: Vec<Undeployable> },
-    #[error("value cannot be written as JSON: {0}")]
-    Unwritable(String),
-}
-
-fn part(name: &ComponentName) -> String {
-    if name.is_sandbox() { "the sandbox".to_owned() } else { format!("component `{name}`") }
-}
-
-fn list_undeployable(found: &[Undeployable]) -> String {
-    const SHOWN: usize = 5;
-    let mut shown: Vec<String> = found.iter().take(SHOWN).map(ToString::to_string).collect();
-    if found.len() > SHOWN {
-        shown.push(format!("and {} more", found.len() - SHOWN));
-    }
-    shown.join(", ")
-}
 
 /// Refuses a version that holds what cannot be deployed here yet.
 ///
@@ -115,36 +65,6 @@ pub fn fingerprint(
         (context, false) => canonical::digest(&(artifact, &component.spec, used, context, secrets)),
     };
     digest.map_err(|e| PlanError::Unwritable(e.to_string()))
-}
-
-/// All that a deploy is planned from.
-#[derive(Debug, Clone, Copy)]
-pub struct DeployInput<'a> {
-    pub version: &'a AppVersion,
-    pub builds: &'a BTreeMap<ComponentName, Build>,
-    /// Resolved values.
-    pub inputs: &'a BTreeMap<String, Value>,
-    pub secrets: SecretsState<'a>,
-    pub deployed: &'a BTreeMap<ComponentName, Deployed>,
-    /// What each component requires of the sandbox to be rendered; the caller has read its templates.
-    pub required: &'a BTreeMap<ComponentName, BTreeSet<String>>,
-    pub serial: u64,
-}
-
-impl DeployInput<'_> {
-    fn reads(&self, component: &Component) -> SandboxReads {
-        let required = self.required.get(&component.name).cloned().unwrap_or_default();
-        SandboxReads { outputs: component.sandbox_reads(), required }
-    }
-
-    /// Returns whether deploying a part again would change something.
-    fn is_changed(&self, component: &Component, fingerprint: &Digest) -> Result<bool, PlanError> {
-        let Some(live) = self.deployed.get(&component.name) else { return Ok(true) };
-        let empty = BTreeMap::new();
-        let outputs = self.deployed.get(&ComponentName::sandbox()).map_or(&empty, |sandbox| &sandbox.outputs);
-        let read = self.reads(component).digest(outputs).map_err(|error| PlanError::Unwritable(error.to_string()))?;
-        Ok(live.fingerprint != *fingerprint || live.sandbox != read)
-    }
 }
 
 /// Returns the nodes of a deploy: the sandbox if it changed, changed components, what depends on them, and the actions

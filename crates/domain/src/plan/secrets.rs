@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use freehold_protocol::app_version::{AppVersion, Reference, Secret};
 use freehold_protocol::{ComponentName, Digest, canonical};
 
+use super::input::{DeployInput, PlanError};
 use super::scope::DeployScope;
-use super::{DeployInput, PlanError};
 use crate::workflow::{Node, NodeState, Target};
 
 /// The name of the node that copies secrets. No other node can have it: a component's name has no colon.
@@ -14,23 +14,6 @@ pub const NODE: &str = "secrets:copies";
 
 /// The time limit of one copying, in seconds; it needs a few seconds.
 const TIMEOUT_SECS: u32 = 300;
-
-/// What is known of an install's secrets, of which no value is.
-#[derive(Debug, Clone, Copy)]
-pub struct SecretsState<'a> {
-    /// The keyed digest of each secret that has a value, as the runner reported last.
-    pub digests: &'a BTreeMap<String, Digest>,
-    /// The fingerprint of the copies in the cluster, once there are some.
-    pub copied: Option<&'a Digest>,
-}
-
-impl SecretsState<'static> {
-    /// Returns the state of an install without secrets.
-    pub const fn none() -> Self {
-        static NONE: BTreeMap<String, Digest> = BTreeMap::new();
-        Self { digests: &NONE, copied: None }
-    }
-}
 
 /// Returns the digests of the secrets among `references`; nothing for one without a value.
 pub(super) fn used<'a>(

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::difference::finding;
 use super::hole::Hole;
-use super::inputs::{is_id, name_of_secret};
+use super::secret_ids::{is_id, name_of_secret};
 use crate::finding::Finding;
 use crate::node::Node;
 

@@ -1,11 +1,11 @@
 //! The questions of an app as a template asks them: parameters, their groups, and a secret for each sensitive one.
 
-use freehold_protocol::app_version::parameter_id;
 use serde_json::{Value, json};
 
 use super::app_secrets;
 use super::difference::finding;
 use super::hole::Hole;
+use super::secret_ids::{is_id, name_of_secret};
 use crate::finding::Finding;
 use crate::node::Node;
 
@@ -65,12 +65,6 @@ fn is_question(id: &str) -> bool {
 
 fn is_input(id: &str) -> bool {
     is_id(id, "Input")
-}
-
-/// Returns whether `id` is the prefix and letters and digits after it.
-pub(super) fn is_id(id: &str, prefix: &str) -> bool {
-    let rest = id.strip_prefix(prefix);
-    rest.is_some_and(|rest| (1..=220).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
 fn asks(group: &Value, id: &str) -> bool {
@@ -170,13 +164,4 @@ impl<'t> Question<'t> {
 fn secret(root: &Node, id: &str, is_optional: bool) -> Option<Value> {
     let name = name_of_secret(root, id, "Input")?;
     Some(json!({ "id": id, "name": name, "description": Hole::SecretDescription.quoted(), "optional": is_optional }))
-}
-
-/// Returns the last part of the name of the secret `Secret<id>`, if the id is the one of this name.
-pub(super) fn name_of_secret<'t>(root: &'t Node, id: &str, prefix: &str) -> Option<&'t str> {
-    let name = root.at(&["Resources", &format!("Secret{id}"), "Properties", "Name"])?.text()?.rsplit('/').next()?;
-    let is_name =
-        (1..=200).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-    // The parameter is named for the question, whose name the secret has.
-    (is_name && parameter_id(prefix, name) == id).then_some(name)
 }

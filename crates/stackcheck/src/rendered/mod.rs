@@ -10,6 +10,7 @@ mod inputs;
 mod place;
 mod policies;
 mod roles;
+mod secret_ids;
 
 pub use identity::Names;
 

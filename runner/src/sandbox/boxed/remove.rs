@@ -19,7 +19,8 @@ pub async fn remove(tree: &Path, config: &Config) -> io::Result<()> {
     match blocking(tree).await {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             clear(tree, config).await?;
-            blocking(tree).await
+            // The empty directory may be the other user's still; the one above it is the runner's.
+            tokio::fs::remove_dir(tree).await
         }
         other => other,
     }

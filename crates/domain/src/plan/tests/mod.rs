@@ -7,7 +7,7 @@ use serde_json::json;
 mod sandbox;
 
 use super::*;
-use crate::build::BuildState;
+use crate::build::{Build, BuildState};
 use crate::workflow::Deploys;
 
 fn version() -> AppVersion {
