@@ -62,7 +62,12 @@ class Walls(unittest.TestCase):
     def test_no_role_trusts_a_stranger(self):
         for who, principal in STRANGERS.items():
             with self.subTest(stranger=who):
-                self.refused("outside of the account", "create_role", RoleName="stranger", AssumeRolePolicyDocument=trust(principal))
+                self.refused(
+                    "outside of the account",
+                    "create_role",
+                    RoleName="stranger",
+                    AssumeRolePolicyDocument=trust(principal),
+                )
                 changed = {"RoleName": "own", "PolicyDocument": trust(principal)}
                 self.refused("outside of the account", "update_assume_role_policy", **changed)
 
@@ -77,7 +82,9 @@ class Walls(unittest.TestCase):
         new = {"RoleName": "wide", "AssumeRolePolicyDocument": document([root_of_account()])}
 
         self.refused("must have the boundary", "create_role", **new, PermissionsBoundary=other)
-        self.refused("must have the boundary", "put_role_permissions_boundary", RoleName="own", PermissionsBoundary=other)
+        self.refused(
+            "must have the boundary", "put_role_permissions_boundary", RoleName="own", PermissionsBoundary=other
+        )
         self.refused("as long as it exists", "delete_role_permissions_boundary", RoleName="own")
 
     def test_a_module_that_names_the_boundary_reads_it_until_it_names_it_no_more(self):

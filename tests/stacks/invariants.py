@@ -43,8 +43,10 @@ def switches(template):
 
 
 def optional_inputs(template):
-    """Returns the inputs that the customer may leave empty: each has a condition of its own."""
-    return [name.removeprefix("Has") for name in template["Conditions"] if name.startswith("HasInput")]
+    """Returns the inputs and secrets that the customer may leave empty: each has a condition of its own."""
+    return [
+        name.removeprefix("Has") for name in template["Conditions"] if name.startswith(("HasInput", "HasAppSecret"))
+    ]
 
 
 def decide(template, parameters):

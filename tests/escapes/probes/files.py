@@ -59,7 +59,8 @@ def symlink_for_outputs(facts):
     raise SeenOutside
 
 
-@probe(MOUNTS, "ENOENT")
+# Without a box, the runner refuses a file with two names itself.
+@probe(MOUNTS, "ENOENT", reached_by=NOBODY)
 def hard_link_for_outputs(facts):
     """puts a hard link to a file of the runner's in place of its outputs"""
     os.unlink(os.environ["FREEHOLD_OUTPUTS"])

@@ -51,7 +51,7 @@ def large_file(facts):
     return f"{DISK >> 20} MiB"
 
 
-@probe(LIMITS, "the workspace holds", "ENOSPC", "EDQUOT")
+@probe(LIMITS, "because the workspace holds", "ENOSPC", "EDQUOT")
 def disk_bomb(facts):
     """fills that disk with many files, and keeps them"""
     os.mkdir("large-files")
@@ -62,7 +62,7 @@ def disk_bomb(facts):
     return f"{DISK >> 20} MiB"
 
 
-@probe(LIMITS, "the workspace holds", "ENOSPC", "EDQUOT")
+@probe(LIMITS, "because the workspace holds", "ENOSPC", "EDQUOT")
 def many_files(facts):
     """makes so many files that removing them takes the runner long, and keeps them"""
     os.mkdir("many")
