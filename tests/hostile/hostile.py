@@ -112,11 +112,14 @@ def is_of_app(place):
     words = [str(key) for key in place]
     named = any(word.startswith(("Input", "EnableBreakGlass", "EnableCustom")) for word in words)
     in_groups = "ParameterGroups" in words
+    of_secret = any(word.startswith("AppSecret") for word in words) and words[0] in ("Metadata", "Parameters")
+    words_of_secret = of_secret and words[-1] in ("default", "Description")
     secret = any(word.startswith("SecretInput") for word in words) and words[-1] == "Description"
     policies = "Policies" in words and "RunnerRole" not in words
     managed = "ManagedPolicyArns" in words
     key = "TenantKey" in words
-    return (named and words[0] in ("Metadata", "Parameters")) or in_groups or secret or policies or managed or key
+    named = (named and words[0] in ("Metadata", "Parameters")) or words_of_secret
+    return named or in_groups or secret or policies or managed or key
 
 
 def unnoticed(offered):
