@@ -110,7 +110,7 @@ GROUPS = (
     Group(
         "iam",
         "decisions of an IAM simulator about what the templates permit",
-        "5 min",
+        "with mutants not measured",
         "tests/iam/run --tenants 16 --installs 8 --mutants",
         "tests/iam/run",
         folder=ROOT,
@@ -146,7 +146,7 @@ GROUPS = (
     Group(
         "apps",
         "public apps that are run whole: provisioned, changed, used and torn down",
-        "60 min",
+        "not measured as a whole",
         "tests/apps/run --figures --page docs/apps.md",
         # Two whole apps are among the tests of `tests/apps`.
         "",

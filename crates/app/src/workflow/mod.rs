@@ -8,6 +8,7 @@ pub mod cancel_workflow;
 pub mod deploy_components;
 pub mod dispatch_job;
 pub mod finish_workflow;
+mod order_work;
 mod plan_deploy;
 pub mod plan_workflow;
 pub mod run_action;

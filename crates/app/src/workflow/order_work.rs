@@ -1,0 +1,173 @@
+//! What an order asks a runner to do with a part of an app version.
+
+use freehold_protocol::app_version::{AppVersion, ComponentSpec, SandboxTool};
+use freehold_protocol::order::{
+    ApplyManifest, ApplyTerraform, Artifact, ClusterOf, CopySecrets, DeployStack, InstallChart, RunAction, SecretCopy,
+    SyncImage, Work,
+};
+use freehold_protocol::{ActionName, ComponentName};
+
+use crate::AppError;
+
+/// Returns the work that copies secrets into the cluster of the sandbox.
+pub(super) fn copies_of_secrets(version: &AppVersion) -> Result<Work, AppError> {
+    let copies = version.secrets.iter().filter_map(|secret| {
+        let place = secret.kubernetes.as_ref()?;
+        let (namespace, name) = (place.namespace.clone(), place.name.clone());
+        Some(SecretCopy { secret: secret.name.clone(), namespace, name })
+    });
+    Ok(Work::CopySecrets(CopySecrets { cluster: cluster_of(version, "")?, copies: copies.collect() }))
+}
+
+/// Returns the work that runs an action.
+pub(super) fn action_work(version: &AppVersion, name: &ActionName) -> Result<Work, AppError> {
+    let action = version.action(name).ok_or_else(|| AppError::internal(format!("version has no action `{name}`")))?;
+    let cluster = action.enable_kube_config.then(|| cluster_of(version, &action.kubernetes_context)).transpose()?;
+    Ok(Work::Action(RunAction {
+        action: name.clone(),
+        cluster,
+        steps: action.steps.clone(),
+        env_vars: action.env_vars.clone(),
+        idempotent: action.idempotent,
+    }))
+}
+
+/// Returns the work that deploys a component.
+pub(super) fn component_work(version: &AppVersion, name: &ComponentName, artifact: Artifact) -> Result<Work, AppError> {
+    let component =
+        version.component(name).ok_or_else(|| AppError::internal(format!("version has no component `{name}`")))?;
+    let component_name = name.clone();
+    Ok(match component.spec.clone() {
+        ComponentSpec::ContainerImage { .. } | ComponentSpec::DockerBuild { .. } => {
+            Work::ContainerImage(SyncImage { component: component_name, artifact })
+        }
+        ComponentSpec::TerraformModule { terraform_version, vars, env_vars, var_files, providers: _ } => {
+            Work::TerraformModule(ApplyTerraform {
+                component: component_name,
+                artifact,
+                terraform_version,
+                vars,
+                env_vars,
+                var_files,
+            })
+        }
+        ComponentSpec::CloudformationStack { stack_name, parameters, capabilities } => {
+            Work::CloudformationStack(DeployStack {
+                component: component_name,
+                artifact,
+                stack_name,
+                parameters,
+                capabilities,
+            })
+        }
+        ComponentSpec::HelmChart { chart_name, namespace, storage_driver, take_ownership, values, values_files } => {
+            let driver = version.runner.as_ref().map(|runner| runner.helm_driver.clone());
+            Work::HelmChart(InstallChart {
+                component: component_name,
+                artifact,
+                cluster: cluster_of(version, &component.settings.kubernetes_context)?,
+                release: chart_name,
+                namespace,
+                storage_driver: Some(storage_driver).filter(|own| !own.is_empty()).or(driver).unwrap_or_default(),
+                take_ownership,
+                values,
+                values_files,
+            })
+        }
+        // The manifest itself is the artifact.
+        ComponentSpec::KubernetesManifest { namespace, manifest: _, kustomize: _ } => {
+            Work::KubernetesManifest(ApplyManifest {
+                component: component_name,
+                artifact,
+                cluster: cluster_of(version, &component.settings.kubernetes_context)?,
+                namespace,
+            })
+        }
+        ComponentSpec::Job { .. } | ComponentSpec::Pulumi { .. } => {
+            // INVARIANT: the planner refuses a version with such a component.
+            return Err(AppError::internal(format!("component `{name}` cannot be deployed here yet")));
+        }
+    })
+}
+
+/// Returns whose outputs name the cluster of a context; the sandbox's where a component or an action names no context.
+fn cluster_of(version: &AppVersion, context: &str) -> Result<ClusterOf, AppError> {
+    if context.is_empty() {
+        return Ok(ClusterOf::Sandbox);
+    }
+    let found = version.kubernetes_contexts.iter().find(|known| known.name == context);
+    let found = found.map(|known| ClusterOf::Component(known.component.clone()));
+    found.ok_or_else(|| AppError::internal(format!("version has no Kubernetes context `{context}`")))
+}
+
+/// Returns the work that makes the sandbox.
+pub(super) fn sandbox_work(version: &AppVersion, artifact: Artifact) -> Result<Work, AppError> {
+    let sandbox = version.sandbox.clone().ok_or_else(|| {
+        // INVARIANT: only a version with a sandbox has a node for it.
+        AppError::internal("version has no sandbox")
+    })?;
+    let SandboxTool::Terraform { version, providers: _ } = sandbox.tool else {
+        // INVARIANT: the planner refuses a sandbox of another tool.
+        return Err(AppError::internal("a sandbox of Pulumi cannot be made yet"));
+    };
+    Ok(Work::Sandbox(ApplyTerraform {
+        component: ComponentName::sandbox(),
+        artifact,
+        terraform_version: version,
+        vars: sandbox.vars,
+        env_vars: sandbox.env_vars,
+        var_files: sandbox.var_files,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn version() -> AppVersion {
+        let component = |name: &str, context: &str, spec: Value| {
+            json!({ "name": name, "deploy_timeout_secs": 600, "source": { "from": "version" }, "spec": spec,
+                "settings": { "kubernetes_context": context } })
+        };
+        let empty = serde_json::to_value(AppVersion::empty("demo".parse().unwrap())).unwrap();
+        let mut version = empty;
+        version["kubernetes_contexts"] = json!([{ "name": "data", "component": "cluster" }]);
+        version["runner"] = json!({ "runner_type": "aws", "helm_driver": "configmap" });
+        let chart = json!({ "kind": "helm_chart", "chart_name": "web", "namespace": "n", "values": { "a": "1" } });
+        let own = json!({ "kind": "helm_chart", "chart_name": "web", "namespace": "n", "storage_driver": "secret" });
+        let manifest = json!({ "kind": "kubernetes_manifest", "namespace": "n", "manifest": "kind: A" });
+        version["components"] =
+            json!([component("chart", "data", chart), component("own", "", own), component("manifest", "", manifest)]);
+        serde_json::from_value(version).unwrap()
+    }
+
+    fn work(name: &str) -> Work {
+        let digest = freehold_protocol::Digest::of(b"artifact");
+        let artifact =
+            Artifact { media_type: String::new(), digest, manifests: Vec::new(), blobs: Vec::new(), provenance: None };
+        component_work(&version(), &name.parse().unwrap(), artifact).unwrap()
+    }
+
+    #[test]
+    fn a_chart_has_its_cluster_and_the_driver_of_the_app_unless_it_names_one() {
+        let (Work::HelmChart(chart), Work::HelmChart(own)) = (work("chart"), work("own")) else { panic!("charts") };
+
+        assert_eq!(chart.cluster, ClusterOf::Component("cluster".parse().unwrap()));
+        assert_eq!((chart.storage_driver.as_str(), chart.release.as_str()), ("configmap", "web"));
+        assert_eq!((own.cluster, own.storage_driver.as_str()), (ClusterOf::Sandbox, "secret"));
+    }
+
+    #[test]
+    fn a_manifest_is_its_artifact() {
+        let Work::KubernetesManifest(manifest) = work("manifest") else { panic!("a manifest") };
+
+        assert_eq!((manifest.cluster, manifest.namespace.as_str()), (ClusterOf::Sandbox, "n"));
+    }
+
+    #[test]
+    fn an_unknown_context_is_an_error() {
+        assert!(cluster_of(&version(), "other").unwrap_err().message.contains("`other`"));
+    }
+}
