@@ -14,6 +14,7 @@ use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::sdk_config::SharedHttpClient;
 use freehold_aws_errors::Meaning;
 pub use freehold_aws_errors::chain as explain;
+use freehold_oci::RegistryError;
 
 /// The time limit of one try of an ordinary call.
 const ATTEMPT: Duration = Duration::from_secs(10);
@@ -68,6 +69,20 @@ fn http_client() -> SharedHttpClient {
             })
         })
         .clone()
+}
+
+/// Returns the client of the calls that no SDK makes: IAM and EKS on behalf of a job. All jobs share it, because to read and
+/// parse the system's roots takes milliseconds.
+///
+/// # Errors
+/// When no root certificate can be loaded.
+pub fn request_client() -> Result<reqwest::Client, RegistryError> {
+    static CLIENT: OnceLock<reqwest::Client> = OnceLock::new();
+    if let Some(client) = CLIENT.get() {
+        return Ok(client.clone());
+    }
+    let client = freehold_oci::client()?;
+    Ok(CLIENT.get_or_init(|| client).clone())
 }
 
 /// Returns whether an error code means that a policy does not allow the call.

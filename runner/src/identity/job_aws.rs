@@ -108,7 +108,7 @@ fn upstream(job: &Job) -> io::Result<Upstream> {
     let region = &job.config.region;
     let iam = Endpoint::iam(region).map_err(invalid)?;
     Ok(Upstream {
-        http: freehold_oci::client().map_err(invalid)?,
+        http: crate::aws::request_client().map_err(invalid)?,
         iam: at_own_endpoint("AWS_ENDPOINT_URL_IAM", iam)?,
         eks: eks(region)?,
         credentials: job.credentials.clone(),

@@ -92,7 +92,7 @@ async fn describe(job: &Job, name: String) -> Result<Cluster, ClusterError> {
     let Endpoint { url, region: signed } = eks(&region).map_err(|error| failed(error.to_string()))?;
     let url = url.join(&format!("/clusters/{name}")).map_err(|error| failed(error.to_string()))?;
     let scope = Scope { service: "eks", region: &signed };
-    let http = freehold_oci::client().map_err(|error| failed(error.to_string()))?;
+    let http = crate::aws::request_client().map_err(|error| failed(error.to_string()))?;
     let mut request = http.get(url.clone()).timeout(CALL);
     for (header, value) in headers(scope, &url, &credentials, SystemTime::now()).map_err(failed)? {
         request = request.header(header, value);

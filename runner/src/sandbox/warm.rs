@@ -30,6 +30,8 @@ pub struct WarmBoxes(Arc<Inner>);
 struct Inner {
     config: Arc<Config>,
     waiting: Mutex<VecDeque<WarmBox>>,
+    /// Held by the task that makes boxes: two tasks would make more than are needed, and delay the jobs between them.
+    filling: tokio::sync::Mutex<()>,
     /// Names directories; each is used once.
     next: AtomicU64,
 }
@@ -44,7 +46,8 @@ struct WarmBox {
 impl WarmBoxes {
     /// Returns the boxes of a runner with `config`; none waits yet.
     pub fn new(config: Arc<Config>) -> Self {
-        Self(Arc::new(Inner { config, waiting: Mutex::default(), next: AtomicU64::new(0) }))
+        let filling = tokio::sync::Mutex::default();
+        Self(Arc::new(Inner { config, waiting: Mutex::default(), filling, next: AtomicU64::new(0) }))
     }
 
     /// Makes a fresh directory at `workspace` for a job, and returns the box that it belongs to, if one waited.
@@ -75,27 +78,29 @@ impl WarmBoxes {
     /// Makes boxes until enough wait, in the background.
     pub fn refill(&self) {
         if self.0.config.sandbox == SandboxKind::Bubblewrap {
-            let inner = self.0.clone();
+            let boxes = self.clone();
             tokio::spawn(async move {
                 // The job that has just taken one starts first.
                 tokio::time::sleep(AFTER_START).await;
-                inner.fill().await;
+                boxes.fill().await;
             });
         }
     }
-}
 
-impl Inner {
-    async fn fill(self: Arc<Self>) {
-        while self.waiting().len() < WAITING {
-            match self.make().await {
-                Ok(warm) => self.waiting().push_back(warm),
+    /// Makes boxes until enough wait. Calls at the same time make no more than one call.
+    pub async fn fill(&self) {
+        let _alone = self.0.filling.lock().await;
+        while self.len() < WAITING {
+            match self.0.make().await {
+                Ok(warm) => self.0.waiting().push_back(warm),
                 // The job that needs a box makes one itself, and then reports why it cannot.
                 Err(error) => return tracing::debug!("Cannot make a box in advance: {error}"),
             }
         }
     }
+}
 
+impl Inner {
     async fn make(&self) -> Result<WarmBox, Box<dyn std::error::Error + Send + Sync>> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let workspace = self.config.state_dir.join("work").join(format!("next-{number}"));

@@ -285,6 +285,22 @@ async fn this_machine_is_told_which_walls_stand() {
 }
 
 #[tokio::test]
+async fn two_that_make_boxes_in_advance_make_no_more_than_one_would() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let bench = bench();
+    let made = || std::fs::read_dir(bench.job.config.state_dir.join("work")).map_or(0, Iterator::count);
+    let before = made();
+    let boxes = sandbox::WarmBoxes::new(bench.job.config.clone());
+
+    tokio::join!(boxes.fill(), boxes.fill());
+
+    assert_eq!(made() - before, boxes.len());
+    assert_eq!(boxes.len(), 2);
+}
+
+#[tokio::test]
 async fn a_job_starts_in_the_box_that_waited_and_finds_what_was_put_into_its_workspace() {
     if !have(&["bwrap"]) {
         return;
