@@ -4,6 +4,4 @@ A row in here does not fail `make bench`. A row in here that is back under its g
 take it out then.
 """
 
-KNOWN = {
-    "order sent to job started, p50, bubblewrap": "the start of the box; belongs to the work on walls",
-}
+KNOWN = {}

@@ -21,6 +21,18 @@ pub fn cpu_ms(pid: u32) -> f64 {
     nanos.sum::<f64>() / 1e6
 }
 
+/// Returns the CPU time of a process and of every process below it that lives, with their number: two equal answers mean that
+/// none of them did anything in between.
+pub fn activity(pid: u32) -> (usize, f64) {
+    let tasks = std::fs::read_dir(proc(pid, "task")).into_iter().flatten().flatten();
+    let children: Vec<u32> = tasks
+        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|text| text.split_whitespace().filter_map(|child| child.parse().ok()).collect::<Vec<u32>>())
+        .collect();
+    let below = children.into_iter().map(activity);
+    below.fold((1, cpu_ms(pid)), |(processes, cpu), (more, spent)| (processes + more, cpu + spent))
+}
+
 /// Returns the CPU time of the process, threads that have ended included, in steps of 10 ms.
 pub fn whole_cpu_ms(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(proc(pid, "stat")).unwrap_or_default();

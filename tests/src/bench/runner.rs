@@ -15,6 +15,7 @@ use freehold_protocol::{Digest, Envelope, GrantId, JobId, Timestamp, WorkflowId}
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
+use crate::bench::process::activity;
 use crate::fast_sqs::FastSqs;
 
 const TENANT: &str = "acme";
@@ -22,6 +23,8 @@ const ORDERS: &str = "orders.fifo";
 const REPORTS: &str = "reports";
 /// The longest that one report may be waited for.
 const LIMIT: Duration = Duration::from_secs(120);
+/// For how long a runner has nothing to do before it counts as idle: longer than it waits before it makes the next box.
+const QUIET: Duration = Duration::from_millis(60);
 /// The root key of the tenant that exists for measurements only.
 const ROOT: [u8; 32] = [7; 32];
 const DELEGATE: [u8; 32] = [8; 32];
@@ -175,6 +178,27 @@ impl Measured {
             answer: GrantAnswer::Attested { statement },
         };
         self.sqs.send(ORDERS, &signed(&answer)?, Some("grants"), Some(grant.as_str()));
+        Ok(())
+    }
+
+    /// Waits until no order is left and the runner, with its processes, does nothing: it has made the boxes that wait.
+    ///
+    /// # Errors
+    /// When that takes too long.
+    pub async fn settled(&self) -> anyhow::Result<()> {
+        self.idle().await?;
+        let deadline = Instant::now() + LIMIT;
+        let (mut last, mut since) = (activity(self.pid()), Instant::now());
+        while since.elapsed() < QUIET {
+            if Instant::now() > deadline {
+                bail!("the runner is never idle");
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let now = activity(self.pid());
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
+        }
         Ok(())
     }
 

@@ -64,6 +64,21 @@ async fn main() -> anyhow::Result<()> {
 
 async fn latency(program: &std::path::Path, jobs: u32, sandbox: &str) -> anyhow::Result<()> {
     let mut runner = Measured::start(program, sandbox, None).await?;
+    let idle = starts(&mut runner, jobs, true).await?;
+    let busy = starts(&mut runner, jobs, false).await?;
+    // The shell speaks some milliseconds after its process was started.
+    let shell = shell_start().await?;
+    row("latency.shell", shell, "ms");
+    for (name, started) in [("", idle), (".stream", busy)] {
+        row(&format!("latency.{sandbox}{name}.p50"), quantile(&started, 0.5) - shell, "ms");
+        row(&format!("latency.{sandbox}{name}.p99"), quantile(&started, 0.99) - shell, "ms");
+    }
+    Ok(())
+}
+
+/// Returns how long each of `jobs` took to start, in milliseconds: each sent to an idle runner, or as soon as the one before
+/// it has ended.
+async fn starts(runner: &mut Measured, jobs: u32, idle: bool) -> anyhow::Result<Vec<f64>> {
     let mut started = Vec::new();
     for round in 0..jobs + 10 {
         let step = ActionStep {
@@ -79,6 +94,9 @@ async fn latency(program: &std::path::Path, jobs: u32, sandbox: &str) -> anyhow:
             idempotent: false,
             cluster: None,
         };
+        if idle {
+            runner.settled().await?;
+        }
         let sent = micros();
         let job = runner.order("action:bench", Work::Action(action))?;
         let events = runner.ended(&job).await?;
@@ -89,12 +107,7 @@ async fn latency(program: &std::path::Path, jobs: u32, sandbox: &str) -> anyhow:
             started.push((at - sent) / 1000.0);
         }
     }
-    // The shell speaks some milliseconds after its process was started.
-    let shell = shell_start().await?;
-    row("latency.shell", shell, "ms");
-    row(&format!("latency.{sandbox}.p50"), quantile(&started, 0.5) - shell, "ms");
-    row(&format!("latency.{sandbox}.p99"), quantile(&started, 0.99) - shell, "ms");
-    Ok(())
+    Ok(started)
 }
 
 /// Returns the time that the shell itself takes, from before its process starts to its first output.
