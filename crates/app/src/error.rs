@@ -17,7 +17,7 @@ pub type Kind = ErrorKind;
 pub struct AppError {
     pub kind: Kind,
     pub message: String,
-    /// Whether the reason ends by itself within about a minute, so that a client may wait for it.
+    /// Whether the cause usually disappears by itself within about a minute, so that a client may wait and retry.
     pub soon: bool,
     #[source]
     pub source: Option<Box<dyn Error + Send + Sync>>,
@@ -29,7 +29,7 @@ impl AppError {
         Self { kind, message: message.into(), soon: false, source: None }
     }
 
-    /// Returns an error for a request that is wrong in itself.
+    /// Returns an error for a request that is invalid in every state of the tenant.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(Kind::Invalid, message)
     }
@@ -39,13 +39,13 @@ impl AppError {
         Self::new(Kind::NotFound, message)
     }
 
-    /// Returns an error for a request that the present state forbids.
+    /// Returns an error for a request that the current state does not allow.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(Kind::Conflict, message)
     }
 
-    /// Returns an error for a request that the present state forbids for a short time, because something is not ready
-    /// yet.
+    /// Returns an error for a request that the current state does not allow yet, because something will be ready within
+    /// about a minute.
     pub fn not_yet(message: impl Into<String>) -> Self {
         Self { soon: true, ..Self::conflict(message) }
     }

@@ -1,5 +1,5 @@
-//! The use cases: each one loads rows, decides with `domain`, commits, then performs effects that may be repeated. AWS
-//! is behind the ports; `testing` holds in-memory doubles.
+//! The use cases. Each use case loads rows, decides with `domain`, commits, and then performs effects that may be
+//! repeated. It reaches AWS through the ports only; `testing` holds in-memory doubles of the ports.
 
 pub mod app_version;
 pub mod artifact;

@@ -6,7 +6,7 @@ use freehold_protocol::report::Fence;
 use freehold_protocol::{AppName, Digest, GrantId, InstallId, JobId, KeyId};
 use serde::{Deserialize, Serialize};
 
-/// Asks `dispatch-job` to send something to a runner.
+/// A request to `dispatch-job`: to send a message to a runner, or to sign a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "send", rename_all = "snake_case")]
 pub enum DispatchMessage {
@@ -14,11 +14,11 @@ pub enum DispatchMessage {
     Order {
         job: JobId,
         dispatch: u32,
-        /// Whether this is the second copy, which `sweep` sends. It is only sent while SQS still drops duplicates.
+        /// Whether this is the second copy of the order, which `sweep` sends while SQS still drops duplicates.
         #[serde(default)]
         resend: bool,
     },
-    /// A request to stop a job, or one attempt of it.
+    /// A request to stop a job, or only one attempt of the job.
     Cancel {
         job: JobId,
         dispatch: u32,
@@ -27,24 +27,25 @@ pub enum DispatchMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         runner: Option<KeyId>,
     },
-    /// Asks for no message to a runner: `dispatch-job` signs and stores the contract of a version.
+    /// A version whose contract `dispatch-job` signs and stores. No message is sent to a runner.
     Contract { app: AppName, version: Digest },
 }
 
-/// Asks `grant-artifact` for an artifact, or for the statement about an artifact.
+/// A request to `grant-artifact` for an artifact, or for the signed statement about an artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantMessage {
     pub install: InstallId,
     pub job: JobId,
     pub fence: Fence,
     pub grant: GrantId,
-    /// The sequence number of the report that asked; it distinguishes a redelivery from a second use.
+    /// The sequence number of the report that contains the request. A redelivery has the same number; a second use of
+    /// the grant has another number.
     pub seq: u64,
     pub artifact: Digest,
     pub wants: Wants,
 }
 
-/// What a runner asks for.
+/// The content of a runner's request to `grant-artifact`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "wants", rename_all = "snake_case")]
 pub enum Wants {
@@ -54,6 +55,6 @@ pub enum Wants {
         #[serde(default)]
         round: u32,
     },
-    /// The tenant's signed statement about the artifact, which the build runner has pushed.
+    /// The tenant's signed statement about an artifact that the build runner has pushed.
     Statement { artifact: Box<Artifact>, facts: BuildFacts },
 }

@@ -1,4 +1,5 @@
-//! The ports: what the use cases need from outside, as traits of our own.
+//! The ports: the traits through which the use cases reach the table, queues, keys, the registry, the bucket and the
+//! clock.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::messages::{DispatchMessage, GrantMessage};
 /// Why a call to a port failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// The other side did not answer, throttled the call or failed: the same call may succeed later.
+    /// The service did not answer, throttled the call or failed. The same call may succeed later.
     #[error("{what}: {reason}")]
     Transient { what: String, reason: String },
     /// This function's role does not permit the call.
@@ -38,13 +39,13 @@ pub struct Key {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub key: Key,
-    /// The revision: 1 for a new row, one more with every write.
+    /// The revision: 1 for a new row, and increased by 1 with every write.
     pub rev: u64,
-    /// JSON.
+    /// The contents of the row, as JSON.
     pub body: String,
 }
 
-/// The condition on a row for a write to happen.
+/// The condition under which a row is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
     /// The row does not exist.
@@ -62,9 +63,9 @@ pub enum Write {
     Put { key: Key, body: String, expect: Expect, expires: Option<Timestamp> },
     /// Removes a row; a missing row counts as removed.
     Delete { key: Key },
-    /// Removes a row that has this revision; a missing row counts as removed.
+    /// Removes a row if it has the revision `rev`; a missing row counts as removed.
     DeleteAt { key: Key, rev: u64 },
-    /// Writes nothing, but stops the commit when the row exists.
+    /// Writes nothing; the commit fails when the row exists.
     CheckAbsent { key: Key },
 }
 
@@ -95,18 +96,18 @@ pub trait Store: Send + Sync {
     /// Returns the row at `key` by a consistent read.
     async fn get(&self, key: &Key) -> Result<Option<Row>, PortError>;
 
-    /// Returns rows of the partition `pk` whose sort key begins with `prefix` and comes after `after`, in order, at
-    /// most `limit`.
+    /// Returns at most `limit` rows of the partition `pk`, in the order of their sort keys: the rows after the sort key
+    /// `after` whose sort key begins with `prefix`.
     async fn query(&self, pk: &str, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Row>, PortError>;
 
-    /// Performs all writes or none. When an answer is lost, the store reads the rows, and our own earlier write counts
-    /// as done.
+    /// Performs all writes or none. If the answer to a commit is lost, the store reads the rows again; the commit
+    /// counts as done when the rows show that it was performed.
     async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError>;
 }
 
 /// The control plane's clock.
 pub trait Clock: Send + Sync {
-    /// Returns the time now.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
@@ -131,28 +132,28 @@ pub trait OrdersQueue: Send + Sync {
 /// Creates orders queues, and sets which runners may send reports.
 #[async_trait]
 pub trait QueueAdmin: Send + Sync {
-    /// Creates the orders queue of `install`, which only its runner role in `account` can read; returns the queue's
-    /// URL.
+    /// Creates the orders queue of `install`, and returns its URL. Only the install's runner role in `account` can read
+    /// the queue.
     async fn create_orders_queue(&self, install: &InstallId, account: &AccountId) -> Result<String, PortError>;
 
     /// Allows exactly these runners to send to the reports queue.
     async fn allow_reporters(&self, runners: &[(InstallId, AccountId)]) -> Result<(), PortError>;
 }
 
-/// Step Functions.
+/// The state machines in Step Functions.
 #[async_trait]
 pub trait Machines: Send + Sync {
-    /// Starts the execution named after the workflow; an execution that exists already counts as started.
+    /// Starts the execution that is named after the workflow. An execution that exists already counts as started.
     async fn start(&self, kind: WorkflowKind, workflow: &WorkflowId, install: &InstallId) -> Result<(), PortError>;
 }
 
 /// Callbacks to the waiting states of the state machines.
 #[async_trait]
 pub trait Callbacks: Send + Sync {
-    /// Ends the waiting state that issued `token`; a state that has ended already is not an error.
+    /// Ends the waiting state that issued `token`. A state that has ended already is not an error.
     async fn succeed(&self, token: &str, output: &serde_json::Value) -> Result<(), PortError>;
 
-    /// Sends a heartbeat: the work is still running.
+    /// Sends a heartbeat to the waiting state that issued `token`: the work is still running.
     async fn heartbeat(&self, token: &str) -> Result<(), PortError>;
 }
 
@@ -170,13 +171,14 @@ impl std::fmt::Debug for DelegateKey {
     }
 }
 
-/// Signs for the tenant.
+/// Signs messages and statements for the tenant.
 #[async_trait]
 pub trait Signer: Send + Sync {
     /// Returns a delegate key whose certificate lasts at least until `until`.
     async fn delegate(&self, until: Timestamp) -> Result<Arc<DelegateKey>, PortError>;
 
-    /// Returns `statement` signed by the root key itself, whose signature is valid longer than any delegate's.
+    /// Returns `statement`, signed by the root key itself. This signature is valid longer than the signature of any
+    /// delegate key.
     async fn attest(&self, statement: &Statement) -> Result<Envelope, PortError>;
 }
 
@@ -207,10 +209,11 @@ pub trait ArtifactRemover: Send + Sync {
 /// The tenant's bucket.
 #[async_trait]
 pub trait Objects: Send + Sync {
-    /// Returns a pre-signed PUT of `sources/<hex>.tar.gz` for exactly these bytes, valid for `valid_secs`.
+    /// Returns a pre-signed URL that uploads `sources/<hex>.tar.gz`, valid for `valid_secs` seconds. It accepts only
+    /// bytes with this digest and this size in bytes.
     async fn presign_source(&self, digest: &Digest, size: u64, valid_secs: u64) -> Result<String, PortError>;
 
-    /// Writes the canonical bytes of the app version called `digest` to `versions/<hex>.json`. A repeated write of the
+    /// Writes the canonical bytes of the app version with this digest to `versions/<hex>.json`. A repeated write of the
     /// same bytes changes nothing.
     async fn put_version(&self, digest: &Digest, bytes: &[u8]) -> Result<(), PortError>;
 

@@ -1,4 +1,5 @@
-//! The reason that a person gives to disable or revoke something. Users whose request is refused because of it see it.
+//! The reason that a person gives to disable or revoke something. It is shown to users whose request is refused for
+//! this reason.
 
 use freehold_protocol::api::{REASON, ReasonRequest};
 

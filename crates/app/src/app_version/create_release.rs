@@ -1,4 +1,4 @@
-//! Creates a release: a name for one version of an app and for the artifacts that its components have now.
+//! Creates a release, which gives a fixed name to one version of an app and to the current artifacts of its components.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::artifact::builds::source_builds;
 use crate::ports::{Clock, Committed, Expect, Store};
 use crate::table::{self, ReleaseRecord, put};
 
-/// The ports that creating a release needs.
+/// The use case that creates a release, with its ports.
 #[derive(Clone)]
 pub struct CreateRelease {
     pub store: Arc<dyn Store>,
@@ -74,7 +74,7 @@ impl CreateRelease {
     }
 }
 
-/// Returns an error when the request names builds other than those of the release.
+/// Checks that `builds` made exactly the artifacts that the release fixed.
 ///
 /// # Errors
 /// Conflict, which names the first component that differs.

@@ -1,4 +1,4 @@
-//! Shows the inputs of an app and of an install: who answers each input, its value, and which values do not fit.
+//! Shows the inputs of an app and of an install: who answers each input, its value, and which values are invalid.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub async fn schema(versions: &Versions, app: &AppName, version: &Digest) -> Res
     Ok(InputsSchema { app: app.clone(), version: version.version, schema })
 }
 
-/// Returns the inputs of the app's latest version with the values that the install has.
+/// Returns the inputs of the app's latest version, with the install's values.
 ///
 /// # Errors
 /// Invalid for an install without an app, or the errors of [`Versions::load`].
@@ -37,7 +37,7 @@ pub async fn show(versions: &Versions, install: &Install) -> Result<InstallInput
     Ok(InstallInputs { install: install.id.clone(), app: app.clone(), version: version.version, inputs })
 }
 
-/// Returns the given values by name, without defaults.
+/// Returns the values that the vendor or the customer gave, by input name. Defaults are left out.
 pub fn by_name(inputs: &[InputView]) -> BTreeMap<String, Value> {
     let answered = inputs.iter().filter(|input| matches!(input.from, AnsweredBy::Vendor | AnsweredBy::Customer));
     answered.filter_map(|input| Some((input.name.clone(), input.value.clone()?))).collect()

@@ -23,8 +23,8 @@ pub async fn show(versions: &Versions, app: &AppName, version: &Digest) -> Resul
     Ok(VersionDocument { view: version.view(), resolved, document: (*version.document).clone() })
 }
 
-/// Returns the commit or digest that the source of the sandbox and of each component was resolved to. The sync command resolves a branch;
-/// the runner that builds resolves a tag.
+/// Returns the commit or digest of each source: of the sandbox and of the components. The sync command resolves a
+/// branch to a commit; the build runner resolves a tag to a digest.
 fn resolved(version: &Version, builds: &BTreeMap<ComponentName, Build>) -> Vec<ResolvedSource> {
     let one = |component: &Component| {
         let build = builds.get(&component.name);
@@ -51,7 +51,7 @@ fn resolved(version: &Version, builds: &BTreeMap<ComponentName, Build>) -> Vec<R
     version.document.parts().map(|part| one(&part)).collect()
 }
 
-/// Returns the digest of a source that a build copied without changing it.
+/// Returns the digest of an image or a chart that a build copied unchanged; `None` for other packages.
 fn copied(build: Option<&Build>) -> Option<String> {
     let build = build?;
     match (&build.state, build.package) {

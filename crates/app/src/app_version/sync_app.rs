@@ -15,7 +15,7 @@ use crate::ports::{Clock, Expect};
 use crate::read::app::version_view;
 use crate::table::{self, AppRecord, Decided, Stored, VersionRecord, app_key, load, put, version_key};
 
-/// The ports that syncing an app needs.
+/// The use case that syncs an app, with its ports.
 #[derive(Clone)]
 pub struct SyncApp {
     pub versions: Versions,
@@ -23,7 +23,7 @@ pub struct SyncApp {
 }
 
 impl SyncApp {
-    /// Stores `document` as the app's latest version. The same document again is the same version.
+    /// Stores `document` as the app's latest version. A document that was stored before keeps its version number.
     ///
     /// # Errors
     /// Invalid for a document that is too large or that belongs to another app, or the ports' errors.
@@ -70,7 +70,7 @@ impl SyncApp {
     }
 }
 
-/// Returns the canonical bytes of a document, if the document may be stored.
+/// Checks that a document may be stored, and returns its canonical bytes.
 fn check(app: &AppName, document: &AppVersion) -> Result<Vec<u8>, AppError> {
     if document.app != *app {
         return Err(AppError::invalid(format!("document is of app `{}`, not `{app}`", document.app)));
@@ -86,7 +86,7 @@ fn check(app: &AppName, document: &AppVersion) -> Result<Vec<u8>, AppError> {
     Ok(bytes)
 }
 
-/// The command has checked the config already, but the control plane does not trust a client's graph.
+/// Checks the dependencies again, because the control plane does not trust the check that a client made.
 fn check_components(document: &AppVersion) -> Result<(), AppError> {
     order::check(&component_nodes(document)).map_err(|found| {
         AppError::invalid(match found {

@@ -6,10 +6,10 @@ use freehold_protocol::limits::MAX_SOURCE_BYTES;
 use crate::AppError;
 use crate::app_version::versions::Versions;
 
-/// How long an upload URL lasts, in seconds.
+/// How long an upload URL is valid, in seconds.
 pub const UPLOAD_SECS: u64 = 900;
 
-/// The ports that the upload of a source needs.
+/// The use case that lets a client upload a source, with its ports.
 #[derive(Clone)]
 pub struct UploadSource {
     pub versions: Versions,
@@ -19,7 +19,7 @@ impl UploadSource {
     /// Returns the URL for the upload of the source with this digest.
     ///
     /// # Errors
-    /// Invalid for a source that is too large.
+    /// Invalid for a source that is too large, or the bucket's errors.
     pub async fn upload(&self, source: &UploadSourceRequest) -> Result<SourceUpload, AppError> {
         if source.size > MAX_SOURCE_BYTES {
             return Err(AppError::invalid(format!(

@@ -1,4 +1,5 @@
-//! App versions and the place of their documents: small ones in the table, large ones in the tenant's bucket by digest.
+//! Loads and stores app versions. A small document is stored in the table, a large document in the tenant's bucket
+//! under its digest.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,11 +14,11 @@ use crate::Kind;
 use crate::ports::{Objects, PortError, Store};
 use crate::table::{AppRecord, Document, Stored, VersionRecord, app_key, load, unknown_app, version_key};
 
-/// How many canonical bytes of documents a warm function caches. A parsed document takes several times as much memory,
-/// and the smallest function has 128 MB.
+/// The maximum size of the cache in a warm function, in bytes of the documents' canonical JSON. A parsed document takes
+/// several times as much memory, and the smallest function has 128 MB.
 const KEPT_BYTES: usize = 6 * 1024 * 1024;
 
-/// Loads app versions. A version never changes, so a warm function caches the most recently used ones.
+/// Loads app versions. A version never changes, so a warm function caches the versions that it loaded most recently.
 #[derive(Clone)]
 pub struct Versions {
     pub store: Arc<dyn Store>,
@@ -52,7 +53,7 @@ pub fn components(document: &AppVersion) -> u32 {
     u32::try_from(document.components.len()).unwrap_or(u32::MAX)
 }
 
-/// The most recently used versions with their sizes, the oldest first.
+/// The cached versions with their sizes in bytes; the version that was loaded first is at the front.
 #[derive(Debug, Default)]
 struct Kept(VecDeque<(Version, usize)>);
 
@@ -72,7 +73,7 @@ impl Kept {
 }
 
 impl Versions {
-    /// Returns the versions in `store` and `objects`.
+    /// Returns a loader for the versions in `store` and `objects`, with an empty cache.
     pub fn new(store: Arc<dyn Store>, objects: Arc<dyn Objects>) -> Self {
         Self { store, objects, kept: Arc::default() }
     }
@@ -80,9 +81,9 @@ impl Versions {
     /// Loads an app version: the given one, or the app's latest.
     ///
     /// # Errors
-    /// NotFound, the ports' errors, or Internal when the document in the bucket differs from the stored one. A missing
-    /// object is Internal too: it was written before the row that names it, and S3 does not lose objects, so a retry
-    /// does not help.
+    /// NotFound, the ports' errors, or Internal when the object in the bucket is missing or has another digest than the
+    /// version. A retry does not help then: the object was written before the row that names it, and S3 does not lose
+    /// objects.
     pub async fn load(&self, app: &AppName, version: Option<&Digest>) -> Result<Version, AppError> {
         let version = match version {
             Some(version) => version.clone(),
@@ -139,8 +140,8 @@ impl Versions {
         })
     }
 
-    /// Stores a document before the row that names it is written; `canonical` holds its bytes. A repeated call restores
-    /// an object that was lost.
+    /// Stores a document and returns its place: the row itself for a small document, else the bucket. It must be called
+    /// before the row is written. `canonical` is the document's canonical JSON. A repeated call restores a lost object.
     ///
     /// # Errors
     /// The bucket's errors.

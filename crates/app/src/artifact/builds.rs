@@ -1,4 +1,4 @@
-//! The builds of an app version: which components need a build, and the known record of each build.
+//! The builds of an app version: which components need a build, and the record of each build that exists.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, Stored};
 
-/// How many rows are loaded at the same time.
+/// The number of rows that are loaded concurrently.
 const AT_ONCE: usize = 16;
 
-/// The id of the build of a component, or of the sandbox under its name, and the build if it exists.
+/// A build that a component or the sandbox needs. The sandbox has a component name too.
 #[derive(Debug)]
 pub struct SourceBuild {
     pub component: ComponentName,
@@ -23,10 +23,10 @@ pub struct SourceBuild {
     pub known: Option<Stored<Build>>,
 }
 
-/// Returns the build of each part of `version` that needs one: the sandbox, then the components.
+/// Returns the builds that `version` needs: for the sandbox, then for the components.
 ///
 /// # Errors
-/// The store's, or Internal when a source cannot be written as JSON.
+/// The store's errors, or Internal when a source cannot be written as JSON.
 pub async fn source_builds(store: &dyn Store, version: &AppVersion) -> Result<Vec<SourceBuild>, AppError> {
     let mut wanted = Vec::new();
     for component in version.parts() {
@@ -47,7 +47,7 @@ pub async fn source_builds(store: &dyn Store, version: &AppVersion) -> Result<Ve
     Ok(builds)
 }
 
-/// Returns the build of each part of `version` that has a record.
+/// Returns the builds of `version` that have a record, by the name of their component or sandbox.
 ///
 /// # Errors
 /// The errors of [`source_builds`].

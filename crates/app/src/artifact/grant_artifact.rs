@@ -1,5 +1,6 @@
-//! Uses a grant once and answers it with manifests and short-lived URLs of one artifact for one attempt. Also signs the
-//! statement about an artifact that a build pushed, because this is the only function that reads the registry.
+//! Answers a runner's request for one artifact with manifests and short-lived URLs. A grant is used once, by one
+//! attempt. Also signs the statement about an artifact that a build pushed, because this is the only function that
+//! reads the registry.
 
 use std::sync::Arc;
 
@@ -19,10 +20,10 @@ use crate::messages::{GrantMessage, Wants};
 use crate::ports::{Clock, Committed, Expect, OrdersQueue, PortError, Registry, Signer, Store};
 use crate::table::{self, BurntGrant, Refused, Stored, TRACE_TTL_SECS, build_key, grant_key, load, put_until};
 
-/// How long the answer to a grant is valid, in seconds; the registry limits how long its URLs are valid.
+/// How long a signed grant is valid, in seconds. The registry sets a separate limit for the URLs in the grant.
 pub const GRANT_SECS: u64 = 600;
 
-/// The ports that granting an artifact needs.
+/// The use case that grants an artifact, with its ports.
 #[derive(Clone)]
 pub struct GrantArtifact {
     pub tenant: TenantName,
@@ -34,8 +35,8 @@ pub struct GrantArtifact {
 }
 
 impl GrantArtifact {
-    /// Answers one request through the install's orders queue. A redelivery of the same request gets an answer with the
-    /// same deduplication id; any other second request for the grant is refused.
+    /// Answers one request through the install's orders queue. If the same request is redelivered, the second answer
+    /// has the same deduplication id. Any other second request for the same grant is refused.
     ///
     /// # Errors
     /// Transient when a service did not answer; the request then stays in its queue.
@@ -84,8 +85,8 @@ impl GrantArtifact {
         }
     }
 
-    /// Checks that the sender may ask: its attempt holds the job, the order has not expired, and the install is not
-    /// disabled.
+    /// Checks that the sender may use a grant: its attempt is the job's current attempt, the order has not expired, and
+    /// the install is not disabled.
     fn may_ask(&self, install: &Install, job: &Job, request: &GrantMessage) -> Result<(), Denied> {
         let holds = matches!(&job.state, JobState::Running { fence, .. } if *fence == request.fence);
         if !holds || job.install != request.install {
@@ -151,8 +152,8 @@ impl GrantArtifact {
         })
     }
 
-    /// Signs a statement about the artifact that the build runner pushed, with the control plane's own record of the
-    /// build. A repeated request gets the same bytes.
+    /// Signs a statement about the artifact that the build runner pushed. The source and the package in the statement
+    /// come from the control plane's own record of the build. A repeated request gets the same bytes.
     async fn attested(
         &self,
         job: &Job,
@@ -207,7 +208,7 @@ impl GrantArtifact {
         Ok(Ok(GrantAnswer::Attested { statement }))
     }
 
-    /// Marks the grant as used; returns true when this request used it, now or earlier.
+    /// Marks the grant as used. Returns false when another request has used the grant before.
     async fn burn(&self, request: &GrantMessage) -> Result<bool, AppError> {
         let now = self.clock.now();
         let burnt = BurntGrant {
@@ -228,7 +229,7 @@ impl GrantArtifact {
         }
     }
 
-    /// Returns the build of the artifact that the job deploys, or whose work it removes.
+    /// Returns the build of the artifact that the job deploys or tears down.
     async fn build_of(&self, job: &Job) -> Result<Option<Build>, AppError> {
         let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
         let build = match target(&workflow, job) {
@@ -277,7 +278,8 @@ impl GrantArtifact {
     ) -> Result<(), AppError> {
         tracing::warn!(job.id = %request.job, "Refused grant `{}` ({}): {reason}", request.grant, refusal.as_str());
         let refused = Refused {
-            // The refusal goes to the grant's own partition, because this function may not write to any other.
+            // The refusal is stored in the grant's own partition, because this function's role permits no writes to
+            // other partitions.
             pk: grant_key(&request.grant).pk,
             message: Digest::of(format!("{}#{}", request.grant, request.seq).as_bytes()),
             at: self.clock.now(),
@@ -289,7 +291,7 @@ impl GrantArtifact {
     }
 }
 
-/// A refused request.
+/// The reason why a request is refused.
 struct Denied {
     refusal: GrantRefusal,
     reason: String,

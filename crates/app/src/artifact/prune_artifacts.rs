@@ -1,5 +1,4 @@
-//! Keeps the artifacts of the tenant registry that are in use. Marks an unused artifact first and removes it a day
-//! later.
+//! Prunes the tenant registry: marks each unused artifact, and removes it a day later if it is still unused.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use crate::table::{
     load_all, put,
 };
 
-/// The ports that finding unused artifacts needs; it reads and writes only the table.
+/// The use case that finds and marks unused artifacts, with its ports. It changes only the table, not the registry.
 #[derive(Clone)]
 pub struct UnusedArtifacts {
     pub store: Arc<dyn Store>,
@@ -30,21 +29,21 @@ pub struct UnusedArtifacts {
     pub clock: Arc<dyn Clock>,
 }
 
-/// The ports that pruning needs.
+/// The use case that prunes artifacts, with its ports.
 #[derive(Clone)]
 pub struct PruneArtifacts {
     pub unused: UnusedArtifacts,
     pub registry: Arc<dyn ArtifactRemover>,
 }
 
-/// The result of a prune, counted in artifacts.
+/// The result of a prune, in numbers of artifacts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pruned {
     pub kept: u32,
     pub marked: u32,
     pub restored: u32,
     pub removed: u32,
-    /// Artifacts whose removal failed; the next prune tries again.
+    /// The number of artifacts that could not be removed. The next prune retries them.
     pub failed: u32,
 }
 
@@ -77,7 +76,7 @@ impl UnusedArtifacts {
     /// removed.
     async fn mark_app(&self, app: &AppName, pruned: &mut Pruned) -> Result<Vec<Stored<Build>>, AppError> {
         let now = self.clock.now();
-        // The builds are read before the uses, so that a build that is added later is not considered.
+        // The builds are read before the uses: a build that is added after this read is not judged in this prune.
         let builds = table::load_all_stored::<Build>(&*self.store, &app_pk(app), "build#").await?;
         let uses = self.uses(app).await?;
         let mut due = Vec::new();
@@ -98,14 +97,15 @@ impl UnusedArtifacts {
         Ok(due)
     }
 
-    /// Writes a build unless another writer changed it; the next prune then decides with the new state.
+    /// Writes a build if it still has revision `rev`. Otherwise another writer changed it, and the next prune decides
+    /// with the new state.
     async fn write(&self, build: &Build, rev: u64) -> Result<bool, AppError> {
         Ok(self.store.commit(vec![put(build, Expect::Rev(rev))?]).await? == Committed::Done)
     }
 
     async fn uses(&self, app: &AppName) -> Result<Uses, AppError> {
         let mut uses = Uses::default();
-        // Workflows are read first: if one ends in between, its deployed components are in its install already.
+        // Workflows are read before installs: if a workflow ends in between, its components are found in its install.
         let open: Vec<OpenWorkflow> = load_all(&*self.store, "open", "").await?;
         for entry in open {
             self.workflow(app, &entry.workflow, &mut uses).await?;
@@ -142,7 +142,7 @@ impl UnusedArtifacts {
         }
         let install: Option<Stored<Install>> = load(&*self.store, &install_key(&workflow.install)).await?;
         if let Request::Deploy { version, .. } = &workflow.request
-            // An install that never ran may have been deleted since.
+            // The install may have been deleted meanwhile, if nothing ever ran in it.
             && install.is_some_and(|install| install.value.app() == Some(app))
         {
             let version = workflow.version.as_ref().or(version.as_ref());
@@ -182,10 +182,10 @@ impl UnusedArtifacts {
 }
 
 impl PruneArtifacts {
-    /// Handles every artifact of the tenant. A failed removal does not stop the others.
+    /// Marks, restores and removes the artifacts of all apps. A failed removal does not stop the others.
     ///
     /// # Errors
-    /// The store's errors while it reads the uses: then nothing is removed.
+    /// The store's errors. When the uses cannot be read, nothing is removed.
     pub async fn prune(&self) -> Result<Pruned, AppError> {
         let mut pruned = Pruned::default();
         let apps: Vec<AppRecord> = load_all(&*self.unused.store, "apps", "").await?;
@@ -240,13 +240,13 @@ impl PruneArtifacts {
         let own: Vec<Digest> = manifests(&artifact).filter(|digest| !held.contains(digest)).collect();
         self.registry.remove(&own).await?;
         let done = removed(build, &artifact, self.unused.clock.now(), true);
-        // On a conflict, the other writer has seen that the removal was not done, and kept that state.
+        // A conflict is ignored: the other writer kept the state in which the removal is not finished.
         self.unused.write(&done, rev).await?;
         tracing::info!("Removed artifact `{}` of build `{}`: {} manifests", artifact.digest, build.id, own.len());
         Ok(())
     }
 
-    /// Returns the manifests of every artifact that stays.
+    /// Returns the digests of the manifests of all artifacts that are not being removed.
     async fn held(&self, apps: &[AppRecord]) -> Result<BTreeSet<Digest>, AppError> {
         let mut held = BTreeSet::new();
         for app in apps {
@@ -265,8 +265,8 @@ fn removed(build: &Build, artifact: &Artifact, at: Timestamp, done: bool) -> Bui
     Build { state: BuildState::Removed { artifact: artifact.clone(), at, done }, unused_since: None, ..build.clone() }
 }
 
-/// Returns the manifests of an artifact. A manifest comes before the manifests that it names; the statement that refers
-/// to the artifact comes last.
+/// Returns the digests of an artifact's manifests in the order in which they are removed: an index before the manifests
+/// that it names, and last the signed statement about the artifact.
 fn manifests(artifact: &Artifact) -> impl Iterator<Item = Digest> {
     let statement = artifact.provenance.iter().map(|provenance| provenance.referrer.clone());
     artifact.manifests.iter().rev().map(|manifest| manifest.digest.clone()).chain(statement)

@@ -12,7 +12,7 @@ use crate::reason::reason;
 use crate::table::evidence::{MadeBy, artifact_pk};
 use crate::table::{self, Decided, Stored, build_key, load, load_all, put};
 
-/// The ports that revoking an artifact needs.
+/// The use case that revokes an artifact, with its ports.
 #[derive(Clone)]
 pub struct RevokeArtifact {
     pub store: Arc<dyn Store>,

@@ -1,5 +1,5 @@
 //! Shows an artifact's lineage: collects, page by page, the evidence of its build and of every job that deployed it. It
-//! does not verify: missing evidence is absent from the document, and the verifier reports the gap.
+//! does not verify the evidence. Missing evidence is left out, and the verifier reports the gap.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::read::List;
 use crate::table::evidence::{self, Evidence, MadeBy, ProofRecord, UsedBy, artifact_pk};
 use crate::table::{self, Stored, build_key, load, load_all, parse};
 
-/// The most uses on one page.
+/// The maximum number of uses on one page.
 const PAGE_USES: u32 = 50;
-/// How many bytes of signed messages end a page: the answer of a function holds 6 MB.
+/// A page ends when its signed messages have more than this number of bytes. The answer of a function may have 6 MB.
 const PAGE_BYTES: usize = 2 * 1024 * 1024;
 
-/// The ports that showing a lineage needs.
+/// The use case that shows a lineage, with its ports.
 #[derive(Clone)]
 pub struct ShowLineage {
     pub tenant: TenantName,
@@ -33,8 +33,8 @@ pub struct ShowLineage {
 }
 
 impl ShowLineage {
-    /// Returns a page of the lineage of `artifact`. Every page has all builds, and the uses that follow `after`, in the order
-    /// of time within the page.
+    /// Returns a page of the lineage of `artifact`: all builds, and the uses whose sort keys follow `after`. Within a
+    /// page, the uses are sorted by time.
     ///
     /// # Errors
     /// NotFound for an artifact that no build or job of this tenant made or deployed, or the ports' errors.
@@ -103,7 +103,7 @@ impl ShowLineage {
         }))
     }
 
-    /// Returns a use; none when the report of the attempt was not accepted.
+    /// Returns a use, or `None` when the job did not succeed with this attempt.
     async fn used(&self, used: UsedBy, installs: &mut BTreeMap<InstallId, Install>) -> Result<Option<Used>, AppError> {
         let job: Option<Stored<Job>> = load(&*self.store, &table::job_key(&used.proof.job)).await?;
         if job.is_some_and(|job| !has_succeeded(&job.value, used.proof.fence)) {
@@ -156,7 +156,7 @@ impl ShowLineage {
     }
 }
 
-/// Returns whether the attempt `fence` is the one with which the job succeeded.
+/// Returns whether the job succeeded with the attempt `fence`.
 fn has_succeeded(job: &Job, fence: Fence) -> bool {
     matches!(&job.state, JobState::Succeeded { fence: accepted, .. } if *accepted == fence)
 }

@@ -14,7 +14,7 @@ use crate::ports::{Clock, Expect, Signer, Store};
 use crate::table::evidence::Signed;
 use crate::table::{ContractRecord, put, signed_contract};
 
-/// The ports that signing a contract needs.
+/// The use case that signs a contract, with its ports.
 #[derive(Clone)]
 pub struct SignContract {
     pub tenant: TenantName,

@@ -1,5 +1,6 @@
-//! The terms that customers accept: stored by digest, so that the terms that an install accepted can be compared with
-//! those of a release. The control plane checks them only to report a problem early; the runner decides.
+//! The terms that customers accept. They are stored by digest, so that the terms that an install accepted can be
+//! compared with the terms of a release. The control plane compares them only to report a problem early; the runner
+//! decides.
 
 use freehold_domain::contacted_hosts;
 use freehold_domain::contract as made;
@@ -67,7 +68,7 @@ pub async fn terms(store: &dyn Store, app: &AppName, digest: &Digest) -> Result<
     Ok(serde_json::from_str(&found.terms)?)
 }
 
-/// Returns the contract of a version, with the tenant's signature once there is one.
+/// Returns the contract of a version, with the tenant's signature if the contract has been signed.
 ///
 /// # Errors
 /// NotFound, or the ports' errors.
@@ -81,7 +82,7 @@ pub async fn show(versions: &Versions, app: &AppName, version: &Digest) -> Resul
         terms: contract.terms.digest()?,
         number: found.number,
         hosts: contacted_hosts::hosts(&found.document),
-        // A contract that was signed before an artifact was rebuilt differs from the present one.
+        // After an artifact was rebuilt, the signed contract differs from the current contract and is not shown.
         signed: signed.filter(|signed| signed.contract == contract).map(|signed| signed.envelope),
         contract,
     })
@@ -118,7 +119,8 @@ pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppV
     )))
 }
 
-/// Returns the terms for an order to `install`: the digest, and the change from the accepted terms.
+/// Returns the terms for an order to `install`: their digest, and the packed change from the accepted terms. Without
+/// known accepted terms, the packed terms themselves replace the change. A packed text that is too large is left out.
 ///
 /// # Errors
 /// The store's errors.

@@ -20,7 +20,7 @@ use crate::table::{
 };
 use crate::workflow::start_workflow::{NewWorkflow, workflow_of, workflow_writes};
 
-/// The ports that creating an install needs.
+/// The use case that creates an install, with its ports.
 #[derive(Clone)]
 pub struct CreateInstall {
     pub store: Arc<dyn Store>,
@@ -34,8 +34,8 @@ impl CreateInstall {
     /// refused.
     ///
     /// # Errors
-    /// Invalid inputs, NotFound for an unknown app, Conflict for a name that is taken or collides, or the store's
-    /// errors.
+    /// Invalid for wrong inputs or an unknown region, NotFound for an unknown app, Conflict for a name that another
+    /// install has or that collides with another name, or the ports' errors.
     pub async fn create(&self, request: &CreateInstallRequest) -> Result<(Install, WorkflowId), AppError> {
         check_region(&request.region, request.unknown_region).map_err(|e| AppError::invalid(e.to_string()))?;
         let id = &request.install;
@@ -76,7 +76,7 @@ impl CreateInstall {
         writes.extend(workflow_writes(&workflow)?);
         writes.extend(prefix_writes(id));
         if let Committed::Conflict(key) = self.store.commit(writes).await? {
-            // The same request may have been sent twice at the same time.
+            // Another copy of the same request may have created the install meanwhile.
             let known: Option<Stored<Install>> = load(&*self.store, &install_key(id)).await?;
             return match known {
                 Some(known) => self.existing(known.value, request, workflow_id).await,
@@ -107,8 +107,8 @@ impl CreateInstall {
         Ok((install, workflow))
     }
 
-    /// Returns the id of the workflow that provisions the install. A name that is used again gets another id: the
-    /// machine's execution is named after it, and Step Functions keeps the names of executions for 90 days.
+    /// Returns the id of the workflow that provisions the install. If a deleted install had the same name, the id is a
+    /// different one: the execution is named after the workflow, and Step Functions reserves a used name for 90 days.
     async fn provisioning(&self, id: &InstallId) -> Result<WorkflowId, AppError> {
         let former: Option<Stored<FormerInstalls>> = load(&*self.store, &former_installs_key(id)).await?;
         Ok(match former {
@@ -125,7 +125,7 @@ impl CreateInstall {
     }
 }
 
-/// Returns the writes that refuse prefixes: no install, now or later, may have a name that is a prefix of this name.
+/// Returns the writes which ensure that no install's name is a prefix of another install's name.
 fn prefix_writes(id: &InstallId) -> Vec<Write> {
     let mut writes = vec![Write::CheckAbsent { key: prefix_key(id.as_str()) }];
     for prefix in name_prefixes(id) {

@@ -1,4 +1,5 @@
-//! Deletes an install in which nothing ever ran, such as one with a typo in its region: its name is free again.
+//! Deletes an install in which nothing ever ran, for example because its region is wrong. Its name can then be used
+//! again.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::table::{
     load_all, name_prefixes, prefix_key, put,
 };
 
-/// The ports that deleting an install needs.
+/// The use case that deletes an install, with its ports.
 #[derive(Clone)]
 pub struct DeleteInstall {
     pub store: Arc<dyn Store>,
@@ -22,8 +23,8 @@ pub struct DeleteInstall {
 }
 
 impl DeleteInstall {
-    /// Deletes an install and ends its provisioning, which waits for a runner; `sweep` then ends the machine's execution.
-    /// The install's orders queue stays, empty, until another install gets the name or the tenant is destroyed: only
+    /// Deletes an install and ends its provisioning workflow, which waits for a runner; `sweep` then ends the
+    /// execution. The empty orders queue remains until another install gets the name or the tenant is destroyed: only
     /// `register-install` may change queues.
     ///
     /// # Errors
@@ -59,7 +60,8 @@ impl DeleteInstall {
         Ok(writes)
     }
 
-    /// Returns the write that ends the workflow that holds the install. Its entry among the open ones stays for `sweep`.
+    /// Returns the write that ends the workflow that holds the install. The workflow's entry in the list of open
+    /// workflows remains, so that `sweep` finds it.
     async fn end_of_provisioning(&self, install: &Install) -> Result<Option<Write>, AppError> {
         let Some(live) = &install.live else { return Ok(None) };
         let Some(found) = table::find_workflow(&*self.store, live).await? else { return Ok(None) };
@@ -68,9 +70,9 @@ impl DeleteInstall {
         ended.changed.then(|| table::put_workflow(&ended.workflow, Expect::Rev(found.rev))).transpose()
     }
 
-    /// Returns the writes that free the prefixes of the name `id`, except those with which another install's name
-    /// begins. If an install is created in the meantime, it raises the revision of its prefixes: this commit then fails
-    /// and is decided again.
+    /// Returns the writes that free the reserved prefixes of the name `id`, except the prefixes of another install's
+    /// name. If an install is created meanwhile, it raises the revisions of its prefixes; the commit then fails and is
+    /// decided again.
     async fn freed_prefixes(&self, id: &InstallId) -> Result<Vec<Write>, AppError> {
         let first = id.as_str().get(..1).unwrap_or_default();
         let entries: Vec<InstallEntry> = load_all(&*self.store, "installs", first).await?;

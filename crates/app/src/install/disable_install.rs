@@ -1,4 +1,4 @@
-//! Disables an install, which then gets neither workflows nor grants.
+//! Disables an install: it gets neither new workflows nor grants until it is enabled again.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::ports::{Expect, Store};
 use crate::reason::reason;
 use crate::table::{self, Decided, put};
 
-/// The ports that disabling an install needs.
+/// The use case that disables an install, with its ports.
 #[derive(Clone)]
 pub struct DisableInstall {
     pub store: Arc<dyn Store>,
@@ -27,7 +27,7 @@ impl DisableInstall {
     }
 }
 
-/// Sets why an install is disabled; `None` enables it.
+/// Sets the reason why an install is disabled; `None` enables the install.
 pub(super) async fn set_disabled(store: &dyn Store, id: &InstallId, disabled: Option<String>) -> Result<(), AppError> {
     let changed = table::change(store, ("install", id), || async {
         let stored = table::install(store, id).await?;

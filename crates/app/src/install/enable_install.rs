@@ -8,14 +8,14 @@ use super::disable_install::set_disabled;
 use crate::AppError;
 use crate::ports::Store;
 
-/// The ports that enabling an install needs.
+/// The use case that enables an install, with its ports.
 #[derive(Clone)]
 pub struct EnableInstall {
     pub store: Arc<dyn Store>,
 }
 
 impl EnableInstall {
-    /// Enables an install again; one that is not disabled stays as it is.
+    /// Enables an install. An install that is not disabled is not changed.
     ///
     /// # Errors
     /// NotFound, or the store's errors.

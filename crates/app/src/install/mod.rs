@@ -1,4 +1,5 @@
-//! Installs: create them, register them, set their inputs, disable and enable them, delete those that never ran.
+//! Installs: create, register, disable and enable them, set their inputs, and delete installs in which nothing ever
+//! ran.
 
 pub mod create_install;
 pub mod delete_install;

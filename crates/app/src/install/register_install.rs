@@ -8,7 +8,7 @@ use crate::ports::{Expect, QueueAdmin, Store};
 use crate::table::{self, Decided, InstallEntry, TRIES, load_all, put};
 use crate::{AppError, Kind};
 
-/// The ports that registering an install needs.
+/// The use case that registers an install, with its ports.
 #[derive(Clone)]
 pub struct RegisterInstall {
     pub store: Arc<dyn Store>,
@@ -16,7 +16,8 @@ pub struct RegisterInstall {
 }
 
 impl RegisterInstall {
-    /// Creates the queue of the workflow's install, and rebuilds the policy of the reports queue from the table.
+    /// Creates the orders queue of the install that the workflow provisions, and writes the policy of the reports queue
+    /// from the installs in the table.
     ///
     /// # Errors
     /// NotFound, or the errors of the store and the queue service.
@@ -36,8 +37,8 @@ impl RegisterInstall {
         self.admit().await
     }
 
-    /// Writes the whole policy again until it names exactly the installs that exist. When two installs register at the
-    /// same time, the one that writes last may have read first.
+    /// Writes the policy of the reports queue until it names exactly the installs that exist. One write is not enough:
+    /// when two installs register at the same time, the later writer may have read the older list.
     async fn admit(&self) -> Result<(), AppError> {
         let mut runners = self.runners().await?;
         for _ in 0..TRIES {

@@ -13,7 +13,7 @@ use crate::app_version::versions::Versions;
 use crate::ports::{Expect, Store};
 use crate::table::{self, Decided, put};
 
-/// The ports that changing inputs needs.
+/// The use case that sets an install's inputs, with its ports.
 #[derive(Clone)]
 pub struct SetInputs {
     pub store: Arc<dyn Store>,
@@ -21,7 +21,8 @@ pub struct SetInputs {
 }
 
 impl SetInputs {
-    /// Adds the values of `request` to those of the install; null removes a value. A repeated request changes nothing.
+    /// Merges the values of `request` into the values of the install; null removes a value. A repeated request changes
+    /// nothing.
     ///
     /// # Errors
     /// Invalid with every wrong value at once, Conflict while a workflow runs in the install, or the ports' errors.

@@ -1,4 +1,4 @@
-//! What the API shows of apps and their versions.
+//! The API's views of apps and of app versions.
 
 use freehold_protocol::AppName;
 use freehold_protocol::api::{AppView, Page, VersionView};

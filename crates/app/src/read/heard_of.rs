@@ -1,6 +1,6 @@
-//! Finds when an install's runner last sent a report. The install's contact row is written every ten minutes at most,
-//! because a write per report would cost too much. The rows of jobs change with each report, so they hold the later
-//! times.
+//! Finds the time when an install's runner last sent a report. The install's contact row is written at most every ten
+//! minutes, because a write for each report would cost too much. A job's row is written with each report of the job, so
+//! it can hold a later time.
 
 use freehold_domain::install::Install;
 use freehold_domain::job::Job;
@@ -12,12 +12,13 @@ use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, Contact, Stored, WorkflowEntry, contact_key, install_pk, job_key, load, parse};
 
-/// The number of newest workflows to read, besides the one that has the install locked.
+/// The number of newest workflows to read, in addition to the workflow that holds the install.
 const NEWEST_WORKFLOWS: u32 = 2;
-/// The maximum number of jobs to read of each workflow; running jobs come first.
+/// The maximum number of jobs to read per workflow; running jobs are read first.
 const JOBS: usize = 32;
 
-/// Returns when the last report of the install's runner was accepted: to within a minute while a job runs.
+/// Returns the time of the last accepted report of the install's runner. While a job runs, the time is accurate to a
+/// minute.
 pub(super) async fn heard_of(store: &dyn Store, install: &Install) -> Result<Option<Timestamp>, AppError> {
     let contact: Option<Stored<Contact>> = load(store, &contact_key(&install.id)).await?;
     let mut last = contact.map(|contact| contact.value.at);

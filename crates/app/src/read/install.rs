@@ -1,4 +1,4 @@
-//! What the API shows of installs.
+//! The API's views of installs.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::app_version::versions::Versions;
 use crate::ports::Store;
 use crate::table::{self, DeployedRecord, InstallEntry, install_pk, load_all};
 
-/// How many installs are read at the same time.
+/// The number of installs that are read concurrently.
 const AT_ONCE: usize = 16;
 
 /// Returns an install with its runner, its inputs and its deployed components.
@@ -32,7 +32,8 @@ pub async fn show(versions: &Versions, id: &InstallId) -> Result<InstallView, Ap
         None => Vec::new(),
     };
     let mut view = install_view(store, install).await?;
-    // Before a runner has announced itself there are no answers; that is not a problem yet.
+    // An install has no answers of the customer before its runner has announced itself. Missing answers are not a
+    // problem then.
     if view.runner.is_some() {
         view.problems = shown.iter().filter_map(|input| input.problem.clone()).collect();
     }

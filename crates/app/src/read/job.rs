@@ -1,4 +1,4 @@
-//! What the API shows of jobs and their logs.
+//! The API's views of jobs and of their logs.
 
 use std::collections::BTreeMap;
 
@@ -54,12 +54,13 @@ pub fn view(job: Job) -> JobView {
     }
 }
 
-/// Returns log text after the cursor. The page is marked as the last one only when it includes every remaining chunk.
+/// Returns the log chunks after the cursor. A page is marked as the last page only if the job has ended and the page
+/// contains every remaining chunk.
 ///
 /// # Errors
 /// NotFound, or the store's errors.
 pub async fn logs(store: &dyn Store, id: &JobId, after: Option<&str>) -> Result<LogPage, AppError> {
-    // The job is read first, so that the query below finds everything that was logged before the job ended.
+    // The job is read before its log: if the job has ended by then, the query below finds its complete log.
     let job = table::job(store, id).await?.value;
     let rows = store.query(&job_pk(id), List::Logs.prefix(), after, PAGE_ITEMS).await?;
     let full = rows.len() == PAGE_ITEMS as usize;
@@ -74,7 +75,8 @@ pub async fn logs(store: &dyn Store, id: &JobId, after: Option<&str>) -> Result<
     Ok(LogPage { chunks, cursor, ended: job.state.is_terminal() && !full })
 }
 
-/// Returns the log of the report that proves a deploy: it has no row of its own.
+/// Returns the log in the report that proves a deploy. That report is stored as evidence, so its log has no row of its
+/// own.
 async fn proven_log(store: &dyn Store, job: &Job) -> Result<Option<LogRecord>, AppError> {
     let Some(used) = evidence::use_by(store, job).await? else { return Ok(None) };
     let report: Report = used.proof.report.envelope().peek()?;

@@ -1,4 +1,5 @@
-//! Lists that are read page by page, and their tokens. A token names a place in a list: the sort key of a row.
+//! Lists that are read page by page, and their page tokens. A token is the sort key of the row after which the next
+//! page begins.
 
 use freehold_protocol::{AppName, BuildId, ComponentName, InstallId, JobId, ReleaseName, Shape, WorkflowId};
 
@@ -18,7 +19,7 @@ pub enum List {
     Uses,
 }
 
-/// The longest part of a token that is quoted in a message, in characters.
+/// The maximum number of a token's characters that an error message quotes.
 const SHOWN_CHARS: usize = 80;
 
 impl List {
@@ -34,10 +35,11 @@ impl List {
         Self::Uses,
     ];
 
-    /// Returns the place after which a page begins; `None` for the first page, which an empty token also requests.
+    /// Returns the sort key after which a page begins; `None` for the first page, which an empty token also requests.
     ///
     /// # Errors
-    /// Invalid for a token that is not a place in this list. The table would refuse it, or begin somewhere else.
+    /// Invalid for a token that cannot be a sort key of this list. The table would refuse such a key, or begin at a
+    /// wrong row.
     pub fn place(self, token: Option<&str>) -> Result<Option<&str>, AppError> {
         let token = token.filter(|token| !token.is_empty());
         match token {
@@ -52,7 +54,7 @@ impl List {
         }
     }
 
-    /// Returns what the sort keys of the list's rows begin with.
+    /// Returns the prefix of the sort keys of the list's rows.
     pub const fn prefix(self) -> &'static str {
         match self.parts() {
             [(prefix, _), ..] => prefix,
@@ -68,7 +70,7 @@ impl List {
             .collect()
     }
 
-    /// Returns the sort keys of the list's rows, part by part: the text before each part, and its shape.
+    /// Returns the parts of the sort keys of the list's rows: the text before each part, and the part's shape.
     const fn parts(self) -> &'static [(&'static str, Shape)] {
         match self {
             Self::Apps => &[("", AppName::SHAPE)],
@@ -77,7 +79,8 @@ impl List {
             Self::Releases => &[("release#", ReleaseName::SHAPE)],
             Self::Installs => &[("", InstallId::SHAPE)],
             Self::Workflows => &[("workflow#", Shape::Digits { min: 20, max: 20 }), ("#", WorkflowId::SHAPE)],
-            // The numbers have leading zeros; they are 32, 32 and 64 bits wide.
+            // The numbers are padded with zeros. They are the dispatch number (32 bits), the receive count (32 bits)
+            // and the report's sequence number (64 bits).
             Self::Logs => &[
                 ("log#", Shape::Digits { min: 4, max: 10 }),
                 (".", Shape::Digits { min: 6, max: 10 }),

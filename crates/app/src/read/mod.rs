@@ -1,4 +1,4 @@
-//! Read-only queries: what the API shows, a file per noun.
+//! Read-only queries for the API, a file for each noun.
 
 pub mod app;
 mod heard_of;
@@ -16,10 +16,10 @@ use crate::AppError;
 use crate::ports::Store;
 use crate::table::parse;
 
-/// How many items one page of a list holds.
+/// The maximum number of items on one page of a list.
 pub const PAGE_ITEMS: u32 = 50;
 
-/// Returns one page of a list, whose rows are in the partition `pk`.
+/// Returns one page of a list. The rows of the list are in the partition `pk`.
 ///
 /// # Errors
 /// The store's errors.

@@ -1,4 +1,4 @@
-//! What the API shows of workflows.
+//! The API's views of workflows.
 
 use freehold_domain::workflow::{NodeState, Request, Workflow, WorkflowState};
 use freehold_protocol::InstallId;
@@ -72,7 +72,7 @@ pub fn view(workflow: &Workflow) -> WorkflowView {
     }
 }
 
-/// Returns why a workflow succeeded without a job.
+/// Returns the reason why a workflow without nodes succeeded; `None` for any other workflow.
 fn nothing_ran(workflow: &Workflow) -> Option<String> {
     let empty = workflow.nodes.is_empty() && matches!(workflow.state, WorkflowState::Succeeded { .. });
     empty.then(|| match &workflow.request {

@@ -1,5 +1,5 @@
-//! The part of the install stack that keeps the app's secrets: a parameter for each one that the customer enters, and a
-//! secret of the customer's account for each.
+//! The part of the install stack for the app's secrets: a stack parameter for each secret that the customer enters, and
+//! a secret in Secrets Manager for every secret of the app.
 
 use freehold_protocol::app_version::{AppVersion, Reference, Secret, SecretFormat};
 use serde::Serialize;
@@ -8,26 +8,26 @@ use crate::AppError;
 use crate::stack::parameter::Parameter;
 use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
 
-/// A secret of the app, as the template reads it.
+/// A secret of the app, in the form that the install stack's template reads.
 #[derive(Serialize)]
 pub(crate) struct AppSecret {
-    /// The id of its parameter, which its resource has too.
+    /// The id of the stack parameter and of the resource for this secret.
     id: String,
-    /// The last part of its name, which needs no quotes.
+    /// The last part of the secret's name in Secrets Manager; its characters need no quotes in YAML.
     name: String,
     description: Quoted,
-    /// Whether it may be left empty, which makes no secret.
+    /// Whether the customer may leave the secret empty. The stack makes no secret from an empty value.
     optional: bool,
-    /// Whether Secrets Manager makes its value.
+    /// Whether Secrets Manager generates the value.
     generated: bool,
-    /// Whether a template reads its ARN, so that a role of the app reads the secret itself.
+    /// Whether a template of the app reads the ARN of the secret. A role of the app then reads the secret itself.
     shared: bool,
 }
 
 /// Returns the secrets of the app.
 ///
 /// # Errors
-/// Invalid for a name that Secrets Manager does not take.
+/// Invalid for a name that Secrets Manager does not accept.
 pub(crate) fn of(version: &AppVersion) -> Result<Vec<AppSecret>, AppError> {
     version.secrets.iter().map(|secret| app_secret(version, secret)).collect()
 }

@@ -1,5 +1,5 @@
-//! The part of the install stack for the roles that an app names itself: custom roles, and break-glass roles, whose
-//! permissions end at a time that the customer sets.
+//! The part of the install stack for the roles that an app defines: custom roles and break-glass roles. The permissions
+//! of a break-glass role end at a time that the customer sets.
 
 use std::collections::BTreeMap;
 
@@ -12,35 +12,35 @@ use crate::AppError;
 use crate::stack::role_policy::{Granted, granted};
 use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
 
-/// One such role, as the template reads it.
+/// A role that the app defines, in the form that the install stack's template reads.
 #[derive(Serialize)]
 pub(crate) struct Role {
-    /// The start of the role's logical names in the stack.
+    /// The prefix of the role's logical names in the stack.
     name: String,
     key: String,
-    /// The parameter that switches the role on.
+    /// The name of the stack parameter that switches the role on.
     switch: String,
-    /// Whether the role is on until the customer says otherwise.
+    /// Whether the role is on by default, until the customer changes the parameter.
     on: bool,
     break_glass: bool,
-    /// The text of a comment.
+    /// The text of the comment above the role in the template.
     about: String,
     label: Quoted,
     description: Quoted,
     granted: Granted,
 }
 
-/// Returns the roles that the app names itself.
+/// Returns the roles that the app defines.
 ///
 /// # Errors
-/// Invalid for two roles of one key, or for a policy that cannot be rendered.
+/// Invalid for two roles that have the same key, or for a policy that cannot be rendered.
 pub(crate) fn roles(tenant: &TenantName, version: &AppVersion, install: &Install) -> Result<Vec<Role>, AppError> {
     let roles: Vec<(&NamedRole, RoleKey)> = version.named_roles.iter().map(|role| (role, role.key())).collect();
     check_names(&roles, version)?;
     roles.into_iter().map(|(named, key)| role(named, &key, tenant, version, install)).collect()
 }
 
-/// Returns the start of the logical names of each break-glass role.
+/// Returns the prefixes of the logical names of the break-glass roles.
 pub(crate) fn break_glass(roles: &[Role]) -> Vec<String> {
     roles.iter().filter(|role| role.break_glass).map(|role| role.name.clone()).collect()
 }

@@ -1,4 +1,4 @@
-//! The `.nuon` tree that templates are rendered over, without secrets.
+//! The `.nuon` tree: the values that templates of an app config can read, without secrets.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,15 @@ pub fn tree(
     deployed: &BTreeMap<ComponentName, Deployed>,
 ) -> Value {
     let sandbox = ComponentName::sandbox();
-    // Only an app with a sandbox has one under that name; in an app without, a component may be called so.
+    // Only in an app with a sandbox, the record of this name is the sandbox. In other apps, a component may have this
+    // name.
     let of_sandbox = version.sandbox.as_ref().and_then(|_| deployed.get(&sandbox));
     let outputs = of_sandbox.map(|deployed| json!(deployed.outputs)).unwrap_or_else(|| json!({}));
     let components: Map<String, Value> = deployed
         .iter()
         .filter(|(name, _)| of_sandbox.is_none() || **name != sandbox)
         .flat_map(|(name, deployed)| {
-            // Templates may call a component by its name or by its `var_name`.
+            // Templates refer to a component by its name or by its `var_name`.
             let alias = version.component(name).map(|component| component.var_name.clone());
             let names = std::iter::once(name.to_string()).chain(alias.filter(|alias| !alias.is_empty()));
             names.map(|name| (name, json!({ "outputs": deployed.outputs }))).collect::<Vec<_>>()
@@ -47,7 +48,7 @@ pub fn tree(
     })
 }
 
-/// Returns what the install stack is known to make, whether or not it was launched yet.
+/// Returns the outputs of the install stack that are known before the stack is launched.
 pub(crate) fn stack_outputs(tenant: &TenantName, install: &Install) -> Value {
     let boundary = names::install_part(tenant, &install.id, "boundary");
     json!({
@@ -59,7 +60,7 @@ pub(crate) fn stack_outputs(tenant: &TenantName, install: &Install) -> Value {
     })
 }
 
-/// Returns where an install lives.
+/// Returns the AWS account and the region of an install.
 pub(crate) fn cloud_account(install: &Install) -> Value {
     json!({ "aws": { "account_id": install.account, "region": install.region } })
 }

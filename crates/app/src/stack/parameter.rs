@@ -1,10 +1,10 @@
-//! One parameter of the install stack, as the template reads it.
+//! One parameter of the install stack, in the form that the template reads.
 
 use serde::Serialize;
 
 use crate::stack::text::Quoted;
 
-/// A question to the customer.
+/// A stack parameter with which the customer answers a question.
 #[derive(Serialize)]
 pub(crate) struct Parameter {
     pub(super) id: String,

@@ -1,5 +1,5 @@
-//! The part of the install stack that asks the customer: a parameter for each input that the customer answers and for each
-//! secret of the app, and a secret for each sensitive answer.
+//! The part of the install stack with the customer's parameters: a parameter for each input that the customer answers
+//! and for each secret that the customer enters. Each sensitive answer is stored in a secret.
 
 use freehold_protocol::app_version::{AppVersion, Input, InputKind};
 use serde::Serialize;
@@ -12,15 +12,15 @@ use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
 
 /// The maximum number of parameters, and also of outputs, in a template (AWS CloudFormation quotas).
 const MOST: usize = 200;
-/// The largest template that CloudFormation reads from S3, in bytes (AWS CloudFormation quotas, "Template body size in an
-/// S3 object"). A request itself carries 51,200.
+/// The maximum size of a template that CloudFormation reads from S3, in bytes (AWS CloudFormation quotas, "Template
+/// body size in an S3 object"). A template in the request itself may have only 51,200 bytes.
 const MAX_TEMPLATE_BYTES: usize = 1_000_000;
-/// The longest default of a parameter, in bytes (AWS CloudFormation quotas, "Parameter value size").
+/// The maximum size of a parameter's default, in bytes (AWS CloudFormation quotas, "Parameter value size").
 const MAX_VALUE_BYTES: usize = 4096;
 /// The pattern of a number that may be left empty.
 const OPTIONAL_NUMBER: &str = r"^([-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?)?$";
 
-/// Refuses a template of more than CloudFormation takes.
+/// Refuses a template that is larger than CloudFormation accepts. `bytes` is the size of the template.
 ///
 /// # Errors
 /// Invalid.
@@ -35,7 +35,7 @@ pub(crate) fn check_size(version: &AppVersion, bytes: usize) -> Result<(), AppEr
     )))
 }
 
-/// The parameters for the customer's answers, as the template reads them.
+/// The parameters for the customer's answers, in the form that the template reads.
 #[derive(Serialize)]
 pub(crate) struct Questions {
     groups: Vec<Group>,
@@ -48,24 +48,24 @@ pub(crate) struct Questions {
 #[derive(Serialize)]
 struct Group {
     label: Quoted,
-    /// The ids of its parameters.
+    /// The ids of the parameters in the group.
     parameters: Vec<String>,
 }
 
-/// The secret that keeps a sensitive answer.
+/// The secret in Secrets Manager that stores a sensitive answer.
 #[derive(Serialize)]
 struct Secret {
     /// The id of the parameter for the answer.
     id: String,
-    /// The last part of the secret's name, which needs no quotes.
+    /// The last part of the secret's name; its characters need no quotes in YAML.
     name: String,
     description: Quoted,
-    /// Whether the answer may be left empty, which makes no secret.
+    /// Whether the customer may leave the answer empty. The stack makes no secret from an empty answer.
     optional: bool,
 }
 
-/// Returns a parameter for each input that the customer answers and for each secret of the app that is not generated, and
-/// a secret for each sensitive answer.
+/// Returns a parameter for each input that the customer answers and for each secret that the customer enters, and a
+/// secret for each sensitive answer.
 ///
 /// # Errors
 /// Invalid for an input or a secret that cannot be a parameter.
@@ -82,7 +82,7 @@ pub(crate) fn questions(version: &AppVersion) -> Result<Questions, AppError> {
     })
 }
 
-/// Refuses a template of more parameters or outputs than CloudFormation takes.
+/// Refuses a template that has more parameters or outputs than CloudFormation accepts.
 ///
 /// # Errors
 /// Invalid.
@@ -101,7 +101,7 @@ pub(crate) fn check_count(version: &AppVersion, template: &str) -> Result<(), Ap
     )))
 }
 
-/// Returns how many keys a section of a template has.
+/// Returns the number of keys in a top-level section of a YAML template.
 fn keys_of(template: &str, section: &str) -> usize {
     let lines = template.lines().skip_while(|line| *line != section).skip(1);
     let inside = lines.take_while(|line| line.is_empty() || line.starts_with(' '));
@@ -149,7 +149,7 @@ fn parameter(input: &Input) -> Result<Parameter, AppError> {
     })
 }
 
-/// Returns the part of a parameter's description that explains the kind of its answer.
+/// Returns the end of a parameter's description, which explains the form of the answer.
 fn hint(kind: InputKind) -> &'static str {
     match kind {
         InputKind::String => "",
@@ -162,7 +162,8 @@ fn hint(kind: InputKind) -> &'static str {
     }
 }
 
-/// Returns the text that a parameter has unless the customer gives another; a secret has none that others can read.
+/// Returns the default of an input's parameter, as text. A sensitive input has no default, because a default is
+/// readable in the template.
 fn default(input: &Input) -> Result<Option<String>, AppError> {
     let Some(default) = input.usable_default().filter(|_| !input.sensitive) else {
         return Ok(None);
@@ -175,7 +176,7 @@ fn default(input: &Input) -> Result<Option<String>, AppError> {
         texts.map(|texts| texts.join(",")).filter(|text| !text.starts_with('['))
     };
     let text = match (&value, input.kind) {
-        // A text that is JSON itself keeps its quotes; the empty text means that there is no answer.
+        // A string in a `json` input keeps its quotes. The empty string means that there is no answer.
         (Value::String(text), kind) if kind != InputKind::Json || text.is_empty() => text.clone(),
         (Value::Array(items), InputKind::List) => words(items).unwrap_or_else(|| value.to_string()),
         (value, _) => value.to_string(),
@@ -186,7 +187,7 @@ fn default(input: &Input) -> Result<Option<String>, AppError> {
             text.len()
         )));
     }
-    // CloudFormation would replace it with a parameter or secret of the customer's account.
+    // CloudFormation would replace a dynamic reference with a parameter or a secret of the customer's account.
     if text.contains("{{resolve:") {
         return Err(refused("must not contain a dynamic reference (`{{resolve:`); leave it out".to_owned()));
     }
@@ -196,7 +197,8 @@ fn default(input: &Input) -> Result<Option<String>, AppError> {
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// Returns the parameter groups: those of the app in its order, then the parameters without a group.
+/// Returns the parameter groups: the groups of the app in the app's order, then the parameters without a group, then
+/// the app's secrets.
 fn groups(version: &AppVersion, asked: &[&Input]) -> Vec<Group> {
     let known = |name: &str| version.input_groups.iter().any(|group| group.name == name);
     let of_app = version.input_groups.iter().map(|group| {

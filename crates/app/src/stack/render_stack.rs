@@ -1,4 +1,4 @@
-//! Fills the install stack's template: the same install and app version give the same bytes.
+//! Renders the install stack's template. The same install and app version always give the same bytes.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::stack::template::fill;
 use crate::stack::text::Quoted;
 use crate::table;
 
-/// What rendering needs.
+/// The use case that renders an install stack, with its ports and the settings of the tenant.
 #[derive(Clone)]
 pub struct RenderStack {
     pub tenant: TenantName,
@@ -32,28 +32,28 @@ pub struct RenderStack {
     /// The region of the tenant's queues.
     pub region: String,
     pub reports_queue_url: String,
-    /// The program that customers' machines run, if the tenant publishes one.
+    /// The runner's program for customers' machines, if the tenant publishes a program.
     pub runner: Option<RunnerProgram>,
     pub store: Arc<dyn Store>,
     pub versions: Versions,
     pub root: Arc<dyn RootKey>,
 }
 
-/// Where the runner's program is, and which one it is.
+/// The URL and the digest of the runner's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerProgram {
     pub url: String,
-    /// 64 hex digits.
+    /// The SHA-256 digest of the program, in 64 hex digits.
     pub sha256: String,
 }
 
 impl RenderStack {
-    /// Returns the install's stack, with the roles and the customer's inputs that a version asks for, the app's latest
-    /// unless another is named.
+    /// Returns the install's stack, with the roles and the customer's inputs of an app version: the given version, or
+    /// else the app's latest version.
     ///
     /// # Errors
-    /// NotFound, Conflict before the orders queue is made, Invalid for a role or an input that cannot be rendered, or a
-    /// port's.
+    /// NotFound, Conflict while the orders queue does not exist yet, Invalid for a role or an input that cannot be
+    /// rendered, or the ports' errors.
     pub async fn render(&self, id: &InstallId, version: Option<&Digest>) -> Result<InstallStack, AppError> {
         let install = table::install(&*self.store, id).await?.value;
         let app = install.app().ok_or_else(|| AppError::invalid(format!("install `{id}` runs no app")))?;
@@ -61,7 +61,7 @@ impl RenderStack {
             AppError::not_yet(format!("orders queue of install `{id}` is being made; try again in a moment"))
         })?;
         let version = self.versions.load(app, version).await?;
-        // A version that was synced before there were terms has them from now on.
+        // An earlier release of Freehold may have synced the version without its terms.
         terms::keep(&*self.store, &version.document).await?;
         let place = Place {
             tenant: self.tenant.clone(),
@@ -83,7 +83,7 @@ impl RenderStack {
     }
 }
 
-/// The tenant as an install's stack names it.
+/// The facts about a tenant that an install's stack contains.
 #[derive(Debug, Clone)]
 pub struct Place {
     pub tenant: TenantName,
@@ -97,7 +97,7 @@ pub struct Place {
     pub runner: Option<RunnerProgram>,
 }
 
-/// The install stack, as the template reads it.
+/// The values for the install stack, in the form that the template reads.
 #[derive(Serialize)]
 struct Stack<'a> {
     tenant: &'a TenantName,
@@ -111,7 +111,7 @@ struct Stack<'a> {
     orders_queue_url: Quoted<&'a str>,
     reports_queue_arn: Quoted,
     reports_queue_url: Quoted<&'a str>,
-    /// Whether VPC endpoints are offered.
+    /// Whether the template offers VPC endpoints for the queues.
     private_endpoints: bool,
     runner_url: Quoted<&'a str>,
     runner_digest: Quoted<&'a str>,
@@ -124,7 +124,7 @@ struct Stack<'a> {
     deprovision: Granted,
     /// The roles that the app names itself.
     roles: Vec<Role>,
-    /// The names of those that are for break-glass.
+    /// The prefixes of the logical names of the break-glass roles.
     break_glass: Vec<String>,
     #[serde(flatten)]
     questions: Questions,
@@ -163,7 +163,7 @@ fn stack<'a>(
         orders_queue_url: Quoted(&place.orders_queue_url),
         reports_queue_arn: arn(names::tenant_part(tenant, "reports")),
         reports_queue_url: Quoted(&place.reports_queue_url),
-        // Endpoints of a VPC reach the queues of their own region only.
+        // VPC endpoints reach only the queues in their own region.
         private_endpoints: install.region == place.region,
         runner_url: Quoted(runner.map_or("", |runner| &runner.url)),
         runner_digest: Quoted(runner.map_or("", |runner| &runner.sha256)),
@@ -179,7 +179,7 @@ fn stack<'a>(
     })
 }
 
-/// Returns what the role of a mode may do.
+/// Returns the permissions of the role for a mode.
 fn granted_to(mode: Mode, tenant: &TenantName, version: &AppVersion, install: &Install) -> Result<Granted, AppError> {
     let role = version.roles.iter().find(|role| role.mode == mode);
     let policies = role.map(|role| role.policies.as_slice()).unwrap_or_default();
@@ -190,7 +190,7 @@ fn granted_to(mode: Mode, tenant: &TenantName, version: &AppVersion, install: &I
 /// tenant and install: the check uses the longest names.
 ///
 /// # Errors
-/// Invalid, as [`template`]. A version that cannot be deployed here yet has no stack to check.
+/// Invalid, for the reasons of [`template`]. A version with parts that cannot be deployed has no stack to check.
 pub fn check(version: &AppVersion) -> Result<(), AppError> {
     if !undeployable(version).is_empty() {
         return Ok(());
@@ -199,8 +199,8 @@ pub fn check(version: &AppVersion) -> Result<(), AppError> {
     template(&place, &install, &Digest::of(b""), version).map(drop)
 }
 
-/// Returns a tenant and an install that exist only for this check, with a value for each input that the vendor must
-/// answer.
+/// Returns a tenant and an install that exist only for this check. The install has a value for each input that the
+/// vendor must answer.
 pub(super) fn example(version: &AppVersion) -> Result<(Place, Install), IdError> {
     let tenant: TenantName = "t".repeat(16).parse()?;
     let id: InstallId = "i".repeat(20).parse()?;

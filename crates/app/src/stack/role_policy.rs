@@ -1,5 +1,5 @@
-//! The policies of a mode's role, rendered together with the stack. An input that the customer answers later stays a
-//! reference to its stack parameter, which CloudFormation fills in.
+//! Renders the policies of a role for the install stack. An input that the customer answers becomes a reference to its
+//! stack parameter, which CloudFormation fills in.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,16 @@ use crate::AppError;
 use crate::stack::nuon_tree;
 use crate::stack::text::Quoted;
 
-/// Placeholders for `${` and `}` of a reference while a policy is rendered; no text contains them (Unicode, private use
-/// area).
+/// Placeholders for the `${` and `}` of a reference while a policy is rendered. No text contains these characters,
+/// because they are in a private use area of Unicode.
 const OPENS: char = '\u{f001}';
 const CLOSES: char = '\u{f002}';
 
-/// Returns a policy document with the install's values in it. `of` names its owner in errors, such as "role
+/// Returns a policy document with the install's values. `of` names the owner of the policy in errors, such as "role
 /// `provision`".
 ///
 /// # Errors
-/// Invalid, with what is wrong with the policy.
+/// Invalid, with the reason why the policy cannot be rendered.
 fn render_document(
     text: &str,
     of: &str,
@@ -47,7 +47,8 @@ fn render_document(
     referring(document, version).map_err(wrong)
 }
 
-/// Returns the vendor's value, or else the default; for an input that the customer answers, a reference.
+/// Returns the values of the inputs by name: the vendor's value or the default. The value of an input that the customer
+/// answers is a reference; a sensitive input of the customer has no value.
 fn inputs(version: &AppVersion, install: &Install) -> BTreeMap<String, Value> {
     let given = known_inputs(version, &install.inputs);
     let value = |input: &Input| {
@@ -59,7 +60,8 @@ fn inputs(version: &AppVersion, install: &Install) -> BTreeMap<String, Value> {
     version.inputs.iter().filter_map(|input| Some((input.name.clone(), value(input)?))).collect()
 }
 
-/// Writes every text with a reference as `Fn::Sub`; IAM's own variables in it stay unchanged.
+/// Replaces every text that contains a reference with `Fn::Sub`. IAM's own variables in such a text are escaped and
+/// stay unchanged.
 fn referring(value: Value, version: &AppVersion) -> Result<Value, String> {
     match value {
         Value::String(text) if text.contains([OPENS, CLOSES]) => {
@@ -122,7 +124,7 @@ pub(crate) fn granted(
         match policy {
             RolePolicy::Managed(name) => {
                 let arn = Quoted(format!("arn:aws:iam::aws:policy/{name}"));
-                // CloudFormation takes no role that lists one twice.
+                // CloudFormation refuses a role that lists a policy twice.
                 if !managed.contains(&arn) {
                     managed.push(arn);
                 }
@@ -131,7 +133,7 @@ pub(crate) fn granted(
                 "PolicyName": policy_name(name, at),
                 "PolicyDocument": render_document(document, of, tenant, version, install)?,
             })),
-            // INVARIANT: an app with such a role cannot be installed (`deployable`).
+            // INVARIANT: an app with a Google Cloud role cannot be installed (`deployable`).
             RolePolicy::GcpPredefined(role) => {
                 return Err(AppError::internal(format!("role `{role}` of Google Cloud cannot be rendered")));
             }

@@ -1,4 +1,4 @@
-//! Reads in templates which outputs of the sandbox a component cannot be deployed without.
+//! Finds, in the templates of each component, the sandbox outputs that the component requires.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use freehold_protocol::app_version::{AppVersion, Component};
 use freehold_template::{Template, Use};
 use serde_json::Value;
 
-/// Returns the outputs that each component requires: those that a template reads without a default or a condition. Components
-/// that read none are left out.
+/// Returns the required sandbox outputs of each component. A component requires an output when a template reads the
+/// output without a default or a condition. Components that read no outputs are left out.
 pub(crate) fn required(version: &AppVersion) -> BTreeMap<ComponentName, BTreeSet<String>> {
     let readers = version.components.iter().filter(|component| !component.sandbox_reads().is_empty());
     readers.map(|component| (component.name.clone(), of_component(component))).collect()
@@ -24,7 +24,7 @@ fn of_component(component: &Component) -> BTreeSet<String> {
 fn collect(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::String(text) if text.contains("{{") => {
-            // A text that is no template fails where it is rendered, with its own message.
+            // A text that is not a valid template is refused where it is rendered, with a message of its own.
             let uses = Template::parse(text).map(|template| template.uses()).unwrap_or_default();
             found.extend(uses.into_iter().filter_map(output));
         }
@@ -34,7 +34,7 @@ fn collect(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the output of the sandbox that a use requires.
+/// Returns the name of the sandbox output that a use requires, if it requires one.
 fn output(one: Use) -> Option<String> {
     let path: Vec<&str> = one.path.iter().map(String::as_str).collect();
     let name = match path.as_slice() {

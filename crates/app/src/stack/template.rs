@@ -1,16 +1,18 @@
-//! The text of the install stack's template, and how it is rendered.
+//! The text of the install stack's template, and the call that renders it.
 
 use freehold_template::Limits;
 use serde::Serialize;
 
 use crate::AppError;
 
-/// The template of Go's `text/template`.
+/// The template, in the language of Go's `text/template`.
 const TEMPLATE: &str = include_str!("../../../../infra/install.yaml");
-/// These limits are above those of CloudFormation, so that a stack that is too large can be refused with its size.
+/// The limits are above the limits of CloudFormation. A stack that is too large is therefore rendered, and can be
+/// refused with its size.
 const LIMITS: Limits = Limits { max_steps: 10_000_000, max_output_bytes: 128 * 1024 * 1024 };
 
-/// Returns the template with `stack` filled in, in one pass, so that a template inside a value stays a text.
+/// Returns the template rendered with `stack`. The template is rendered once: a template inside a value is not rendered
+/// and stays text.
 pub(crate) fn fill(stack: &impl Serialize) -> Result<String, AppError> {
     // INVARIANT: the template is part of this crate, and a test renders it.
     let wrong = |why: String| AppError::internal(format!("cannot render the install template: {why}"));

@@ -1,20 +1,19 @@
-//! Writes the vendor's texts into the install stack: on one line, and escaped so that nothing in a text can end its
-//! quotes.
+//! Writes the vendor's texts into the install stack. Each text is on one line, and is escaped so that no character in
+//! it can end its quotes.
 
 use std::io;
 
 use serde::{Serialize, Serializer, ser::Error};
 use serde_json::ser::Formatter;
 
-/// The longest descriptions and titles that are one_line, in characters.
+/// The maximum lengths of descriptions and titles, in characters.
 pub(crate) const DESCRIPTION_CHARS: usize = 500;
 pub(crate) const TITLE_CHARS: usize = 120;
 
-/// Returns a text for people on one line, without characters that cannot be printed, and not longer than `most`
-/// characters.
+/// Returns a readable text on one line, without unprintable characters, and with at most `most` characters.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
     let printable: String = text.chars().map(|c| if is_printable(c) { c } else { ' ' }).collect();
-    // CloudFormation does not substitute anything in these texts, but linters take `${` for a substitution.
+    // CloudFormation substitutes nothing in these texts, but linters read `${` as the start of a substitution.
     let line = printable.split_whitespace().collect::<Vec<_>>().join(" ").replace("${", "$ {");
     if line.chars().count() <= most {
         return line;
@@ -23,8 +22,8 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// A text, or a JSON value, that the template shows as YAML on one line: each of its texts is a double-quoted scalar
-/// (YAML 1.1, sections 5.6 and 9.2.1), which nothing in it can end.
+/// A text, or a JSON value, that the template shows as YAML on one line. Each text in it becomes a double-quoted scalar
+/// (YAML 1.1, sections 5.6 and 9.2.1); no character in the text can end the scalar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Quoted<T = String>(pub(crate) T);
 
@@ -37,7 +36,8 @@ impl<T: Serialize> Serialize for Quoted<T> {
     }
 }
 
-/// Writes JSON that is also YAML: a JSON text may contain characters that end a line in YAML or are forbidden there.
+/// Writes JSON that is also YAML. It escapes the characters that JSON allows in a text, but that end a line in YAML or
+/// are forbidden there.
 struct Flow;
 
 impl Formatter for Flow {
@@ -52,7 +52,7 @@ impl Formatter for Flow {
     }
 }
 
-/// Returns whether a character may be in a YAML document unescaped and does not end a line.
+/// Returns whether a character may be unescaped in a YAML document and does not end a line.
 fn is_printable(c: char) -> bool {
     !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }

@@ -7,7 +7,7 @@ use super::record::{Record, Stored, key, load};
 use crate::AppError;
 use crate::ports::{Key, Store};
 
-/// An app's directory entry.
+/// The entry of an app in the list of apps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppRecord {
     pub app: AppName,
@@ -16,12 +16,12 @@ pub struct AppRecord {
     pub updated_at: Timestamp,
 }
 
-/// Returns an app's partition.
+/// Returns the partition key of an app's rows.
 pub fn app_pk(app: &AppName) -> String {
     format!("app#{app}")
 }
 
-/// Returns the row of an app.
+/// Returns the key of an app's row.
 pub fn app_key(app: &AppName) -> Key {
     key("apps", app.as_str())
 }

@@ -7,7 +7,7 @@ use super::app::app_pk;
 use super::record::{Record, key};
 use crate::ports::Key;
 
-/// Returns the row of a build.
+/// Returns the key of a build's row.
 pub fn build_key(app: &AppName, build: &BuildId) -> Key {
     key(app_pk(app), format!("build#{build}"))
 }

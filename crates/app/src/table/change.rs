@@ -1,27 +1,29 @@
-//! The one retry loop for rows with several writers: load, decide, commit, and again on a conflict.
+//! The retry loop for all rows that have several writers: it loads, decides and commits, and repeats this after a
+//! conflict.
 
 use std::fmt::Display;
 
 use crate::ports::{Committed, Store, Write};
 use crate::{AppError, Kind};
 
-/// How often a change is tried before it fails.
+/// The maximum number of tries of a change.
 pub const TRIES: u32 = 8;
 
 /// The decision after one read of the rows.
 #[derive(Debug)]
 #[must_use]
 pub enum Decided<T> {
-    /// Nothing must be written.
+    /// Nothing is written; the value is the result.
     Keep(T),
-    /// These writes must happen for the answer to be true.
+    /// These writes are committed; the value is the result once they are done.
     Commit(Vec<Write>, T),
 }
 
-/// Loads and decides with `decide`, and commits the decision. A conflict means that another writer changed one of the
-/// rows, so `decide` loads and decides again, at most [`TRIES`] times. `noun` and `id` name the row in the error.
+/// Calls `decide`, which loads rows and makes a decision, and commits the decision. A conflict means that another
+/// writer changed one of the rows; `decide` is then called again, [`TRIES`] times in total. `noun` and `id` name the
+/// row in the error.
 ///
-/// There is no pause between two tries: a conflict means that another writer made progress, and the queue, state
+/// There is no pause between two tries. A conflict means that another writer made progress; and the queue, state
 /// machine or client that called backs off before it calls again.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! The terms that customers agree to, and the signed contracts of versions.
+//! The rows of terms that customers accept, and of the signed contracts of versions.
 
 use freehold_protocol::contract::{Contract, SignedContract};
 use freehold_protocol::{AppName, Digest, Envelope};
@@ -18,7 +18,7 @@ pub struct ContractRecord {
     pub signed: Signed,
 }
 
-/// Returns the row of a version's signed contract.
+/// Returns the key of the row of a version's signed contract.
 pub fn contract_key(app: &AppName, version: &Digest) -> Key {
     Key { pk: app_pk(app), sk: format!("contract#{version}") }
 }
@@ -29,14 +29,14 @@ impl Record for ContractRecord {
     }
 }
 
-/// A contract and the envelope that holds it.
+/// A contract and its signed envelope.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContractInEnvelope {
     pub contract: Contract,
     pub envelope: Envelope,
 }
 
-/// Returns the signed contract of a version, if there is one that this release of Freehold can read.
+/// Returns the signed contract of a version, if it exists and this release of Freehold can read it.
 ///
 /// # Errors
 /// The errors of [`load`].
@@ -53,17 +53,17 @@ pub async fn signed_contract(
     }))
 }
 
-/// The terms of a present or former version of the app.
+/// The terms of a current or former version of the app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TermsRecord {
     pub app: AppName,
     pub digest: Digest,
-    /// Their canonical bytes. Another release of Freehold may write the same terms differently, so the bytes are stored
-    /// and keep the digest.
+    /// The canonical JSON of the terms. It is stored as text, because another release of Freehold may write the same
+    /// terms in different bytes, which have another digest.
     pub terms: String,
 }
 
-/// Returns the row of terms.
+/// Returns the key of the row of the terms with this digest.
 pub fn terms_key(app: &AppName, digest: &Digest) -> Key {
     Key { pk: app_pk(app), sk: format!("terms#{digest}") }
 }

@@ -1,4 +1,4 @@
-//! Rows that say what is due in a minute: runs of actions by cron, and installs whose runs have to be looked up.
+//! Rows for the tasks that are due at a minute: to run an action by cron, or to look up the cron runs of an install.
 
 use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
@@ -9,23 +9,23 @@ use crate::ports::{Key, Store};
 
 const MINUTE: u64 = 60_000;
 
-/// Something that is due. The key begins with the minute, so that one query finds what is due and reads nothing else.
+/// A task that is due. Its sort key begins with the minute, so that one query reads only the tasks that are due.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Due {
-    /// Minutes since the epoch.
+    /// The minute at which the task is due, in minutes since the epoch.
     pub minute: u64,
     pub install: InstallId,
     #[serde(flatten)]
     pub what: DueWhat,
 }
 
-/// What is due.
+/// The kind of a task that is due.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "due", rename_all = "snake_case")]
 pub enum DueWhat {
-    /// To add the runs of the version that the install has, once this workflow has ended.
+    /// Add the cron runs of the install's version, once this workflow has ended.
     Schedules { workflow: WorkflowId },
-    /// A run of an action; `last` is the run before it.
+    /// Run an action; `last` is the workflow of the preceding run.
     Run {
         action: ActionName,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,12 +34,12 @@ pub enum DueWhat {
 }
 
 impl Due {
-    /// Returns what is due at the minute of `at`.
+    /// Returns a task that is due at the minute of `at`.
     pub const fn at(at: Timestamp, install: InstallId, what: DueWhat) -> Self {
         Self { minute: minute_of(at), install, what }
     }
 
-    /// Returns the start of its minute.
+    /// Returns the start of the minute at which the task is due.
     pub const fn time(&self) -> Timestamp {
         Timestamp::from_millis(self.minute * MINUTE)
     }
@@ -59,12 +59,13 @@ impl Record for Due {
     }
 }
 
-/// Returns what is due by `now`, the earliest first, at most `limit`.
+/// Returns at most `limit` tasks that are due by `now`, the earliest first.
 ///
 /// # Errors
-/// The store's, or Internal for an unreadable row.
+/// The store's errors, or Internal for an unreadable row.
 pub async fn due(store: &dyn Store, now: Timestamp, limit: usize) -> Result<Vec<Stored<Due>>, AppError> {
-    /// How many rows are read in the minutes in which nothing is due: a read of a kilobyte or two.
+    /// The number of rows in the first read. It is small because usually no task is due: the read then costs one or two
+    /// kilobytes.
     const FIRST: u32 = 10;
     let mut found: Vec<Stored<Due>> = Vec::new();
     let mut after: Option<String> = None;

@@ -9,10 +9,11 @@
 //! report of its success |
 //! | `text#<digest>` | `state` | a text that many orders have in common |
 //!
-//! DynamoDB bills by the size of a row, and every row of a transaction twice. So a report is stored in the index row that
-//! it proves, and that row is written before the transaction that ends the job: the row of an attempt whose report was not
-//! accepted proves nothing, and readers compare its fence with the job's. Orders are stored without their work, which is
-//! most of their bytes and comes again with the next deploy, and without the certificate of the key that signed them.
+//! DynamoDB bills by the size of a row, and bills every row of a transaction twice. So a report is stored in the index
+//! row of the build or use that it proves. That row is written before the transaction that ends the job. If the report
+//! is then not accepted, its row proves nothing; readers compare the fence in the row with the job's fence. Orders are
+//! stored without their work, which is most of their bytes and is the same in the next deploy, and without the
+//! certificate of the signing key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -34,7 +35,8 @@ use super::text::{SharedText, text};
 use crate::AppError;
 use crate::ports::{Committed, Expect, Key, Store};
 
-/// A stored signed message. The payload is stored as plain text, which deflates to half the size of its base64.
+/// A stored signed message. The payload is stored as plain text, because its compressed size is half the compressed
+/// size of base64.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signed {
     payload_type: String,
@@ -52,10 +54,10 @@ struct Signature {
 }
 
 impl Signed {
-    /// Returns `envelope` in its stored form.
+    /// Returns the stored form of `envelope`.
     ///
     /// # Errors
-    /// Internal when the payload is not text; all payloads are JSON.
+    /// Internal when the payload is not text. All payloads are JSON, so this does not happen.
     pub fn of(envelope: &Envelope) -> Result<Self, AppError> {
         let bytes = BASE64.decode(&envelope.payload).ok();
         let payload = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
@@ -83,13 +85,13 @@ impl Signed {
     }
 }
 
-/// The texts that were cut out of a stored order, by their digests.
+/// The digests of the texts that were cut out of a stored order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
-    /// The work, as JSON: the payload has [`MARK`] in its place.
+    /// The digest of the work, as JSON. [`MARK`] replaces the work in the payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     work: Option<Digest>,
-    /// The certificate of the key that signed, as JSON in its stored form.
+    /// The digest of the signing key's certificate, as JSON in its stored form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     certificate: Option<Digest>,
 }
@@ -100,12 +102,13 @@ impl Cut {
     }
 }
 
-/// Placeholder for a text that was cut out of a payload. JSON cannot contain it: control characters are escaped there.
+/// Placeholder for a text that was cut out of a payload. JSON cannot contain this character, because control characters
+/// are escaped in JSON.
 const MARK: char = '\u{1}';
 
 impl Signed {
-    /// Cuts out what other orders contain too: the certificate, and work that is done again with other inputs. Returns what
-    /// was cut out.
+    /// Cuts out the texts that other orders contain too: the certificate, and work that can be ordered again. Returns
+    /// the digests of the texts, and the texts.
     fn cut(&mut self, work: &Work) -> Result<(Cut, Vec<SharedText>), AppError> {
         let (mut cut, mut texts) = (Cut::default(), Vec::new());
         if let [Signature { cert: cert @ Some(_), .. }] = self.signatures.as_mut_slice() {
@@ -138,7 +141,7 @@ impl Signed {
         Ok((cut, texts))
     }
 
-    /// Puts back what was cut out. Returns whether all of it was there.
+    /// Inserts the texts that were cut out. Returns false when one of them is not in the table.
     async fn restore(&mut self, store: &dyn Store, cut: Cut) -> Result<bool, AppError> {
         if let Some(digest) = &cut.certificate {
             let Some(certificate) = text(store, digest).await? else { return Ok(false) };
@@ -163,12 +166,12 @@ pub enum Evidence {
         job: JobId,
         dispatch: u32,
         signed: Signed,
-        /// What was cut out of the stored message.
+        /// The texts that were cut out of the stored message.
         #[serde(default, skip_serializing_if = "Cut::is_nothing")]
         cut: Cut,
     },
-    /// A runner's announcement, with the enrolment key that co-signed it; the install may have another enrolment key by
-    /// now.
+    /// The announcement of a runner, with the enrolment key that co-signed it. The install's current enrolment key may
+    /// be another one.
     Hello { install: InstallId, runner: KeyId, enrolment_key: Box<PublicKey>, signed: Signed },
 }
 
@@ -212,22 +215,22 @@ pub struct ProofRecord {
     pub report: Signed,
 }
 
-/// Returns an artifact's partition.
+/// Returns the partition key of an artifact's rows.
 pub fn artifact_pk(artifact: &Digest) -> String {
     format!("artifact#{artifact}")
 }
 
-/// Returns the row of a sent order.
+/// Returns the key of the row of a sent order.
 pub fn order_key(job: &JobId, dispatch: u32) -> Key {
     Key { pk: job_pk(job), sk: format!("order#{dispatch}") }
 }
 
-/// Returns the row of a runner key's announcement.
+/// Returns the key of the row of a runner key's announcement.
 pub fn hello_key(install: &InstallId, runner: &KeyId) -> Key {
     Key { pk: install_pk(install), sk: format!("hello#{runner}") }
 }
 
-/// Returns the row of an attempt that deployed an artifact.
+/// Returns the key of the row of an attempt that deployed an artifact.
 fn use_key(artifact: &Digest, install: &InstallId, component: &ComponentName, (job, fence): (&JobId, Fence)) -> Key {
     let Fence { dispatch, receive } = fence;
     Key { pk: artifact_pk(artifact), sk: format!("use#{install}#{component}#{job}#{dispatch}.{receive}") }
@@ -255,7 +258,7 @@ impl Record for UsedBy {
     }
 }
 
-/// Stores the order of `work` unless its row exists already; returns the stored message.
+/// Stores the order of `work` unless the row exists already. Returns the order that is stored.
 ///
 /// # Errors
 /// The store's errors.
@@ -267,7 +270,7 @@ pub async fn keep_order(
 ) -> Result<Envelope, AppError> {
     let mut signed = Signed::of(envelope)?;
     let (cut, texts) = signed.cut(work)?;
-    // Before the order, so that an order is never there without them.
+    // The texts are stored before the order, so that a stored order never lacks them.
     for text in &texts {
         text.keep(store).await?;
     }
@@ -303,7 +306,7 @@ pub async fn keep_first(store: &dyn Store, evidence: &Evidence) -> Result<(), Ap
     Ok(())
 }
 
-/// Returns the complete evidence at `key`, if it was stored.
+/// Returns the evidence at `key` with all its texts; `None` if it was not stored or lacks a text.
 ///
 /// # Errors
 /// The store's errors.

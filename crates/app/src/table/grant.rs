@@ -18,7 +18,7 @@ pub struct BurntGrant {
     pub at: Timestamp,
 }
 
-/// Returns the row of a grant.
+/// Returns the key of the row of a used grant.
 pub fn grant_key(grant: &GrantId) -> Key {
     key(format!("grant#{grant}"), "state")
 }

@@ -1,6 +1,6 @@
-//! The two rows of a workflow: its state, which is written with every job that ends, and its graph, which is written once.
+//! The two rows of a workflow. The state row is written whenever a job ends; the graph row is written once.
 //!
-//! DynamoDB bills a write by the size of the item. The graph holds most of a workflow's bytes, and never changes.
+//! DynamoDB bills a write by the size of the item. The graph is most of a workflow's bytes and never changes.
 
 use freehold_domain::workflow::{Node, NodeState, Workflow};
 use freehold_protocol::{Digest, JobId, WorkflowId};
@@ -13,16 +13,16 @@ use crate::ports::{Expect, Key, Store, Write};
 /// The state of a workflow, without its nodes.
 #[derive(Debug, Serialize, Deserialize)]
 struct StateRow {
-    /// Rows of earlier versions hold the nodes here.
+    /// The workflow. Its nodes are empty, except in rows that an earlier release of Freehold wrote.
     #[serde(flatten)]
     workflow: Workflow,
-    /// Where the nodes are, once there are any.
+    /// The digest that names the graph row, once the nodes are planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     graph: Option<Digest>,
     /// The state of each node, in the order of the graph.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     progress: Vec<Progress>,
-    /// How often each node was retried, in the same order; empty while none was.
+    /// The number of retries of each node, in the order of the graph; empty if no node was retried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     retried: Vec<u32>,
 }
@@ -39,8 +39,8 @@ enum Progress {
     Refused { reason: String },
 }
 
-/// The nodes of a workflow as they were planned. The row is named by its content, so that two planners at once cannot
-/// give one of them the graph of the other.
+/// The nodes of a workflow as they were planned. The row's key contains the digest of the nodes: if the workflow is
+/// planned twice at the same time, neither plan overwrites the graph of the other.
 #[derive(Debug, Serialize, Deserialize)]
 struct GraphRow {
     workflow: WorkflowId,
@@ -53,7 +53,8 @@ impl Record for StateRow {
     }
 }
 
-/// Returns the write of the graph; none while nothing is planned. Must be committed before the first state that has it.
+/// Returns the write of the graph row; `None` for a workflow without nodes. It must be committed before the first state
+/// row that names the graph.
 ///
 /// # Errors
 /// Internal when the nodes cannot be written as JSON.
@@ -64,7 +65,7 @@ pub fn graph_write(workflow: &Workflow) -> Result<Option<Write>, AppError> {
     Ok(Some(Write::Put { key: graph_key(&workflow.id, &digest), body, expect: Expect::Any, expires: None }))
 }
 
-/// Returns the write of the state.
+/// Returns the write of the state row.
 ///
 /// # Errors
 /// Internal when the workflow cannot be written as JSON, or when a node has the job of another node.
@@ -122,12 +123,12 @@ fn graph_key(workflow: &WorkflowId, graph: &Digest) -> Key {
     key(format!("workflow#{workflow}"), format!("graph#{}", graph.hex()))
 }
 
-/// Returns the nodes as they were before the first of them started.
+/// Returns the nodes in their state before the first of them started.
 fn planned(nodes: &[Node]) -> Vec<Node> {
     nodes.iter().map(|node| Node { state: NodeState::Waiting, retried: 0, ..node.clone() }).collect()
 }
 
-/// Returns the digest of planned nodes; none of no nodes.
+/// Returns the digest of planned nodes; `None` if there are no nodes.
 fn digest_of(planned: &[Node]) -> Result<Option<Digest>, AppError> {
     if planned.is_empty() {
         return Ok(None);

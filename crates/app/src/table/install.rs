@@ -1,5 +1,5 @@
-//! The rows of installs: their state, their directory entry, the last contact of their runner, and their deployed
-//! components.
+//! The rows of installs: their state, their entry in the list of installs, the last contact of their runner, and their
+//! deployed components.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use super::record::{Record, Stored, key, load, load_all};
 use crate::AppError;
 use crate::ports::{Key, Store};
 
-/// An install's directory entry.
+/// The entry of an install in the list of installs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstallEntry {
     pub install: InstallId,
     pub account: AccountId,
 }
 
-/// How many installs had a name before and were deleted.
+/// The number of deleted installs that had this name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FormerInstalls {
     pub install: InstallId,
@@ -42,39 +42,39 @@ pub struct DeployedRecord {
     pub deployed: Deployed,
 }
 
-/// The copies of secrets in the cluster of an install.
+/// The fingerprint of the secrets that were copied into an install's cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CopiedSecrets {
     pub install: InstallId,
     pub fingerprint: Digest,
 }
 
-/// Returns an install's partition.
+/// Returns the partition key of an install's rows.
 pub fn install_pk(install: &InstallId) -> String {
     format!("install#{install}")
 }
 
-/// Returns the row of an install.
+/// Returns the key of an install's row.
 pub fn install_key(install: &InstallId) -> Key {
     key(install_pk(install), "state")
 }
 
-/// Returns the row of the copies of secrets in an install's cluster.
+/// Returns the key of the row of the secrets that were copied into an install's cluster.
 pub fn copied_secrets_key(install: &InstallId) -> Key {
     key(install_pk(install), "secrets")
 }
 
-/// Returns the directory row of an install.
+/// Returns the key of an install's entry in the list of installs.
 pub fn install_entry_key(install: &InstallId) -> Key {
     key("installs", install.as_str())
 }
 
-/// Returns the row that counts the former installs of a name.
+/// Returns the key of the row that counts the deleted installs of a name.
 pub fn former_installs_key(install: &InstallId) -> Key {
     key(install_pk(install), "former")
 }
 
-/// Returns the row that keeps a name free because a longer one begins with it.
+/// Returns the key of the row that reserves a name, because the name of an install begins with it.
 pub fn prefix_key(name: &str) -> Key {
     key(format!("name#{name}"), "prefix")
 }
@@ -85,12 +85,12 @@ pub fn name_prefixes(id: &InstallId) -> Vec<InstallId> {
     (2..name.len()).filter_map(|end| name.get(..end)).filter_map(|text| text.parse().ok()).collect()
 }
 
-/// Returns the row of an install's last contact.
+/// Returns the key of the row of an install's last contact.
 pub fn contact_key(install: &InstallId) -> Key {
     key(install_pk(install), "contact")
 }
 
-/// Returns the row of a deployed component.
+/// Returns the key of a deployed component's row.
 pub fn deployed_key(install: &InstallId, component: &ComponentName) -> Key {
     key(install_pk(install), format!("component#{component}"))
 }
@@ -141,7 +141,7 @@ pub async fn install(store: &dyn Store, id: &InstallId) -> Result<Stored<Install
     })
 }
 
-/// Loads the outputs of an install's sandbox; none while there is no sandbox.
+/// Loads the outputs of an install's sandbox; empty if the sandbox is not deployed.
 ///
 /// # Errors
 /// The errors of [`load`].
@@ -150,7 +150,7 @@ pub async fn sandbox_outputs(store: &dyn Store, id: &InstallId) -> Result<BTreeM
     Ok(record.map(|record| record.value.deployed.outputs).unwrap_or_default())
 }
 
-/// Loads the deployed components of an install, and its sandbox under its name.
+/// Loads the deployed components of an install by name. The sandbox is included under its own name.
 ///
 /// # Errors
 /// The errors of [`load_all`].

@@ -9,10 +9,10 @@ use super::record::{Record, Stored, key, load};
 use crate::AppError;
 use crate::ports::{Key, Store};
 
-/// How long log lines are kept, in seconds.
+/// The time for which log lines are stored, in seconds.
 pub const LOG_TTL_SECS: u64 = 30 * 24 * 3600;
 
-/// Log text of one report.
+/// The log text of one report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogRecord {
     pub job: JobId,
@@ -21,12 +21,12 @@ pub struct LogRecord {
     pub text: String,
 }
 
-/// Returns a job's partition.
+/// Returns the partition key of a job's rows.
 pub fn job_pk(job: &JobId) -> String {
     format!("job#{job}")
 }
 
-/// Returns the row of a job.
+/// Returns the key of a job's row.
 pub fn job_key(job: &JobId) -> Key {
     key(job_pk(job), "state")
 }

@@ -1,4 +1,4 @@
-//! The table: the rows with a file for each noun, and typed reads and writes.
+//! The tenant's table: its rows, with a file for each noun, and typed reads and writes.
 //!
 //! | pk | sk | what |
 //! |---|---|---|
@@ -7,12 +7,12 @@
 //! | `app#<app>` | `build#<build>` | builds and their artifacts |
 //! | `app#<app>` | `release#<name>` | releases |
 //! | `app#<app>` | `terms#<digest>`, `contract#<version>` | terms that customers accept, and signed contracts |
-//! | `installs` | install | directory of installs |
+//! | `installs` | install | the list of installs |
 //! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>`, `former` | the install |
-//! | `name#<name>` | `prefix` | names that longer ones begin with |
+//! | `name#<name>` | `prefix` | reserved names: prefixes of the names of installs |
 //! | `workflow#<id>` | `state`, `graph#<digest>` | the workflow, and its nodes as they were planned |
 //! | `open` | workflow | workflows that have not ended, for `sweep` |
-//! | `due` | `<minute>#<install>#run#<action>`, `...#schedules` | what is due at a minute |
+//! | `due` | `<minute>#<install>#run#<action>`, `...#schedules` | tasks that are due at a minute |
 //! | `token#<workflow>` | phase | task tokens: only `accept-report` and `sweep` can read them |
 //! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>` | the job |
 //! | `grant#<id>` | `state` | used grants |

@@ -7,23 +7,23 @@ use serde::de::DeserializeOwned;
 use crate::AppError;
 use crate::ports::{Expect, Key, Row, Store, Write};
 
-/// How many rows one query asks for.
+/// The number of rows that one query requests.
 pub const PAGE: u32 = 100;
 
-/// A value of the table and its revision.
+/// A value from the table, with the revision of its row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stored<T> {
     pub value: T,
     pub rev: u64,
 }
 
-/// A record that has one row.
+/// A type whose values have one row each.
 pub trait Record: Serialize + DeserializeOwned {
     /// Returns the key of the record's row.
     fn key(&self) -> Key;
 }
 
-/// Returns the row at `pk` and `sk`.
+/// Returns the key with the partition key `pk` and the sort key `sk`.
 pub(super) fn key(pk: impl Into<String>, sk: impl Into<String>) -> Key {
     Key { pk: pk.into(), sk: sk.into() }
 }
@@ -31,7 +31,7 @@ pub(super) fn key(pk: impl Into<String>, sk: impl Into<String>) -> Key {
 /// Parses a row as a record.
 ///
 /// # Errors
-/// Internal when the row does not hold such a record.
+/// Internal when the row does not contain a record of this type.
 pub fn parse<T: DeserializeOwned>(row: &Row) -> Result<Stored<T>, AppError> {
     let value = serde_json::from_str(&row.body).map_err(|e| AppError {
         kind: crate::Kind::Internal,
@@ -45,12 +45,12 @@ pub fn parse<T: DeserializeOwned>(row: &Row) -> Result<Stored<T>, AppError> {
 /// Loads the record at `key`.
 ///
 /// # Errors
-/// The store's, or Internal for an unreadable row.
+/// The store's errors, or Internal for an unreadable row.
 pub async fn load<T: DeserializeOwned>(store: &dyn Store, key: &Key) -> Result<Option<Stored<T>>, AppError> {
     store.get(key).await?.as_ref().map(parse).transpose()
 }
 
-/// Loads all records of a partition below `prefix`.
+/// Loads all records of the partition `pk` whose sort keys begin with `prefix`.
 ///
 /// # Errors
 /// The errors of [`load`].
@@ -58,7 +58,7 @@ pub async fn load_all<T: DeserializeOwned>(store: &dyn Store, pk: &str, prefix: 
     Ok(load_all_stored(store, pk, prefix).await?.into_iter().map(|stored| stored.value).collect())
 }
 
-/// Loads the same records with their revisions.
+/// Loads the records of [`load_all`] with their revisions.
 ///
 /// # Errors
 /// The errors of [`load`].
@@ -81,15 +81,15 @@ pub async fn load_all_stored<T: DeserializeOwned>(
     }
 }
 
-/// Returns the write of `record`.
+/// Returns the write of `record` under the condition `expect`.
 ///
 /// # Errors
-/// When the record cannot be written as JSON.
+/// Internal when the record cannot be written as JSON.
 pub fn put<T: Record>(record: &T, expect: Expect) -> Result<Write, AppError> {
     Ok(Write::Put { key: record.key(), body: serde_json::to_string(record)?, expect, expires: None })
 }
 
-/// Returns the write of a `record` that DynamoDB may remove after `expires`.
+/// Returns the write of a `record` that DynamoDB may delete after `expires`.
 ///
 /// # Errors
 /// The errors of [`put`].

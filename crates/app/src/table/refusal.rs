@@ -8,20 +8,21 @@ use super::record::{Record, key, put_until};
 use crate::AppError;
 use crate::ports::{Expect, Key, Store};
 
-/// How long used grants and refusals are kept, in seconds.
+/// The time for which used grants and refusals are stored, in seconds.
 pub const TRACE_TTL_SECS: u64 = 90 * 24 * 3600;
 
-/// A refused report or request.
+/// A refused report or grant request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    /// The partition of the row: that of the job, of the install when there is no such job, or of the grant.
+    /// The partition key of the row. The row is in the partition of the job, of the install if the job does not exist,
+    /// or of the grant.
     pub pk: String,
     /// The digest of the refused message.
     pub message: Digest,
     pub at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<KeyId>,
-    /// The kind of refusal; only grants have one.
+    /// The kind of refusal; set only for a grant request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<GrantRefusal>,
     pub reason: String,

@@ -9,7 +9,7 @@ use super::record::{Record, Stored, load};
 use crate::AppError;
 use crate::ports::{Key, Store};
 
-/// A release; it never changes.
+/// The record of a release. It never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReleaseRecord {
     pub name: ReleaseName,
@@ -19,7 +19,7 @@ pub struct ReleaseRecord {
     pub contents: Release,
 }
 
-/// Returns the row of a release.
+/// Returns the key of a release's row.
 pub fn release_key(app: &AppName, name: &ReleaseName) -> Key {
     Key { pk: app_pk(app), sk: format!("release#{name}") }
 }

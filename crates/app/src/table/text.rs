@@ -1,4 +1,4 @@
-//! Texts that many signed orders have in common. Each text has a row of its own, under its digest.
+//! Texts that many signed orders have in common. Each text has its own row, which its digest names.
 
 use freehold_protocol::Digest;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,8 @@ impl SharedText {
         Digest::of(self.text.as_bytes())
     }
 
-    /// Stores the text unless it is there. A read costs a fifth of a write, and the text is nearly always there.
+    /// Stores the text unless it is stored already. A read costs a fifth of a write, and the text is nearly always
+    /// stored already.
     pub(super) async fn keep(&self, store: &dyn Store) -> Result<(), AppError> {
         if load::<Self>(store, &self.key()).await?.is_none() {
             let _ = store.commit(vec![put(self, Expect::Absent)?]).await?;
@@ -38,7 +39,7 @@ impl Record for SharedText {
     }
 }
 
-/// Returns the text that `digest` names, if it was stored.
+/// Returns the text with this digest, if it was stored.
 pub(super) async fn text(store: &dyn Store, digest: &Digest) -> Result<Option<String>, AppError> {
     let found: Option<Stored<SharedText>> = load(store, &text_key(digest)).await?;
     Ok(found.map(|stored| stored.value.text))

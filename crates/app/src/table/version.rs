@@ -8,14 +8,14 @@ use super::app::app_pk;
 use super::record::{Record, key};
 use crate::ports::Key;
 
-/// An app version; `versions` loads its document.
+/// The record of an app version. `Versions` loads the version's document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VersionRecord {
     pub app: AppName,
     pub version: Digest,
     pub number: u64,
     pub created_at: Timestamp,
-    /// How many components it has.
+    /// The number of components in the version.
     pub components: u32,
     pub document: Document,
 }
@@ -26,11 +26,11 @@ pub struct VersionRecord {
 pub enum Document {
     /// The document is in the row itself.
     Inline(Box<AppVersion>),
-    /// In the tenant's bucket, by the version's digest; `bytes` is the size of its canonical form.
+    /// The document is in the tenant's bucket, under the version's digest. `bytes` is the size of its canonical JSON.
     Bucket { bytes: u64 },
 }
 
-/// Returns the row of an app version.
+/// Returns the key of an app version's row.
 pub fn version_key(app: &AppName, version: &Digest) -> Key {
     key(app_pk(app), format!("version#{version}"))
 }

@@ -1,5 +1,5 @@
-//! The rows of workflows: their entries in lists, and the task tokens of their state machines. [`super::graph`] has their
-//! state.
+//! The rows of workflows: their entries in lists, and the task tokens of their state machines. The rows of their state
+//! are in [`super::graph`].
 
 use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,8 @@ impl Phase {
     }
 }
 
-/// A task token. Its holder can end a phase, so the token never leaves the tenant account.
+/// A task token of Step Functions. Its holder can end a phase of the workflow, so the token never leaves the tenant
+/// account.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskToken {
     pub workflow: WorkflowId,
@@ -56,12 +57,12 @@ impl std::fmt::Debug for TaskToken {
     }
 }
 
-/// Returns the row of a workflow that has not ended.
+/// Returns the key of a workflow's entry in the list of workflows that have not ended.
 pub fn open_key(workflow: &WorkflowId) -> Key {
     key("open", workflow.as_str())
 }
 
-/// Returns the row of a task token.
+/// Returns the key of a task token's row.
 pub fn token_key(workflow: &WorkflowId, phase: Phase) -> Key {
     key(format!("token#{workflow}"), phase.as_str())
 }

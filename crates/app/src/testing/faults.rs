@@ -1,21 +1,21 @@
-//! The fault injector: any call fails once, before or after its effect.
+//! The fault injector: makes chosen calls fail, before or after their effect.
 
 use std::sync::Mutex;
 
 use super::lock::lock;
 use crate::ports::PortError;
 
-/// When a call fails: before its effect, or after it, so that only the answer is lost.
+/// The point at which a call fails: before its effect, or after it, so that only the answer is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     Before,
     AnswerLost,
 }
 
-/// Decides for one call, by its name, whether and how it fails.
+/// The function that decides, from a call's name, whether and how the call fails.
 type Decide = Box<dyn FnMut(&'static str) -> Option<Fault> + Send>;
 
-/// Injects faults; a call succeeds when the function returns `None`.
+/// Injects faults into calls. A call succeeds when no function is set or when the function returns `None`.
 #[derive(Default)]
 pub struct Faults(Mutex<Option<Decide>>);
 
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Faults {
 }
 
 impl Faults {
-    /// Uses `decide` for every call from now on.
+    /// Sets `decide` as the function for all later calls.
     pub fn set(&self, decide: impl FnMut(&'static str) -> Option<Fault> + Send + 'static) {
         *lock(&self.0) = Some(Box::new(decide));
     }
@@ -35,7 +35,7 @@ impl Faults {
         lock(&self.0).as_mut().and_then(|decide| decide(what))
     }
 
-    /// Performs `effect` unless the call must fail. Doubles of ports outside this module use it.
+    /// Performs `effect` unless the call must fail before it. Doubles of ports outside this module use it too.
     ///
     /// # Errors
     /// Transient when the call must fail.

@@ -1,4 +1,4 @@
-//! Locks a value, also after a test that held the lock has panicked.
+//! Locks a value, even if a test panicked while it held the lock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! State machines that keep what was started and resumed.
+//! The double of Step Functions: it records started executions, resumed states and heartbeats.
 
 use async_trait::async_trait;
 use freehold_domain::workflow::WorkflowKind;

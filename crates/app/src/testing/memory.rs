@@ -1,4 +1,4 @@
-//! All that the doubles keep, and the clock.
+//! The state of all doubles, and their clock.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -16,26 +16,27 @@ use crate::ports::{Clock, Key, Row};
 #[derive(Debug, Default)]
 pub struct Memory {
     pub(super) rows: Mutex<BTreeMap<Key, Row>>,
-    /// Objects of the bucket that hold app versions, by digest.
+    /// The app versions in the bucket, as bytes by digest.
     pub versions: Mutex<BTreeMap<Digest, Vec<u8>>>,
-    /// Messages for `dispatch-job`, oldest first.
+    /// The messages to `dispatch-job`, oldest first.
     pub dispatched: Mutex<Vec<DispatchMessage>>,
-    /// Messages for `grant-artifact`.
+    /// The messages to `grant-artifact`, oldest first.
     pub grants: Mutex<Vec<GrantMessage>>,
-    /// The messages to runners: (queue, group, deduplication id, body), each deduplication id once.
+    /// The messages to runners, as (queue URL, group, deduplication id, body). A queue has only one message for each
+    /// deduplication id.
     pub orders: Mutex<Vec<(String, String, String, String)>>,
     /// The started executions.
     pub started: Mutex<Vec<(WorkflowKind, WorkflowId)>>,
     /// The token and the output of each resumed state.
     pub resumed: Mutex<Vec<(String, Value)>>,
-    /// Heartbeats, by token.
+    /// The token of each heartbeat, oldest first.
     pub beats: Mutex<Vec<String>>,
     now: Mutex<u64>,
     pub faults: Faults,
 }
 
 impl Memory {
-    /// Moves the clock forward.
+    /// Moves the clock forward by `secs` seconds.
     pub fn advance_secs(&self, secs: u64) {
         *lock(&self.now) += secs * 1000;
     }
@@ -45,7 +46,7 @@ impl Memory {
         std::mem::take(&mut *lock(&self.dispatched))
     }
 
-    /// Becomes a copy of `other`, except for its faults.
+    /// Replaces the state by a copy of the state of `other`; the injected faults stay.
     pub fn restore(&self, other: &Self) {
         lock(&self.rows).clone_from(&lock(&other.rows));
         lock(&self.versions).clone_from(&lock(&other.versions));

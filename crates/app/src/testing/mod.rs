@@ -1,5 +1,5 @@
-//! In-memory doubles of the ports: a table, a bucket, queues that keep their messages, state machines, and a clock that
-//! tests set. The tests of this crate and of the simulated control plane use them.
+//! In-memory doubles of the ports: a table, a bucket, queues that record their messages, state machines, and a clock
+//! that tests set. The tests of this crate and the simulated control plane use them.
 
 mod faults;
 mod lock;

@@ -1,4 +1,4 @@
-//! Queues that keep their messages.
+//! The queues in memory: they record their messages.
 
 use async_trait::async_trait;
 

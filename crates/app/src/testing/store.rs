@@ -1,4 +1,4 @@
-//! The table in memory: rows with conditions, as DynamoDB keeps them.
+//! The table in memory. It checks the conditions of writes as DynamoDB does.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::lock::lock;
 use super::memory::Memory;
 use crate::ports::{Committed, Expect, Key, PortError, Row, Store, Write};
 
-/// The most writes of one commit (DynamoDB API reference, `TransactWriteItems`).
+/// The maximum number of writes in one commit (DynamoDB API reference, `TransactWriteItems`).
 const COMMIT_WRITES: usize = 100;
 
-/// Returns the key of the first write whose condition does not hold, unless the row is already the result of the write.
+/// Returns the key of the first write whose condition is not met.
 fn first_conflict(rows: &BTreeMap<Key, Row>, writes: &[Write]) -> Option<Key> {
     writes.iter().find_map(|write| {
         let current = rows.get(write.key());

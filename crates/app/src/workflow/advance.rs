@@ -1,4 +1,5 @@
-//! Applies one event to a job and, when the job ends, to its workflow: one commit, then the effects that follow.
+//! Applies one event to a job and, when the job ends, to its workflow in the same commit. The caller then performs the
+//! effects.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,24 +18,24 @@ use crate::ports::{Expect, Outbox, Store, Write};
 use crate::table::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
 use crate::table::{self, CopiedSecrets, Decided, DeployedRecord, Stored, load, put};
 
-/// The result of an event.
+/// The result of applying an event to a job.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum Advanced {
-    /// `job` has its new state; `workflow` is loaded when the job has ended. The effects must be performed, for the
-    /// first time or again: `started` holds the jobs to dispatch. These are the new jobs, or all active jobs on a
-    /// redelivery.
+    /// The event was applied, now or in an earlier delivery. `workflow` is set when the job has ended. The caller must
+    /// perform the effects, even if they were performed before: it dispatches the jobs in `started`. These are the new
+    /// jobs or, after a redelivery, all active jobs.
     Now { job: Box<Job>, workflow: Option<Box<Workflow>>, started: Vec<JobId>, changed: bool },
-    /// The event cannot happen before more time has passed.
+    /// The event is too early: more time must pass first.
     NotYet(Box<Job>),
-    /// The event must not change the job.
+    /// The job rejects the event and does not change.
     Rejected(Box<Job>, Rejected),
 }
 
-/// Applies `event` to job `id`; `message` is the signed report that carries the event, if there is one.
+/// Applies `event` to the job `id`. `message` is the signed report that contains the event, if a report caused it.
 ///
 /// # Errors
-/// NotFound for an unknown job, the store's errors, or Transient when other writers won every try.
+/// NotFound for an unknown job, the store's errors, or Transient when every try ended in a conflict.
 pub async fn job_event(
     store: &dyn Store,
     id: &JobId,
@@ -65,7 +66,8 @@ pub async fn job_event(
         if let (Some(proof), Some(before)) = (&proof, &workflow)
             && keep_use(store, &stored.value, &before.value, proof, &is_kept).await?
         {
-            // Other jobs of the workflow may have ended meanwhile, and a commit that conflicts is billed too.
+            // Other jobs of the workflow may have ended meanwhile. The workflow is loaded again, because a commit that
+            // conflicts is billed too.
             workflow = Some(table::workflow(store, &before.value.id).await?);
         }
         let (writes, workflow, started) = writes_for(store, &stored, workflow, proof, now).await?;
@@ -75,8 +77,8 @@ pub async fn job_event(
     advanced.await
 }
 
-/// Returns whether the event is the report that ended a cancelled job. Such a job has no fence any more and would
-/// refuse the report, but a redelivery has to perform the effects again.
+/// Returns whether the event is the report that ended a cancelled job. A cancelled job has no fence and would reject
+/// the report, but a redelivery of the report must perform the effects again.
 fn is_its_cancel(job: &Job, event: &JobEvent) -> bool {
     matches!(
         (&job.state, event),
@@ -85,8 +87,9 @@ fn is_its_cancel(job: &Job, event: &JobEvent) -> bool {
     )
 }
 
-/// Returns whether the event comes from an attempt whose end was accepted before the job was queued again. Such an event
-/// is late or repeated, but not stale: when the end is delivered again, the job has to be dispatched again.
+/// Returns whether the event comes from an attempt whose end was accepted, and after which the job was queued for a
+/// retry. Such an event is late or repeated, but not stale: if the report of the end is redelivered, the job must be
+/// dispatched again.
 fn is_its_retry(job: &Job, event: &JobEvent) -> bool {
     let (JobEvent::Started { fence, .. } | JobEvent::Progress { fence, .. } | JobEvent::Finished { fence, .. }) = event
     else {
@@ -96,7 +99,7 @@ fn is_its_retry(job: &Job, event: &JobEvent) -> bool {
     fence.dispatch < job.state.dispatch() && ended()
 }
 
-/// Returns the proof that a job succeeded: the report that ended it.
+/// Returns the proof that a job succeeded: the report that ended the job.
 fn proof(
     job: &Job,
     event: &JobEvent,
@@ -113,9 +116,9 @@ fn proof(
     }
 }
 
-/// Stores the proof that a job deployed an artifact, once for all tries of a commit. It is stored before the commit, by
-/// itself, because DynamoDB bills a row of a transaction twice; its key has the fence, so that it never takes the place of
-/// the proof of another attempt. Returns whether it was stored now.
+/// Stores the proof that a job deployed an artifact, once for all tries of the commit. The proof is written before the
+/// commit and not in it, because DynamoDB bills a row of a transaction twice. Its key contains the fence, so it never
+/// overwrites the proof of another attempt. Returns true if this call stored the proof.
 async fn keep_use(
     store: &dyn Store,
     job: &Job,
@@ -136,8 +139,8 @@ async fn keep_use(
     Ok(true)
 }
 
-/// Returns the writes for a changed job and, when the job has ended, the next state of its workflow. `changed` still
-/// has the revision from before the change.
+/// Returns the writes for a changed job and, when the job has ended, for its workflow and for the jobs that start next.
+/// The revision in `changed` is the revision before the change.
 async fn writes_for(
     store: &dyn Store,
     changed: &Stored<Job>,
@@ -166,7 +169,8 @@ async fn writes_for(
     Ok((writes, Some(workflow), started))
 }
 
-/// Returns the other writes at the end of a job: a deployed component, or a build's artifact with its proof.
+/// Returns the further writes at the end of a job: for example of the deployed component, or of the build's artifact
+/// with its proof.
 async fn result_writes(
     store: &dyn Store,
     job: &Job,
@@ -205,8 +209,9 @@ async fn result_writes(
     }
 }
 
-/// Returns the write of what a succeeded job has deployed. The sandbox's outputs are those that the job's order carried:
-/// nothing else of the workflow changes the sandbox after its components have begun.
+/// Returns the write of the record of a deployed component or sandbox. The record has a digest of the sandbox outputs
+/// that the component reads. These outputs are the same in the table as in the job's order, because a workflow does not
+/// change the sandbox after its components have started.
 async fn deployed_writes(
     store: &dyn Store,
     job: &Job,
@@ -217,7 +222,7 @@ async fn deployed_writes(
 ) -> Result<Vec<Write>, AppError> {
     let Some(Deploys { part, artifact, fingerprint, reads, .. }) = target.deploys() else { return Ok(Vec::new()) };
     let version = workflow.version.clone().ok_or_else(|| {
-        // INVARIANT: a workflow with such nodes was planned from a version.
+        // INVARIANT: a workflow that deploys a component or the sandbox was planned from a version.
         AppError::internal(format!("workflow `{}` has no version", workflow.id))
     })?;
     let sandbox = match reads.filter(|reads| !reads.is_empty()) {
@@ -237,7 +242,7 @@ async fn deployed_writes(
     Ok(vec![put(&DeployedRecord { install: job.install.clone(), deployed }, Expect::Any)?])
 }
 
-/// Returns the writes to a build at the end of its job.
+/// Returns the writes for a build at the end of its job.
 fn build_writes(
     stored: Stored<Build>,
     job: &Job,
@@ -249,8 +254,8 @@ fn build_writes(
     let built = matches!(&job.state, JobState::Succeeded { artifact: Some(_), .. });
     let ours = matches!(&record.state, BuildState::Building { workflow: by } if *by == workflow.id);
     if matches!(record.state, BuildState::Built { .. }) || !(built || ours) {
-        // Deploys refer to the first artifact by digest; and this failure must not change the build of a later
-        // workflow.
+        // A build that has an artifact does not change, because deploys refer to that artifact by its digest. A failure
+        // changes only a build that belongs to this workflow, and not the build of a later workflow.
         return Ok(Vec::new());
     }
     let mut writes = Vec::new();
@@ -272,7 +277,7 @@ fn build_writes(
     Ok(writes)
 }
 
-/// Returns the app that a build workflow builds.
+/// Returns the app whose components a build workflow builds; `None` for other workflows.
 pub const fn build_app(workflow: &Workflow) -> Option<&AppName> {
     match &workflow.request {
         freehold_domain::workflow::Request::Build { app, .. } => Some(app),
@@ -282,7 +287,8 @@ pub const fn build_app(workflow: &Workflow) -> Option<&AppName> {
     }
 }
 
-/// Sends jobs of `workflow` to the dispatch queue. A repeated send is harmless: a dispatch has one deduplication id.
+/// Sends jobs of `workflow` to the dispatch queue. A repeated call is harmless, because the orders of one dispatch have
+/// the same deduplication id.
 ///
 /// # Errors
 /// The queue's errors.
@@ -296,7 +302,8 @@ pub async fn dispatch(outbox: &dyn Outbox, workflow: &Workflow, jobs: &[JobId]) 
     Ok(())
 }
 
-/// Tells the runner of a job to stop. Does nothing for a job without a cancel request and for an ended job.
+/// Asks `dispatch-job` to cancel a job at its runner. Does nothing for a job without a cancel request and for an ended
+/// job.
 ///
 /// # Errors
 /// The queue's errors.

@@ -1,4 +1,4 @@
-//! Starts the builds that an app version still needs, and the signing of its contract; registers the build runner.
+//! Starts the builds that an app version needs, and the signing of its contract. Registers the build runner.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +17,11 @@ use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::table::{self, Decided, Stored, install_key, load, put};
 use crate::workflow::start_workflow::{NewWorkflow, start, used_before};
 
-/// How many builds fit into one commit together with a workflow's own rows: a DynamoDB transaction holds 100 writes.
+/// The maximum number of builds in one commit: a DynamoDB transaction holds 100 writes, and the workflow's own rows are
+/// among them.
 const BUILDS_PER_COMMIT: usize = 90;
 
-/// The ports and settings that starting builds needs.
+/// The use case that builds components, with its ports and the settings of the tenant.
 #[derive(Clone)]
 pub struct BuildComponents {
     pub account: AccountId,
@@ -33,7 +34,7 @@ pub struct BuildComponents {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Returns the reserved install of the build runner.
+/// Returns the name of the reserved install, to which the build runner belongs.
 ///
 /// # Errors
 /// None in practice: the reserved name is a valid install name.
@@ -42,7 +43,7 @@ pub fn build_install() -> Result<InstallId, AppError> {
 }
 
 impl BuildComponents {
-    /// Registers the tenant's own build runner by the public half of its enrolment key.
+    /// Registers the public enrolment key of the tenant's own build runner.
     ///
     /// # Errors
     /// The store's errors.
@@ -70,10 +71,11 @@ impl BuildComponents {
     }
 
     /// Starts one workflow for all components that are neither built nor being built. The answer lists the components
-    /// that cannot be built yet.
+    /// that cannot be built.
     ///
-    /// A version whose artifacts exist already may lack a signed contract, because only its permissions differ from those
-    /// of another version. Its workflow has no builds: it ends at once, and its end has the contract signed.
+    /// All artifacts of a version may exist although its contract is not signed: for example, because only its
+    /// permissions differ from those of another version. A workflow without builds is started then. It ends at once,
+    /// and the contract is signed after its end.
     ///
     /// # Errors
     /// NotFound for an unknown app or version, Conflict without a build runner, or the ports' errors.
@@ -96,7 +98,7 @@ impl BuildComponents {
         if before.as_ref().is_some_and(|before| before.value.install != id) {
             return Err(used_before());
         }
-        // A repeated request does not build again, even if its workflow failed.
+        // A repeated request builds nothing again, even if its workflow failed.
         let due = if before.is_some() { Vec::new() } else { self.due(&sources).await? };
         let mut builds: BTreeMap<ComponentName, Build> =
             sources.iter().filter_map(|one| Some((one.component.clone(), one.known.as_ref()?.value.clone()))).collect();
@@ -129,7 +131,7 @@ impl BuildComponents {
         Ok(answer(&version, Some(workflow), &builds))
     }
 
-    /// Answers a repeated request, and makes sure that its execution was started.
+    /// Answers a repeated request. If its workflow has not ended, this also starts the execution if it was not started.
     async fn repeated(
         &self,
         version: &Version,
@@ -144,16 +146,17 @@ impl BuildComponents {
         Ok(answer(version, under_way.or_else(|| Some(workflow.id.clone())), builds))
     }
 
-    /// Returns whether the contract of a version is signed with the artifacts that its components have now.
+    /// Returns whether the signed contract of a version names the current artifacts of its components.
     async fn has_contract(&self, version: &Version, builds: &BTreeMap<ComponentName, Build>) -> Result<bool, AppError> {
         let contract = freehold_domain::contract::contract(&version.document, &version.version, builds)?;
         let signed = table::signed_contract(&*self.store, &version.document.app, &version.version).await?;
         Ok(signed.is_some_and(|signed| signed.contract == contract))
     }
 
-    /// Commits the builds and their workflow, and starts the workflow. Builds that do not fit this commit are committed
-    /// first: until the workflow exists, they refer to a missing workflow, and the next request takes them over. Two
-    /// requests at the same time may then both build a source; the first artifact stays.
+    /// Commits the builds and their workflow, and starts the workflow. Builds that do not fit into one commit with the
+    /// workflow are committed before it. If the workflow is then not created, these builds refer to a missing workflow,
+    /// and the next request starts them again. Two concurrent requests may therefore build the same source twice; the
+    /// first artifact is kept.
     async fn begin(&self, install: &Stored<Install>, new: NewWorkflow, mut writes: Vec<Write>) -> Result<(), AppError> {
         install.value.begin(&new.id, new.kind.is_exclusive())?;
         let before = writes.split_off(writes.len().min(BUILDS_PER_COMMIT));
@@ -166,7 +169,7 @@ impl BuildComponents {
         start(&*self.store, &*self.machines, self.clock.now(), install, new, writes).await
     }
 
-    /// Restores artifacts that are marked for removal.
+    /// Restores artifacts that are marked as unused, so that they are not removed.
     async fn restore(&self, sources: &mut [SourceBuild]) -> Result<(), AppError> {
         for source in sources {
             let Some(known) = &mut source.known else { continue };
@@ -182,7 +185,7 @@ impl BuildComponents {
         Ok(())
     }
 
-    /// Returns the sources that are neither built nor being built by an existing workflow.
+    /// Returns the sources that are neither built nor being built by a workflow that has not ended.
     async fn due<'a>(&self, sources: &'a [SourceBuild]) -> Result<Vec<&'a SourceBuild>, AppError> {
         let mut left_behind: BTreeMap<&WorkflowId, bool> = BTreeMap::new();
         let mut due = Vec::new();
@@ -193,7 +196,7 @@ impl BuildComponents {
                     let message = format!("the artifact of component `{}` is being removed", source.component);
                     return Err(AppError::new(crate::Kind::Transient, format!("{message}; build again in a while")));
                 }
-                // Runners refuse an artifact without a statement, so it is built again.
+                // Runners refuse an artifact without a signed statement, so such an artifact is built again.
                 Some(BuildState::Built { artifact, .. }) => artifact.provenance.is_none(),
                 Some(BuildState::Building { workflow: by }) => match left_behind.get(by) {
                     Some(known) => *known,
@@ -230,7 +233,7 @@ impl BuildComponents {
     }
 }
 
-/// Returns the workflow that makes `builds` and then has the version's contract signed.
+/// Returns the workflow that makes `builds`. After its end, the version's contract is signed.
 fn building(app: &AppName, version: &Version, id: WorkflowId, builds: Vec<(ComponentName, BuildId)>) -> NewWorkflow {
     let request = Request::Build { app: app.clone(), builds, version: Some(version.version.clone()) };
     let (kind, mode) = (WorkflowKind::BuildComponents, freehold_protocol::order::Mode::Maintenance);

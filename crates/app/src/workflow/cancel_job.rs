@@ -1,5 +1,5 @@
-//! Cancels a job: it is marked. `accept-report` and `sweep` send the message to the runner, because the API may not write
-//! to any queue.
+//! Cancels a job: stores the request in the job's row. `accept-report` and `sweep` then cause the message to the
+//! runner, because the API may not write to any queue.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::AppError;
 use crate::ports::{Clock, Store};
 use crate::workflow::advance::{self, Advanced};
 
-/// The ports that cancelling a job needs.
+/// The use case that cancels a job, with its ports.
 #[derive(Clone)]
 pub struct CancelJob {
     pub store: Arc<dyn Store>,
@@ -19,7 +19,7 @@ pub struct CancelJob {
 }
 
 impl CancelJob {
-    /// Cancels a job; a job that has ended does not change.
+    /// Cancels a job. A job that has ended is not changed.
     ///
     /// # Errors
     /// NotFound, or the store's errors.

@@ -1,4 +1,4 @@
-//! Cancels a workflow: no further job starts, and its running jobs are cancelled.
+//! Cancels a workflow: its waiting jobs do not start, and its running jobs are cancelled.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::ports::{Clock, Expect, Store};
 use crate::table::{self, Decided};
 use crate::workflow::cancel_job::CancelJob;
 
-/// The ports that cancelling a workflow needs.
+/// The use case that cancels a workflow, with its ports.
 #[derive(Clone)]
 pub struct CancelWorkflow {
     pub store: Arc<dyn Store>,
@@ -18,7 +18,7 @@ pub struct CancelWorkflow {
 }
 
 impl CancelWorkflow {
-    /// Cancels a workflow; a workflow that has ended does not change.
+    /// Cancels a workflow. A workflow that has ended is not changed.
     ///
     /// # Errors
     /// NotFound, or the store's errors.

@@ -19,7 +19,7 @@ use crate::table;
 use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
 use crate::workflow::start_workflow::{NewWorkflow, came_before, no_app, require_runner, start};
 
-/// The ports that starting a deploy needs.
+/// The use case that starts a deploy, with its ports.
 #[derive(Clone)]
 pub struct DeployComponents {
     pub store: Arc<dyn Store>,
@@ -29,11 +29,13 @@ pub struct DeployComponents {
 }
 
 impl DeployComponents {
-    /// Starts a deploy, with changed inputs if the request has some. The same `cause` returns the same workflow again. What
-    /// cannot be planned is refused before anything is stored, so that no input of it stays behind.
+    /// Starts a deploy, and changes the inputs that the request names. A repeated call with the same `cause` returns
+    /// the same workflow. A deploy that cannot be planned is refused before anything is stored, so that its inputs are
+    /// not stored either.
     ///
     /// # Errors
-    /// NotFound, Invalid inputs, Conflict with a live workflow, without a runner or before a build, or the store's errors.
+    /// NotFound, Invalid for wrong inputs, Conflict while another workflow holds the install, without a runner or
+    /// before a build, or the ports' errors.
     pub async fn deploy(
         &self,
         install: &InstallId,
@@ -84,7 +86,7 @@ impl DeployComponents {
         Ok(id)
     }
 
-    /// Returns the version that the request names.
+    /// Returns the version that the request names: directly, by a release, or else the latest version.
     async fn version(&self, app: &AppName, request: &DeployComponentsRequest) -> Result<Version, AppError> {
         let Some(name) = &request.release else {
             return self.versions.load(app, request.version.as_ref()).await;
@@ -97,7 +99,7 @@ impl DeployComponents {
     }
 }
 
-/// Returns the former values of the inputs that `changes` names, null for those that had none.
+/// Returns the former values of the inputs in `changes`; null for an input that had no value.
 fn former(inputs: &BTreeMap<String, Value>, changes: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     changes.keys().map(|name| (name.clone(), inputs.get(name).cloned().unwrap_or_default())).collect()
 }

@@ -1,4 +1,4 @@
-//! Turns a queued job into a signed order, or a cancel into a signed message, in the install's orders queue.
+//! Sends the signed order for a queued job, or a signed cancel, to the install's orders queue.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,11 +30,11 @@ use crate::table::{self, Stored, build_key, load};
 use crate::workflow::advance;
 use crate::workflow::order_work::{action_work, component_work, copies_of_secrets, sandbox_work};
 
-/// An order older than this, in seconds, is not sent a second time. SQS drops the duplicate of a message only for five
-/// minutes (Amazon SQS developer guide, "Using the message deduplication ID").
+/// The maximum age in seconds of an order that is sent a second time. SQS drops the duplicate of a message for five
+/// minutes only (Amazon SQS developer guide, "Using the message deduplication ID").
 const RESEND_WORTH_SECS: u64 = 280;
 
-/// The ports and settings that dispatching needs.
+/// The use case that dispatches jobs, with its ports and the settings of the tenant.
 #[derive(Clone)]
 pub struct DispatchJob {
     pub tenant: TenantName,
@@ -103,8 +103,8 @@ impl DispatchJob {
         let delegate = self.signer.delegate(order.not_after).await?;
         let mut envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         let too_large = |envelope: &Envelope| envelope.payload.len() / 4 * 3 > MAX_INLINE_PAYLOAD_BYTES;
-        // The order can be sent without the terms documents: a runner that needs them reports that. Without the work
-        // the order is useless.
+        // The order can be sent without the documents of its terms: a runner that needs them reports that. It cannot be
+        // sent without its work.
         if too_large(&envelope) && order.terms.as_mut().is_some_and(|terms| terms.drop_documents()) {
             envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         }
@@ -116,7 +116,7 @@ impl DispatchJob {
                 envelope.payload.len() / 4 * 3
             )));
         }
-        // Stored before it is sent, as proof of the order, so that a redelivery sends the same bytes.
+        // The order is stored before it is sent. It is then a proof, and a redelivery sends the same bytes.
         let envelope = evidence::keep_order(&*self.store, (&job.id, dispatch), &envelope, &order.work).await?;
         let dedup = format!("{}.{dispatch}", job.id);
         self.orders.send(url, order.group.as_str(), &dedup, &envelope.to_json()?).await?;
@@ -135,8 +135,8 @@ impl DispatchJob {
         Ok(())
     }
 
-    /// Builds the order. The same job and dispatch give the same order while the records that it refers to do not
-    /// change.
+    /// Returns the order for a job. The same job and dispatch give the same order unless the records that the order
+    /// refers to change.
     async fn order(&self, job: &Job, install: &Install, dispatch: u32) -> Result<Order, AppError> {
         let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
         let node = workflow.nodes.iter().find(|node| node.name == job.node).ok_or_else(|| {
@@ -209,7 +209,8 @@ impl DispatchJob {
         }
     }
 
-    /// Returns the task of the build runner, which serves no install: the task has neither inputs nor terms.
+    /// Returns the task for the build runner. It has neither inputs nor terms, because the build runner serves no
+    /// customer's install.
     async fn build_task(
         &self,
         workflow: &Workflow,
@@ -231,7 +232,7 @@ impl DispatchJob {
         Ok(Task { work, context, sensitive_inputs: Vec::new(), secrets: Vec::new(), terms: None })
     }
 
-    /// Returns the task of an install's runner, with the context for its templates.
+    /// Returns the task for an install's runner, with the context for its templates.
     async fn install_task(&self, work: Work, install: &Install, version: &AppVersion) -> Result<Task, AppError> {
         let inputs = resolve_inputs(version, &known_inputs(version, &install.inputs), &install.answers)?;
         let deployed = table::deployed(&*self.store, &install.id).await?;
@@ -251,7 +252,7 @@ impl DispatchJob {
         Ok((app, self.versions.load(app, workflow.version.as_ref()).await?.document))
     }
 
-    /// Returns the install's app and its version `version`.
+    /// Returns the install's app and the given version of the app.
     async fn app_version_of<'a>(
         &self,
         version: &Digest,
@@ -273,7 +274,8 @@ impl DispatchJob {
             if let Some(Deploys { part, build, .. }) = node.target.deploys()
                 && let BuildState::Built { artifact, .. } = self.build(app, build).await?.state
             {
-                // Providers are shared and unpacked once: the runner has an estimate for them.
+                // Terraform providers are left out, because components share them and the runner has an estimate of
+                // their size.
                 let own = artifact.blobs.iter().filter(|blob| blob.media_type != PROVIDER_LAYER);
                 artifacts.insert(part, own.map(|blob| blob.size).sum());
             }
@@ -295,7 +297,8 @@ impl DispatchJob {
         Ok(record.ok_or_else(|| AppError::internal(format!("build `{build}` does not exist")))?.value)
     }
 
-    /// Returns the recipe of a build from the workflow's app version, if the component has one.
+    /// Returns the recipe of a component's build, as the workflow's app version has it; `None` if the component has no
+    /// recipe.
     async fn recipe(
         &self,
         workflow: &Workflow,
@@ -314,7 +317,8 @@ impl DispatchJob {
     }
 }
 
-/// The work of an order and the context for its templates.
+/// The parts of an order that depend on its node: the work, the context for templates, the inputs, the secrets and the
+/// terms.
 struct Task {
     work: Work,
     context: serde_json::Value,
@@ -323,7 +327,8 @@ struct Task {
     terms: Option<Box<OrderTerms>>,
 }
 
-/// Returns the sensitive inputs without their descriptive texts, which the runner does not need: orders are small.
+/// Returns the sensitive inputs without their descriptive texts, which the runner does not need. This keeps orders
+/// small.
 fn sensitive_inputs(version: &AppVersion) -> Vec<Input> {
     let sensitive = version.inputs.iter().filter(|input| input.sensitive);
     sensitive
@@ -347,7 +352,7 @@ fn secrets(version: &AppVersion) -> Vec<Secret> {
     version.secrets.iter().map(plain).collect()
 }
 
-/// Returns whether the person who asked for a teardown said that it may destroy data.
+/// Returns whether the request for a teardown permits it to destroy data.
 const fn destroys_data(workflow: &Workflow) -> bool {
     matches!(workflow.request, Request::TearDown { destroy_data: true, .. })
 }

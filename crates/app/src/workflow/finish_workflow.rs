@@ -1,4 +1,4 @@
-//! Ends a workflow with its true result: the result of its nodes, or the error of its state machine.
+//! Ends a workflow and stores its result, which comes from its nodes or from the error of its state machine.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::table::{self, Decided, open_key, put};
 use crate::workflow::advance;
 use crate::workflow::cancel_job::CancelJob;
 
-/// The ports that finishing a workflow needs.
+/// The use case that finishes a workflow, with its ports.
 #[derive(Clone)]
 pub struct FinishWorkflow {
     pub store: Arc<dyn Store>,
@@ -22,9 +22,9 @@ pub struct FinishWorkflow {
 }
 
 impl FinishWorkflow {
-    /// Ends the workflow and releases its install; returns the name of its final state. Cancels jobs that are still
-    /// active, and restores the inputs that a deploy changed when the deploy ended before its first job. A repeated call
-    /// returns the same name.
+    /// Ends the workflow, releases its install and returns the name of the workflow's final state. Cancels jobs that
+    /// are still active. If a deploy ended before its first job, the inputs that it changed are restored. A repeated
+    /// call returns the same name.
     ///
     /// # Errors
     /// NotFound, or the errors of the store and the queue.
@@ -51,11 +51,12 @@ impl FinishWorkflow {
         Ok(word)
     }
 
-    /// Returns the writes that end the workflow, which was loaded at revision `rev`, and release its install.
+    /// Returns the writes that end the workflow and release its install. `rev` is the revision at which the workflow
+    /// was loaded.
     async fn writes(&self, workflow: &Workflow, rev: u64) -> Result<Vec<Write>, AppError> {
         let install = table::install(&*self.store, &workflow.install).await?;
         let deployed = match (&workflow.state, &workflow.request) {
-            // A deploy of some components does not change the version of the others.
+            // A deploy of only some components does not change the version of the install.
             (WorkflowState::Succeeded { .. }, Request::Deploy { only, .. }) if only.is_empty() => {
                 workflow.version.as_ref()
             }
@@ -67,14 +68,14 @@ impl FinishWorkflow {
         {
             released = released.emptied();
         }
-        // Nothing else changes the inputs while the workflow holds the install.
+        // No one else can change the inputs while the workflow holds the install.
         if let Some(former) = workflow.inputs_to_restore().filter(|_| install.value.live.as_ref() == Some(&workflow.id))
         {
             released.inputs = merged(&released.inputs, former);
         }
         let mut writes = vec![table::put_workflow(&workflow.without_former_inputs(), Expect::Rev(rev))?];
-        // While a job is active, the entry stays, so that `sweep` finds the workflow and ends the job if nothing else
-        // does.
+        // The entry in the list of open workflows stays while a job is active: `sweep` then finds the workflow and ends
+        // the job if its runner does not.
         if workflow.active_jobs().next().is_none() {
             writes.push(Write::Delete { key: open_key(&workflow.id) });
         }
@@ -84,7 +85,7 @@ impl FinishWorkflow {
         Ok(writes)
     }
 
-    /// Requests the signature of a version's contract after its build workflow succeeded.
+    /// Asks `dispatch-job` to sign the version's contract after a build workflow succeeded.
     async fn ask_for_contract(&self, workflow: &Workflow) -> Result<(), AppError> {
         if let (WorkflowState::Succeeded { .. }, Request::Build { app, version: Some(version), .. }) =
             (&workflow.state, &workflow.request)

@@ -1,4 +1,4 @@
-//! What an order asks a runner to do with a part of an app version.
+//! Makes the work of an order from an action, a component, the sandbox or the secrets of an app version.
 
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, SandboxTool};
 use freehold_protocol::order::{
@@ -9,7 +9,7 @@ use freehold_protocol::{ActionName, ComponentName};
 
 use crate::AppError;
 
-/// Returns the work that copies secrets into the cluster of the sandbox.
+/// Returns the work that copies secrets into the cluster of the app's sandbox.
 pub(super) fn copies_of_secrets(version: &AppVersion) -> Result<Work, AppError> {
     let copies = version.secrets.iter().filter_map(|secret| {
         let place = secret.kubernetes.as_ref()?;
@@ -84,13 +84,14 @@ pub(super) fn component_work(version: &AppVersion, name: &ComponentName, artifac
             })
         }
         ComponentSpec::Job { .. } | ComponentSpec::Pulumi { .. } => {
-            // INVARIANT: the planner refuses a version with such a component.
+            // INVARIANT: the planner refuses a version with a component of these kinds.
             return Err(AppError::internal(format!("component `{name}` cannot be deployed here yet")));
         }
     })
 }
 
-/// Returns whose outputs name the cluster of a context; the sandbox's where a component or an action names no context.
+/// Returns the part whose outputs describe the cluster of the Kubernetes context `context`: a component, or the sandbox
+/// if `context` is empty.
 fn cluster_of(version: &AppVersion, context: &str) -> Result<ClusterOf, AppError> {
     if context.is_empty() {
         return Ok(ClusterOf::Sandbox);
@@ -100,14 +101,14 @@ fn cluster_of(version: &AppVersion, context: &str) -> Result<ClusterOf, AppError
     found.ok_or_else(|| AppError::internal(format!("version has no Kubernetes context `{context}`")))
 }
 
-/// Returns the work that makes the sandbox.
+/// Returns the work that applies the sandbox.
 pub(super) fn sandbox_work(version: &AppVersion, artifact: Artifact) -> Result<Work, AppError> {
     let sandbox = version.sandbox.clone().ok_or_else(|| {
         // INVARIANT: only a version with a sandbox has a node for it.
         AppError::internal("version has no sandbox")
     })?;
     let SandboxTool::Terraform { version, providers: _ } = sandbox.tool else {
-        // INVARIANT: the planner refuses a sandbox of another tool.
+        // INVARIANT: the planner refuses a sandbox that uses another tool than Terraform.
         return Err(AppError::internal("a sandbox of Pulumi cannot be made yet"));
     };
     Ok(Work::Sandbox(ApplyTerraform {

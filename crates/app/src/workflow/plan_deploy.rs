@@ -1,4 +1,5 @@
-//! Plans the nodes of a deploy from the table: when it is asked for, to refuse what cannot be planned, and when it is run.
+//! Plans the nodes of a deploy from the table. This is done twice: when the deploy is requested, to refuse a deploy
+//! that cannot be planned, and when its workflow runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,20 +18,20 @@ use crate::ports::Store;
 use crate::stack::sandbox_reads;
 use crate::table::{self, CopiedSecrets, Stored, load};
 
-/// What a deploy was asked to do.
+/// The scope of a requested deploy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeployOf<'a> {
-    /// Only these components and what depends on them; empty: whatever changed.
+    /// The components to deploy, together with their dependents. An empty set selects every component that changed.
     pub(crate) only: &'a BTreeSet<ComponentName>,
-    /// Everything, changed or not.
+    /// Whether unchanged components are deployed too.
     pub(crate) all: bool,
-    /// The release whose artifacts these must be.
+    /// The release that fixes the artifacts to deploy, if the request names a release.
     pub(crate) release: Option<&'a ReleaseName>,
-    /// The role that the caller wants for the whole deploy.
+    /// The role that the caller chooses for all jobs of the deploy.
     pub(crate) role: Option<&'a str>,
-    /// The former values of the inputs that the request changed, null where there was none.
+    /// The former values of the inputs that the request changed; null for an input that had no value.
     pub(crate) former_inputs: &'a BTreeMap<String, Value>,
-    /// Whether this is the provisioning of the install.
+    /// Whether the deploy is part of the install's provisioning.
     pub(crate) provision: bool,
     pub(crate) serial: u64,
 }
@@ -39,7 +40,7 @@ pub(crate) struct DeployOf<'a> {
 ///
 /// # Errors
 /// Invalid for inputs that do not fit, NotFound for unknown names, Conflict for a component without an artifact or with
-/// another one than the release names, or the store's errors.
+/// another artifact than the release fixes, or the store's errors.
 pub(crate) async fn plan_deploy(
     store: &dyn Store,
     install: &Install,
@@ -73,7 +74,7 @@ pub(crate) async fn plan_deploy(
     Ok(deploy_nodes(input, &scope)?)
 }
 
-/// Returns the fingerprint of the copies of secrets in the install's cluster.
+/// Returns the fingerprint of the secrets that were copied into the install's cluster; `None` if no secrets are copied.
 async fn copied_secrets(
     store: &dyn Store,
     install: &Install,

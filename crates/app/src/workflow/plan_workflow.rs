@@ -18,7 +18,7 @@ use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
 use crate::workflow::start_due_actions::has_schedules;
 use crate::workflow::tear_down::plan_teardown;
 
-/// The ports that planning needs.
+/// The use case that plans a workflow, with its ports.
 #[derive(Clone)]
 pub struct PlanWorkflow {
     pub store: Arc<dyn Store>,
@@ -27,7 +27,7 @@ pub struct PlanWorkflow {
     pub clock: Arc<dyn Clock>,
 }
 
-/// The result word that a state machine's `Choice` reads.
+/// The result that a `Choice` of the state machine reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
@@ -38,8 +38,8 @@ pub enum Next {
 }
 
 impl PlanWorkflow {
-    /// Stores the token of a state that waits for the install's runner. `accept-report` resumes the state at the
-    /// runner's hello; `sweep` resumes it when the runner announced itself earlier.
+    /// Stores the task token of the state that waits for the install's runner. `accept-report` resumes the state at the
+    /// runner's hello. If the runner announced itself earlier, `sweep` resumes the state.
     ///
     /// # Errors
     /// NotFound, or the store's errors.
@@ -78,7 +78,7 @@ impl PlanWorkflow {
             Committed::Done => {}
             Committed::Conflict(_) => return Err(changed(id)),
         }
-        // A deployed version has a signed contract, even if nothing had to be built for it.
+        // Every version that is deployed gets a signed contract, even if nothing had to be built for it.
         if let (Request::Deploy { .. }, Some(version), Some(app)) = (&planned.request, &planned.version, install.app())
             && table::signed_contract(&*self.store, app, version).await?.is_none()
         {
@@ -88,8 +88,8 @@ impl PlanWorkflow {
         Ok(next)
     }
 
-    /// Notes that the install's runs by cron have to be looked up once the deploy has ended. Noted before the plan, so that
-    /// no plan is without it; a second note is the same or ends as one.
+    /// Stores a task to look up the cron runs of the install after the deploy has ended. The task is stored before the
+    /// plan, so that no plan lacks it. A repeated call writes the same row.
     async fn note_schedules(
         &self,
         workflow: &Workflow,
@@ -106,12 +106,12 @@ impl PlanWorkflow {
         Ok(())
     }
 
-    /// Stores the token of the state that waits for the graph, starts the graph and dispatches its first jobs.
+    /// Stores the task token of the state that waits for the graph, starts the graph and dispatches its first jobs.
     ///
     /// # Errors
     /// Conflict without a runner, or the errors of the store and the queue.
     pub async fn run(&self, id: &WorkflowId, token: String) -> Result<(), AppError> {
-        // The token is stored first, so that a job that ends at once finds it.
+        // The token is stored first, so that it is found even if a job ends at once.
         self.keep_token(id, Phase::Run, token).await?;
         let stored = table::workflow(&*self.store, id).await?;
         let workflow = match &stored.value.state {

@@ -1,4 +1,4 @@
-//! Starts a run of an action in an install, with the steps of the version that is deployed there.
+//! Starts a run of an action in an install.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::ports::{Clock, Machines, Store};
 use crate::table;
 use crate::workflow::start_workflow::{NewWorkflow, came_before, no_app, require_runner, start};
 
-/// The ports that starting a run of an action needs.
+/// The use case that runs an action, with its ports.
 #[derive(Clone)]
 pub struct RunAction {
     pub store: Arc<dyn Store>,
@@ -27,8 +27,8 @@ pub struct RunAction {
 }
 
 impl RunAction {
-    /// Starts a run of an action. Its steps are those of the version that was deployed last to the end; while nothing was,
-    /// those of the latest version, so that an action can look into a first deploy that failed.
+    /// Starts a run of an action. Its steps come from the version that was last deployed completely. Before the first
+    /// complete deploy they come from the latest version, so that an action can examine a first deploy that failed.
     ///
     /// # Errors
     /// NotFound for an action or a role that the version lacks, Conflict without a runner, or the store's errors.

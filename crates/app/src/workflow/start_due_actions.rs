@@ -1,4 +1,4 @@
-//! Starts the actions whose cron schedule is due: each minute's run once, whatever is repeated.
+//! Starts the actions whose cron schedule is due. A run is started once for its minute, even if a call is repeated.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::table::{self, Due, DueWhat, Record as _, Stored, load, put};
 use crate::workflow::run_action::RunAction;
 use crate::{AppError, Kind};
 
-/// The most rows that one call handles; the others are handled a minute later.
+/// The maximum number of rows that one call handles; the other rows are handled a minute later.
 const MOST: usize = 500;
 /// A run that is later than this is skipped.
 const LATE_SECS: u64 = 60 * 60;
 
-/// The ports that starting due actions needs.
+/// The use case that starts due actions, with its ports.
 #[derive(Clone)]
 pub struct StartDueActions {
     pub store: Arc<dyn Store>,
@@ -28,26 +28,27 @@ pub struct StartDueActions {
     pub clock: Arc<dyn Clock>,
 }
 
-/// The counts of one call.
+/// The result of one call, in numbers of runs and rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Started {
     pub started: u32,
-    /// Runs that were not started because of what [`StartDueActions::start`] names.
+    /// The number of skipped runs, for the reasons in [`StartDueActions::start`].
     pub skipped: u32,
-    /// What could not be handled; the next call tries again.
+    /// The number of rows that could not be handled; the next call tries them again.
     pub failed: u32,
 }
 
 impl StartDueActions {
-    /// Starts every run that is due. The id of a run is derived from the minute that it was due, so that a repeated call
-    /// starts it once.
+    /// Starts every run that is due. The id of a run is derived from the minute at which it was due, so that repeated
+    /// calls start it only once.
     ///
-    /// Of several minutes that were missed, the earliest is run, if it is no more than an hour ago; the others are skipped.
-    /// A run is also skipped while the run before it has not ended, and while the install refuses runs: it is disabled, has
-    /// no runner, or its customer has not accepted the terms. A run that is started waits for a free slot of the runner.
+    /// If several runs of an action were missed, the earliest is started if it was due within the last hour; the others
+    /// are skipped. A run is also skipped while the preceding run has not ended, and while the install refuses runs: it
+    /// is disabled, has no runner, or its customer has not accepted the terms. A started run waits for a free slot of
+    /// the runner.
     ///
     /// # Errors
-    /// The store's errors when the list itself cannot be read.
+    /// The store's errors when the list of due tasks cannot be read.
     pub async fn start(&self) -> Result<Started, AppError> {
         let now = self.clock.now();
         let mut counts = Started::default();
@@ -75,7 +76,7 @@ impl StartDueActions {
         }
     }
 
-    /// Adds the runs of the version that the install has, after the workflow that was to deploy it has ended.
+    /// Adds the cron runs of the install's deployed version, once the workflow has ended.
     async fn add_schedules(&self, row: &Stored<Due>, workflow: &WorkflowId, now: Timestamp) -> Result<(), AppError> {
         if !table::workflow(&*self.store, workflow).await?.value.state.is_terminal() {
             return Ok(());
@@ -86,14 +87,14 @@ impl StartDueActions {
             for action in &version.actions {
                 let Some(next) = next_run(action, now) else { continue };
                 let what = DueWhat::Run { action: action.name.clone(), last: None };
-                // A run that is there already knows the run before it.
+                // A run that is stored already is not overwritten, because its row names the preceding run.
                 let _ = self.store.commit(vec![put(&Due::at(next, id.clone(), what), Expect::Absent)?]).await?;
             }
         }
         self.replace(row, Vec::new()).await
     }
 
-    /// Starts or skips a run; returns the next run of the action, if it still has one.
+    /// Starts or skips a run, and returns the next run of the action, if there is one.
     async fn run(
         &self,
         row: &Stored<Due>,
@@ -136,7 +137,7 @@ impl StartDueActions {
         Ok(Some(Due::at(next, install.id.clone(), DueWhat::Run { action: name.clone(), last })))
     }
 
-    /// Starts the run of one minute; returns why the install refuses it.
+    /// Starts the run of one minute, or returns the reason why the install refuses it.
     async fn start_run(
         &self,
         install: &InstallId,
@@ -165,7 +166,7 @@ impl StartDueActions {
         Ok(found.is_some_and(|found| !found.value.state.is_terminal()))
     }
 
-    /// Returns the version that was deployed to the end.
+    /// Returns the version that was last deployed completely to the install.
     async fn deployed(&self, install: Option<&Install>) -> Result<Option<Arc<AppVersion>>, AppError> {
         let Some((app, version)) = install.and_then(|install| install.app().zip(install.version())) else {
             return Ok(None);
@@ -173,7 +174,8 @@ impl StartDueActions {
         Ok(Some(self.versions.load(app, Some(version)).await?.document))
     }
 
-    /// Removes a row that was handled, and writes `next`. Another call may have been faster: then it did the same.
+    /// Removes a row that was handled, and writes `next`. After a conflict nothing is left to do, because another call
+    /// handled the row.
     async fn replace(&self, row: &Stored<Due>, next: Vec<Due>) -> Result<(), AppError> {
         let mut writes = vec![Write::DeleteAt { key: row.value.key(), rev: row.rev }];
         for due in &next {
@@ -185,7 +187,8 @@ impl StartDueActions {
     }
 }
 
-/// Returns the schedules of an action's triggers. A schedule was checked when the app was synced.
+/// Returns the schedules of an action's triggers. A schedule that cannot be parsed is left out; the sync has refused
+/// it.
 fn schedules(action: &Action) -> impl Iterator<Item = Schedule> {
     action.triggers.iter().filter_map(|trigger| match trigger {
         Trigger::Cron { schedule } => Schedule::parse(schedule).ok(),

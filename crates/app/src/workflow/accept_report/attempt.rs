@@ -1,4 +1,4 @@
-//! Reports of an attempt: its start, its progress and its end.
+//! Handles the reports of an attempt: its start, its progress and its end.
 
 use freehold_domain::install::Install;
 use freehold_domain::job::{Job, JobEvent, JobState};
@@ -14,7 +14,7 @@ use crate::ports::{Callbacks, Store};
 use crate::table::{self, Phase, Stored, TaskToken, load, token_key};
 use crate::workflow::advance::{self, Advanced};
 
-/// The interval at which the contact of a running job is recorded, in seconds.
+/// The minimum time between two recorded contacts of a running job, in seconds.
 const PROGRESS_SECS: u64 = 60;
 
 impl AcceptReport {
@@ -33,8 +33,8 @@ impl AcceptReport {
             return Err(AppError::invalid(format!("job `{}` does not belong to install `{}`", report.job, install.id)));
         }
         let now = self.clock.now();
-        // If the report proves a deploy, the evidence keeps the whole report with its log, so the log is not stored a
-        // second time.
+        // A report that proves a deploy is stored as evidence together with its log, so its log is not stored a second
+        // time.
         let may_prove = matches!(&report.event, AttemptEvent::Finished { outcome: Outcome::Succeeded { .. }, .. });
         if !may_prove {
             self.store_log(report, now).await?;
@@ -66,7 +66,8 @@ impl AcceptReport {
         }
     }
 
-    /// Ends a cancelled job that the runner did not start, as the job's own report would.
+    /// Ends a cancelled job that the runner refused to start. The effects are the same as for a report of the job's
+    /// end.
     pub(super) async fn cancelled_unstarted(
         &self,
         install: &Install,
@@ -90,8 +91,8 @@ impl AcceptReport {
         Ok(Accepted::Taken)
     }
 
-    /// Handles the end of a job: dispatches the jobs that became ready, or resumes the state machine when no job is
-    /// left.
+    /// Performs the effects of a job's end: dispatches the jobs that became ready, or resumes the state machine when
+    /// all jobs have ended.
     pub(super) async fn after_end(&self, workflow: &Workflow, started: &[JobId]) -> Result<(), AppError> {
         if workflow.is_settled() {
             return resume_run(&*self.store, &*self.callbacks, workflow).await;
@@ -138,8 +139,8 @@ impl AcceptReport {
     }
 }
 
-/// Ends the run phase of a settled workflow. Without a token the state machine does not wait yet, and `sweep` tries
-/// again.
+/// Ends the run phase of a settled workflow. Without a task token, the state machine does not wait yet; `sweep` tries
+/// again later.
 ///
 /// # Errors
 /// The errors of the store or the state machine.
@@ -151,7 +152,7 @@ pub async fn resume_run(store: &dyn Store, callbacks: &dyn Callbacks, workflow: 
     Ok(())
 }
 
-/// Returns whether a report of success is kept as the proof of a deploy.
+/// Returns whether the accepted report was stored as the proof of a deploy.
 fn proves_deploy(advanced: &Advanced) -> bool {
     let Advanced::Now { job, workflow: Some(workflow), .. } = advanced else { return false };
     let node = workflow.nodes.iter().find(|node| node.name == job.node);
@@ -170,8 +171,8 @@ fn job_event(report: &AttemptReport, runner: &KeyId) -> JobEvent {
     }
 }
 
-/// Returns whether the report is progress of the running attempt shortly after its last recorded contact: it needs no
-/// write.
+/// Returns whether the report needs no write: it shows progress of the running attempt, and the last contact was
+/// recorded less than [`PROGRESS_SECS`] ago.
 fn is_quiet_progress(job: &Job, runner: &KeyId, report: &AttemptReport, now: Timestamp) -> bool {
     let progress = match report.event {
         AttemptEvent::Progress { .. } | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => true,

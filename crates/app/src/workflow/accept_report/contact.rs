@@ -1,4 +1,4 @@
-//! The side effects of a report: its log, the time of the contact, and the heartbeat of a waiting state.
+//! The side effects of a report: to store its log, to record the contact, and to send a heartbeat to the waiting state.
 
 use freehold_domain::job::Job;
 use freehold_protocol::report::{AttemptEvent, AttemptReport};
@@ -9,7 +9,7 @@ use crate::AppError;
 use crate::ports::Expect;
 use crate::table::{self, Contact, LOG_TTL_SECS, LogRecord, Phase, Stored, TaskToken, load, put, put_until, token_key};
 
-/// The age in seconds at which a runner's recorded contact is written again: one write per report would cost too much.
+/// The age in seconds at which a recorded contact is written again. A write for each report would cost too much.
 const CONTACT_SECS: u64 = 600;
 
 impl AcceptReport {
@@ -29,13 +29,13 @@ impl AcceptReport {
         Ok(())
     }
 
-    /// Records that the runner sent a report. The reports of jobs come often, and the rows of jobs hold their times, so
-    /// this row is written every ten minutes at most. A hello and a heartbeat are rare and always recorded.
+    /// Records that the runner sent a report. A job's reports are frequent and their times are in the job's row, so
+    /// this row is written at most every ten minutes. A hello or a heartbeat is `rare` and always recorded.
     pub(super) async fn note_contact(&self, install: &InstallId, rare: bool) -> Result<(), AppError> {
         let now = self.clock.now();
         let known: Option<Stored<Contact>> = load(&*self.store, &table::contact_key(install)).await?;
         let fresh = |contact: &Stored<Contact>| now.since(contact.value.at) < CONTACT_SECS * 1000;
-        // The time never moves backwards: a delivery may be late.
+        // The recorded time never moves backwards, although deliveries may be handled out of order.
         if known.is_some_and(|contact| contact.value.at >= now || (!rare && fresh(&contact))) {
             return Ok(());
         }

@@ -43,7 +43,7 @@ impl AcceptReport {
                 Err(error @ InstallError::Retired { .. }) => return Ok(Decided::Keep(Err(error.to_string()))),
                 Err(error) => return Err(error.into()),
             };
-            // The hello is stored before the install accepts its key, so that every later report of that key can be
+            // The hello is stored before the install accepts its key. Every later report under that key can then be
             // proven.
             self.keep_hello(envelope, install, &hello).await?;
             match next {
@@ -67,7 +67,7 @@ impl AcceptReport {
         }
     }
 
-    /// Stores the first announcement of a runner's key, with the enrolment key that co-signed it.
+    /// Stores the first announcement of a runner's key, with the enrolment key that co-signed the announcement.
     pub(super) async fn keep_hello(
         &self,
         envelope: &Envelope,
@@ -84,7 +84,7 @@ impl AcceptReport {
         Ok(())
     }
 
-    /// Resumes the workflow that waits for the runner, if there is one.
+    /// Records the contact, and resumes the workflow that waits for the runner, if there is one.
     pub(super) async fn after_hello(&self, install: &Install) -> Result<Accepted, AppError> {
         self.note_contact(&install.id, true).await?;
         if let Some(live) = &install.live {
@@ -97,8 +97,8 @@ impl AcceptReport {
     }
 }
 
-/// Returns why the answers in a hello are refused: they are more than a stack can have. The version that is deployed
-/// decides later whether each answer fits its input.
+/// Returns the reason why the answers in a hello are refused: they are more than a stack can have. `None` if they are
+/// accepted. Whether an answer fits its input is decided later, by the version that is deployed.
 fn too_much(hello: &Hello) -> Option<String> {
     let bytes: usize = hello.inputs.iter().map(|(name, value)| name.len() + value.len()).sum();
     let count = hello.inputs.len().max(hello.secrets.as_ref().map_or(0, BTreeMap::len));

@@ -1,4 +1,5 @@
-//! Accepts a runner's report: checks its signature, commits its changes, then dispatches and resumes what follows.
+//! Accepts a runner's report: checks its signature, commits its changes, then dispatches the jobs that became ready and
+//! resumes state machines.
 
 mod attempt;
 mod contact;
@@ -18,7 +19,7 @@ use crate::table;
 
 pub use attempt::resume_run;
 
-/// The ports that accepting reports needs.
+/// The use case that accepts reports, with its ports.
 #[derive(Clone)]
 pub struct AcceptReport {
     pub tenant: TenantName,
@@ -28,10 +29,10 @@ pub struct AcceptReport {
     pub clock: Arc<dyn Clock>,
 }
 
-/// The result of a valid report.
+/// The result of an authentic report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accepted {
-    /// The report changed something, now or in an earlier delivery.
+    /// The report was accepted, now or in an earlier delivery.
     Taken,
     /// The report is authentic but changes nothing; the reason is recorded.
     Refused(String),
@@ -41,8 +42,8 @@ impl AcceptReport {
     /// Accepts one message of the reports queue.
     ///
     /// # Errors
-    /// Invalid for a message that is not authentic: it stays in the queue and ends in the dead-letter queue, which has
-    /// an alarm. Transient or Internal when the report could not be handled now.
+    /// Invalid for a message that is not authentic: SQS delivers it again until it moves to the dead-letter queue,
+    /// which has an alarm. Transient or Internal when the report could not be handled.
     pub async fn accept(&self, body: &str) -> Result<Accepted, AppError> {
         let envelope = Envelope::parse(body.as_bytes()).map_err(unbelievable)?;
         let claimed: Report = envelope.peek().map_err(unbelievable)?;

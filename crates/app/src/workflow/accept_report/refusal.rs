@@ -1,4 +1,4 @@
-//! Refuses reports: records the reason, and tells an attempt that lost its job to stop.
+//! Refuses reports: records the reason, and orders an attempt that lost its job to stop.
 
 use freehold_domain::install::Install;
 use freehold_domain::job::{Job, Rejected};
@@ -11,7 +11,7 @@ use crate::messages::DispatchMessage;
 use crate::table::{self, Refused};
 
 impl AcceptReport {
-    /// Records a refused report and tells an attempt that lost its job to stop.
+    /// Records a refused report, and orders the attempt to stop if it lost its job.
     pub(super) async fn reject(
         &self,
         job: &Job,
@@ -30,7 +30,7 @@ impl AcceptReport {
         Ok(Accepted::Refused(reason))
     }
 
-    /// Refuses a report whose key is not the install's present runner key.
+    /// Refuses a report whose key is not the current runner key of the install.
     pub(super) async fn refuse_speaker(
         &self,
         install: &Install,
@@ -56,7 +56,7 @@ impl AcceptReport {
         Ok(Accepted::Refused(reason))
     }
 
-    /// Asks exactly one attempt to stop.
+    /// Sends a cancel that stops only this attempt of the job.
     pub(super) async fn stop_attempt(&self, job: &JobId, fence: Fence, runner: &KeyId) -> Result<(), AppError> {
         let cancel = DispatchMessage::Cancel {
             job: job.clone(),
