@@ -1,5 +1,6 @@
-//! Answers IAM as the runner does, for the checks in `tests/iam_calls`. Its only argument is the install as JSON; the mode's
-//! credentials come from the environment. Prints its address, then each record, and at the end of its input what was used.
+//! Serves the IAM proxy as the runner does, for the checks in `tests/iam_calls`. The only argument is the install, as
+//! JSON; the credentials of the job's mode come from the environment. Prints the proxy's address, then each record,
+//! and, when standard input ends, the actions that were used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! An answer of IAM, or of the runner in its place.
+//! An HTTP answer of IAM, or of the runner instead of IAM.
 
 use bytes::Bytes;
 
@@ -12,7 +12,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Returns the empty answer of an action that gives nothing back.
+    /// Returns the answer of a successful action that returns no data.
     pub(crate) fn done(action: &str) -> Self {
         let body = format!(
             "<{action}Response xmlns=\"https://iam.amazonaws.com/doc/2010-05-08/\"><ResponseMetadata>\
@@ -25,12 +25,12 @@ impl Answer {
         self.status >= 200 && self.status < 300
     }
 
-    /// Returns the body as a tree.
+    /// Returns the body as an XML tree; `None` if it is not XML.
     pub(crate) fn tree(&self) -> Option<Element> {
         Element::parse(&self.body)
     }
 
-    /// Returns IAM's word for an error.
+    /// Returns the error code in the answer, such as `NoSuchEntity`, or the HTTP status if there is none.
     pub(crate) fn code(&self) -> String {
         let found = self.tree().and_then(|tree| tree.child("Error")?.child("Code").map(Element::text));
         found.unwrap_or_else(|| format!("HTTP {}", self.status))

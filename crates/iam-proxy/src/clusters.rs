@@ -1,4 +1,5 @@
-//! Which OpenID issuers are clusters of the account: anybody's cluster in the region has an issuer of the same form.
+//! Checks that an OpenID issuer belongs to an EKS cluster of the account. The form of the URL does not show that: the
+//! clusters of all accounts in the region have issuers of the same form.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +10,10 @@ use crate::answer::Answer;
 use crate::refusal::Refusal;
 use crate::upstream::Upstream;
 
-/// The most pages of clusters that are read; an account has at most 100 clusters unless AWS raised that.
+/// The maximum number of pages of clusters to read. An account has at most 100 clusters unless AWS raised this quota.
 const PAGES: usize = 20;
 
-/// The issuers that were found to be clusters of the account. A cluster keeps its issuer.
+/// The known issuers of clusters of the account. They are cached, because the issuer of a cluster does not change.
 #[derive(Debug, Default)]
 pub(crate) struct Clusters {
     known: Mutex<BTreeSet<String>>,
@@ -46,7 +47,7 @@ struct Oidc {
 }
 
 impl Clusters {
-    /// Checks that `issuer`, without its scheme, is the issuer of a cluster of the account.
+    /// Checks that `issuer`, a URL without `https://`, is the issuer of a cluster of the account.
     pub(crate) async fn check(&self, issuer: &str, upstream: &Upstream) -> Result<(), Refusal> {
         let mut known = self.known.lock().await;
         if !known.contains(issuer) {
@@ -73,7 +74,7 @@ async fn issuers(upstream: &Upstream) -> Result<BTreeSet<String>, Refusal> {
         let page: Page = read(&upstream.eks(&format!("/clusters{}", query.unwrap_or_default())).await?)?;
         for name in page.clusters.iter().filter(|name| is_name(name)) {
             let answer = upstream.eks(&format!("/clusters/{name}")).await?;
-            // Deleted since it was listed.
+            // The cluster was deleted after it was listed.
             if answer.status == 404 {
                 continue;
             }

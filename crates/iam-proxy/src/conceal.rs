@@ -1,10 +1,11 @@
-//! Shows a job what it asked for: without the install's boundary and tags, and with the paths that it gave.
+//! Changes IAM's answers so that a job sees the resources as it requested them: without the install's boundary and
+//! tags, and with the paths of the job's requests.
 
 use crate::answer::Answer;
 use crate::install::{Install, SHOWN_BOUNDARY};
 use crate::xml::Element;
 
-/// Returns the answer as the job is to read it. What cannot be read as XML, and errors, are returned as they are.
+/// Returns the answer in the form for the job. An error, or an answer that is not XML, is returned unchanged.
 pub(crate) fn conceal(answer: Answer, install: &Install) -> Answer {
     if !answer.is_success() {
         return answer;
@@ -24,13 +25,13 @@ fn in_element(element: &mut Element, install: &Install) {
                 in_own(element, &shown, install);
             }
         }
-        // A list of tags, or a provider: neither has a path.
+        // The element is a list of tags or an identity provider, which have no path.
         None => without_tags(element, install),
     }
     element.children_mut().for_each(|child| in_element(child, install));
 }
 
-/// Shows a resource of the install's.
+/// Changes the element of a resource of the install.
 fn in_own(element: &mut Element, shown_path: &str, install: &Install) {
     if let Some(path) = element.child_mut("Path") {
         path.set_text(shown_path);
@@ -40,7 +41,7 @@ fn in_own(element: &mut Element, shown_path: &str, install: &Install) {
         element.retain(|child| !(child.is("PermissionsBoundary") && own(child)));
     }
     without_tags(element, install);
-    // For a resource without tags, IAM's answer has no list of tags, so an empty list is removed.
+    // IAM's answer has no list of tags for a resource without tags, so an empty list is removed.
     element.retain(|child| !(child.is("Tags") && child.children().next().is_none()));
 }
 
@@ -50,12 +51,12 @@ pub(crate) fn name(resource: &Element) -> String {
     names.iter().find_map(|name| resource.value(name)).unwrap_or_default()
 }
 
-/// Whether a resource has a tag of this key.
+/// Returns whether a resource has a tag with this key.
 pub(crate) fn has_tag(resource: &Element, key: &str) -> bool {
     tags(resource).any(|(own, _)| own == key)
 }
 
-/// Returns the tags of a resource.
+/// Returns the tags of a resource, as (key, value).
 pub(crate) fn tags(resource: &Element) -> impl Iterator<Item = (String, String)> {
     let members = resource.child("Tags").into_iter().flat_map(Element::children);
     members.filter_map(|tag| Some((tag.value("Key")?, tag.value("Value").unwrap_or_default())))

@@ -1,5 +1,6 @@
-//! Policies that a module wants to attach to a role of the install stack. What such a role may do is what the customer agreed
-//! to, so nothing is attached; a tag on the policy remembers the wish, and the module reads it as done.
+//! Handles requests to attach a policy to a role of the install stack. The customer agreed to the permissions of these
+//! roles, so the policy is not attached. Instead, a tag on the policy records the request, and reads show the policy as
+//! attached.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use crate::refusal::Refusal;
 use crate::upstream::Upstream;
 use crate::xml::Element;
 
-/// Returns the request that remembers or forgets that a policy was to be attached to `role`.
+/// Returns the request to IAM that sets or removes the tag for an attachment of `policy` to `role`.
 pub(crate) fn request(action: &str, role: &str, policy: &str) -> Query {
     let key = format!("{HELD}{role}");
     if action == "AttachRolePolicy" {
@@ -22,7 +23,7 @@ pub(crate) fn request(action: &str, role: &str, policy: &str) -> Query {
     }
 }
 
-/// Adds to the list of a role's policies those that were to be attached to it. They stand on its last page.
+/// Adds the recorded attachments to the last page of the list of a role's policies.
 pub(crate) async fn add(answer: Answer, role: &str, install: &Install, upstream: &Upstream) -> Result<Answer, Refusal> {
     let Some(mut tree) = answer.tree().filter(|_| answer.is_success()) else { return Ok(answer) };
     let Some(result) = tree.child_mut("ListAttachedRolePoliciesResult") else { return Ok(answer) };
@@ -39,7 +40,7 @@ pub(crate) async fn add(answer: Answer, role: &str, install: &Install, upstream:
     Ok(tree.document().map_or(answer, |body| Answer { status: 200, body: body.into() }))
 }
 
-/// Returns name and ARN of the policies that were to be attached to `role`.
+/// Returns the name and the ARN of each policy with a recorded attachment to `role`.
 async fn of_role(role: &str, install: &Install, upstream: &Upstream) -> Result<BTreeSet<(String, String)>, Refusal> {
     let key = format!("{HELD}{role}");
     let mut held = BTreeSet::new();

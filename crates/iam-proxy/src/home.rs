@@ -1,33 +1,33 @@
-//! Where roles are: the partition, the account and the region.
+//! The place of a role: the partition, the account and the region.
 
-/// Where a role is: who belongs to the same place is no stranger.
+/// The place of a role. A principal that belongs to the same account is not a stranger.
 #[derive(Debug, Clone, Copy)]
 pub struct Home<'a> {
-    /// Such as `aws` or `aws-cn`.
+    /// The partition, such as `aws` or `aws-cn`.
     pub partition: &'a str,
     pub account: &'a str,
     pub region: &'a str,
 }
 
 impl<'a> Home<'a> {
-    /// Returns the home of the role `arn`, whose ARN does not name the region.
+    /// Returns the place of the role `arn`. The ARN does not name a region, so `region` is given.
     pub fn of_role(arn: &'a str, region: &'a str) -> Self {
         let part = |at: usize| arn.split(':').nth(at).unwrap_or_default();
         Self { partition: part(1), account: part(4), region }
     }
 
-    /// Returns what every IAM ARN of the account begins with.
+    /// Returns the prefix of every IAM ARN of the account.
     pub(crate) fn arn_prefix(&self) -> String {
         format!("arn:{}:iam::{}:", self.partition, self.account)
     }
 
-    /// Returns what the URL of an EKS cluster's OpenID issuer in the region begins with, without its scheme.
+    /// Returns the prefix of the OpenID issuers of EKS clusters in the region, without `https://`.
     pub(crate) fn issuer_prefix(&self) -> String {
         format!("oidc.eks.{}.{}/id/", self.region, dns_suffix(self.region))
     }
 }
 
-/// Returns the end of the names of AWS's hosts in a region.
+/// Returns the suffix of AWS's host names in a region.
 pub(crate) fn dns_suffix(region: &str) -> &'static str {
     let starts = |prefix: &str| region.starts_with(prefix);
     match () {

@@ -1,50 +1,53 @@
-//! The install for which IAM is answered: where its resources live, and what they carry.
+//! The install for whose jobs IAM is answered: the names and paths of its resources, their tags and their boundary.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::home::Home;
 
-/// What begins the key of a tag that the runner keeps for itself. IAM compares keys of roles without case.
+/// The prefix of the keys of tags that only the runner may set. IAM ignores case when it compares tag keys of roles.
 pub(crate) const RESERVED: &str = "freehold:";
-/// The key of the tag of a role whose module asked for the boundary itself, and so reads it.
+/// The key of the tag on a role whose module set the boundary itself. Reads of such a role show the boundary.
 pub(crate) const SHOWN_BOUNDARY: &str = "freehold:boundary-shown";
-/// What begins the key of a tag that says to which role of the stack a policy was to be attached.
+/// The prefix of the keys of tags that record an attachment of the tagged policy to a role of the install stack. The
+/// name of the role follows the prefix.
 pub(crate) const HELD: &str = "freehold:held:";
 
-/// The install, and what each resource that its jobs make has to carry.
+/// The install, and the properties of each resource that its jobs make.
 #[derive(Debug, Clone)]
 pub struct Install {
-    /// Such as `aws` or `aws-cn`.
+    /// The partition, such as `aws` or `aws-cn`.
     pub partition: String,
     /// The account that the install is bound to, in 12 digits.
     pub account: String,
     pub region: String,
-    /// The path of what jobs make; begins and ends with `/`.
+    /// The path of the resources that jobs make. It begins and ends with `/`.
     pub path: String,
-    /// A resource whose name begins with this prefix also belongs to the install, under any path.
+    /// The name prefix of the install: a resource whose name begins with it belongs to the install under any path.
     pub prefix: String,
-    /// The ARN of the policy that no role of the install exceeds.
+    /// The ARN of the boundary, the policy that no role of the install exceeds.
     pub boundary: String,
-    /// The tags of everything that jobs make; their keys begin with `freehold:`.
+    /// The tags of every resource that jobs make. Their keys begin with `freehold:`.
     pub tags: BTreeMap<String, String>,
-    /// The names of the roles of the install stack: the customer decides what these may do, and no job.
+    /// The names of the roles of the install stack. Their permissions are the customer's decision, so jobs cannot
+    /// change them.
     pub stack_roles: BTreeSet<String>,
 }
 
 impl Install {
-    /// Returns the path that a new resource gets for which `asked` was asked. One whose name has the install's prefix needs
-    /// none, so that its ARN is what a module may have made from its name.
+    /// Returns the path of a new resource, for the path `asked` in the request. The path stays unchanged if the name
+    /// begins with the install's prefix: the module may have computed the ARN from this name.
     pub fn real_path(&self, name: &str, asked: Option<&str>) -> String {
         let asked = asked.unwrap_or("/");
         if name.starts_with(&self.prefix) { asked.to_owned() } else { self.below(asked) }
     }
 
-    /// Returns where things are that were asked for under `asked`.
+    /// Returns the real path for the requested path `asked`.
     pub(crate) fn below(&self, asked: &str) -> String {
         format!("{}{}", self.path, asked.strip_prefix('/').unwrap_or(asked))
     }
 
-    /// Returns the path that was asked for, if the resource `name` at `real` is the install's.
+    /// Returns the path that a job requested for the resource `name`, which has the path `real` in IAM; `None` if the
+    /// resource does not belong to the install.
     pub fn shown_path(&self, name: &str, real: &str) -> Option<String> {
         if name.starts_with(&self.prefix) {
             return Some(real.to_owned());
@@ -52,7 +55,7 @@ impl Install {
         real.strip_prefix(&self.path).map(|below| format!("/{below}"))
     }
 
-    /// Whether `arn` names a policy of the install's.
+    /// Returns whether `arn` is the ARN of a policy of the install.
     pub(crate) fn owns_policy(&self, arn: &str) -> bool {
         let Some(rest) = arn.strip_prefix(&format!("{}policy/", self.arn_prefix())) else { return false };
         let (path, name) =
@@ -60,28 +63,28 @@ impl Install {
         self.shown_path(name, &path).is_some()
     }
 
-    /// Returns what every IAM ARN of the account begins with.
+    /// Returns the prefix of every IAM ARN of the account.
     pub(crate) fn arn_prefix(&self) -> String {
         self.home().arn_prefix()
     }
 
-    /// Returns where the roles of the install are.
+    /// Returns the place of the install's roles.
     pub fn home(&self) -> Home<'_> {
         Home { partition: &self.partition, account: &self.account, region: &self.region }
     }
 
-    /// Whether no read shows the tag.
+    /// Returns whether the tag is left out of all answers to jobs.
     pub(crate) fn hides_tag(&self, key: &str, value: &str) -> bool {
         is_internal(key) || self.tags.get(key).is_some_and(|own| own == value)
     }
 }
 
-/// Whether the tag is the runner's own note, which is on a resource of the install only.
+/// Returns whether the tag is one that the runner sets for its own use. Only resources of the install have such tags.
 fn is_internal(key: &str) -> bool {
     key == SHOWN_BOUNDARY || key.starts_with(HELD)
 }
 
-/// Whether the key of a tag is the runner's to set.
+/// Returns whether only the runner may set a tag with this key.
 pub(crate) fn is_reserved(key: &str) -> bool {
     key.get(..RESERVED.len()).is_some_and(|start| start.eq_ignore_ascii_case(RESERVED))
 }

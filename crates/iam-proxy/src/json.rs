@@ -1,11 +1,11 @@
-//! JSON in which no object has a name twice: readers differ in which of the two they take.
+//! JSON in which an object must not have the same name twice. Readers differ in which of the two values they use.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// A value whose numbers do not matter.
+/// A JSON value. The values of booleans and numbers are not stored, because nothing needs them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Json {
     Null,
@@ -17,12 +17,12 @@ pub(crate) enum Json {
 }
 
 impl Json {
-    /// Reads a document.
+    /// Parses a document.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// Returns the texts of a text or of a list of texts.
+    /// Returns the strings in a string or in a list of strings; `None` for other values.
     pub(crate) fn texts(&self) -> Option<Vec<&str>> {
         match self {
             Self::Text(text) => Some(vec![text]),

@@ -1,5 +1,6 @@
-//! Answers IAM for a job (`AWS_ENDPOINT_URL_IAM`), so that modules which know nothing of Freehold run unchanged under the
-//! install's ceiling: new roles get its boundary, path and tags, reads show none of them, and strangers are refused.
+//! An IAM endpoint for a job (`AWS_ENDPOINT_URL_IAM`). With it, modules that know nothing of Freehold run unchanged
+//! under the install's boundary: new roles get the install's boundary, path and tags, reads show none of them, and a
+//! role must not trust principals outside of the account.
 
 mod answer;
 mod clusters;

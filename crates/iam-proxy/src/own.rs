@@ -1,4 +1,4 @@
-//! Looks at a resource before a job changes it: only what the install's jobs made may be changed.
+//! Reads a resource before a job changes it. A job may change only resources that jobs of the install made.
 
 use crate::answer::Answer;
 use crate::conceal::{has_tag, name, tags};
@@ -8,23 +8,23 @@ use crate::refusal::Refusal;
 use crate::upstream::Upstream;
 use crate::xml::Element;
 
-/// What a look at a resource gave.
+/// The result of reading a resource.
 #[derive(Debug)]
 pub(crate) enum Look<T> {
-    /// It is the install's.
+    /// The resource belongs to the install.
     Own(T),
-    /// IAM has an answer in its place: the resource is not there, or may not be read.
+    /// The answer of IAM for the job: the resource does not exist or cannot be read.
     Answered(Answer),
 }
 
-/// What a role of the install's is like.
+/// The properties of a role of the install.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OwnRole {
-    /// Whether its module asked for the boundary itself.
+    /// Whether the module set the boundary of the role itself.
     pub(crate) shows_boundary: bool,
 }
 
-/// Looks at a role.
+/// Reads a role and checks that it belongs to the install.
 pub(crate) async fn role(name: &str, install: &Install, upstream: &Upstream) -> Result<Look<OwnRole>, Refusal> {
     let answer = upstream.iam(&Query::new("GetRole", &[("RoleName", name)])).await?;
     if !answer.is_success() {
@@ -46,7 +46,7 @@ pub(crate) async fn role(name: &str, install: &Install, upstream: &Upstream) -> 
     }
 }
 
-/// Looks at an instance profile.
+/// Reads an instance profile and checks that it belongs to the install.
 pub(crate) async fn profile(name: &str, install: &Install, upstream: &Upstream) -> Result<Look<()>, Refusal> {
     let answer = upstream.iam(&Query::new("GetInstanceProfile", &[("InstanceProfileName", name)])).await?;
     if !answer.is_success() {
@@ -58,7 +58,8 @@ pub(crate) async fn profile(name: &str, install: &Install, upstream: &Upstream) 
     if own { Ok(Look::Own(())) } else { Err(not_own("instance profile", name)) }
 }
 
-/// Looks at an identity provider, which has no path: its tags say whose it is.
+/// Reads an identity provider and checks, by its tags, that it belongs to the install. An identity provider has no
+/// path.
 pub(crate) async fn provider(arn: &str, install: &Install, upstream: &Upstream) -> Result<Look<()>, Refusal> {
     let query = Query::new("GetOpenIDConnectProvider", &[("OpenIDConnectProviderArn", arn)]);
     let answer = upstream.iam(&query).await?;
@@ -74,7 +75,7 @@ pub(crate) async fn provider(arn: &str, install: &Install, upstream: &Upstream) 
     if own { Ok(Look::Own(())) } else { Err(not_own("identity provider", arn)) }
 }
 
-/// Checks that a policy is the install's; its ARN says so.
+/// Checks, by the ARN of a policy, that the policy belongs to the install.
 pub(crate) fn policy(arn: &str, install: &Install) -> Result<(), Refusal> {
     if install.owns_policy(arn) { Ok(()) } else { Err(not_own("policy", arn)) }
 }

@@ -1,4 +1,4 @@
-//! Decides what is sent to IAM in the place of a change that a job asks for.
+//! Decides which request is sent to IAM when a job requests a change.
 
 use crate::answer::Answer;
 use crate::clusters::Clusters;
@@ -12,18 +12,19 @@ use crate::services;
 use crate::trust;
 use crate::upstream::Upstream;
 
-/// What happens instead of passing a request on as it is.
+/// The decision about a requested change.
 #[derive(Debug)]
 pub(crate) enum Plan {
-    /// IAM has answered already, with an error, when the resource was looked at.
+    /// The job gets this answer: an error with which IAM answered when the resource was read.
     Answered(Answer),
-    /// The request to send to IAM.
+    /// This request is sent to IAM.
     Send(Query),
-    /// The client is told that its change is done, but `sent` is sent to IAM. The text is for the audit.
+    /// The job gets the answer that its change was made, but IAM gets the request `sent`. The text `instead` explains
+    /// this in the audit record.
     Hold { sent: Query, instead: String },
 }
 
-/// What a decision looks at.
+/// The values on which a decision depends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Planner<'a> {
     pub(crate) install: &'a Install,
@@ -32,7 +33,7 @@ pub(crate) struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Decides about a request that changes `target` and may have these parameters.
+    /// Decides about a request to change `target`. A request with other parameters than `parameters` is refused.
     pub(crate) async fn plan(&self, target: Target, parameters: &[&str], query: Query) -> Result<Plan, Refusal> {
         if let Some(name) = query.names().find(|name| !parameters.contains(name)) {
             let action = query.action();
@@ -177,7 +178,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Another boundary is refused and not replaced: it may be narrower than ours, and the module's author counts on it.
+    /// A request for another boundary is refused, and the boundary is not replaced: it may be narrower than the
+    /// install's boundary, and the module's author relies on it.
     fn own_boundary(&self, asked: &str) -> Result<(), Refusal> {
         if asked == self.install.boundary {
             return Ok(());

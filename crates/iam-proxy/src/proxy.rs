@@ -1,4 +1,5 @@
-//! Answers IAM for one job: reads are shown as the job asked for things, writes are decided, recorded and passed on.
+//! Answers the IAM requests of one job. Answers to reads are changed for the job; writes are decided, recorded and then
+//! sent to IAM.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,9 +16,9 @@ use crate::refusal::Refusal;
 use crate::rules::{Rule, rule};
 use crate::upstream::Upstream;
 
-/// Prefixes of paths that AWS or the runner made, which are asked for as they are.
+/// Prefixes of paths of resources that AWS or the runner made. A request for such a path is passed on unchanged.
 const REAL_PATHS: [&str; 3] = ["/aws-", "/service-role/", "/freehold/"];
-/// The parameters that name what a request is about, in the order in which they are looked for.
+/// The parameters that can name the resource of a request. The first parameter in this list that a request has is used.
 const NAMES: [&str; 9] = [
     "RoleName",
     "PolicyArn",
@@ -29,14 +30,14 @@ const NAMES: [&str; 9] = [
     "UserName",
     "Name",
 ];
-/// The longest text in a record, in characters: a job may ask for anything.
+/// The maximum length of a text in a record, in characters, because a job can send texts of any length.
 const LONGEST: usize = 512;
-/// The longest name of an action that is kept; IAM's longest has 40 characters.
+/// The maximum length of a recorded action name, in characters. IAM's longest name has 40 characters.
 const LONGEST_ACTION: usize = 64;
-/// The most refusals of one job that are recorded one by one; all of them are counted.
+/// The maximum number of refusals of one job that are recorded singly. All refusals are counted.
 const MOST_REFUSALS: usize = 1_000;
 
-/// IAM as one job sees it.
+/// The IAM proxy of one job.
 #[derive(Debug)]
 pub struct Proxy {
     install: Install,
@@ -48,7 +49,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Returns IAM for a job of `install`.
+    /// Returns the proxy for a job of `install`.
     pub fn new(install: Install, upstream: Upstream, recorder: Arc<dyn Recorder>) -> Self {
         Self {
             install,
@@ -60,16 +61,16 @@ impl Proxy {
         }
     }
 
-    /// Records which actions the job used, if any.
+    /// Records the actions that the job used, if there were any.
     ///
     /// # Errors
-    /// That of the recorder.
+    /// The recorder's error.
     pub async fn finish(&self) -> Result<(), String> {
         let used = self.usage.all();
         if used.is_empty() { Ok(()) } else { self.recorder.used(used).await }
     }
 
-    /// Answers the form in the body of a request.
+    /// Answers a request, which is the form in `body`.
     pub(crate) async fn answer(&self, body: &[u8]) -> Answer {
         let query = match Query::parse(body) {
             Ok(query) => query,
@@ -142,7 +143,8 @@ impl Proxy {
                     self.record_calmly(action, resource, Stage::Refused { reason }).await;
                 }
             }
-            // Nothing was refused: the client tries again, and what had begun is recorded as failed.
+            // The request was not refused: the client retries it. If its change was announced, the change is recorded
+            // as failed.
             Refusal::Unavailable(_) => {}
         }
     }
@@ -155,7 +157,8 @@ impl Proxy {
         })
     }
 
-    /// Records what changes nothing more: that it cannot be recorded is no reason for another answer.
+    /// Records a stage after which nothing more changes. An error of the recorder is logged and does not change the
+    /// answer.
     async fn record_calmly(&self, action: &str, resource: &str, stage: Stage) {
         let change = Change { action: action.to_owned(), resource: resource.to_owned(), stage };
         if let Err(error) = self.recorder.record(change).await {
@@ -164,7 +167,7 @@ impl Proxy {
     }
 }
 
-/// Returns how a change ended.
+/// Returns the final stage of a change.
 fn stage(sent: &Result<Answer, Refusal>) -> Stage {
     match sent {
         Ok(answer) if answer.is_success() => Stage::Made,

@@ -1,4 +1,4 @@
-//! A request of IAM's Query API: its parameters in their order.
+//! A request of IAM's Query API, with its parameters in their order.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,11 @@ use url::form_urlencoded;
 
 use crate::refusal::Refusal;
 
-/// The only version of the API that there is.
+/// The version of the API. IAM has only this version.
 const VERSION: &str = "2010-05-08";
 
-/// The parameters of one request. No name is given twice, so that everybody reads the same request.
+/// The action and the parameters of one request. A name occurs only once, so that every reader understands the same
+/// request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Query {
     action: String,
@@ -17,13 +18,13 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Returns a request of our own.
+    /// Returns a request that the runner makes.
     pub(crate) fn new(action: &str, parameters: &[(&str, &str)]) -> Self {
         let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Self { action: action.to_owned(), parameters }
     }
 
-    /// Reads the form in the body of a request.
+    /// Parses the form in the body of a request.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, Refusal> {
         let mut query = Self { action: String::new(), parameters: Vec::new() };
         let mut names = BTreeSet::new();
@@ -67,7 +68,7 @@ impl Query {
         self.get(name).filter(|value| !value.is_empty()).ok_or_else(missing)
     }
 
-    /// Gives a parameter its one value.
+    /// Sets the value of a parameter.
     pub(crate) fn set(&mut self, name: &str, value: impl Into<String>) {
         let value = value.into();
         match self.parameters.iter_mut().find(|(known, _)| known == name) {
@@ -76,12 +77,12 @@ impl Query {
         }
     }
 
-    /// Returns the names of all parameters; of a list, the name of the list.
+    /// Returns the names of all parameters. For an element of a list, this is the name of the list.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.parameters.iter().map(|(name, _)| name.split_once('.').map_or(name.as_str(), |(list, _)| list))
     }
 
-    /// Returns the tags that the request gives.
+    /// Returns the tags in the request, as (key, value).
     pub(crate) fn tags(&self) -> Result<Vec<(String, String)>, Refusal> {
         let mut tags = Vec::new();
         for (name, key) in &self.parameters {
@@ -99,7 +100,7 @@ impl Query {
         Ok(tags)
     }
 
-    /// Gives the request these tags instead of its own.
+    /// Replaces the tags of the request by `tags`.
     pub(crate) fn set_tags(&mut self, tags: &[(String, String)]) {
         self.parameters.retain(|(name, _)| name != "Tags" && !name.starts_with("Tags."));
         for (number, (key, value)) in (1..).zip(tags) {

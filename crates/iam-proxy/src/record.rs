@@ -1,66 +1,67 @@
-//! Records what a job did with IAM: each change for the audit, and how often each action was used.
+//! Records a job's use of IAM: each change for the audit, and the number of calls of each action.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-/// One change that a job asked for.
+/// One stage of a change that a job requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Such as `CreateRole`.
+    /// The IAM action, such as `CreateRole`.
     pub action: String,
-    /// The role, policy, profile, provider or service that it is about.
+    /// The name of the role, policy, profile, provider or service that the action changes.
     pub resource: String,
     pub stage: Stage,
 }
 
-/// How far a change is.
+/// The stage of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
-    /// It is about to be sent to IAM.
+    /// The change will be sent to IAM next.
     Announced,
-    /// IAM made it.
+    /// IAM made the change.
     Made,
-    /// IAM answered with this error, or did not answer.
+    /// IAM answered with the error `code`, or did not answer.
     Failed { code: String },
-    /// It was answered as if done, and IAM was not asked for it; the text says what happened instead.
+    /// The job got the answer that the change was made, but IAM did not get the change. The text says what happened
+    /// instead.
     Held { instead: String },
     /// A rule forbids the action.
     Refused { reason: String },
 }
 
-/// Takes the changes of a job.
+/// The receiver of a job's records.
 #[async_trait]
 pub trait Recorder: std::fmt::Debug + Send + Sync {
-    /// Records a change. A change whose announcement is not recorded is not made.
+    /// Records a stage of a change. A change whose [`Stage::Announced`] cannot be recorded is not sent to IAM.
     ///
     /// # Errors
     /// A sentence for people.
     async fn record(&self, change: Change) -> Result<(), String>;
 
-    /// Records which actions the job used; called once, at its end.
+    /// Records the actions that the job used. It is called once, at the end of the job.
     ///
     /// # Errors
     /// A sentence for people.
     async fn used(&self, used: BTreeMap<String, Used>) -> Result<(), String>;
 }
 
-/// How often a job used an action.
+/// The number of calls of one action by a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Used {
-    /// Answered by IAM, or as if by it.
+    /// The number of calls that IAM, or the runner instead of IAM, answered with success.
     pub answered: u64,
-    /// Refused by a rule, or by IAM with an error.
+    /// The number of calls that a rule refused or that IAM answered with an error.
     pub refused: u64,
 }
 
-/// Every action that a job used.
+/// The number of calls of each action that a job used.
 #[derive(Debug, Default)]
 pub(crate) struct Usage(Mutex<BTreeMap<String, Used>>);
 
 impl Usage {
-    /// Names of actions that are kept; a job can make up any number of them.
+    /// The maximum number of action names that are counted, because a job can invent any number of names.
     const MOST: usize = 128;
 
     pub(crate) fn count(&self, action: &str, answered: bool) {

@@ -1,24 +1,24 @@
-//! Why the runner does not do what a job asks of IAM, and how it says so in IAM's own form.
+//! The reasons for which the runner refuses a job's IAM request, and the error answers in IAM's form.
 
 use crate::answer::Answer;
 use crate::xml::escape;
 
-/// Why a request is not passed on. Its text names the rule and the way out.
+/// The reason why a request is not passed on. The text names the rule and the way out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// The request is not a request of IAM.
+    /// The request does not have the form of an IAM request.
     #[error("{0}")]
     Malformed(String),
     /// A rule forbids the request.
     #[error("{0}")]
     Denied(String),
-    /// The request may be sent again.
+    /// The request could not be handled, but may be sent again.
     #[error("{0}")]
     Unavailable(String),
 }
 
 impl Refusal {
-    /// Returns IAM's word for it.
+    /// Returns the IAM error code for the refusal.
     pub(crate) const fn code(&self) -> &'static str {
         match self {
             Self::Malformed(_) => "ValidationError",
@@ -27,7 +27,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the answer to the client, as IAM would write it.
+    /// Returns the answer to the client, in the form of an IAM error.
     pub(crate) fn answer(&self) -> Answer {
         let (status, side) = match self {
             Self::Malformed(_) => (400, "Sender"),

@@ -1,17 +1,17 @@
 //! The rules for each action of IAM: whether it is passed on, and under which conditions.
 
-/// What is done with an action.
+/// The rule for an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// The action changes nothing.
+    /// The action changes nothing and is passed on.
     Read,
-    /// The action changes a resource of the install, and has these parameters and no others.
+    /// The action changes a resource of the install. A request may have only these parameters.
     Write(Target, &'static [&'static str]),
     /// The action is never passed on; the text gives the reason and the way out.
     Refused(&'static str),
 }
 
-/// What a write changes.
+/// The kind of resource that a write changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     NewRole,
@@ -20,9 +20,9 @@ pub(crate) enum Target {
     NewProvider,
     LinkedRole,
     Role,
-    /// Who may assume a role.
+    /// The trust policy of a role.
     Trust,
-    /// The managed policies of a role.
+    /// The list of managed policies that are attached to a role.
     Attachment,
     Boundary,
     Policy,
@@ -38,7 +38,7 @@ const FEDERATION: &str =
 const ACCOUNT: &str = "it changes the whole account; ask the customer to do it";
 const LINKED: &str = "a service-linked role belongs to the account, and others may use it; the customer deletes it";
 
-/// Returns the rule of an action.
+/// Returns the rule for an action.
 pub(crate) fn rule(action: &str) -> Rule {
     use Target::*;
     match action {
@@ -94,7 +94,8 @@ pub(crate) fn rule(action: &str) -> Rule {
     }
 }
 
-/// Returns the rule of an action that has none of its own: reads are known by their verb, and what is not a read is refused.
+/// Returns the rule for an action that is not in the list above. An action that begins with the verb of a read is
+/// passed on; every other action is refused.
 fn rule_by_name(action: &str) -> Rule {
     let starts = |verbs: &[&str]| verbs.iter().any(|verb| action.starts_with(verb));
     let names = |words: &[&str]| words.iter().any(|word| action.contains(word));

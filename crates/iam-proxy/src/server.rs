@@ -1,4 +1,4 @@
-//! Serves IAM to one job over HTTP, on a listener that only the job reaches.
+//! Serves the IAM proxy to one job over HTTP. Only the job can reach the listener.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,24 +20,27 @@ use crate::answer::Answer;
 use crate::proxy::Proxy;
 use crate::refusal::Refusal;
 
-/// The largest request, in bytes. A policy has at most 10,240 characters; a simulation has several of them.
+/// The maximum size of a request, in bytes. A policy has at most 10,240 characters, and a request to simulate policies
+/// contains several.
 const LARGEST: usize = 1024 * 1024;
 const LARGEST_HEAD: usize = 64 * 1024;
-/// The longest that the head of a request may take to come.
+/// The maximum time for the client to send the head of a request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// The longest that one request may take with its answer. A look, the change and a list of policies are several calls.
+/// The maximum time for one request and its answer. One request can need several calls of IAM: to read the resource, to
+/// change it, and to list policies.
 const REQUEST_TIME: Duration = Duration::from_secs(120);
-/// The most connections that are open at once; Terraform has ten.
+/// The maximum number of open connections. Terraform opens ten.
 const MOST_CONNECTIONS: usize = 64;
-/// The longest that a connection above [`MOST_CONNECTIONS`] is listened to before it is refused.
+/// The maximum time for each of the two steps of refusing a connection above [`MOST_CONNECTIONS`]: to read from it, and
+/// to write the answer.
 const REFUSAL_TIME: Duration = Duration::from_millis(50);
-/// The answer above [`MOST_CONNECTIONS`]; SDKs ask again after a while.
+/// The answer to a connection above [`MOST_CONNECTIONS`]. The AWS SDKs retry after it.
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// Answers on `listener` until it is dropped. Whoever reaches the listener acts as the job.
+/// Answers requests on `listener` until this future is dropped. Every client that reaches the listener acts as the job.
 pub async fn serve(listener: TcpListener, proxy: Arc<Proxy>) {
-    // Dropping the set ends the requests.
+    // When this set is dropped, its requests end.
     let mut requests = JoinSet::new();
     loop {
         while requests.try_join_next().is_some() {}
@@ -55,7 +58,8 @@ pub async fn serve(listener: TcpListener, proxy: Arc<Proxy>) {
     }
 }
 
-/// Answers a connection too many. What the client sent is read first: a connection that is closed with unread bytes is reset.
+/// Refuses a connection above the limit. The bytes that the client sent are read first, because closing a connection
+/// with unread bytes resets it.
 async fn refuse(mut stream: TcpStream) {
     let mut head = [0; 1024];
     let _ = tokio::time::timeout(REFUSAL_TIME, stream.read(&mut head)).await;

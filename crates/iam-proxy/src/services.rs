@@ -1,10 +1,11 @@
-//! AWS services by name: which may assume a role that a job makes, and for which a job may make a service-linked role.
+//! Lists of AWS services: the services that may assume a role of a job, and the services for which a job may make a
+//! service-linked role.
 
 use crate::home::dns_suffix;
 
-/// Services that act inside the account in which the role is. Left out are those that hand the role's credentials to
-/// whoever is outside: `rolesanywhere` and `credentials.iot` (certificates), `ssm` (activations of any machine),
-/// `cognito-identity` and `sso` (other people's users).
+/// The services that may assume a role that a job makes; they act inside the role's account. The list leaves out
+/// services that give the role's credentials to someone outside of the account: `rolesanywhere` and `credentials.iot`
+/// (for certificates), `ssm` (for activations of any machine), `cognito-identity` and `sso` (for users of others).
 const TAKES_ROLES: [&str; 65] = [
     "airflow",
     "airflow-env",
@@ -73,7 +74,8 @@ const TAKES_ROLES: [&str; 65] = [
     "vpc-flow-logs",
 ];
 
-/// Services whose own role a job may have made. What such a role may do is AWS's to say, and only the service takes it.
+/// The services for which a job may make a service-linked role. AWS decides the permissions of such a role, and only
+/// the service can assume it.
 const LINKED: [&str; 25] = [
     "airflow",
     "apprunner",
@@ -102,25 +104,26 @@ const LINKED: [&str; 25] = [
     "spot",
 ];
 
-/// Whether the service may assume a role that a job makes. `service` is the name without domain and region: `states`.
+/// Returns whether a service may assume a role that a job makes. `service` is the service's name without domain and
+/// region, such as `states`.
 fn takes_roles(service: &str) -> bool {
     TAKES_ROLES.contains(&service)
 }
 
-/// Whether the service principal may assume a role that a job makes.
+/// Returns whether a service principal may assume a role that a job makes.
 pub(crate) fn may_take_roles(principal: &str, region: &str) -> bool {
     name(principal, region).is_some_and(takes_roles)
 }
 
-/// Whether a job may make the role that is linked to the service.
+/// Returns whether a job may make the service-linked role of a service principal.
 pub(crate) fn may_be_linked(principal: &str, region: &str) -> bool {
     name(principal, region).is_some_and(|name| LINKED.contains(&name))
 }
 
-/// Returns the name of a service principal, which may name the region: `logs.eu-west-1.amazonaws.com` is `logs`.
+/// Returns the service's name in a service principal, without a region: `logs` for `logs.eu-west-1.amazonaws.com`.
 fn name<'a>(principal: &'a str, region: &str) -> Option<&'a str> {
     let own = principal.strip_suffix(dns_suffix(region)).and_then(|name| name.strip_suffix('.'));
-    // Many services have this name in every partition.
+    // Many services use the suffix `.amazonaws.com` in every partition.
     let name = own.or_else(|| principal.strip_suffix(".amazonaws.com"))?;
     Some(name.strip_suffix(region).and_then(|name| name.strip_suffix('.')).unwrap_or(name))
 }

@@ -1,5 +1,5 @@
-//! Reads who may assume a role, and finds strangers: whoever is not of the account, a service or a cluster of the
-//! install's.
+//! Reads from a trust policy who may assume a role, and finds the strangers among them: principals that do not belong
+//! to the account, to a permitted service or to an EKS cluster of the account.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,27 +7,29 @@ use crate::home::Home;
 use crate::json::Json;
 use crate::services;
 
-/// The elements that a statement of a trust may have. IAM may read another spelling than we do, so no other is let through.
+/// The elements that a statement of a trust policy may have. Every other element is refused, also in another spelling,
+/// because IAM may read it differently.
 const ELEMENTS: [&str; 5] = ["Sid", "Effect", "Principal", "Action", "Condition"];
-/// What a trust says beside its statements.
+/// The elements that a trust policy may have at its top level.
 const AROUND: [&str; 3] = ["Version", "Id", "Statement"];
 const ANYONE: &str = "principal `*` is everybody; name who may assume the role";
 
-/// Whom a role trusts.
+/// The principals that a role trusts, as far as they must be refused or checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trust {
-    /// Whoever is not of the account, a service or a cluster; also what cannot be read.
+    /// The strangers. A part of the policy that cannot be read counts as a stranger too.
     pub strangers: Vec<Stranger>,
-    /// The issuers of clusters, without `https://`, whose identities the role trusts. Each has to be looked up.
+    /// The issuers of EKS clusters, without `https://`, whose identities the role trusts. The caller must check that
+    /// each belongs to a cluster of the account.
     pub issuers: BTreeSet<String>,
 }
 
-/// Somebody who could take a role from outside.
+/// A principal outside of the account that could assume the role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stranger {
-    /// The principal, or what stands for everybody.
+    /// The principal, or a text such as `everybody`.
     pub name: String,
-    /// A sentence that says why it is a stranger.
+    /// A sentence that says why the principal is a stranger.
     pub why: String,
 }
 
@@ -37,16 +39,18 @@ impl Stranger {
     }
 }
 
-/// Returns the issuers of clusters, without `https://`, whose identities a role would trust; each has to be looked up.
+/// Returns the issuers of EKS clusters, without `https://`, whose identities a role would trust. The caller must check
+/// that each belongs to a cluster of the account.
 ///
 /// # Errors
-/// A sentence that names the stranger, or what cannot be read.
+/// A sentence that names the stranger, or the part of the policy that cannot be read.
 pub fn issuers(document: &str, home: &Home<'_>) -> Result<BTreeSet<String>, String> {
     let trust = trust(document, home);
     trust.strangers.into_iter().next().map_or(Ok(trust.issuers), |stranger| Err(stranger.why))
 }
 
-/// Reads the trust policy of a role at `home`. It is the one reader for what jobs ask for and for what is found afterwards.
+/// Reads the trust policy of a role in `home`. The runner uses it both for the policies that jobs request and for the
+/// policies of existing roles.
 pub fn trust(document: &str, home: &Home<'_>) -> Trust {
     let statements = match statements(document) {
         Ok(statements) => statements,
@@ -79,17 +83,18 @@ fn statements(document: &str) -> Result<Vec<Json>, Stranger> {
 }
 
 impl Trust {
-    /// Adds whom `statement` lets in.
+    /// Adds the principals that `statement` allows to assume the role.
     ///
     /// # Errors
-    /// A stranger that stands for all of the statement.
+    /// A stranger that replaces all principals of the statement, because the statement cannot be read or allows
+    /// everybody.
     fn add_statement(&mut self, statement: &Json, home: &Home<'_>) -> Result<(), Stranger> {
         let everybody = |why: &str| Stranger::new("everybody", why);
         let statement =
             statement.object().ok_or_else(|| everybody("a statement of the trust policy is not an object"))?;
         only(statement, &ELEMENTS).map_err(|why| everybody(&why))?;
         match statement.get("Effect") {
-            // Who is kept out is nobody's way in.
+            // A `Deny` lets no principal assume the role.
             Some(Json::Text(effect)) if effect == "Deny" => return Ok(()),
             Some(Json::Text(effect)) if effect == "Allow" => {}
             Some(_) | None => return Err(everybody("a statement of the trust policy has neither `Allow` nor `Deny`")),
@@ -156,7 +161,7 @@ fn only(object: &BTreeMap<String, Json>, known: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Whether the URL, without its scheme, has the form of an EKS cluster's issuer in the region.
+/// Returns whether a URL, without `https://`, has the form of the issuer of an EKS cluster in the region.
 pub(crate) fn is_issuer(issuer: &str, home: &Home<'_>) -> bool {
     let id = issuer.strip_prefix(&home.issuer_prefix());
     id.is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric()))
@@ -172,7 +177,8 @@ fn is_of_account(principal: &str, home: &Home<'_>) -> bool {
     (named || principal.starts_with(&session)) && !principal.contains(['*', '?'])
 }
 
-/// Whether a condition lets nobody pass but principals of the account. All operators of a condition have to hold, so one is enough.
+/// Returns whether a condition admits only principals of the account. All operators of a condition must hold, so one
+/// operator that ensures this is enough.
 fn is_limited_to(condition: Option<&Json>, home: &Home<'_>) -> bool {
     let Some(operators) = condition.and_then(Json::object) else { return false };
     operators.iter().any(|(operator, keys)| {

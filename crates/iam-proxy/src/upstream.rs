@@ -1,4 +1,4 @@
-//! The real IAM and EKS of the account, called with the credentials of the job's mode.
+//! Calls the real IAM and EKS of the account with the credentials of the job's mode.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,13 +13,13 @@ use crate::home::dns_suffix;
 use crate::query::Query;
 use crate::refusal::Refusal;
 
-/// The longest that one call may take.
+/// The maximum time for one call.
 const CALL: Duration = Duration::from_secs(45);
-/// The largest answer, in bytes. The largest of IAM's describe a whole account, a page at a time.
+/// The maximum size of an answer, in bytes. IAM's largest answers describe a whole account, page by page.
 const LARGEST: usize = 16 * 1024 * 1024;
 const FORM: &str = "application/x-www-form-urlencoded; charset=utf-8";
 
-/// Where a service is, and the region that a signature for it names.
+/// The URL of a service, and the region in the signature of its requests.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     pub url: Url,
@@ -27,7 +27,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Returns IAM's endpoint for a region: each partition has one IAM.
+    /// Returns the endpoint of IAM for a region. Each partition has one IAM for all its regions.
     ///
     /// # Errors
     /// When the region cannot be part of a host name.
@@ -54,24 +54,25 @@ impl Endpoint {
     }
 }
 
-/// Calls AWS for a job.
+/// The connection to AWS for a job.
 #[derive(Debug)]
 pub struct Upstream {
-    /// Follows no redirect and goes through the machine's proxy, as the caller made it.
+    /// The HTTP client, which the caller configures: it must not follow redirects, and must use the proxy of the
+    /// machine.
     pub http: reqwest::Client,
     pub iam: Endpoint,
     pub eks: Endpoint,
-    /// Those of the job's mode, never the runner's own.
+    /// The credentials of the job's mode, never the runner's own credentials.
     pub credentials: SharedCredentialsProvider,
 }
 
 impl Upstream {
-    /// Sends a request to IAM, once: whether a write may be repeated is the client's to decide.
+    /// Sends a request to IAM, without retries: the client decides whether a write is repeated.
     pub(crate) async fn iam(&self, query: &Query) -> Result<Answer, Refusal> {
         self.call(Method::POST, &self.iam.url, "iam", &self.iam.region, query.body()).await
     }
 
-    /// Gets a document of EKS.
+    /// Reads a document from EKS.
     pub(crate) async fn eks(&self, path: &str) -> Result<Answer, Refusal> {
         let url = self.eks.url.join(path).map_err(|error| failed("EKS", &error))?;
         self.call(Method::GET, &url, "eks", &self.eks.region, String::new()).await
@@ -136,7 +137,8 @@ async fn answer(mut response: Response, service: &str) -> Result<Answer, Refusal
     Ok(Answer { status, body: body.into() })
 }
 
-/// The whole chain of causes goes into the runner's log; a job need not know the way to AWS.
+/// Returns the refusal for a failed call. The runner's log gets the whole chain of causes; the job gets only a short
+/// text.
 fn failed(what: &str, error: &dyn std::error::Error) -> Refusal {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,12 +1,13 @@
-//! A tree of XML that keeps what it does not know, so that an answer can be changed in one place and sent on.
+//! An XML tree that preserves unknown parts, so that one part of an answer can be changed and the rest is passed on
+//! unchanged.
 
 use quick_xml::events::{BytesEnd, BytesStart, BytesText, Event};
 use quick_xml::{Reader, Writer};
 
-/// The deepest answer that is read. IAM's have about ten levels.
+/// The maximum depth of an answer. IAM's answers have about ten levels.
 const DEEPEST: usize = 64;
 
-/// One element with what is in it.
+/// An element with its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Element {
     start: BytesStart<'static>,
@@ -16,12 +17,12 @@ pub(crate) struct Element {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Node {
     Element(Element),
-    /// Text, a reference, a comment: sent on as it came.
+    /// Text, a reference or a comment, which is passed on unchanged.
     Other(Event<'static>),
 }
 
 impl Element {
-    /// Returns an element with a text.
+    /// Returns an element that contains `text`.
     pub(crate) fn with_text(name: &str, text: &str) -> Self {
         let text = BytesText::new(text).into_owned();
         Self { start: BytesStart::new(name.to_owned()), nodes: vec![Node::Other(Event::Text(text))] }
@@ -32,7 +33,7 @@ impl Element {
         Self { start: BytesStart::new(name.to_owned()), nodes: children.into_iter().map(Node::Element).collect() }
     }
 
-    /// Reads a document; `None` when it is not one.
+    /// Parses a document; `None` when it is not well-formed XML or is too deep.
     pub(crate) fn parse(document: &[u8]) -> Option<Self> {
         let mut reader = Reader::from_str(std::str::from_utf8(document).ok()?);
         let mut open: Vec<Self> = Vec::new();
@@ -65,7 +66,7 @@ impl Element {
         }
     }
 
-    /// Returns the document of which this is the root.
+    /// Returns the document with this element as its root.
     pub(crate) fn document(&self) -> Option<Vec<u8>> {
         let mut writer = Writer::new(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>".to_vec());
         self.write(&mut writer)?;
@@ -110,7 +111,7 @@ impl Element {
         self.children_mut().find(|child| child.is(name))
     }
 
-    /// Returns the text of the child `name`.
+    /// Returns the text of the first child element `name`.
     pub(crate) fn value(&self, name: &str) -> Option<String> {
         self.child(name).map(Self::text)
     }
@@ -134,7 +135,7 @@ impl Element {
         text
     }
 
-    /// Gives the element a text in the place of what is in it.
+    /// Replaces the contents of the element by `text`.
     pub(crate) fn set_text(&mut self, text: &str) {
         self.nodes = vec![Node::Other(Event::Text(BytesText::new(text).into_owned()))];
     }
@@ -143,7 +144,7 @@ impl Element {
         self.nodes.push(Node::Element(child));
     }
 
-    /// Keeps the children for which `keep` says so.
+    /// Removes the child elements for which `keep` returns false.
     pub(crate) fn retain(&mut self, keep: impl Fn(&Self) -> bool) {
         self.nodes.retain(|node| match node {
             Node::Element(element) => keep(element),
@@ -152,7 +153,7 @@ impl Element {
     }
 }
 
-/// Returns `text` as it stands in an element.
+/// Returns `text`, escaped for the contents of an element.
 pub(crate) fn escape(text: &str) -> String {
     quick_xml::escape::escape(text).into_owned()
 }

@@ -16,7 +16,7 @@ use crate::{AppError, Kind};
 
 /// The maximum number of rows that one call handles; the other rows are handled a minute later.
 const MOST: usize = 500;
-/// A run that is later than this is skipped.
+/// The maximum delay of a run, in seconds; a run that is later is skipped.
 const LATE_SECS: u64 = 60 * 60;
 
 /// The use case that starts due actions, with its ports.
@@ -187,8 +187,8 @@ impl StartDueActions {
     }
 }
 
-/// Returns the schedules of an action's triggers. A schedule that cannot be parsed is left out; the sync has refused
-/// it.
+/// Returns the schedules of an action's triggers. A schedule that cannot be parsed is left out; `freehold app sync`
+/// refuses such a schedule.
 fn schedules(action: &Action) -> impl Iterator<Item = Schedule> {
     action.triggers.iter().filter_map(|trigger| match trigger {
         Trigger::Cron { schedule } => Schedule::parse(schedule).ok(),

@@ -1,4 +1,5 @@
-//! Starts a workflow of any kind: its rows in one commit, then the state machine's execution of the same name.
+//! Starts a workflow of any kind: commits its rows in one commit, then starts the execution that is named after the
+//! workflow.
 
 use freehold_domain::install::Install;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind, WorkflowState};
@@ -9,17 +10,17 @@ use crate::AppError;
 use crate::ports::{Committed, Expect, Machines, Store, Write};
 use crate::table::{self, OpenWorkflow, Stored, WorkflowEntry, put};
 
-/// A workflow to be started.
+/// A workflow that is to be started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewWorkflow {
-    /// The id is derived from the request's idempotency key.
+    /// The workflow's id, which is derived from the request's idempotency key.
     pub id: WorkflowId,
     pub kind: WorkflowKind,
     pub mode: Mode,
     pub request: Request,
 }
 
-/// Returns the workflow `id` if a former request made it, and makes sure that its execution was started.
+/// Returns the workflow `id` if an earlier request created it. Starts its execution if the workflow has not ended.
 ///
 /// # Errors
 /// Conflict when the idempotency key belongs to another request, or the errors of the store and Step Functions.
@@ -45,7 +46,7 @@ pub(crate) async fn came_before(
 /// execution.
 ///
 /// # Errors
-/// Conflict with a live workflow, or the errors of the store and Step Functions.
+/// Conflict while another workflow holds the install, or the errors of the store and Step Functions.
 pub async fn start(
     store: &dyn Store,
     machines: &dyn Machines,
@@ -62,7 +63,7 @@ pub async fn start(
     match store.commit(writes).await? {
         Committed::Done => {}
         Committed::Conflict(_) => {
-            // Another writer was faster: a copy of this request, another workflow, or a hello.
+            // Another writer changed a row first: a copy of this request, another workflow, or a hello.
             let known = table::find_workflow(store, &workflow.id).await?;
             if known
                 .as_ref()
@@ -86,7 +87,7 @@ pub async fn start(
     Ok(())
 }
 
-/// Returns the pending workflow.
+/// Returns `new` as a pending workflow of `install`.
 pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timestamp) -> Workflow {
     Workflow {
         id: new.id,
@@ -103,7 +104,7 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
     }
 }
 
-/// Returns the rows of a new workflow.
+/// Returns the writes of a new workflow's rows.
 ///
 /// # Errors
 /// Internal when the rows cannot be written as JSON.
@@ -123,10 +124,10 @@ pub(crate) fn used_before() -> AppError {
     AppError::conflict("idempotency key was used for another request; use a new one")
 }
 
-/// Returns an error for an install whose runner has not announced itself.
+/// Checks that the runner of `install` has announced itself.
 ///
 /// # Errors
-/// Conflict.
+/// Conflict when it has not.
 pub(crate) fn require_runner(install: &Install) -> Result<(), AppError> {
     if install.runner.is_none() {
         return Err(freehold_domain::install::InstallError::NoRunner(install.id.clone()).into());

@@ -1,5 +1,5 @@
-//! Recovers work that was lost between two steps: sends orders again, expires jobs, resumes workflows, and reports
-//! stuck ones.
+//! Recovers work that was lost between a commit and its effects: sends orders again, expires jobs, resumes workflows,
+//! and reports stuck workflows.
 
 use std::sync::Arc;
 
@@ -17,18 +17,19 @@ use crate::workflow::accept_report::resume_run;
 use crate::workflow::advance::{self, Advanced};
 use crate::workflow::finish_workflow::FinishWorkflow;
 
-/// An unclaimed order is sent again at this age: within SQS's five minutes of deduplication, so that a second copy only
-/// exists when the first was lost.
+/// The age in seconds at which an order that no runner has started is sent again. It is within SQS's five minutes of
+/// deduplication, so the queue drops the second copy unless the first was lost.
 const RESEND_FROM_SECS: u64 = 90;
 const RESEND_UNTIL_SECS: u64 = 270;
-/// After this time, a settled workflow that its state machine has not finished is finished here.
+/// The time in seconds after which the sweep finishes a settled workflow, if the state machine has not finished it.
 const SETTLED_SECS: u64 = 600;
-/// No run phase lasts this long: it is a multiple of the longest job and its wait.
+/// The maximum age of a workflow, in seconds. It is a multiple of the longest job, so no workflow that makes progress
+/// is this old.
 const OUTLIVED_SECS: u64 = 4 * MAX_JOB_SECS as u64;
-/// A workflow that is pending for longer than this is stuck, unless it waits for its runner.
+/// The time in seconds after which a pending workflow counts as stuck, unless it waits for its runner.
 const STUCK_SECS: u64 = 600;
 
-/// The ports that sweeping needs.
+/// The use case that sweeps, with its ports.
 #[derive(Clone)]
 pub struct Sweep {
     pub store: Arc<dyn Store>,
@@ -38,14 +39,14 @@ pub struct Sweep {
     pub clock: Arc<dyn Clock>,
 }
 
-/// The counts of one sweep.
+/// The result of one sweep, in numbers of workflows and jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
     pub open: u32,
     pub resent: u32,
     pub lost: u32,
     pub stuck: u32,
-    /// Workflows that could not be handled; the next sweep tries again.
+    /// The number of workflows that could not be handled; the next sweep tries them again.
     pub failed: u32,
 }
 
@@ -53,7 +54,7 @@ impl Sweep {
     /// Handles every workflow that has not ended. A failure in one workflow does not stop the others.
     ///
     /// # Errors
-    /// The store's errors when the list itself cannot be read.
+    /// The store's errors when the list of open workflows cannot be read.
     pub async fn sweep(&self) -> Result<Swept, AppError> {
         let open: Vec<OpenWorkflow> = load_all(&*self.store, "open", "").await?;
         let mut swept = Swept { open: u32::try_from(open.len()).unwrap_or(u32::MAX), ..Swept::default() };
@@ -77,7 +78,8 @@ impl Sweep {
         }
     }
 
-    /// Waits for jobs that were cancelled with their workflow: they end by a report of their runner, or they expire.
+    /// Handles a workflow that has ended. Its entry stays until its cancelled jobs have ended: by a report of their
+    /// runner, or by expiry.
     async fn ended(&self, workflow: &Workflow, swept: &mut Swept) -> Result<(), AppError> {
         let mut waits = false;
         for id in workflow.active_jobs() {
@@ -85,7 +87,8 @@ impl Sweep {
             waits |= self.active_job(id, &job, self.clock.now(), swept).await?;
         }
         if !waits {
-            // An install that was deleted left its provisioning waiting for a runner; other ended workflows wait no more.
+            // The provisioning of a deleted install has ended while its state machine still waits for a runner. No
+            // other ended workflow waits for a runner.
             let token = load::<TaskToken>(&*self.store, &token_key(&workflow.id, Phase::AwaitRunner)).await?;
             if let Some(token) = token {
                 self.callbacks.succeed(&token.value.token, &json!({ "result": "deleted" })).await?;
@@ -106,7 +109,7 @@ impl Sweep {
                 self.callbacks.succeed(&token.value.token, &json!({ "result": "announced" })).await?;
             }
             Some(_) => return Ok(()),
-            // The execution may never have been started: the function may have died after the commit.
+            // The execution may be missing, because the function ended after the commit and before the start.
             None if age >= 60 => self.machines.start(workflow.kind, &workflow.id, &workflow.install).await?,
             None => {}
         }
@@ -161,8 +164,8 @@ impl Sweep {
         Ok(())
     }
 
-    /// Sends an order again, or expires a job that outlived its order; returns true while the job may still end by
-    /// itself.
+    /// Sends an order again, or expires a job whose order has expired. Returns true while the job may still end by a
+    /// report.
     async fn active_job(&self, id: &JobId, job: &Job, now: Timestamp, swept: &mut Swept) -> Result<bool, AppError> {
         advance::dispatch_cancel(&*self.outbox, job).await?;
         if let JobState::Queued { dispatch } = &job.state {

@@ -1,4 +1,5 @@
-//! Starts the removal of what an install has deployed: a component with its dependents, the sandbox, or all of it.
+//! Starts a teardown of an install: of a component with its dependents, of the sandbox, or of everything that is
+//! deployed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::ports::{Clock, Machines, Store};
 use crate::table;
 use crate::workflow::start_workflow::{NewWorkflow, came_before, no_app, require_runner, start};
 
-/// The ports that starting a teardown needs.
+/// The use case that starts a teardown, with its ports.
 #[derive(Clone)]
 pub struct TearDownInstall {
     pub store: Arc<dyn Store>,
@@ -27,12 +28,12 @@ pub struct TearDownInstall {
 }
 
 impl TearDownInstall {
-    /// Starts a teardown. The same `cause` returns the same workflow again. What cannot be removed is refused before
-    /// anything is stored.
+    /// Starts a teardown. A repeated call with the same `cause` returns the same workflow. A teardown that cannot be
+    /// planned is refused before anything is stored.
     ///
     /// # Errors
-    /// NotFound, Invalid for a request of two things, Conflict with a live workflow, without a runner, or where there is
-    /// nothing to remove, or the store's errors.
+    /// NotFound, Invalid for a request that names both a component and the sandbox, Conflict while another workflow
+    /// holds the install, without a runner, or when there is nothing to remove, or the ports' errors.
     pub async fn tear_down(
         &self,
         install: &InstallId,
@@ -72,8 +73,9 @@ fn asked(request: &TearDownRequest) -> Result<TearDown, AppError> {
     }
 }
 
-/// Returns the nodes that remove `what` from `install`, each by the version that deployed it, with the actions that this
-/// starts, and the version whose actions they are: the one that was deployed to the end, or else the latest.
+/// Returns the nodes of a teardown, and the version of the app whose actions it starts. Each part is removed with the
+/// version that deployed it. The actions come from the version that was last deployed completely, or else from the
+/// latest version.
 ///
 /// # Errors
 /// Conflict when there is nothing to remove, or the errors of the store and of [`Versions::load`].
