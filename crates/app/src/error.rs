@@ -11,7 +11,7 @@ use crate::ports::PortError;
 /// The kind of an error; it chooses the HTTP status, the retry and the log level.
 pub type Kind = ErrorKind;
 
-/// Why a use case failed or refused a request.
+/// The reason why a use case failed or refused a request.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct AppError {

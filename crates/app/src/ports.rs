@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::messages::{DispatchMessage, GrantMessage};
 
-/// Why a call to a port failed.
+/// The reason why a call to a port failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// The service did not answer, throttled the call or failed. The same call may succeed later.
@@ -199,10 +199,10 @@ pub trait Registry: Send + Sync {
     async fn blob_url(&self, blob: &Descriptor) -> Result<String, PortError>;
 }
 
-/// Removal of artifacts from the tenant registry.
+/// Removes artifacts from the tenant registry.
 #[async_trait]
 pub trait ArtifactRemover: Send + Sync {
-    /// Removes manifests and their tags in this order; missing manifests count as removed.
+    /// Removes manifests and their tags, in the order of `manifests`. Missing manifests count as removed.
     async fn remove(&self, manifests: &[Digest]) -> Result<(), PortError>;
 }
 

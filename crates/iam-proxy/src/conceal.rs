@@ -31,7 +31,7 @@ fn in_element(element: &mut Element, install: &Install) {
     element.children_mut().for_each(|child| in_element(child, install));
 }
 
-/// Changes the element of a resource of the install.
+/// Changes an element that describes a resource of the install.
 fn in_own(element: &mut Element, shown_path: &str, install: &Install) {
     if let Some(path) = element.child_mut("Path") {
         path.set_text(shown_path);

@@ -1,4 +1,4 @@
-//! The install for whose jobs IAM is answered: the names and paths of its resources, their tags and their boundary.
+//! Describes the install to the proxy: the names and paths of its resources, their tags and their boundary.
 
 use std::collections::{BTreeMap, BTreeSet};
 

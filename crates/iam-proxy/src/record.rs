@@ -37,13 +37,13 @@ pub trait Recorder: std::fmt::Debug + Send + Sync {
     /// Records a stage of a change. A change whose [`Stage::Announced`] cannot be recorded is not sent to IAM.
     ///
     /// # Errors
-    /// A sentence for people.
+    /// A sentence that says why the record was not made.
     async fn record(&self, change: Change) -> Result<(), String>;
 
     /// Records the actions that the job used. It is called once, at the end of the job.
     ///
     /// # Errors
-    /// A sentence for people.
+    /// A sentence that says why the record was not made.
     async fn used(&self, used: BTreeMap<String, Used>) -> Result<(), String>;
 }
 

@@ -94,8 +94,8 @@ pub(crate) fn rule(action: &str) -> Rule {
     }
 }
 
-/// Returns the rule for an action that is not in the list above. An action that begins with the verb of a read is
-/// passed on; every other action is refused.
+/// Returns the rule for an action that [`rule`] does not list. An action that begins with the verb of a read is passed
+/// on; every other action is refused.
 fn rule_by_name(action: &str) -> Rule {
     let starts = |verbs: &[&str]| verbs.iter().any(|verb| action.starts_with(verb));
     let names = |words: &[&str]| words.iter().any(|word| action.contains(word));

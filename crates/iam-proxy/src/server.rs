@@ -52,7 +52,7 @@ pub async fn serve(listener: TcpListener, proxy: Arc<Proxy>) {
                     let _ = tokio::time::timeout(REQUEST_TIME, converse(stream, &proxy)).await;
                 });
             }
-            // For example, no file descriptor is left.
+            // The process may have no free file descriptor, for example.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
@@ -66,7 +66,7 @@ async fn refuse(mut stream: TcpStream) {
     let _ = tokio::time::timeout(REFUSAL_TIME, stream.write_all(BUSY)).await;
 }
 
-/// Answers the one request of a connection.
+/// Answers the request of a connection. A connection carries only one request.
 async fn converse(stream: TcpStream, proxy: &Proxy) -> hyper::Result<()> {
     let service = service_fn(async |request| Ok::<_, Infallible>(response(answer(request, proxy).await)));
     http1::Builder::new()

@@ -1,5 +1,5 @@
-//! Lists of AWS services: the services that may assume a role of a job, and the services for which a job may make a
-//! service-linked role.
+//! Lists of AWS services: the services that may assume a role that a job makes, and the services for which a job may
+//! make a service-linked role.
 
 use crate::home::dns_suffix;
 

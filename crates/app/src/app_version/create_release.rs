@@ -27,8 +27,8 @@ impl CreateRelease {
     /// Creates the release. A repeated request with the same name and contents returns the existing release.
     ///
     /// # Errors
-    /// NotFound for an unknown app or version, Conflict for components without an artifact or for the name of a release
-    /// with other contents, or the ports' errors.
+    /// NotFound for an unknown app or version, Conflict for components without an artifact or for a name that a release
+    /// with other contents has, or the ports' errors.
     pub async fn create(&self, app: &AppName, request: &CreateReleaseRequest) -> Result<ReleaseView, AppError> {
         let version = self.versions.load(app, request.version.as_ref()).await?;
         check_deployable(&version.document)?;

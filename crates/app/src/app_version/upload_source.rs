@@ -6,7 +6,7 @@ use freehold_protocol::limits::MAX_SOURCE_BYTES;
 use crate::AppError;
 use crate::app_version::versions::Versions;
 
-/// How long an upload URL is valid, in seconds.
+/// The time for which an upload URL is valid, in seconds.
 pub const UPLOAD_SECS: u64 = 900;
 
 /// The use case that lets a client upload a source, with its ports.

@@ -48,7 +48,7 @@ impl Version {
     }
 }
 
-/// Returns how many components a document has.
+/// Returns the number of components in a document.
 pub fn components(document: &AppVersion) -> u32 {
     u32::try_from(document.components.len()).unwrap_or(u32::MAX)
 }
@@ -78,7 +78,7 @@ impl Versions {
         Self { store, objects, kept: Arc::default() }
     }
 
-    /// Loads an app version: the given one, or the app's latest.
+    /// Loads the given version of the app, or the app's latest version if `version` is `None`.
     ///
     /// # Errors
     /// NotFound, the ports' errors, or Internal when the object in the bucket is missing or has another digest than the

@@ -14,7 +14,7 @@ use crate::table::{self, Stored};
 /// The number of rows that are loaded concurrently.
 const AT_ONCE: usize = 16;
 
-/// A build that a component or the sandbox needs. The sandbox has a component name too.
+/// A build that a component or the sandbox needs, with its record if one exists. The sandbox has a component name too.
 #[derive(Debug)]
 pub struct SourceBuild {
     pub component: ComponentName,

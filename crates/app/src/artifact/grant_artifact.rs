@@ -20,7 +20,8 @@ use crate::messages::{GrantMessage, Wants};
 use crate::ports::{Clock, Committed, Expect, OrdersQueue, PortError, Registry, Signer, Store};
 use crate::table::{self, BurntGrant, Refused, Stored, TRACE_TTL_SECS, build_key, grant_key, load, put_until};
 
-/// How long a signed grant is valid, in seconds. The registry sets a separate limit for the URLs in the grant.
+/// The time for which a signed grant is valid, in seconds. The registry sets a separate limit for the URLs in the
+/// grant.
 pub const GRANT_SECS: u64 = 600;
 
 /// The use case that grants an artifact, with its ports.

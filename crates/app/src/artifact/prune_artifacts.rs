@@ -36,7 +36,7 @@ pub struct PruneArtifacts {
     pub registry: Arc<dyn ArtifactRemover>,
 }
 
-/// The result of a prune, in numbers of artifacts.
+/// The number of artifacts for each result of a prune.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pruned {
     pub kept: u32,
@@ -61,8 +61,8 @@ impl UnusedArtifacts {
         Ok(ArtifactsView { app: app.clone(), artifacts })
     }
 
-    /// Marks artifacts that became unused, restores those that are in use again, and returns every artifact in its new
-    /// state.
+    /// Marks artifacts that became unused, restores artifacts that are in use again, and returns all artifacts in their
+    /// new state.
     ///
     /// # Errors
     /// The errors of [`Self::show`].
@@ -76,7 +76,7 @@ impl UnusedArtifacts {
     /// removed.
     async fn mark_app(&self, app: &AppName, pruned: &mut Pruned) -> Result<Vec<Stored<Build>>, AppError> {
         let now = self.clock.now();
-        // The builds are read before the uses: a build that is added after this read is not judged in this prune.
+        // The builds are read before the uses: this prune ignores a build that is added after this read.
         let builds = table::load_all_stored::<Build>(&*self.store, &app_pk(app), "build#").await?;
         let uses = self.uses(app).await?;
         let mut due = Vec::new();
@@ -142,7 +142,7 @@ impl UnusedArtifacts {
         }
         let install: Option<Stored<Install>> = load(&*self.store, &install_key(&workflow.install)).await?;
         if let Request::Deploy { version, .. } = &workflow.request
-            // The install may have been deleted meanwhile, if nothing ever ran in it.
+            // If nothing ever ran in the install, it may have been deleted meanwhile.
             && install.is_some_and(|install| install.value.app() == Some(app))
         {
             let version = workflow.version.as_ref().or(version.as_ref());

@@ -22,7 +22,8 @@ impl RevokeArtifact {
     /// Revokes every build that made the artifact.
     ///
     /// # Errors
-    /// Invalid for an unusable reason, NotFound for an artifact that no build made, or the store's errors.
+    /// Invalid for a reason that is empty, too long or has several lines, NotFound for an artifact that no build made,
+    /// or the store's errors.
     pub async fn revoke(&self, artifact: &Digest, because: &ReasonRequest) -> Result<Revoked, AppError> {
         let reason = reason(because)?;
         let made: Vec<MadeBy> = load_all(&*self.store, &artifact_pk(artifact), "build#").await?;

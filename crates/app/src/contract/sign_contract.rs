@@ -1,4 +1,4 @@
-//! Signs the contract of a version with the tenant's key, once all of its artifacts are known, and stores it.
+//! Signs the contract of a version with a delegate of the tenant's key, and stores it.
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ use crate::artifact::builds::builds_of;
 use crate::ports::{Committed, Expect, Store};
 use crate::table::{TermsRecord, known_terms, put, signed_contract};
 
-/// Returns the digest of the terms of `version`, which the install stack shows to the customer for consent.
+/// Returns the digest of the terms of `version`. The install stack shows the digest to the customer for consent.
 ///
 /// # Errors
 /// Invalid for terms that are too large to be signed.
@@ -88,8 +88,8 @@ pub async fn show(versions: &Versions, app: &AppName, version: &Digest) -> Resul
     })
 }
 
-/// Checks that the customer of `install` accepted what `version` may do, as far as the control plane knows. Otherwise
-/// the runner would refuse the orders.
+/// Checks that the customer of `install` accepted everything that `version` may do, as far as the control plane knows
+/// the accepted terms. The runner would refuse orders that go beyond them.
 ///
 /// # Errors
 /// Conflict with the difference, or the store's errors.

@@ -117,7 +117,8 @@ impl CreateInstall {
         })
     }
 
-    /// Checks the names before the commit to give a clear error; in a race, the conditions of the commit decide.
+    /// Checks that the name is free, to return a clear error before the commit. If two installs are created at the same
+    /// time, the conditions of the commit decide.
     async fn check_names(&self, id: &InstallId) -> Result<(), AppError> {
         let first = id.as_str().get(..1).unwrap_or_default();
         let entries: Vec<InstallEntry> = table::load_all(&*self.store, "installs", first).await?;

@@ -60,7 +60,7 @@ impl DeleteInstall {
         Ok(writes)
     }
 
-    /// Returns the write that ends the workflow that holds the install. The workflow's entry in the list of open
+    /// Returns the write that ends the workflow that has locked the install. The workflow's entry in the list of open
     /// workflows remains, so that `sweep` finds it.
     async fn end_of_provisioning(&self, install: &Install) -> Result<Option<Write>, AppError> {
         let Some(live) = &install.live else { return Ok(None) };

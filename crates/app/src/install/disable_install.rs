@@ -18,10 +18,10 @@ pub struct DisableInstall {
 }
 
 impl DisableInstall {
-    /// Disables an install, or changes the reason of a disabled one.
+    /// Disables an install, or changes the reason if the install is disabled already.
     ///
     /// # Errors
-    /// Invalid for an unusable reason, NotFound, or the store's errors.
+    /// Invalid for a reason that is empty, too long or has several lines, NotFound, or the store's errors.
     pub async fn disable(&self, id: &InstallId, because: &ReasonRequest) -> Result<(), AppError> {
         set_disabled(&*self.store, id, Some(reason(because)?)).await
     }

@@ -1,6 +1,6 @@
 //! Finds the time when an install's runner last sent a report. The install's contact row is written at most every ten
-//! minutes, because a write for each report would cost too much. A job's row is written with each report of the job, so
-//! it can hold a later time.
+//! minutes, because a write for each report would cost too much. The row of a running job is written about once a
+//! minute, so it can hold a later time.
 
 use freehold_domain::install::Install;
 use freehold_domain::job::Job;
@@ -12,7 +12,7 @@ use crate::AppError;
 use crate::ports::Store;
 use crate::table::{self, Contact, Stored, WorkflowEntry, contact_key, install_pk, job_key, load, parse};
 
-/// The number of newest workflows to read, in addition to the workflow that holds the install.
+/// The number of newest workflows to read, in addition to the workflow that has locked the install.
 const NEWEST_WORKFLOWS: u32 = 2;
 /// The maximum number of jobs to read per workflow; running jobs are read first.
 const JOBS: usize = 32;

@@ -71,7 +71,7 @@ fn role(
         name: key.camel(),
         key: key.to_string(),
         switch: key.switch(),
-        // Break-glass is off until the customer switches it on, whatever the app config says.
+        // A break-glass role is off until the customer switches it on, even if the app config enables it.
         on: named.enabled && !named.break_glass,
         break_glass: named.break_glass,
         about: one_line(title, TITLE_CHARS),

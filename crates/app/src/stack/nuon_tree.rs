@@ -17,7 +17,7 @@ pub fn tree(
     deployed: &BTreeMap<ComponentName, Deployed>,
 ) -> Value {
     let sandbox = ComponentName::sandbox();
-    // Only in an app with a sandbox, the record of this name is the sandbox. In other apps, a component may have this
+    // In an app with a sandbox, the record of this name is the sandbox's. In other apps, a component may have this
     // name.
     let of_sandbox = version.sandbox.as_ref().and_then(|_| deployed.get(&sandbox));
     let outputs = of_sandbox.map(|deployed| json!(deployed.outputs)).unwrap_or_else(|| json!({}));

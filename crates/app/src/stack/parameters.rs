@@ -17,7 +17,7 @@ const MOST: usize = 200;
 const MAX_TEMPLATE_BYTES: usize = 1_000_000;
 /// The maximum size of a parameter's default, in bytes (AWS CloudFormation quotas, "Parameter value size").
 const MAX_VALUE_BYTES: usize = 4096;
-/// The pattern of a number that may be left empty.
+/// The pattern of a number that the customer may leave empty.
 const OPTIONAL_NUMBER: &str = r"^([-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?)?$";
 
 /// Refuses a template that is larger than CloudFormation accepts. `bytes` is the size of the template.

@@ -115,14 +115,14 @@ struct Stack<'a> {
     private_endpoints: bool,
     runner_url: Quoted<&'a str>,
     runner_digest: Quoted<&'a str>,
-    /// The zones of the app's network; none for an app that needs no network.
+    /// The numbers of the availability zones that the app's network spans; empty for an app that needs no network.
     network: &'static [u8],
     contract: Digest,
     version: &'a str,
     provision: Granted,
     maintenance: Granted,
     deprovision: Granted,
-    /// The roles that the app names itself.
+    /// The roles that the app defines: custom roles and break-glass roles.
     roles: Vec<Role>,
     /// The prefixes of the logical names of the break-glass roles.
     break_glass: Vec<String>,

@@ -60,8 +60,8 @@ fn inputs(version: &AppVersion, install: &Install) -> BTreeMap<String, Value> {
     version.inputs.iter().filter_map(|input| Some((input.name.clone(), value(input)?))).collect()
 }
 
-/// Replaces every text that contains a reference with `Fn::Sub`. IAM's own variables in such a text are escaped and
-/// stay unchanged.
+/// Writes every text that contains a reference as a `Fn::Sub` of CloudFormation. IAM's own variables in such a text are
+/// escaped and stay unchanged.
 fn referring(value: Value, version: &AppVersion) -> Result<Value, String> {
     match value {
         Value::String(text) if text.contains([OPENS, CLOSES]) => {

@@ -34,7 +34,8 @@ fn collect(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the name of the sandbox output that a use requires, if it requires one.
+/// Returns the name of the sandbox output that the template reads in `one`, if it reads one without a default or a
+/// condition.
 fn output(one: Use) -> Option<String> {
     let path: Vec<&str> = one.path.iter().map(String::as_str).collect();
     let name = match path.as_slice() {

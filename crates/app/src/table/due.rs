@@ -23,9 +23,9 @@ pub struct Due {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "due", rename_all = "snake_case")]
 pub enum DueWhat {
-    /// Add the cron runs of the install's version, once this workflow has ended.
+    /// A task to add the cron runs of the install's version, once this workflow has ended.
     Schedules { workflow: WorkflowId },
-    /// Run an action; `last` is the workflow of the preceding run.
+    /// A task to run an action; `last` is the workflow of the preceding run.
     Run {
         action: ActionName,
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,15 +5,14 @@
 //! | `job#<id>` | `order#<dispatch>` | the order as it was sent |
 //! | `install#<install>` | `hello#<key>` | the first announcement of a runner's key |
 //! | `artifact#<digest>` | `build#<app>#<build>` | a build that made the artifact, with the report of its success |
-//! | `artifact#<digest>` | `use#<install>#<component>#<job>#<fence>` | an attempt that deployed the artifact, with the
-//! report of its success |
+//! | `artifact#<digest>` | `use#<install>#<component>#<job>#<fence>` | a successful deploy of the artifact, with its report |
 //! | `text#<digest>` | `state` | a text that many orders have in common |
 //!
 //! DynamoDB bills by the size of a row, and bills every row of a transaction twice. So a report is stored in the index
-//! row of the build or use that it proves. That row is written before the transaction that ends the job. If the report
-//! is then not accepted, its row proves nothing; readers compare the fence in the row with the job's fence. Orders are
-//! stored without their work, which is most of their bytes and is the same in the next deploy, and without the
-//! certificate of the signing key.
+//! row of the build or use that it proves. The row of a use is written before the transaction that ends the job. If the
+//! report is then not accepted, the row proves nothing; readers compare the fence in the row with the job's fence.
+//! Orders are stored without their work, which is most of their bytes and is the same in the next deploy, and without
+//! the certificate of the signing key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -107,8 +106,8 @@ impl Cut {
 const MARK: char = '\u{1}';
 
 impl Signed {
-    /// Cuts out the texts that other orders contain too: the certificate, and work that can be ordered again. Returns
-    /// the digests of the texts, and the texts.
+    /// Cuts out the texts that other orders contain too: the certificate, and work that later orders repeat with other
+    /// inputs. Returns the digests of the texts, and the texts.
     fn cut(&mut self, work: &Work) -> Result<(Cut, Vec<SharedText>), AppError> {
         let (mut cut, mut texts) = (Cut::default(), Vec::new());
         if let [Signature { cert: cert @ Some(_), .. }] = self.signatures.as_mut_slice() {

@@ -169,7 +169,7 @@ async fn writes_for(
     Ok((writes, Some(workflow), started))
 }
 
-/// Returns the further writes at the end of a job: for example of the deployed component, or of the build's artifact
+/// Returns the further writes at the end of a job, such as the record of a deployed component, or a build's artifact
 /// with its proof.
 async fn result_writes(
     store: &dyn Store,

@@ -185,7 +185,8 @@ impl BuildComponents {
         Ok(())
     }
 
-    /// Returns the sources that are neither built nor being built by a workflow that has not ended.
+    /// Returns the sources that must be built: those that have no usable artifact and are not being built by an open
+    /// workflow.
     async fn due<'a>(&self, sources: &'a [SourceBuild]) -> Result<Vec<&'a SourceBuild>, AppError> {
         let mut left_behind: BTreeMap<&WorkflowId, bool> = BTreeMap::new();
         let mut due = Vec::new();

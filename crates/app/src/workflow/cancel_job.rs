@@ -1,5 +1,5 @@
-//! Cancels a job: stores the request in the job's row. `accept-report` and `sweep` then cause the message to the
-//! runner, because the API may not write to any queue.
+//! Cancels a job: stores the request in the job's row. Later, `accept-report` or `sweep` asks `dispatch-job` to send
+//! the cancel to the runner, because the API may not write to any queue.
 
 use std::sync::Arc;
 

@@ -34,7 +34,7 @@ impl DeployComponents {
     /// not stored either.
     ///
     /// # Errors
-    /// NotFound, Invalid for wrong inputs, Conflict while another workflow holds the install, without a runner or
+    /// NotFound, Invalid for wrong inputs, Conflict while another workflow has locked the install, without a runner or
     /// before a build, or the ports' errors.
     pub async fn deploy(
         &self,

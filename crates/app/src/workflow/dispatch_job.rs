@@ -297,7 +297,7 @@ impl DispatchJob {
         Ok(record.ok_or_else(|| AppError::internal(format!("build `{build}` does not exist")))?.value)
     }
 
-    /// Returns the recipe of a component's build, as the workflow's app version has it; `None` if the component has no
+    /// Returns the recipe of a component's build, from the workflow's app version; `None` if the component has no
     /// recipe.
     async fn recipe(
         &self,

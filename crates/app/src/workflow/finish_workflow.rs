@@ -68,7 +68,7 @@ impl FinishWorkflow {
         {
             released = released.emptied();
         }
-        // No one else can change the inputs while the workflow holds the install.
+        // No one else can change the inputs while this workflow has locked the install.
         if let Some(former) = workflow.inputs_to_restore().filter(|_| install.value.live.as_ref() == Some(&workflow.id))
         {
             released.inputs = merged(&released.inputs, former);

@@ -101,7 +101,7 @@ fn cluster_of(version: &AppVersion, context: &str) -> Result<ClusterOf, AppError
     found.ok_or_else(|| AppError::internal(format!("version has no Kubernetes context `{context}`")))
 }
 
-/// Returns the work that applies the sandbox.
+/// Returns the work that applies the sandbox's Terraform module.
 pub(super) fn sandbox_work(version: &AppVersion, artifact: Artifact) -> Result<Work, AppError> {
     let sandbox = version.sandbox.clone().ok_or_else(|| {
         // INVARIANT: only a version with a sandbox has a node for it.

@@ -21,9 +21,10 @@ use crate::table::{self, CopiedSecrets, Stored, load};
 /// The scope of a requested deploy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeployOf<'a> {
-    /// The components to deploy, together with their dependents. An empty set selects every component that changed.
+    /// The components to deploy, or the sandbox, together with their dependents. An empty set selects everything that
+    /// changed.
     pub(crate) only: &'a BTreeSet<ComponentName>,
-    /// Whether unchanged components are deployed too.
+    /// Whether the sandbox and components that did not change are deployed too.
     pub(crate) all: bool,
     /// The release that fixes the artifacts to deploy, if the request names a release.
     pub(crate) release: Option<&'a ReleaseName>,
@@ -36,7 +37,7 @@ pub(crate) struct DeployOf<'a> {
     pub(crate) serial: u64,
 }
 
-/// Returns the nodes that bring `install` to `version`.
+/// Returns the nodes that deploy `version` to `install`.
 ///
 /// # Errors
 /// Invalid for inputs that do not fit, NotFound for unknown names, Conflict for a component without an artifact or with

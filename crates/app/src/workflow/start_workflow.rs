@@ -42,11 +42,11 @@ pub(crate) async fn came_before(
     Ok(Some(workflow))
 }
 
-/// Commits a new workflow together with `more`, reserves the install if the workflow is exclusive, and starts its
-/// execution.
+/// Commits a new workflow together with the writes `more`, locks the install if the workflow is exclusive, and starts
+/// the workflow's execution.
 ///
 /// # Errors
-/// Conflict while another workflow holds the install, or the errors of the store and Step Functions.
+/// Conflict while another workflow has locked the install, or the errors of the store and Step Functions.
 pub async fn start(
     store: &dyn Store,
     machines: &dyn Machines,
@@ -127,7 +127,7 @@ pub(crate) fn used_before() -> AppError {
 /// Checks that the runner of `install` has announced itself.
 ///
 /// # Errors
-/// Conflict when it has not.
+/// Conflict for an install whose runner has not announced itself.
 pub(crate) fn require_runner(install: &Install) -> Result<(), AppError> {
     if install.runner.is_none() {
         return Err(freehold_domain::install::InstallError::NoRunner(install.id.clone()).into());

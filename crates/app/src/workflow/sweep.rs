@@ -17,8 +17,8 @@ use crate::workflow::accept_report::resume_run;
 use crate::workflow::advance::{self, Advanced};
 use crate::workflow::finish_workflow::FinishWorkflow;
 
-/// The age in seconds at which an order that no runner has started is sent again. It is within SQS's five minutes of
-/// deduplication, so the queue drops the second copy unless the first was lost.
+/// The range of the age, in seconds, at which an order that no runner has started is sent again. The range ends within
+/// SQS's five minutes of deduplication, so the queue drops the second copy unless the first copy was lost.
 const RESEND_FROM_SECS: u64 = 90;
 const RESEND_UNTIL_SECS: u64 = 270;
 /// The time in seconds after which the sweep finishes a settled workflow, if the state machine has not finished it.
@@ -29,7 +29,7 @@ const OUTLIVED_SECS: u64 = 4 * MAX_JOB_SECS as u64;
 /// The time in seconds after which a pending workflow counts as stuck, unless it waits for its runner.
 const STUCK_SECS: u64 = 600;
 
-/// The use case that sweeps, with its ports.
+/// The use case that recovers lost work, with its ports.
 #[derive(Clone)]
 pub struct Sweep {
     pub store: Arc<dyn Store>,
@@ -39,7 +39,7 @@ pub struct Sweep {
     pub clock: Arc<dyn Clock>,
 }
 
-/// The result of one sweep, in numbers of workflows and jobs.
+/// The numbers of workflows and jobs that one sweep handled, by what happened to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
     pub open: u32,
@@ -109,7 +109,7 @@ impl Sweep {
                 self.callbacks.succeed(&token.value.token, &json!({ "result": "announced" })).await?;
             }
             Some(_) => return Ok(()),
-            // The execution may be missing, because the function ended after the commit and before the start.
+            // The execution may not exist, because the function may have crashed between the commit and the start.
             None if age >= 60 => self.machines.start(workflow.kind, &workflow.id, &workflow.install).await?,
             None => {}
         }

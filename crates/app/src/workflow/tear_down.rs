@@ -32,8 +32,8 @@ impl TearDownInstall {
     /// planned is refused before anything is stored.
     ///
     /// # Errors
-    /// NotFound, Invalid for a request that names both a component and the sandbox, Conflict while another workflow
-    /// holds the install, without a runner, or when there is nothing to remove, or the ports' errors.
+    /// NotFound, Invalid for a request that names both a component and the sandbox, Conflict while another workflow has
+    /// locked the install, without a runner, or when there is nothing to remove, or the ports' errors.
     pub async fn tear_down(
         &self,
         install: &InstallId,

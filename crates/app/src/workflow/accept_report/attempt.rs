@@ -139,8 +139,8 @@ impl AcceptReport {
     }
 }
 
-/// Ends the run phase of a settled workflow. Without a task token, the state machine does not wait yet; `sweep` tries
-/// again later.
+/// Ends the run phase of a settled workflow, in which no node will change. Without a task token, the state machine does
+/// not wait yet; `sweep` tries again later.
 ///
 /// # Errors
 /// The errors of the store or the state machine.
