@@ -23,7 +23,7 @@ const OPTIONAL_NUMBER: &str = r"^([-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?)?$";
 /// Refuses a template that is larger than CloudFormation accepts. `bytes` is the size of the template.
 ///
 /// # Errors
-/// Invalid.
+/// Invalid for a template that is too large.
 pub(crate) fn check_size(version: &AppVersion, bytes: usize) -> Result<(), AppError> {
     if bytes <= MAX_TEMPLATE_BYTES {
         return Ok(());
@@ -85,7 +85,7 @@ pub(crate) fn questions(version: &AppVersion) -> Result<Questions, AppError> {
 /// Refuses a template that has more parameters or outputs than CloudFormation accepts.
 ///
 /// # Errors
-/// Invalid.
+/// Invalid for a template with too many parameters or outputs.
 pub(crate) fn check_count(version: &AppVersion, template: &str) -> Result<(), AppError> {
     let asked = version.inputs.iter().filter(|input| input.customer).count() + app_secrets::asked(version).count();
     let answers = version.inputs.iter().filter(|input| input.customer && !input.sensitive).count();
