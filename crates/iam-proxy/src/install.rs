@@ -6,7 +6,7 @@ use crate::home::Home;
 
 /// The prefix of the keys of tags that only the runner may set. IAM ignores case when it compares tag keys of roles.
 pub(crate) const RESERVED: &str = "freehold:";
-/// The key of the tag on a role whose module set the boundary itself. Reads of such a role show the boundary.
+/// The key of the tag on a role for which the module itself set the boundary. Reads of such a role show the boundary.
 pub(crate) const SHOWN_BOUNDARY: &str = "freehold:boundary-shown";
 /// The prefix of the keys of tags that record an attachment of the tagged policy to a role of the install stack. The
 /// name of the role follows the prefix.

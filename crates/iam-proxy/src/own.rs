@@ -20,7 +20,7 @@ pub(crate) enum Look<T> {
 /// The properties of a role of the install.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OwnRole {
-    /// Whether the module set the boundary of the role itself.
+    /// Whether the module itself set the boundary of the role.
     pub(crate) shows_boundary: bool,
 }
 

@@ -15,7 +15,7 @@ use crate::upstream::Upstream;
 /// The decision about a requested change.
 #[derive(Debug)]
 pub(crate) enum Plan {
-    /// The job gets this answer: an error with which IAM answered when the resource was read.
+    /// The job gets this answer: the error of IAM for the request that read the resource.
     Answered(Answer),
     /// This request is sent to IAM.
     Send(Query),

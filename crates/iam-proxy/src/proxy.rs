@@ -34,7 +34,7 @@ const NAMES: [&str; 9] = [
 const LONGEST: usize = 512;
 /// The maximum length of a recorded action name, in characters. IAM's longest name has 40 characters.
 const LONGEST_ACTION: usize = 64;
-/// The maximum number of refusals of one job that are recorded singly. All refusals are counted.
+/// The maximum number of refusals of one job that are recorded one by one. All refusals are counted.
 const MOST_REFUSALS: usize = 1_000;
 
 /// The IAM proxy of one job.

@@ -140,8 +140,9 @@ impl Versions {
         })
     }
 
-    /// Stores a document and returns its place: the row itself for a small document, else the bucket. It must be called
-    /// before the row is written. `canonical` is the document's canonical JSON. A repeated call restores a lost object.
+    /// Stores a document and returns its place: the row itself for a small document, else the bucket. The caller writes
+    /// the row only after this call. `canonical` is the document's canonical JSON. A repeated call restores a lost
+    /// object.
     ///
     /// # Errors
     /// The bucket's errors.

@@ -5,7 +5,7 @@ use freehold_protocol::{AppName, BuildId, ComponentName, InstallId, JobId, Relea
 
 use crate::AppError;
 
-/// A list of the API.
+/// A list that the API returns in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum List {
     Apps,

@@ -52,7 +52,7 @@ impl Formatter for Flow {
     }
 }
 
-/// Returns whether a character may be unescaped in a YAML document and does not end a line.
+/// Returns whether YAML allows a character without an escape and does not read it as the end of a line.
 fn is_printable(c: char) -> bool {
     !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }

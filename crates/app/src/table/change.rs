@@ -23,8 +23,8 @@ pub enum Decided<T> {
 /// writer changed one of the rows; `decide` is then called again, [`TRIES`] times in total. `noun` and `id` name the
 /// row in the error.
 ///
-/// There is no pause between two tries. A conflict means that another writer made progress, and the queue, state
-/// machine or client that called retries later with a backoff.
+/// There is no pause between two tries: a conflict means that another writer made progress. After the last try, the
+/// caller (a queue, a state machine or a client) retries with a backoff.
 ///
 /// # Errors
 /// The errors of `decide` and of the store, or Transient after the last try.

@@ -5,7 +5,7 @@
 //! | `job#<id>` | `order#<dispatch>` | the order as it was sent |
 //! | `install#<install>` | `hello#<key>` | the first announcement of a runner's key |
 //! | `artifact#<digest>` | `build#<app>#<build>` | a build that made the artifact, with the report of its success |
-//! | `artifact#<digest>` | `use#<install>#<component>#<job>#<fence>` | an attempt that deployed the artifact, with its report |
+//! | `artifact#<digest>` | `use#<install>#<component>#<job>#<fence>` | a deploy of the artifact, with its report |
 //! | `text#<digest>` | `state` | a text that many orders have in common |
 //!
 //! DynamoDB bills by the size of a row, and bills every row of a transaction twice. So a report is stored in the index

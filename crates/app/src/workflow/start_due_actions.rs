@@ -28,7 +28,7 @@ pub struct StartDueActions {
     pub clock: Arc<dyn Clock>,
 }
 
-/// The numbers of runs and rows that one call handled, by what happened to them.
+/// The numbers of runs and rows that one call handled, by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Started {
     pub started: u32,

@@ -39,7 +39,7 @@ pub struct Sweep {
     pub clock: Arc<dyn Clock>,
 }
 
-/// The numbers of workflows and jobs that one sweep handled, by what happened to them.
+/// The numbers of workflows and jobs that one sweep handled, by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
     pub open: u32,
