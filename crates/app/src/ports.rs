@@ -96,8 +96,8 @@ pub trait Store: Send + Sync {
     /// Returns the row at `key` by a consistent read.
     async fn get(&self, key: &Key) -> Result<Option<Row>, PortError>;
 
-    /// Returns at most `limit` rows of the partition `pk`, in the order of their sort keys: the rows after the sort key
-    /// `after` whose sort key begins with `prefix`.
+    /// Returns at most `limit` rows of the partition `pk`, in the order of their sort keys. Their sort keys begin with
+    /// `prefix` and come after `after`.
     async fn query(&self, pk: &str, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Row>, PortError>;
 
     /// Performs all writes or none. If the answer to a commit is lost, the store reads the rows again; the commit

@@ -119,8 +119,9 @@ pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppV
     )))
 }
 
-/// Returns the terms for an order to `install`: their digest, and the packed change from the accepted terms. Without
-/// known accepted terms, the packed terms themselves replace the change. A packed text that is too large is left out.
+/// Returns the terms for an order to `install`: their digest, and the packed change from the accepted terms. If the
+/// accepted terms are the same or unknown, the order has the packed terms instead of a change. A packed text that is
+/// too large is left out.
 ///
 /// # Errors
 /// The store's errors.

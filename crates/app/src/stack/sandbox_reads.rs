@@ -34,7 +34,7 @@ fn collect(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the name of the sandbox output that the template reads in `one`, if it reads one without a default or a
+/// Returns the name of the sandbox output that `one` requires; `None` if it reads another value, or has a default or a
 /// condition.
 fn output(one: Use) -> Option<String> {
     let path: Vec<&str> = one.path.iter().map(String::as_str).collect();

@@ -74,8 +74,8 @@ impl FinishWorkflow {
             released.inputs = merged(&released.inputs, former);
         }
         let mut writes = vec![table::put_workflow(&workflow.without_former_inputs(), Expect::Rev(rev))?];
-        // The entry in the list of open workflows stays while a job is active: `sweep` then finds the workflow and ends
-        // the job if its runner does not.
+        // The entry in the list of open workflows stays while a job is active: `sweep` then finds the workflow, and
+        // expires the job if no report ends it.
         if workflow.active_jobs().next().is_none() {
             writes.push(Write::Delete { key: open_key(&workflow.id) });
         }
