@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use freehold_domain::cron::{NotCron, Schedule};
 use freehold_domain::graph::component_nodes;
 use freehold_domain::graph::order::{self, Disorder};
 use freehold_protocol::api::VersionView;
-use freehold_protocol::app_version::{AppVersion, FORMAT, check_size};
+use freehold_protocol::app_version::{AppVersion, FORMAT, Trigger, check_size};
 use freehold_protocol::{AppName, Digest, canonical};
 
 use crate::AppError;
@@ -81,6 +82,7 @@ fn check(app: &AppName, document: &AppVersion) -> Result<Vec<u8>, AppError> {
     let bytes = canonical::to_vec(document).map_err(|e| AppError::invalid(format!("app `{app}`: {e}")))?;
     check_size(&bytes).map_err(|e| AppError::invalid(format!("app `{app}` is too large: {e}")))?;
     check_components(document)?;
+    check_schedules(document)?;
     terms::digest(document)?;
     crate::stack::render_stack::check(document)?;
     Ok(bytes)
@@ -97,4 +99,19 @@ fn check_components(document: &AppVersion) -> Result<(), AppError> {
             Disorder::Cycle(name) => format!("component `{name}` depends on itself through others"),
         })
     })
+}
+
+/// Checks the cron schedules again: an action with an unreadable schedule would never run, and nobody would see why.
+fn check_schedules(document: &AppVersion) -> Result<(), AppError> {
+    for action in &document.actions {
+        for trigger in &action.triggers {
+            if let Trigger::Cron { schedule } = trigger
+                && let Err(NotCron { message, .. }) = Schedule::parse(schedule)
+            {
+                let name = &action.name;
+                return Err(AppError::invalid(format!("action `{name}`: cron schedule `{schedule}`: {message}")));
+            }
+        }
+    }
+    Ok(())
 }

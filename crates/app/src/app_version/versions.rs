@@ -18,7 +18,7 @@ use crate::table::{AppRecord, Document, Stored, VersionRecord, app_key, load, un
 /// several times as much memory, and the smallest function has 128 MB.
 const KEPT_BYTES: usize = 6 * 1024 * 1024;
 
-/// Loads app versions. A version never changes, so a warm function caches the versions that it loaded most recently.
+/// Loads app versions. A version never changes, so a warm function caches the versions that it used most recently.
 #[derive(Clone)]
 pub struct Versions {
     pub store: Arc<dyn Store>,
@@ -53,14 +53,17 @@ pub fn components(document: &AppVersion) -> u32 {
     u32::try_from(document.components.len()).unwrap_or(u32::MAX)
 }
 
-/// The cached versions with their sizes in bytes; the version that was loaded first is at the front.
+/// The cached versions with their sizes in bytes; the least recently used version is at the front.
 #[derive(Debug, Default)]
 struct Kept(VecDeque<(Version, usize)>);
 
 impl Kept {
-    fn find(&self, app: &AppName, version: &Digest) -> Option<Version> {
-        let fits = |kept: &&(Version, usize)| kept.0.version == *version && kept.0.document.app == *app;
-        self.0.iter().find(fits).map(|kept| kept.0.clone())
+    fn find(&mut self, app: &AppName, version: &Digest) -> Option<Version> {
+        let fits = |kept: &(Version, usize)| kept.0.version == *version && kept.0.document.app == *app;
+        let used = self.0.iter().position(fits).and_then(|at| self.0.remove(at))?;
+        let found = used.0.clone();
+        self.0.push_back(used);
+        Some(found)
     }
 
     fn keep(&mut self, version: &Version, bytes: usize) {
@@ -152,5 +155,32 @@ impl Versions {
         }
         self.objects.put_version(version, canonical).await?;
         Ok(Document::Bucket { bytes: canonical.len() as u64 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_that_is_used_outlives_one_that_is_not() {
+        let mut kept = Kept::default();
+        let app: AppName = "demo".parse().unwrap();
+        let document = serde_json::from_value(serde_json::json!({ "format": 1, "app": "demo" }));
+        let document: Arc<AppVersion> = Arc::new(document.unwrap());
+        let [used, unused, new] = [1_u64, 2, 3].map(|number| Version {
+            version: Digest::of(&number.to_be_bytes()),
+            number,
+            created_at: Timestamp::from_millis(0),
+            document: Arc::clone(&document),
+        });
+        kept.keep(&used, KEPT_BYTES / 2);
+        kept.keep(&unused, KEPT_BYTES / 2);
+
+        assert!(kept.find(&app, &used.version).is_some());
+        kept.keep(&new, KEPT_BYTES / 2);
+
+        let numbers: Vec<u64> = kept.0.iter().map(|(version, _)| version.number).collect();
+        assert_eq!(numbers, [used.number, new.number]);
     }
 }

@@ -2,7 +2,7 @@
 
 use freehold_app::Kind;
 use freehold_app::read;
-use freehold_protocol::app_version::Component;
+use freehold_protocol::app_version::{Component, Trigger};
 use freehold_protocol::limits::MAX_APP_VERSION_BYTES;
 
 use crate::support::{World, app};
@@ -53,7 +53,10 @@ async fn a_document_that_cannot_be_deployed_is_refused_by_name() {
     large.description = "x".repeat(MAX_APP_VERSION_BYTES);
     let mut quoted = good.clone();
     quoted.description = "\"".repeat(MAX_APP_VERSION_BYTES / 3);
+    let mut never = good.clone();
+    never.actions[0].triggers = [Trigger::Cron { schedule: "every noon".to_owned() }].into();
     let cases = [
+        (never, "cron schedule `every noon`: "),
         (cycle, "depends on itself through others"),
         (missing, "component `info` depends on `network`, which does not exist"),
         (twice, "two components are called `settings`"),
