@@ -4,13 +4,13 @@ use std::net::IpAddr;
 
 use reqwest::Url;
 
-/// Why a registry's address cannot be used.
+/// The reason why a registry's address cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// Not a host name with an optional port.
+    /// The text is neither a host name with an optional port nor a URL.
     #[error("`{0}` is not a registry host; expected `host` or `host:port`")]
     Invalid(String),
-    /// Plain HTTP to another machine.
+    /// The address asks for plain HTTP to another machine.
     #[error("`{0}` would be reached without TLS, which is allowed only for names of this machine; use `https://`")]
     Plain(String),
 }
@@ -28,7 +28,7 @@ pub fn is_loopback_name(host: &str) -> bool {
 /// Returns the base URL of the registry `address`: `host`, `host:port`, or a URL.
 ///
 /// # Errors
-/// [`AddressError`] when it is not an address, or is plain HTTP to another machine.
+/// [`AddressError`] when `address` is not an address of a registry, or asks for plain HTTP to another machine.
 pub fn base_url(address: &str) -> Result<Url, AddressError> {
     let invalid = || AddressError::Invalid(address.chars().take(80).collect());
     let url = if address.contains("://") {

@@ -1,5 +1,5 @@
-//! Logins: basic as ECR wants it, bearer tokens by challenge as Docker Hub does (RFC 6750, Docker "Token
-//! authentication specification").
+//! Logs in to registries: with basic authentication, as ECR expects, or with a bearer token that the registry's
+//! challenge asks for, as Docker Hub does (RFC 6750, Docker "Token authentication specification").
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -28,12 +28,12 @@ impl std::fmt::Debug for Login {
     }
 }
 
-/// What a request may do, in the words of token services (Docker "Token scope documentation").
+/// The permission that a request needs. Token services call it a scope (Docker "Token scope documentation").
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Access {
     Pull,
     Push,
-    /// Push, with a blob from the repository of this name.
+    /// Push, and pull from the repository of this name, because a blob is mounted from there.
     Mount(String),
 }
 
@@ -49,7 +49,7 @@ impl Access {
     }
 }
 
-/// A login and the tokens that it was given, one per access.
+/// A login and the tokens that a token service issued for it, one per [`Access`].
 #[derive(Debug)]
 pub(super) struct Auth {
     login: Login,
@@ -61,7 +61,7 @@ impl Auth {
         Self { login, tokens: Mutex::new(HashMap::new()) }
     }
 
-    /// Adds the known token, or the login, to a request that needs `access`.
+    /// Adds the token for `access`, or else the login, to a request.
     pub(super) fn sign(&self, request: RequestBuilder, access: &Access) -> RequestBuilder {
         let token = self.tokens.lock().ok().and_then(|tokens| tokens.get(access).cloned());
         match (token, &self.login) {
@@ -71,7 +71,8 @@ impl Auth {
         }
     }
 
-    /// Answers a 401: gets a token when the registry asks for one. Returns whether trying again makes sense.
+    /// Handles an answer with status 401: fetches and stores a token if `headers` ask for a bearer token. Returns true
+    /// if the caller should send the request again.
     pub(super) async fn answer(
         &self,
         http: &Client,
@@ -98,7 +99,8 @@ impl Auth {
         repository: &str,
         access: &Access,
     ) -> Result<Zeroizing<String>, RegistryError> {
-        // The same rule as for registries: a password or token never travels without TLS to another machine.
+        // `base_url` refuses plain HTTP to another machine, as for registries: a password or token is sent only over
+        // TLS.
         let mut url: Url = base_url(&challenge.realm)?;
         let host = url.host_str().unwrap_or_default().to_owned();
         let what = "the request for a token".to_owned();
@@ -143,7 +145,7 @@ struct Token {
     access_token: Option<String>,
 }
 
-/// A bearer challenge.
+/// A challenge of the header `WWW-Authenticate` that asks for a bearer token.
 #[derive(Debug, PartialEq, Eq)]
 struct Challenge {
     realm: String,
@@ -151,7 +153,7 @@ struct Challenge {
 }
 
 impl Challenge {
-    /// Returns the challenge in `header` when it asks for a bearer token.
+    /// Parses the value of a header; returns `None` when it does not ask for a bearer token.
     fn parse(header: &str) -> Option<Self> {
         let (scheme, mut rest) = header.trim_start().split_once(' ')?;
         if !scheme.eq_ignore_ascii_case("bearer") {

@@ -1,4 +1,5 @@
-//! Reads blobs as streams of small chunks, checks their digest and size, and resumes on a new connection after a cut.
+//! Reads blobs as streams of small chunks, checks their digest and size, and resumes on a new connection when one
+//! breaks.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,30 +18,32 @@ use super::manifest::MAX_BYTES;
 use super::retry::Retries;
 use super::{BlobSource, BlobStream, RegistryError, Repository, RetryPolicy};
 
-/// Bytes that must move within the idle time; a server that sends fewer counts as stalled.
+/// The number of bytes that must move within the idle time of the retry policy; a slower transfer counts as stalled.
 const LEAST: u64 = 16 * 1024;
 /// Bytes that a resumed transfer must move before its retry budget is reset.
 const PROGRESS: u64 = 256 * 1024;
-/// The largest blob, in bytes, that a registry stores without delay once it has all bytes.
+/// The largest blob, in bytes, that a registry must store within the idle time; for a larger blob the commit time
+/// applies.
 const SMALL: u64 = 1024 * 1024;
-/// Bytes between the points at which an upload can be resumed without reading the blob from its start.
+/// The distance in bytes between two resume points. An upload that resumes there does not read the blob from its start.
 const POINT_EVERY: u64 = 1024 * 1024;
-/// How many of these points are kept: enough for the bytes that can be in transit.
+/// The number of resume points in memory: enough to reach back over all bytes that can be in transit.
 const POINTS: usize = 16;
 
-/// Records which bytes of an upload were passed on.
+/// The progress of one transfer: how far it is, its resume points, and the error of its source.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    /// The end of what was passed on, counted from the start of the blob.
+    /// The offset in the blob, in bytes, up to which the reader has delivered.
     passed: AtomicU64,
-    /// Whether the upload waits for its source.
+    /// True while the upload waits for bytes from its source.
     waiting: AtomicBool,
     kept: Mutex<Kept>,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// States of the hash at some byte, the oldest first.
+    /// The resume points, the oldest first: an offset in bytes, and the state of the hash of all bytes before this
+    /// offset.
     points: VecDeque<(u64, Sha256)>,
     fault: Option<RegistryError>,
 }
@@ -50,13 +53,14 @@ impl Ledger {
         self.passed.load(Ordering::Relaxed)
     }
 
-    /// Takes the error of the source. The HTTP client that reads from it reports only that the body failed.
+    /// Removes and returns the error of the source. The HTTP client itself reports only that the body failed.
     pub(crate) fn take_fault(&self) -> Option<RegistryError> {
         self.kept().fault.take()
     }
 
-    /// Returns the result of `request`, which sends `size` bytes; `None` when it made no progress within the idle time. There
-    /// is no other deadline, because the time depends on the size of the blob.
+    /// Waits for `request`, which sends a blob of `size` bytes. Returns `None` when too few bytes move within the idle
+    /// time, or when the answer does not come in time after the last byte. The whole upload has no deadline, because
+    /// its duration depends on the size of the blob.
     pub(crate) async fn watch<T>(&self, policy: RetryPolicy, size: u64, request: impl Future<Output = T>) -> Option<T> {
         let mut request = std::pin::pin!(request);
         loop {
@@ -66,7 +70,7 @@ impl Ledger {
             if let Ok(done) = tokio::time::timeout(wait, &mut request).await {
                 return Some(done);
             }
-            // The source has its own idle time.
+            // While the upload waits for its source, only the idle time of the source applies.
             let moves = self.passed() >= size || self.passed() - before >= LEAST;
             if sent || !(moves || self.waiting.load(Ordering::Relaxed)) {
                 return None;
@@ -78,7 +82,7 @@ impl Ledger {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the last point at or before `at`.
+    /// Returns the last resume point at or before the offset `at`, or the start of the blob.
     fn point(&self, at: u64) -> (u64, Sha256) {
         let kept = self.kept();
         let point = kept.points.iter().rev().find(|(point, _)| *point <= at);
@@ -87,7 +91,7 @@ impl Ledger {
 
     fn note(&self, seen: u64, hash: &Sha256) {
         let mut kept = self.kept();
-        // An upload that was resumed further back makes later points useless.
+        // If the upload resumed at an earlier offset, the points after this offset are recorded again.
         while kept.points.back().is_some_and(|(point, _)| *point >= seen) {
             kept.points.pop_back();
         }
@@ -100,7 +104,7 @@ impl Ledger {
     }
 }
 
-/// A chunk that is on its way; when it is dropped, the next one may be read.
+/// A chunk that the HTTP client sends. When the client drops it, its permit is released and the next chunk may be read.
 struct Sent {
     chunk: Bytes,
     _permit: OwnedSemaphorePermit,
@@ -113,8 +117,8 @@ impl AsRef<[u8]> for Sent {
 }
 
 impl BlobSource {
-    /// Returns a stream of exactly the bytes of `blob`, or one that ends in an error before its last chunk. The stream resumes
-    /// after a broken connection.
+    /// Returns the bytes of `blob` as a stream, which resumes after a broken connection. If the digest or the size is
+    /// wrong, the stream ends with an error before its last chunk.
     pub fn open(&self, blob: &Descriptor) -> BlobStream {
         Reader::new(self.clone(), blob.clone(), self.retry_policy()).into_stream()
     }
@@ -124,7 +128,7 @@ impl Repository {
     /// Returns the bytes of a blob that is small by nature, such as a config or a statement.
     ///
     /// # Errors
-    /// [`RegistryError`]; also when it is larger than 4 MiB.
+    /// [`RegistryError`]; also when the blob is larger than 4 MiB.
     pub async fn small_blob(&self, blob: &Descriptor) -> Result<Bytes, RegistryError> {
         if blob.size > MAX_BYTES as u64 {
             let detail = format!("it is larger than {MAX_BYTES} bytes");
@@ -139,21 +143,23 @@ impl Repository {
     }
 }
 
-/// Reads one blob: hashes all of it, passes on the requested part, and resumes after a cut.
+/// A reader of one blob. It hashes all bytes, passes on those from the offset `from` on, and resumes after a broken
+/// connection.
 pub(crate) struct Reader {
     source: BlobSource,
     blob: Descriptor,
     policy: RetryPolicy,
     raw: Option<BlobStream>,
     hash: Sha256,
-    /// How many bytes were hashed.
+    /// The number of bytes that were hashed.
     seen: u64,
-    /// The first byte that is passed on.
+    /// The offset of the first byte that is passed on.
     from: u64,
     retries: Retries,
-    /// Where the transfer was resumed after the last cut.
+    /// The offset, in bytes, at which the transfer last started or resumed.
     cut: u64,
-    /// The time spent waiting for the latest bytes, and their number.
+    /// The time spent waiting since the last `LEAST` bytes were complete, and the number of bytes that arrived since
+    /// then.
     waited: (Duration, u64),
     done: bool,
     ledger: Arc<Ledger>,
@@ -164,8 +170,8 @@ impl Reader {
         Self::resume(source, blob, policy, 0, Arc::default())
     }
 
-    /// Returns a reader that passes on the bytes from `from` on. Its digest also covers the bytes before `from`: from
-    /// the ledger if it has them, otherwise by reading them again.
+    /// Returns a reader that passes on the bytes from the offset `from` on. It starts at the last resume point of
+    /// `ledger` before that, and hashes the bytes between without passing them on.
     pub(crate) fn resume(
         source: BlobSource,
         blob: Descriptor,
@@ -193,9 +199,9 @@ impl Reader {
         .boxed()
     }
 
-    /// Returns the chunks as a body that the HTTP client reads. A chunk is read only when the one before it has gone to the
-    /// network: the client would queue two of them, which are 400 KiB each on a fast network. An error is kept in the
-    /// ledger.
+    /// Returns the chunks as the body of an HTTP request. A chunk is read only when the chunk before it has been sent.
+    /// Otherwise the HTTP client would queue two chunks, of up to 400 KiB each on a fast network. An error of the
+    /// source is stored in the ledger.
     pub(crate) fn into_body(self) -> reqwest::Body {
         let gone = Arc::new(Semaphore::new(1));
         let stream = futures_util::stream::try_unfold((self, gone), |(mut reader, gone)| async move {
@@ -214,12 +220,12 @@ impl Reader {
         reqwest::Body::wrap_stream(stream)
     }
 
-    /// Returns the next chunk. The last chunk is returned only when the digest is right, so that a blob with a wrong
-    /// digest is never complete.
+    /// Returns the next chunk, or `None` after the last one. The last chunk is returned only when the digest is right,
+    /// so that a blob with a wrong digest is never complete.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, RegistryError> {
         while !self.done {
             if self.seen == self.blob.size {
-                // The blob is empty, or was read to its end before.
+                // The blob is empty, or the reader resumed at its end.
                 self.finish()?;
                 break;
             }
@@ -262,7 +268,7 @@ impl Reader {
         }
     }
 
-    /// Returns bytes of the source, from a new connection when the last one broke.
+    /// Returns the next bytes of the source. Opens a new connection when the last one broke.
     async fn chunk(&mut self) -> Result<Bytes, RegistryError> {
         loop {
             self.ledger.waiting.store(true, Ordering::Relaxed);
@@ -312,10 +318,10 @@ impl Reader {
     }
 }
 
-/// Writes a blob into a new file at `path`, checked on the way.
+/// Writes a blob to the file `path` and checks its size and digest. Replaces an existing file.
 ///
 /// # Errors
-/// [`RegistryError`]; what was written so far is not the blob then.
+/// [`RegistryError`]; then the file does not contain the complete blob.
 pub async fn fetch(source: &BlobSource, blob: &Descriptor, path: &std::path::Path) -> Result<(), RegistryError> {
     let mut reader = Reader::new(source.clone(), blob.clone(), source.retry_policy());
     let mut file = tokio::fs::File::create(path).await.map_err(RegistryError::Local)?;

@@ -1,4 +1,4 @@
-//! Copies an artifact between repositories: blobs first, then manifests, the top manifest last.
+//! Copies an artifact between repositories: blobs first, then manifests with the top manifest last, then referrers.
 
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, Descriptor};
@@ -9,30 +9,32 @@ use super::referrers::copy_referrers;
 use super::tree::{self, Tree};
 use super::{Platforms, RegistryError, Repository, Version, digest_tag};
 
-/// What is copied.
+/// The parts of an artifact that a copy includes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CopyOptions {
     pub platforms: Platforms,
-    /// Leaves signatures, statements and other referrers of the artifact where they are.
+    /// If true, signatures, statements and other referrers of the artifact are not copied.
     pub without_referrers: bool,
 }
 
-/// What a copy did.
+/// The result of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
     pub artifact: Artifact,
-    /// Whether the artifact is the source's, byte for byte. With chosen platforms it is a new index when these are not
-    /// all; what refers to the source's index does not refer to the new one then, and is not copied.
+    /// True if the artifact in the target has the same digest as in the source. It is false when the choice leaves out
+    /// platforms: the target then gets a new index. Referrers of the source's index do not refer to the new index, so
+    /// they are not copied.
     pub whole: bool,
-    /// Whether the target held it before.
+    /// True if the target already had the artifact before the copy.
     pub unchanged: bool,
     pub moved: Moved,
-    /// The manifests that refer to the artifact and are in the target now.
+    /// The manifests that refer to the artifact. After the copy, the target has all of them.
     pub referrers: Vec<Descriptor>,
 }
 
-/// Copies the artifact `version` of `from`, with its referrers, into `to`. Content that `to` holds is not fetched: an artifact
-/// that is there costs one request to `to`. A repeated copy changes nothing.
+/// Copies the artifact `version` of `from`, with its referrers, into `to`. Blobs that `to` already has are not fetched.
+/// If `to` already has the artifact, one request to `to` finds that out; its referrers need further requests. A
+/// repeated copy changes nothing.
 ///
 /// # Errors
 /// [`RegistryError`].
@@ -70,8 +72,8 @@ pub async fn copy(
     Ok(Copied { artifact, whole, unchanged, moved, referrers })
 }
 
-/// Returns whether `to` holds the artifact under its tag. Manifests are pushed after the blobs that they name, and the
-/// tag is pushed last, so the tag shows that the copy is complete.
+/// Returns whether `to` has the artifact under its tag. The tag shows that the copy is complete, because it is pushed
+/// last: after the blobs and the other manifests.
 async fn is_there(to: &Repository, digest: &Digest) -> Result<bool, RegistryError> {
     let found = to.manifest_digest(&Version::Tag(digest_tag(digest))).await?;
     Ok(found.is_some_and(|found| found == *digest))

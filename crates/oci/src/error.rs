@@ -6,7 +6,7 @@ use freehold_protocol::Digest;
 
 use super::{AddressError, PlatformError, ReferenceError};
 
-/// Why a call to a registry failed.
+/// The reason why a call to a registry failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     #[error(transparent)]
@@ -19,23 +19,23 @@ pub enum RegistryError {
     /// The registry refuses the login, or does not allow the call.
     #[error("registry `{host}` denies access to `{repository}`: {detail}")]
     Denied { host: String, repository: String, detail: String },
-    /// A granted URL is no longer valid.
+    /// A granted URL has expired or is not valid.
     #[error("the granted URL at `{host}` has expired or is not valid")]
     Expired { host: String },
-    /// The registry does not hold what was asked for.
+    /// The registry does not have the requested object.
     #[error("registry `{host}` has no {what}")]
     NotFound { host: String, what: String },
-    /// Any other answer that is not a success.
+    /// The registry answered with another status that is not a success.
     #[error("registry `{host}` answered {status} to {what}: {detail}")]
     Status {
         host: String,
         what: String,
         status: u16,
         detail: String,
-        /// What the header `Retry-After` asks for.
+        /// The wait that the header `Retry-After` asks for.
         retry_after: Option<Duration>,
     },
-    /// No answer, or an incomplete one.
+    /// The answer did not arrive, or not completely.
     #[error("no complete answer from `{host}` to {what}")]
     Transport {
         host: String,
@@ -43,31 +43,31 @@ pub enum RegistryError {
         #[source]
         source: reqwest::Error,
     },
-    /// Bytes stopped moving.
+    /// Too few bytes moved within the idle time.
     #[error("no data moved between this machine and `{host}` for {secs} s during {what}")]
     Stalled { host: String, what: String, secs: u64 },
-    /// The bytes have another digest.
+    /// The bytes do not have the expected digest.
     #[error("`{host}` gave bytes with digest `{found}` for `{expected}`; they are not used")]
     WrongDigest { host: String, expected: Digest, found: Digest },
-    /// The blob has another size.
+    /// The blob does not have the expected size.
     #[error("`{host}` gave {found} bytes for `{digest}` instead of {expected}; they are not used")]
     WrongSize { host: String, digest: Digest, expected: u64, found: u64 },
     /// The bytes ended too early, as they do when a connection breaks.
     #[error("`{host}` closed the connection after {found} of the {expected} bytes of `{digest}`")]
     Short { host: String, digest: Digest, expected: u64, found: u64 },
-    /// An answer that breaks the specification, or is larger than any real one.
+    /// The answer breaks the specification, or is larger than this client accepts.
     #[error("the answer of registry `{host}` to {what} cannot be used: {detail}")]
     BadAnswer { host: String, what: String, detail: String },
     /// The tag names another manifest and cannot be moved.
     #[error("tag `{tag}` already names `{found}` in `{repository}`, not `{expected}`")]
     TagTaken { repository: String, tag: String, found: Digest, expected: Digest },
-    /// No login could be obtained.
+    /// A login for the registry could not be obtained.
     #[error("no registry login: {0}")]
     Login(String),
-    /// A local source of a blob could not be read.
+    /// A local file of a blob could not be read or written.
     #[error("could not read or write a blob on this machine")]
     Local(#[source] std::io::Error),
-    /// The HTTP client could not be made.
+    /// The HTTP client could not be created.
     #[error("could not make an HTTP client: {0}")]
     Client(String),
 }
@@ -96,7 +96,7 @@ impl RegistryError {
         }
     }
 
-    /// Returns the wait that the registry asks for.
+    /// Returns the wait that the registry asks for, if it asks for one.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,

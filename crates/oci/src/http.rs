@@ -1,5 +1,5 @@
-//! The HTTP client (rustls with ring, the system's roots, a deadline for connecting, names under `.localhost` on loopback),
-//! and what is read from the headers of an answer.
+//! Creates the HTTP client and reads headers of answers. The client uses rustls with ring, the root certificates of the
+//! system, a connect timeout, and a resolver that resolves names under `.localhost` to the loopback address.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,17 +11,18 @@ use reqwest::{Client, Response};
 
 use super::{RegistryError, is_loopback_name};
 
-/// The longest wait for a connection. Later waits are bounded by [`RetryPolicy`](super::RetryPolicy): the HTTP client's own read
-/// timeout would also count while a blob is sent.
+/// The connect timeout. [`RetryPolicy`](super::RetryPolicy) bounds the waits after that, because the HTTP client's own
+/// read timeout would also run while a blob is sent.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Returns an HTTP client for registries and pre-signed URLs. Obeys `HTTPS_PROXY` and `NO_PROXY`, and trusts what
-/// `SSL_CERT_FILE` names or the system's roots. HTTP/1.1 only: one stream per connection needs the least memory.
+/// Returns an HTTP client for registries and pre-signed URLs. It obeys `HTTPS_PROXY` and `NO_PROXY`. It trusts the root
+/// certificates in `SSL_CERT_FILE`, or else those of the system. It speaks HTTP/1.1 only, because one stream per
+/// connection needs the least memory.
 ///
 /// # Errors
 /// [`RegistryError::Client`] when no root certificate can be loaded.
 pub fn client() -> Result<Client, RegistryError> {
-    // This fails only when a provider is installed already, and this process installs no other provider.
+    // This fails only when a crypto provider is installed already, and this process installs no other provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .user_agent(concat!("freehold/", env!("CARGO_PKG_VERSION")))
@@ -33,17 +34,18 @@ pub fn client() -> Result<Client, RegistryError> {
         .map_err(|error| RegistryError::Client(error.to_string()))
 }
 
-/// Returns the header `name` of `answer` when it is text.
+/// Returns the value of the header `name`; `None` when it is absent or not text.
 pub(crate) fn header<'a>(answer: &'a Response, name: &str) -> Option<&'a str> {
     answer.headers().get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Returns how long `Retry-After` asks to wait; a date there is ignored.
+/// Returns the wait that the header `Retry-After` asks for. Ignores a header with a date.
 pub(crate) fn retry_after(answer: &Response) -> Option<Duration> {
     header(answer, RETRY_AFTER.as_str()).and_then(|value| value.trim().parse().ok()).map(Duration::from_secs)
 }
 
-/// Answers names under `.localhost` itself, since not every system's resolver does (RFC 6761 section 6.3).
+/// A resolver that resolves names under `.localhost` to 127.0.0.1, because not every system's resolver does (RFC 6761
+/// section 6.3).
 #[derive(Debug)]
 struct LoopbackNames;
 

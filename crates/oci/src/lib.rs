@@ -1,4 +1,5 @@
-//! A client of OCI registries (OCI distribution specification 1.1) that streams: no blob is ever whole in memory.
+//! A client of OCI registries (OCI distribution specification 1.1). It streams large blobs and never holds one in
+//! memory as a whole.
 
 mod address;
 mod auth;
@@ -38,5 +39,5 @@ pub use signatures::{
 };
 pub use source::{BlobSource, BlobStream};
 
-/// How many blobs move at once: enough to fill a link, few enough for a small machine.
+/// The number of blobs that are transferred at once: enough to use a fast link, and few enough for a small machine.
 pub const BLOBS_AT_ONCE: usize = 3;

@@ -1,4 +1,5 @@
-//! Reads manifests and indexes (OCI image specification 1.1; Docker schema 2), and finds what they refer to.
+//! Reads manifests and indexes (OCI image specification 1.1; Docker schema 2), and lists the manifests and blobs that
+//! they refer to.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +8,15 @@ use freehold_protocol::Digest;
 use freehold_protocol::order::Descriptor;
 use serde::Deserialize;
 
-/// The media types that requests accept.
+/// The media types of manifests that this client accepts, as the value of the header `Accept`.
 pub(super) const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.docker.distribution.manifest.v2+json";
 
-/// The largest manifest that is read, in bytes; the distribution specification asks registries to take 4 MiB.
+/// The largest manifest, in bytes, that is read. The distribution specification asks registries to accept 4 MiB.
 pub(super) const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// The one blob of artifacts that need no config, and its media type (OCI image specification 1.1, "Guidance for an empty
-/// descriptor").
+/// The config blob of artifacts that need no config; `EMPTY_TYPE` is its media type (OCI image specification 1.1,
+/// "Guidance for an empty descriptor").
 pub const EMPTY: &[u8] = b"{}";
 pub const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 /// The media type of an image manifest.
@@ -25,7 +26,7 @@ pub const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEXES: [&str; 2] =
     ["application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json"];
 
-/// One manifest or index, byte for byte.
+/// One manifest or index, with its exact bytes.
 #[derive(Debug, Clone)]
 pub struct Manifest {
     pub media_type: String,
@@ -33,12 +34,12 @@ pub struct Manifest {
     pub bytes: Bytes,
 }
 
-/// What a manifest refers to.
+/// The manifests and blobs that a manifest refers to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// The manifests of an index.
+    /// The manifests of an index; empty for an image manifest.
     pub manifests: Vec<Descriptor>,
-    /// The config and the layers of an image manifest.
+    /// The config and the layers of an image manifest, in this order; empty for an index.
     pub blobs: Vec<Descriptor>,
 }
 
@@ -60,7 +61,7 @@ struct Layer {
     urls: Vec<String>,
 }
 
-/// The purpose of a manifest: the type of its artifact, its annotations, and its subject.
+/// The fields of a manifest that say what it is for: the type of its artifact, its annotations, and its subject.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Purpose {
@@ -72,7 +73,8 @@ pub(super) struct Purpose {
 }
 
 impl Purpose {
-    /// Returns the type of the artifact, or else of its config (distribution specification, "Listing Referrers").
+    /// Returns the type of the artifact; when it is absent, the media type of its config (distribution specification,
+    /// "Listing Referrers").
     pub(super) fn artifact_type(&self) -> String {
         let own = self.artifact_type.clone().filter(|own| !own.is_empty());
         own.or_else(|| self.config.as_ref().map(|config| config.media_type.clone())).unwrap_or_default()
@@ -80,10 +82,10 @@ impl Purpose {
 }
 
 impl Manifest {
-    /// Returns the manifest in `bytes`. Its own `mediaType` wins over the transport's `content_type`.
+    /// Parses a manifest. Its own `mediaType` takes precedence over `content_type`, the header of the answer.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it.
+    /// A sentence that says what is wrong with the manifest.
     pub fn new(content_type: Option<&str>, bytes: Bytes) -> Result<Self, String> {
         let document: Document = serde_json::from_slice(&bytes).map_err(|error| format!("not a manifest: {error}"))?;
         let announced = content_type.and_then(|value| value.split(';').next()).map(|value| value.trim().to_owned());
@@ -108,16 +110,16 @@ impl Manifest {
         Descriptor { media_type: self.media_type.clone(), digest: self.digest.clone(), size: self.bytes.len() as u64 }
     }
 
-    /// Returns whether this is an index or a manifest list.
+    /// Returns whether this is an OCI index or a Docker manifest list.
     pub fn is_index(&self) -> bool {
         INDEXES.contains(&self.media_type.as_str())
     }
 
-    /// Returns what the manifest refers to.
+    /// Returns the manifests and blobs that the manifest refers to.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it; also when a layer is by definition fetched from elsewhere (Windows
-    /// base layers): a copy without it would not be the image.
+    /// A sentence that says what is wrong with the manifest. It is also an error when a layer must be fetched from
+    /// outside the registry (Windows base layers): a copy without this layer would not be the image.
     pub fn parts(&self) -> Result<Parts, String> {
         let document: Document = self.read()?;
         match (self.is_index(), document.manifests, document.config) {
@@ -145,7 +147,7 @@ impl Manifest {
     /// Returns the purpose of the manifest.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it.
+    /// A sentence that says what is wrong with the manifest.
     pub(super) fn purpose(&self) -> Result<Purpose, String> {
         self.read()
     }
@@ -162,8 +164,8 @@ impl Layer {
     }
 }
 
-/// Returns the tag of an artifact. It is derived from the digest, so that a repeated push never meets an immutable tag of
-/// another artifact.
+/// Returns the tag of an artifact: `sha256-` and the first 12 hex digits of its digest. A repeated push uses the same
+/// tag, and another artifact gets another tag, so that immutable tags do not conflict.
 pub fn digest_tag(digest: &Digest) -> String {
     format!("sha256-{}", digest.hex().get(..12).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Chooses platforms of an image, and builds the index of the chosen ones.
+//! Chooses platforms of an image, and builds a new index with the chosen platforms only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Manifest;
 
-/// An operating system and a processor, as `linux/arm64` or `linux/arm/v7`.
+/// An operating system and a processor architecture, such as `linux/arm64` or `linux/arm/v7`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Platform {
     pub os: String,
@@ -19,7 +19,7 @@ pub struct Platform {
     pub variant: Option<String>,
 }
 
-/// Which platforms of an image are copied.
+/// The platforms of an image that a copy includes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Platforms {
     #[default]
@@ -27,13 +27,13 @@ pub enum Platforms {
     Only(BTreeSet<Platform>),
 }
 
-/// Why platforms cannot be chosen.
+/// The reason why platforms cannot be chosen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlatformError {
-    /// Not `os/architecture` with an optional variant.
+    /// The text is not `os/architecture` with an optional variant.
     #[error("`{0}` is not a platform; expected `os/architecture` or `os/architecture/variant`, such as `linux/amd64`")]
     Invalid(String),
-    /// The image has no such platform.
+    /// The image does not have the platform `wanted`.
     #[error("the image has no platform `{wanted}`; it has {had}")]
     Missing { wanted: Platform, had: String },
     /// The index or config breaks the specification.
@@ -65,7 +65,8 @@ impl fmt::Display for Platform {
 }
 
 impl Platform {
-    /// Returns whether `found` is this platform. Without a chosen variant every variant matches; `arm64` is `arm64/v8`.
+    /// Returns whether `found` is this platform. A platform without a variant matches every variant. If `found` is
+    /// `arm64` without a variant, it counts as `arm64/v8`.
     fn matches(&self, found: &Found) -> bool {
         let usual = (self.architecture == "arm64").then_some("v8");
         let found_variant = found.variant.as_deref().filter(|variant| !variant.is_empty()).or(usual);
@@ -74,7 +75,7 @@ impl Platform {
     }
 }
 
-/// A platform as indexes and configs write it.
+/// A platform in the form in which indexes and configs contain it.
 #[derive(Debug, Clone, Deserialize)]
 struct Found {
     os: String,
@@ -89,7 +90,7 @@ impl fmt::Display for Found {
     }
 }
 
-/// The parts of an index entry that matter for the choice.
+/// The fields of an index entry that decide whether it is chosen.
 #[derive(Deserialize)]
 struct Entry {
     digest: Digest,
@@ -99,7 +100,8 @@ struct Entry {
 }
 
 impl Entry {
-    /// Returns the manifest that this entry is an attestation of (BuildKit, "Image attestation storage").
+    /// Returns the digest of the manifest that this entry attests; `None` when it is not an attestation (BuildKit,
+    /// "Image attestation storage").
     fn attests(&self) -> Option<&str> {
         let of = self.annotations.get("vnd.docker.reference.digest");
         of.filter(|_| self.annotations.get("vnd.docker.reference.type").is_some_and(|t| t == "attestation-manifest"))
@@ -107,8 +109,8 @@ impl Entry {
     }
 }
 
-/// Returns the index of the chosen platforms of `index`, with the attestations of their images; `None` when all are chosen.
-/// The same index and choice give the same bytes.
+/// Returns a new index with the chosen platforms of `index` and the attestations of their images; `None` when all
+/// platforms are chosen. The same index and the same choice always give the same bytes.
 ///
 /// # Errors
 /// [`PlatformError`] when `index` does not have a chosen platform.
@@ -137,10 +139,10 @@ pub(crate) fn choose(index: &Manifest, chosen: &BTreeSet<Platform>) -> Result<Op
     Manifest::new(Some(&index.media_type), bytes).map(Some).map_err(PlatformError::Unreadable)
 }
 
-/// Checks that an image with the config `config` is of a chosen platform.
+/// Checks that an image has the chosen platforms; `config` is its config, in JSON.
 ///
 /// # Errors
-/// [`PlatformError`] when it is not.
+/// [`PlatformError`] when the image lacks a chosen platform, or the config cannot be read.
 pub(crate) fn check_config(config: &[u8], chosen: &BTreeSet<Platform>) -> Result<(), PlatformError> {
     let found: Found = serde_json::from_slice(config).map_err(|error| PlatformError::Unreadable(error.to_string()))?;
     have_all(chosen, &[&found])

@@ -1,4 +1,5 @@
-//! Puts blobs and manifests into a repository: several blobs at once, manifests in the order of what they name.
+//! Pushes blobs and manifests into a repository: several blobs at once, and each manifest after the manifests that it
+//! names.
 
 use freehold_protocol::Digest;
 use freehold_protocol::order::Descriptor;
@@ -7,14 +8,14 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use super::upload::Placed;
 use super::{BLOBS_AT_ONCE, BlobSource, Manifest, RegistryError, Repository, Version, digest_tag};
 
-/// How each blob of an artifact got into the target.
+/// The numbers of transferred blobs, by the way in which they got into the target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Blobs that the target held.
+    /// The number of blobs that the target already had.
     pub held: usize,
-    /// Blobs that the registry took from another of its repositories.
+    /// The number of blobs that the registry mounted from another of its repositories.
     pub mounted: usize,
-    /// Blobs that were sent, and their bytes.
+    /// The number of blobs that were sent; `sent_bytes` is their total size.
     pub sent: usize,
     pub sent_bytes: u64,
 }
@@ -32,7 +33,7 @@ impl Moved {
     }
 }
 
-/// Makes `to` hold `blobs`, several at once.
+/// Transfers `blobs` to `to`, several at once, and counts them in `moved`. Skips blobs that `to` already has.
 pub(crate) async fn move_blobs(
     from: &Repository,
     to: &Repository,
@@ -52,7 +53,7 @@ pub(crate) async fn move_blobs(
     Ok(())
 }
 
-/// Returns the blobs that `to` does not hold.
+/// Returns those of `blobs` that `to` does not have.
 ///
 /// # Errors
 /// [`RegistryError`].
@@ -65,10 +66,10 @@ pub async fn missing_blobs(to: &Repository, blobs: &[Descriptor]) -> Result<Vec<
         .await
 }
 
-/// Pushes blobs, a few at once.
+/// Pushes each blob from its source, several at once.
 ///
 /// # Errors
-/// The first [`RegistryError`]; other uploads are given up then.
+/// The first [`RegistryError`]; the other uploads are cancelled then.
 pub async fn push_missing_blobs(to: &Repository, blobs: Vec<(Descriptor, BlobSource)>) -> Result<(), RegistryError> {
     stream::iter(blobs)
         .map(|(blob, source)| async move { to.push_blob(&blob, &source).await })
@@ -77,7 +78,7 @@ pub async fn push_missing_blobs(to: &Repository, blobs: Vec<(Descriptor, BlobSou
         .await
 }
 
-/// Pushes manifests in the given order: each by its digest, and the last also by its digest's tag.
+/// Pushes manifests in the given order: the last under its [`digest_tag`], all others by digest.
 ///
 /// # Errors
 /// [`RegistryError`].
@@ -89,7 +90,8 @@ pub async fn push_manifests(to: &Repository, manifests: &[Manifest]) -> Result<(
     push_top_manifest(to, top).await
 }
 
-/// Pushes one manifest by digest unless it is there. Returns whether the registry lists it as a referrer of its subject.
+/// Pushes one manifest by digest unless the registry already has it. Returns true when the registry answers that it
+/// lists the manifest as a referrer of its subject.
 pub(crate) async fn push_by_digest(to: &Repository, manifest: &Manifest) -> Result<bool, RegistryError> {
     let version = Version::Digest(manifest.digest.clone());
     if to.manifest_digest(&version).await?.is_some() {
@@ -98,21 +100,22 @@ pub(crate) async fn push_by_digest(to: &Repository, manifest: &Manifest) -> Resu
     to.put_manifest(manifest, &version).await
 }
 
-/// Pushes the manifest that names an artifact, under [`digest_tag`], and reads it back by digest.
+/// Pushes the top manifest of an artifact under its [`digest_tag`], and reads it back by digest.
 ///
 /// # Errors
 /// [`RegistryError`].
 pub async fn push_top_manifest(to: &Repository, top: &Manifest) -> Result<(), RegistryError> {
     push_by_own_tag(to, top).await?;
-    // Reads the manifest itself, not only a header: an artifact that is reported as stored must be there to pull.
+    // Reads the whole manifest and not only its header: an artifact that is reported as stored must be available.
     to.manifest(&Version::Digest(top.digest.clone())).await.map(|_| ())
 }
 
-/// Pushes one manifest under its [`digest_tag`] unless it is there. Returns whether the registry lists it as a referrer of
-/// its subject.
+/// Pushes one manifest under its [`digest_tag`] unless this tag already names it. Returns true when the registry
+/// answers that it lists the manifest as a referrer of its subject.
 ///
-/// A tag keeps lifecycle rules from removing the manifest as untagged. Tags are immutable on ECR and pushing one again is
-/// an error even when it names the same manifest, so a tag that is right already counts as success.
+/// The tag protects the manifest from lifecycle rules, which remove untagged manifests. On ECR, tags are immutable, and
+/// a second push of a tag is an error even when it names the same manifest. So a tag that already names the manifest
+/// counts as success.
 pub(crate) async fn push_by_own_tag(to: &Repository, manifest: &Manifest) -> Result<bool, RegistryError> {
     let tag = digest_tag(&manifest.digest);
     let version = Version::Tag(tag.clone());
@@ -129,7 +132,7 @@ pub(crate) async fn push_by_own_tag(to: &Repository, manifest: &Manifest) -> Res
     }
     match to.put_manifest(manifest, &version).await {
         Ok(listed) => Ok(listed),
-        // Another writer of the same manifest may have been first.
+        // Another client may have pushed the same manifest at the same time.
         Err(error) if matches!(error, RegistryError::WrongDigest { .. }) => Err(error),
         Err(_) if check(to.manifest_digest(&version).await?)? => Ok(false),
         Err(error) => Err(error),

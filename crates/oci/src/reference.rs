@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use freehold_protocol::Digest;
 
-/// Names one image in one registry.
+/// The name of one image in one registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     /// The registry's host, with a port when there is one.
@@ -15,14 +15,14 @@ pub struct Reference {
     pub version: Version,
 }
 
-/// Which image of a repository.
+/// The tag or the digest of an image in its repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Version {
     Tag(String),
     Digest(Digest),
 }
 
-/// Why a text is not an image reference.
+/// The error for a text that is not an image reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an image reference; expected `host/name:tag` or `host/name@sha256:<64 hex digits>`")]
 pub struct ReferenceError(String);
@@ -33,7 +33,7 @@ const DOCKER_HUB: &str = "registry-1.docker.io";
 impl FromStr for Reference {
     type Err = ReferenceError;
 
-    /// Parses a reference; a digest wins over a tag when both are given.
+    /// Parses a reference. A digest takes precedence over a tag when the text has both.
     fn from_str(text: &str) -> Result<Self, ReferenceError> {
         let error = || ReferenceError(text.chars().take(200).collect());
         let (rest, digest) = match text.split_once('@') {
@@ -59,7 +59,8 @@ impl FromStr for Reference {
     }
 }
 
-/// Returns the host and the rest; the first part is a host when it has a dot, a port, or is `localhost`.
+/// Splits `text` into the host and the rest. The part before the first slash is a host when it has a dot or a port, or
+/// is `localhost`; otherwise the host is Docker Hub.
 fn split_host(text: &str) -> (&str, &str) {
     let Some((first, rest)) = text.split_once('/') else { return (DOCKER_HUB, text) };
     let is_host = first.contains('.') || first.contains(':') || first == "localhost";
@@ -70,7 +71,7 @@ fn split_host(text: &str) -> (&str, &str) {
     }
 }
 
-/// OCI distribution specification, "Pulling manifests": the form of a repository name.
+/// Returns whether `name` has the form of a repository name (OCI distribution specification, "Pulling manifests").
 fn is_name(name: &str) -> bool {
     let part = |part: &str| {
         let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
@@ -81,7 +82,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 255 && name.split('/').all(part)
 }
 
-/// The same page: the form of a tag.
+/// Returns whether `tag` has the form of a tag (OCI distribution specification, "Pulling manifests").
 fn is_tag(tag: &str) -> bool {
     (1..=128).contains(&tag.len())
         && tag.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))

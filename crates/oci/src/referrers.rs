@@ -1,5 +1,5 @@
-//! The referrers of an artifact: signatures and statements (OCI distribution specification 1.1, "Listing Referrers"), listed
-//! by the API of the registry or, where it has none, by the fallback tag.
+//! The referrers of an artifact: signatures and statements (OCI distribution specification 1.1, "Listing Referrers").
+//! The referrers API of the registry lists them. In a registry without this API, the list is under a fallback tag.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,13 +21,13 @@ use super::{BlobSource, Manifest, RegistryError, Repository, Version, tree};
 
 const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 
-/// The most referrers that are read for one artifact, and pages of a list of them.
+/// The highest number of referrers that is accepted for one artifact; `MAX_PAGES` bounds the pages of the list.
 const MAX_REFERRERS: usize = 500;
 const MAX_PAGES: usize = 50;
-/// How often the fallback tag is written again after another writer changed it.
+/// The number of tries to write the fallback tag while other clients change it.
 const TAG_TRIES: usize = 5;
 
-/// A manifest that refers to another one.
+/// A manifest that refers to another manifest, its subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Referrer {
@@ -45,11 +45,11 @@ struct List {
     manifests: Vec<Referrer>,
 }
 
-/// Pushes `bytes` as an artifact of `artifact_type` that refers to `subject`, with a tag of its own, and makes the registry
+/// Pushes `bytes` as an artifact of `artifact_type` that refers to `subject`, under its own tag, and makes the registry
 /// list it. The same bytes give the same artifact, so a repeated push changes nothing.
 ///
-/// A registry without the referrers API whose tags are immutable lists only the first referrers of a subject. The artifact
-/// is there all the same: its digest and its tag find it.
+/// If a registry has immutable tags and no referrers API, its list has only the first referrers of a subject. Others
+/// can still be read by their digest or tag.
 ///
 /// # Errors
 /// [`RegistryError`].
@@ -84,7 +84,7 @@ pub async fn push_referrer(
     Ok(manifest.descriptor())
 }
 
-/// Returns the referrers of the manifest `digest`; those of `artifact_type` alone when it is given.
+/// Returns the referrers of the manifest `digest`. If `artifact_type` is given, returns only those of this type.
 ///
 /// # Errors
 /// [`RegistryError`].
@@ -97,7 +97,7 @@ pub async fn referrers(
         Some(all) => all,
         None => from_tag(repository, digest).await?.unwrap_or_default(),
     };
-    // Registries may filter, and may not.
+    // The registry need not filter by type, so this client does.
     all.retain(|one| artifact_type.is_none_or(|wanted| one.artifact_type == wanted));
     let mut named = BTreeSet::new();
     all.retain(|one| named.insert(one.manifest.digest.clone()));
@@ -108,10 +108,10 @@ pub async fn referrers(
     Ok(all)
 }
 
-/// Returns the bytes of the only layer of `referrer`, checked against its manifest's digest: what [`push_referrer`] got.
+/// Returns the bytes of the only layer of `referrer`, which were given to [`push_referrer`]. Checks their digest.
 ///
 /// # Errors
-/// [`RegistryError`]; also when it has not exactly one layer, or one of more than 4 MiB.
+/// [`RegistryError`]; also when the manifest does not have exactly one layer, or the layer is larger than 4 MiB.
 pub async fn read_referrer(repository: &Repository, referrer: &Descriptor) -> Result<Bytes, RegistryError> {
     let what = format!("manifest `{}`", referrer.digest);
     let manifest = repository.manifest(&Version::Digest(referrer.digest.clone())).await?;
@@ -122,7 +122,7 @@ pub async fn read_referrer(repository: &Repository, referrer: &Descriptor) -> Re
     }
 }
 
-/// Copies the referrers of `subject`, and makes `to` list them.
+/// Copies the referrers of `subject` from `from` to `to`, and makes `to` list them.
 pub(crate) async fn copy_referrers(
     from: &Repository,
     to: &Repository,
@@ -152,12 +152,12 @@ pub(crate) async fn copy_referrers(
             unlisted.push(referrer(to, top)?);
         }
     }
-    // All at once: where tags are immutable, the list is written once.
+    // All are listed with one write, because an immutable fallback tag can be written only once.
     list_referrers(to, &subject.digest, &unlisted).await?;
     Ok(all.into_iter().map(|one| one.manifest).collect())
 }
 
-/// Checks the subject in the manifest itself, because a list of referrers is not signed by anyone.
+/// Checks that the manifest itself names `listed` as its subject, because nobody signs a list of referrers.
 fn check_subject(from: &Repository, manifest: &Manifest, listed: &Digest) -> Result<(), RegistryError> {
     let what = format!("manifest `{}`", manifest.digest);
     let purpose = manifest.purpose().map_err(|detail| from.bad(&what, detail))?;
@@ -184,8 +184,8 @@ fn referrer(repository: &Repository, manifest: &Manifest) -> Result<Referrer, Re
     Ok(Referrer { manifest: manifest.descriptor(), artifact_type, annotations: purpose.annotations })
 }
 
-/// Makes the registry list `new` as referrers of `subject`: nothing to do where it has the API. Otherwise the client keeps
-/// the list under the fallback tag, which other clients may write at the same time.
+/// Makes the registry list `new` as referrers of `subject`. A registry with the referrers API does so by itself.
+/// Otherwise this client updates the list under the fallback tag, which other clients may write at the same time.
 async fn list_referrers(repository: &Repository, subject: &Digest, new: &[Referrer]) -> Result<(), RegistryError> {
     if new.is_empty() || from_api(repository, subject).await?.is_some() {
         return Ok(());
@@ -211,7 +211,7 @@ async fn list_referrers(repository: &Repository, subject: &Digest, new: &[Referr
     Err(repository.bad(&what, format!("other writers changed tag `{}` on every try", fallback(subject))))
 }
 
-/// Returns `listed` with those of `new` that it lacks; nothing when it lacks none.
+/// Returns `listed` together with the referrers of `new` that it lacks; `None` when it already has all of them.
 fn with(listed: Option<&Vec<Referrer>>, new: &[Referrer]) -> Option<Vec<Referrer>> {
     let mut list = listed.cloned().unwrap_or_default();
     let before = list.len();
@@ -223,7 +223,7 @@ fn with(listed: Option<&Vec<Referrer>>, new: &[Referrer]) -> Option<Vec<Referrer
     (list.len() > before).then_some(list)
 }
 
-/// Writes the list under the fallback tag. Returns the registry's refusal to move the tag.
+/// Writes the list under the fallback tag. Returns an error inside `Ok` when the registry refuses to overwrite the tag.
 async fn push_list(
     repository: &Repository,
     subject: &Digest,
@@ -234,18 +234,18 @@ async fn push_list(
         .map_err(|detail| repository.bad("a list of referrers", detail))?;
     match repository.push_manifest(&index, &fallback(subject)).await {
         Ok(()) => Ok(None),
-        // ECR answers 400, other registries 409 or 412.
+        // A registry with immutable tags refuses: ECR with 400, others with 409 or 412.
         Err(error @ RegistryError::Status { status: 400 | 409 | 412, .. }) => Ok(Some(error)),
         Err(error) => Err(error),
     }
 }
 
-/// Distribution specification, "Referrers Tag Schema".
+/// Returns the fallback tag of `subject` (distribution specification, "Referrers Tag Schema").
 fn fallback(subject: &Digest) -> Version {
     Version::Tag(format!("sha256-{}", subject.hex()))
 }
 
-/// Returns the referrers that the fallback tag lists; `None` when there is no such tag.
+/// Returns the referrers that are listed under the fallback tag; `None` when the tag does not exist.
 async fn from_tag(repository: &Repository, subject: &Digest) -> Result<Option<Vec<Referrer>>, RegistryError> {
     let Some(index) = found(repository.manifest(&fallback(subject)).await)? else { return Ok(None) };
     let what = format!("manifest `{}`", fallback(subject));
@@ -253,7 +253,7 @@ async fn from_tag(repository: &Repository, subject: &Digest) -> Result<Option<Ve
     Ok(Some(list.manifests))
 }
 
-/// Returns the referrers that the API lists; `None` when the registry has no such API.
+/// Returns the referrers that the API lists; `None` when the registry does not have this API.
 async fn from_api(repository: &Repository, subject: &Digest) -> Result<Option<Vec<Referrer>>, RegistryError> {
     let what = format!("the referrers of `{subject}`");
     let mut url = repository.url(&format!("referrers/{subject}"))?;
@@ -266,7 +266,7 @@ async fn from_api(repository: &Repository, subject: &Digest) -> Result<Option<Ve
         });
         let (next, body) = match asked.await {
             Ok(page) => page,
-            // An older registry does not have the path, and some answer with another status than 404.
+            // A registry without the referrers API answers 404 or, in some implementations, another status.
             Err(
                 RegistryError::NotFound { .. }
                 | RegistryError::Denied { .. }
@@ -284,7 +284,7 @@ async fn from_api(repository: &Repository, subject: &Digest) -> Result<Option<Ve
     Ok(Some(all))
 }
 
-/// Returns where the next page is: on the same registry, since the login goes there.
+/// Returns the URL of the next page. It must be on the same registry, because the request carries the login.
 fn page_of(repository: &Repository, url: &Url, next: &str, what: &str) -> Result<Url, RegistryError> {
     let next = url.join(next).map_err(|error| repository.bad(what, error.to_string()))?;
     if next.origin() == repository.base().origin() {
@@ -294,7 +294,7 @@ fn page_of(repository: &Repository, url: &Url, next: &str, what: &str) -> Result
     }
 }
 
-/// Returns the address in `<address>; rel="next"` (RFC 8288).
+/// Returns the URL from the value of a `Link` header, `<address>; rel="next"` (RFC 8288).
 fn next_page(link: &str) -> Option<&str> {
     let (address, rest) = link.trim().strip_prefix('<')?.split_once('>')?;
     rest.contains("rel=\"next\"").then_some(address)

@@ -31,7 +31,8 @@ impl std::fmt::Debug for Repository {
 }
 
 impl Repository {
-    /// Returns the repository `name` of the registry at `address` (`host`, `host:port` or a URL). Sends nothing.
+    /// Returns the repository `name` of the registry at `address` (`host`, `host:port` or a URL). Does not send a
+    /// request.
     ///
     /// # Errors
     /// [`RegistryError::Address`].
@@ -39,7 +40,7 @@ impl Repository {
         Self::with_retry_policy(http, address, name, login, RetryPolicy::default())
     }
 
-    /// Returns the repository with other waits than the default.
+    /// Returns the repository, with `policy` instead of the default retry policy.
     ///
     /// # Errors
     /// [`RegistryError::Address`].
@@ -54,17 +55,17 @@ impl Repository {
         Ok(Self(Arc::new(Inner { http, base, name: name.to_owned(), auth: Auth::new(login), policy })))
     }
 
-    /// Returns `host/name`, as image references are written.
+    /// Returns `host/name`, the first part of an image reference.
     pub fn address(&self) -> String {
         format!("{}/{}", self.host(), self.0.name)
     }
 
-    /// Returns the reference of the image `digest`.
+    /// Returns the reference of the image `digest`: `host/name@digest`.
     pub fn image(&self, digest: &Digest) -> String {
         format!("{}@{digest}", self.address())
     }
 
-    /// Returns the HTTP client, for granted URLs.
+    /// Returns the HTTP client of this repository, for requests to granted URLs.
     pub fn http(&self) -> &Client {
         &self.0.http
     }
@@ -90,7 +91,7 @@ impl Repository {
         self.0.policy
     }
 
-    /// Returns whether this repository can mount blobs of `other`.
+    /// Returns whether this repository can mount blobs of `other`, which is another repository of the same registry.
     pub(crate) fn can_mount_from(&self, other: &Self) -> bool {
         self.0.base.origin() == other.0.base.origin() && self.0.name != other.0.name
     }
@@ -116,7 +117,7 @@ impl Repository {
     /// Returns the digest of the manifest that `version` names, if there is one.
     ///
     /// # Errors
-    /// [`RegistryError`]; also when the registry says that a digest names another manifest.
+    /// [`RegistryError`]; also when the registry answers a request for one digest with another digest.
     pub async fn manifest_digest(&self, version: &Version) -> Result<Option<Digest>, RegistryError> {
         let url = self.url(&format!("manifests/{version}"))?;
         let what = format!("manifest `{version}`");
@@ -131,22 +132,23 @@ impl Repository {
             }
             (Some(digest), _) => Ok(Some(digest)),
             (None, Version::Digest(digest)) => Ok(Some(digest.clone())),
-            // The header is optional: without it the bytes say which manifest the tag names.
+            // The header is optional. Without it, the digest is computed from the bytes of the manifest.
             (None, Version::Tag(_)) => self.manifest(version).await.map(|manifest| Some(manifest.digest)),
         }
     }
 
-    /// Returns what the header `Docker-Content-Digest` says.
+    /// Returns the digest in the header `Docker-Content-Digest`; `None` when it is absent or not a SHA-256 digest.
     pub(crate) fn named_digest(&self, answer: &Response, what: &str) -> Result<Option<Digest>, RegistryError> {
         let Some(text) = header(answer, "docker-content-digest") else { return Ok(None) };
-        // A registry may use another hash; the bytes are checked by ours in any case.
+        // A registry may use another hash. This client computes SHA-256 digests itself.
         if !text.starts_with("sha256:") {
             return Ok(None);
         }
         text.parse().map(Some).map_err(|_| self.bad(what, "its `Docker-Content-Digest` is not a digest".to_owned()))
     }
 
-    /// Returns the manifest that `version` names; its bytes have the digest that it carries.
+    /// Returns the manifest that `version` names. Checks the digest of its bytes: against `version`, or for a tag
+    /// against the header of the answer.
     ///
     /// # Errors
     /// [`RegistryError`].
@@ -172,8 +174,8 @@ impl Repository {
         .await
     }
 
-    /// Returns the answer that carries a blob's bytes, from `at` on when the registry supports ranges. Redirects to
-    /// storage are followed, without the login.
+    /// Requests a blob from the offset `at` on, and returns the answer. A registry that does not support ranges sends
+    /// the blob from its start. Redirects to storage are followed without the login.
     pub(crate) async fn blob_answer(&self, digest: &Digest, at: u64) -> Result<Response, RegistryError> {
         let url = self.url(&format!("blobs/{digest}"))?;
         let make = || {
@@ -183,15 +185,16 @@ impl Repository {
         self.send(&format!("blob `{digest}`"), &Access::Pull, make).await
     }
 
-    /// Puts one manifest under a digest or a tag.
+    /// Pushes one manifest under a digest or a tag.
     ///
     /// # Errors
-    /// [`RegistryError`]; also when the registry says that it stored another one.
+    /// [`RegistryError`]; also when the registry answers that it stored another manifest.
     pub async fn push_manifest(&self, manifest: &Manifest, version: &Version) -> Result<(), RegistryError> {
         self.put_manifest(manifest, version).await.map(|_| ())
     }
 
-    /// Puts one manifest; returns whether the registry says that it lists it with its subject.
+    /// Pushes one manifest. Returns true when the registry answers that it lists the manifest as a referrer of its
+    /// subject.
     pub(crate) async fn put_manifest(&self, manifest: &Manifest, version: &Version) -> Result<bool, RegistryError> {
         let url = self.url(&format!("manifests/{version}"))?;
         let what = format!("the push of manifest `{version}`");

@@ -1,4 +1,4 @@
-//! One request to a registry: signed, with a deadline. An answer that is not a success becomes an error.
+//! Sends one request to a registry, with a login and a deadline. An answer that is not a success becomes an error.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::manifest::MAX_BYTES;
 use super::{RegistryError, Repository, base_url};
 
 impl Repository {
-    /// Sends the request that `make` builds; sends it again with a token when the registry asks for one.
+    /// Sends the request that `make` builds. Sends it again with a token when the registry asks for a token.
     pub(crate) async fn send(
         &self,
         what: &str,
@@ -22,7 +22,7 @@ impl Repository {
         self.send_within(what, Some(access), self.retry_policy().idle, make).await
     }
 
-    /// Sends the request within `wait`, without a login when there is no `access`.
+    /// Sends the request and waits at most `wait` for the answer. Sends no login when `access` is `None`.
     pub(crate) async fn send_within(
         &self,
         what: &str,
@@ -45,12 +45,13 @@ impl Repository {
         self.accept(what, answer).await
     }
 
-    /// Answers a 401. Returns whether trying again makes sense.
+    /// Gets a token when `answer`, which has status 401, asks for one. Returns true if the request should be sent
+    /// again.
     pub(crate) async fn log_in(&self, answer: &Response, access: &Access) -> Result<bool, RegistryError> {
         self.auth().answer(self.http(), answer.headers(), self.name(), access).await
     }
 
-    /// Returns `answer` when it is a success.
+    /// Returns `answer` when its status is a success, and an error otherwise.
     pub(crate) async fn accept(&self, what: &str, answer: Response) -> Result<Response, RegistryError> {
         let status = answer.status();
         if status.is_success() {
@@ -69,7 +70,7 @@ impl Repository {
         })
     }
 
-    /// Returns the body of an answer that must be small; reads at most [`MAX_BYTES`].
+    /// Returns the body of an answer. A body of more than [`MAX_BYTES`] bytes is an error.
     pub(crate) async fn small_body(&self, mut answer: Response, what: &str) -> Result<Bytes, RegistryError> {
         let mut all = bytes::BytesMut::new();
         let ends = tokio::time::Instant::now() + self.retry_policy().idle;
@@ -104,7 +105,8 @@ impl Repository {
     }
 }
 
-/// Returns the first message of an error body (distribution specification, "Error codes"), cut for people.
+/// Returns the first message of an error body (distribution specification, "Error codes"), or the text of any other
+/// body. Cuts it after 300 characters.
 fn reason(body: &[u8]) -> String {
     #[derive(serde::Deserialize)]
     struct Errors {

@@ -1,25 +1,26 @@
-//! Retries after transient errors, with full jitter or after the time that the registry asks for, within a budget.
+//! Retries requests after transient errors, within a budget. Each pause has full jitter, or is the wait that the
+//! registry asks for.
 
 use std::time::Duration;
 
 use super::RegistryError;
 
-/// The most retries of a transfer that makes progress.
+/// The highest number of retries of one transfer, even when it makes progress.
 const MAX_CUTS: u32 = 200;
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long a transfer waits and how often it tries.
+/// The limits of the waits and tries of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// The longest time without progress.
+    /// The idle time: the longest time without progress.
     pub idle: Duration,
-    /// The longest wait for a registry to store a blob after its last byte.
+    /// The commit time: the longest wait for a registry to store a blob after its last byte.
     pub commit: Duration,
-    /// The most tries of one request; a transfer that makes progress starts to count again.
+    /// The highest number of tries of one request. Progress of a transfer resets the count.
     pub attempts: u32,
-    /// The upper bound of the first pause; later ones double.
+    /// The base of the random pauses: the first is at most twice as long, and the bound doubles each time, up to 10 s.
     pub pause: Duration,
-    /// The most time for all pauses of one request, including those that the registry asks for.
+    /// The longest total time of all pauses of one request, including the waits that the registry asks for.
     pub pauses: Duration,
 }
 
@@ -35,7 +36,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// The retries that one request has left.
+/// The retry budget of one request.
 #[derive(Debug)]
 pub(crate) struct Retries {
     policy: RetryPolicy,
@@ -49,26 +50,27 @@ impl Retries {
         Self { policy, failures: 0, cuts: 0, left: policy.pauses }
     }
 
-    /// Resets the budget: the transfer made progress since the last failure.
+    /// Resets the budget, because the transfer made progress since the last failure.
     pub(crate) fn progressed(&mut self) {
         self.failures = 0;
         self.left = self.policy.pauses;
     }
 
-    /// Pauses when another try makes sense.
+    /// Pauses before the next try when `error` is transient and the budget allows another try.
     ///
     /// # Errors
-    /// `error` itself when it is final or nothing is left.
+    /// `error` itself when it is not transient or the budget is used up.
     pub(crate) async fn again(&mut self, error: RegistryError) -> Result<(), RegistryError> {
         if error.is_transient() { self.anyway(error).await } else { Err(error) }
     }
 
-    /// Pauses after any error, because the next try will do it in another way.
+    /// Pauses before the next try, even when `error` is not transient, because the next request will be a different
+    /// one.
     pub(crate) async fn anyway(&mut self, error: RegistryError) -> Result<(), RegistryError> {
         self.failures += 1;
         self.cuts += 1;
         let pause = match error.retry_after() {
-            // The jitter keeps clients that were given the same time from coming back together.
+            // The jitter spreads the retries of clients that got the same `Retry-After`.
             Some(asked) => asked.saturating_add(share(self.policy.pause)),
             None => share(self.bound()),
         };
@@ -86,7 +88,7 @@ impl Retries {
     }
 }
 
-/// Returns the result of `operation`; retries it while its error is transient and retries are left.
+/// Returns the result of `operation`. Retries it while its error is transient and the budget allows another try.
 ///
 /// # Errors
 /// The last error of `operation`.
@@ -103,7 +105,7 @@ where
     }
 }
 
-/// Returns a time between zero and `bound` ("full jitter", AWS Architecture Blog).
+/// Returns a random time between zero and `bound` ("full jitter", AWS Architecture Blog).
 fn share(bound: Duration) -> Duration {
     let random = getrandom::u32().unwrap_or(u32::MAX / 2);
     bound.mul_f64(f64::from(random) / f64::from(u32::MAX))

@@ -1,5 +1,5 @@
-//! Signatures of images as cosign keeps them (sigstore/cosign, `specs/SIGNATURE_SPEC.md` and `specs/BUNDLE_SPEC.md`):
-//! where they are and what they consist of. This module does not verify them.
+//! Finds and reads the signatures of images in the forms in which cosign stores them (sigstore/cosign,
+//! `specs/SIGNATURE_SPEC.md` and `specs/BUNDLE_SPEC.md`). This module does not verify them.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,26 @@ use super::manifest::EMPTY_TYPE;
 use super::repository::found;
 use super::{Manifest, RegistryError, Repository, Version, referrers};
 
-/// The media type of a document that names the image, signed as it is.
+/// The media type of a simple-signing document, which names the image. Its exact bytes are signed.
 pub const SIGNATURE_LAYER: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
-/// The annotation of such a layer that holds the signature, in base64.
+/// The annotation of a layer with such a document; its value is the signature in base64.
 pub const SIGNATURE_ANNOTATION: &str = "dev.cosignproject.cosign/signature";
-/// `artifactType` of a manifest of such layers that refers to its image.
+/// The `artifactType` of a manifest that has such layers and refers to the image.
 pub const SIGNATURE_ARTIFACT: &str = "application/vnd.dev.cosign.artifact.sig.v1+json";
-/// `artifactType` and media type of a Sigstore bundle: a statement in an envelope, as cosign writes by itself since 3.0.
+/// The `artifactType` and media type of a Sigstore bundle: an envelope with a signed statement. Cosign writes it by
+/// default since 3.0.
 pub const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 
-/// The content that a bundle declares.
+/// The annotation of a manifest that declares the `predicateType` of the statement in its bundle.
 const PREDICATE_ANNOTATION: &str = "dev.sigstore.bundle.predicateType";
-/// `predicateType` of a statement that is a signature of an image; other statements are not signatures.
+/// The `predicateType` of a statement that is a signature of an image; other statements are not signatures.
 pub const SIGNATURE_PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
 
-/// The most signatures, and manifests with signatures, that are read for one image.
+/// The highest number of signatures that is accepted for one image; `MAX_MANIFESTS` bounds the manifests with
+/// signatures.
 const MAX_SIGNATURES: usize = 250;
 const MAX_MANIFESTS: usize = 100;
-/// The largest document with or under a signature, in bytes; real ones have a few thousand at most.
+/// The largest signed document or bundle, in bytes. Real ones have a few thousand bytes at most.
 const MAX_DOCUMENT: u64 = 64 * 1024;
 
 /// One signature of an image, not yet verified.
@@ -39,12 +41,12 @@ pub struct Signature {
     document: Descriptor,
 }
 
-/// How a signature and the signed document are stored.
+/// The form in which a signature and the signed document are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
-    /// The document is signed as it is; the signature is in base64, as its author wrote it.
+    /// A simple-signing document, with its signature in base64 beside it. The exact bytes of the document are signed.
     SimpleSigning { signature: String },
-    /// The document holds both.
+    /// A Sigstore bundle, which contains both the statement and its signature.
     Bundle,
 }
 
@@ -65,7 +67,7 @@ struct Layer {
 }
 
 impl Signature {
-    /// Returns the document, checked against its digest.
+    /// Returns the bytes of the document. Checks their digest.
     ///
     /// # Errors
     /// [`RegistryError`].
@@ -74,15 +76,15 @@ impl Signature {
     }
 }
 
-/// Returns the tag under which the signatures of the image `digest` are.
+/// Returns the tag under which cosign stores the signatures of the image `digest`.
 pub fn signature_tag(digest: &Digest) -> String {
     format!("sha256-{}.sig", digest.hex())
 }
 
-/// Returns the signatures of the image `digest` that are under [`signature_tag`], the newest first.
+/// Returns the signatures of the image `digest` that are stored under [`signature_tag`], the newest first.
 ///
 /// # Errors
-/// [`RegistryError`]; also when there are more than 250, or one is over more than 64 KiB.
+/// [`RegistryError`]; also when there are more than 250 signatures, or the document of one is larger than 64 KiB.
 pub async fn tagged_signatures(repository: &Repository, digest: &Digest) -> Result<Vec<Signature>, RegistryError> {
     let tag = Version::Tag(signature_tag(digest));
     let Some(manifest) = found(repository.manifest(&tag).await)? else { return Ok(Vec::new()) };
@@ -94,11 +96,11 @@ pub async fn tagged_signatures(repository: &Repository, digest: &Digest) -> Resu
 /// Returns the signatures in manifests that refer to the image `digest`.
 ///
 /// # Errors
-/// [`RegistryError`]; also when there are more than 250, one is over more than 64 KiB, or more than 100 manifests may
-/// hold some.
+/// [`RegistryError`]; also when there are more than 250 signatures, the document of one is larger than 64 KiB, or more
+/// than 100 manifests may hold signatures.
 pub async fn referring_signatures(repository: &Repository, digest: &Digest) -> Result<Vec<Signature>, RegistryError> {
     let mut listed = referrers(repository, digest, None).await?;
-    // A list may call a manifest by the type of its config, the empty one.
+    // A list may give the media type of the config as the type of a manifest. Here the config is the empty one.
     listed.retain(|one| ["", EMPTY_TYPE, SIGNATURE_ARTIFACT, BUNDLE_TYPE].contains(&one.artifact_type.as_str()));
     if listed.len() > MAX_MANIFESTS {
         let what = format!("the signatures of `{digest}`");
@@ -112,7 +114,7 @@ pub async fn referring_signatures(repository: &Repository, digest: &Digest) -> R
     bounded(repository, digest, all)
 }
 
-/// Returns the signatures that the manifest names; layers of other kinds are not signatures.
+/// Returns the signatures in the layers of the manifest. Ignores layers of other kinds.
 fn read(repository: &Repository, manifest: &Manifest) -> Result<Vec<Signature>, RegistryError> {
     let what = || format!("manifest `{}`", manifest.digest);
     let Document { layers, annotations } =
@@ -129,7 +131,7 @@ fn read(repository: &Repository, manifest: &Manifest) -> Result<Vec<Signature>, 
                 let detail = format!("a signature in it is over more than {MAX_DOCUMENT} bytes");
                 return Err(repository.bad(&what(), detail));
             }
-            // A larger bundle is not a signature; it may list the parts of the image.
+            // A larger bundle is not a signature. It may, for example, list the parts of the image.
             (BUNDLE_TYPE, _) if small && !other => all.push(Signature { form: Form::Bundle, document }),
             _ => {}
         }

@@ -1,4 +1,5 @@
-//! The sources of a blob's bytes. Each can be opened at any byte, so that a cut transfer is resumed and not restarted.
+//! The sources of a blob's bytes. Each source can be opened at any offset, so that a transfer can resume after a broken
+//! connection.
 
 use std::io::SeekFrom;
 use std::path::PathBuf;
@@ -12,21 +13,21 @@ use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
 use super::{RegistryError, Repository, RetryPolicy, base_url};
 
-/// The bytes of one blob, chunk by chunk.
+/// A stream of the bytes of one blob, in chunks.
 pub type BlobStream = BoxStream<'static, Result<Bytes, RegistryError>>;
 
 /// The size of a chunk that is read from a file or from memory, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// A source of a blob's bytes; can be opened again for another try.
+/// A source of a blob's bytes. It can be opened again for another try.
 #[derive(Clone)]
 pub enum BlobSource {
-    /// A pre-signed URL; a secret while it lasts.
+    /// A pre-signed URL, which is a secret until it expires.
     Url {
         http: Client,
         url: String,
     },
-    /// Another repository.
+    /// A repository that has the blob.
     Repository(Repository),
     File(PathBuf),
     Bytes(Bytes),
@@ -44,7 +45,7 @@ impl std::fmt::Debug for BlobSource {
 }
 
 impl BlobSource {
-    /// Returns the bytes of `blob` from `at` on, unchecked.
+    /// Returns the bytes of `blob` from the offset `at` on. Does not check their digest.
     pub(crate) async fn raw(
         &self,
         blob: &Descriptor,
@@ -72,7 +73,7 @@ impl BlobSource {
         }
     }
 
-    /// Returns the default policy with this source.
+    /// Returns the retry policy of the source's repository, or the default policy for other sources.
     pub(crate) fn retry_policy(&self) -> RetryPolicy {
         match self {
             Self::Repository(repository) => repository.retry_policy(),
@@ -94,7 +95,7 @@ impl BlobSource {
     }
 }
 
-/// Gets a pre-signed URL. Its text appears in no error: whoever has it can read the blob.
+/// Requests a pre-signed URL. No error contains the URL, because anyone who has it can read the blob.
 async fn get(http: &Client, url: &str, at: u64, policy: RetryPolicy) -> Result<(String, Response), RegistryError> {
     let what = || "a granted URL".to_owned();
     let url = base_url(url)?;
@@ -117,7 +118,8 @@ async fn get(http: &Client, url: &str, at: u64, policy: RetryPolicy) -> Result<(
     }
 }
 
-/// Returns the bytes from `at` on. If the server does not support ranges, the bytes before `at` are read and dropped.
+/// Returns the bytes of the body from the offset `at` on. If the server does not support ranges, the bytes before `at`
+/// are read and dropped.
 fn body(answer: Response, host: String, what: &str, blob: &Descriptor, at: u64) -> Result<BlobStream, RegistryError> {
     let begins = if answer.status() == 206 { at } else { 0 };
     let wrong_size = |found| {
@@ -171,7 +173,8 @@ fn file_stream(file: tokio::fs::File) -> BlobStream {
     .boxed()
 }
 
-/// Yields pieces, because a transfer counts as stalled when no piece is taken.
+/// Yields the bytes in small pieces: each piece that is taken counts as progress, and a transfer without progress as
+/// stalled.
 fn bytes_stream(bytes: Bytes) -> BlobStream {
     futures_util::stream::try_unfold(bytes, |mut rest| async move {
         let piece = rest.split_to(rest.len().min(CHUNK));

@@ -1,4 +1,4 @@
-//! Reads a manifest and everything below it once, in the order in which it is pushed.
+//! Reads a manifest and all manifests below it, each once, and puts them into the order in which they are pushed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,15 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::{BLOBS_AT_ONCE, Manifest, RegistryError, Repository, Version};
 
-/// The most manifests that one artifact may have: platforms and their attestations.
+/// The highest number of manifests in one artifact, attestations included.
 const MAX_MANIFESTS: usize = 500;
-/// The most bytes of all manifests together, which are held in memory; real ones have some hundred KiB.
+/// The largest total size of an artifact's manifests, in bytes. All of them are held in memory; real ones have some
+/// hundred KiB.
 const MAX_TOTAL: usize = 4 * 1024 * 1024;
-/// The most levels of indexes.
+/// The highest number of levels of manifests, from the top index down to the image manifests.
 const MAX_DEPTH: usize = 4;
 
-/// The manifests of an artifact, children before parents, and the list of its parts.
+/// The manifests of an artifact, children before parents, and the description of the artifact.
 pub(crate) struct Tree {
     pub(crate) manifests: Vec<Manifest>,
     pub(crate) artifact: Artifact,
@@ -23,7 +24,7 @@ pub(crate) struct Tree {
 
 type Known = BTreeMap<Digest, (Manifest, Vec<Digest>)>;
 
-/// Reads the manifests below `top` from `from`.
+/// Reads all manifests below `top` from the repository `from`.
 pub(crate) async fn read(from: &Repository, top: Manifest) -> Result<Tree, RegistryError> {
     let (digest, media_type) = (top.digest.clone(), top.media_type.clone());
     let what = format!("manifest `{digest}`");
@@ -90,7 +91,8 @@ fn arrange(
     Tree { manifests, artifact }
 }
 
-/// Lists the manifests below `digest`, then `digest`. The depth is bounded by what was read; a digest cannot name itself.
+/// Appends all manifests below `digest` to `order`, and then `digest` itself. Visits each manifest once, so the
+/// recursion is at most as deep as the number of manifests.
 fn below(digest: &Digest, known: &Known, seen: &mut BTreeSet<Digest>, order: &mut Vec<Digest>) {
     if !seen.insert(digest.clone()) {
         return;

@@ -1,4 +1,5 @@
-//! Uploads blobs: mounts a blob that the registry holds elsewhere, streams others, and resumes after a cut.
+//! Uploads blobs. Mounts a blob that another repository of the registry has, streams all others, and resumes after a
+//! broken connection.
 
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use super::http::header;
 use super::retry::Retries;
 use super::{BlobSource, RegistryError, Repository};
 
-/// A blob up to this size is sent with the request that ends its upload, which saves one request. A larger one is sent
-/// before that, because only such an upload can be resumed.
+/// The largest blob, in bytes, that is sent in the same request that ends its upload, which saves one request. A larger
+/// blob is sent in a request of its own, because only such an upload can be resumed.
 const SINGLE: u64 = 1024 * 1024;
 /// Bytes that a resumed upload must move before its retry budget is reset.
 const PROGRESS: u64 = 256 * 1024;
@@ -24,7 +25,7 @@ const PROGRESS: u64 = 256 * 1024;
 pub(crate) enum Placed {
     /// The registry had the blob already.
     Held,
-    /// The registry took the blob from another repository.
+    /// The registry mounted the blob from another repository.
     Mounted,
     /// The blob was sent.
     Sent,
@@ -35,15 +36,15 @@ enum Begun {
     Session(Url),
 }
 
-/// An upload in progress: its address, and the number of bytes that the registry has.
+/// An upload in progress: its URL, and the number of bytes that the registry has received.
 struct Session {
     url: Url,
     at: u64,
 }
 
 impl Repository {
-    /// Pushes one blob from `source`. After a cut the upload is resumed at the offset that the registry reports; without one
-    /// it starts again.
+    /// Pushes one blob from `source`. After a broken connection, the upload resumes at the offset that the registry
+    /// reports. If the registry does not report an offset, the upload starts again.
     ///
     /// # Errors
     /// [`RegistryError`].
@@ -51,7 +52,8 @@ impl Repository {
         self.upload(blob, source).await.map(|_| ())
     }
 
-    /// Puts `blob` into the repository, sending as few bytes as possible.
+    /// Puts `blob` into the repository. Sends its bytes only when the registry does not have the blob and does not
+    /// mount it.
     pub(crate) async fn place_blob(&self, blob: &Descriptor, source: &BlobSource) -> Result<Placed, RegistryError> {
         if self.has_blob(&blob.digest).await? { Ok(Placed::Held) } else { self.upload(blob, source).await }
     }
@@ -66,14 +68,14 @@ impl Repository {
                 Ok(placed) => return Ok(placed),
                 Err(error) => error,
             };
-            // The source has its own retries.
+            // An error of the source is final: the reader of the source has retried already.
             if let Some(fault) = ledger.take_fault() {
                 return Err(fault);
             }
             let begun = session.is_some();
             let resumed = session.as_ref().is_some_and(|session| session.at > 0);
             if resumed && !error.is_transient() && !matches!(error, RegistryError::WrongDigest { .. }) {
-                // The registry reports an offset, but does not resume there.
+                // The registry reported an offset but refuses to resume there, so the upload starts again.
                 session = None;
                 retries.anyway(error).await?;
             } else {
@@ -87,7 +89,7 @@ impl Repository {
                 best = at;
                 retries.progressed();
             }
-            // The upload may be complete: only its answer may have been lost.
+            // The upload may be complete if only the answer was lost.
             if begun && session.is_none() && self.has_blob(&blob.digest).await? {
                 return Ok(Placed::Sent);
             }
@@ -141,7 +143,8 @@ impl Repository {
         Ok(Placed::Sent)
     }
 
-    /// Starts an upload, with a mount from another repository when there is one. The registry may ignore the mount.
+    /// Starts an upload. If `mount` names a repository, asks the registry to mount the blob from there; the registry
+    /// may ignore this and start an upload.
     async fn begin(&self, what: &str, digest: &Digest, mount: Option<String>) -> Result<Begun, RegistryError> {
         let start = self.url("blobs/uploads/")?;
         if let Some(from) = mount {
@@ -152,7 +155,7 @@ impl Repository {
                 Ok(answer) if answer.status() == 201 => return Ok(Begun::Mounted),
                 Ok(answer) => return Ok(Begun::Session(self.location(&answer, what)?)),
                 Err(error) if error.is_transient() => return Err(error),
-                // The registry does not allow or does not support mounts.
+                // The registry refuses or does not support mounts.
                 Err(_) => {}
             }
         }
@@ -161,7 +164,8 @@ impl Repository {
         Ok(Begun::Session(self.location(&begun, what)?))
     }
 
-    /// Returns how many bytes of an upload the registry has; `None` when it does not report it or has forgotten the upload.
+    /// Asks the registry how many bytes of an upload it has received. Returns `None` when the registry does not report
+    /// this or does not know the upload.
     async fn upload_status(&self, blob: &Descriptor, url: Url) -> Result<Option<Session>, RegistryError> {
         let what = format!("the status of the upload of blob `{}`", blob.digest);
         let asked = super::retry::transient(self.retry_policy(), || async {
@@ -172,7 +176,7 @@ impl Repository {
             Ok(answer) => {
                 let range = header(&answer, RANGE.as_str()).unwrap_or_default();
                 let last = range.trim_start_matches("bytes=").strip_prefix("0-").and_then(|last| last.parse().ok());
-                // Registries write `0-0` for one byte and for no bytes.
+                // Registries write `0-0` both for one byte and for none, so this range is ignored.
                 let Some(last) = last.filter(|last: &u64| (1..blob.size).contains(last)) else { return Ok(None) };
                 Ok(Some(Session { url: self.location(&answer, &what).unwrap_or(url), at: last + 1 }))
             }
@@ -184,7 +188,7 @@ impl Repository {
         }
     }
 
-    /// Sends `rest` bytes of a blob.
+    /// Sends the last `rest` bytes of a blob as the body of `request`.
     async fn send_body(
         &self,
         what: &str,
@@ -201,7 +205,7 @@ impl Repository {
         let answer = ledger.watch(self.retry_policy(), blob.size, request.send()).await;
         let answer = answer.ok_or_else(|| self.stalled(what))?.map_err(|source| self.transport(what, source))?;
         if answer.status() == 401 && self.log_in(&answer, &Access::Push).await? {
-            // The token ran out on the way; the next try has a new one.
+            // The token expired during the upload. The next try has a new token.
             return Err(RegistryError::Status {
                 host: self.host(),
                 what: what.to_owned(),
@@ -215,9 +219,9 @@ impl Repository {
         Ok(answer)
     }
 
-    /// If the registry names the digest of what it stored, that must be the digest of what was sent.
+    /// Checks the digest that the registry reports for a stored blob, if it reports one.
     fn check_stored(&self, what: &str, blob: &Descriptor, answer: &Response) -> Result<(), RegistryError> {
-        // Before the end of an upload, the header describes only the bytes that arrived so far.
+        // Before the end of an upload, the header describes only the bytes that have arrived so far.
         if answer.status() != 201 {
             return Ok(());
         }
@@ -229,7 +233,8 @@ impl Repository {
         }
     }
 
-    /// A session's URL may be another host's; the login goes to this registry only.
+    /// Returns the access that a request to `url` needs. Returns `None` for another host, because the login is sent
+    /// only to this registry.
     fn access_to(&self, url: &Url) -> Option<&'static Access> {
         (url.origin() == self.base().origin()).then_some(&Access::Push)
     }
