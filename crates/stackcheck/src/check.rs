@@ -1,5 +1,5 @@
-//! The whole check of a template: it is the one that Freehold renders, but for resources of the customer's own, and keeps the
-//! rules.
+//! Checks a whole template: it must keep the rules, and must be the template that Freehold renders, except for
+//! resources that the customer added.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -37,28 +37,28 @@ impl FromStr for Own {
     }
 }
 
-/// A resource that is in the template because the customer added it. Nothing judges it.
+/// A resource of the template that the customer added. It is not checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Added {
-    /// In the template, from 1.
+    /// The line in the template, from 1.
     pub line: usize,
     pub name: String,
     #[serde(rename = "type")]
     pub kind: String,
 }
 
-/// What the check of a template found.
+/// The result of the check of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// By line; empty for the template that Freehold renders.
+    /// The findings, sorted by line; empty for the template that Freehold renders.
     pub findings: Vec<Finding>,
-    /// The customer's own resources.
+    /// The resources that the customer added.
     pub added: Vec<Added>,
-    /// Whom and what the template names; nothing when it does not say so.
+    /// The vendor, the install and the other names in the template; `None` when one of them cannot be read.
     pub names: Option<Names>,
 }
 
-/// Returns what is wrong with a template, by line; nothing for one that Freehold rendered.
+/// Returns the findings about a template, sorted by line. A template that Freehold rendered has no findings.
 ///
 /// # Errors
 /// When the text is not a template.
@@ -66,7 +66,7 @@ pub fn check(template: &str) -> Result<Vec<Finding>, Unreadable> {
     Ok(verify(template, &[])?.findings)
 }
 
-/// Checks a template to which a customer may have added resources.
+/// Checks a template to which a customer may have added the resources `own`.
 ///
 /// # Errors
 /// When the text is not a template.
@@ -76,7 +76,7 @@ pub fn verify(template: &str, own: &[Own]) -> Result<Checked, Unreadable> {
     let mut findings = rules::find(&Template::new(&root)?);
     let (differences, names) = rendered::compare(&root);
     let judged: BTreeSet<(usize, String)> = findings.iter().map(|one| (one.line, one.of.clone())).collect();
-    // A rule says more of a line than that it differs.
+    // Where a rule has a finding, the finding that the line differs is left out: it says less.
     findings.extend(differences.into_iter().filter(|one| !judged.contains(&(one.line, one.of.clone()))));
     findings.extend(own.iter().filter(|own| !added.iter().any(|one| one.name == own.name)).map(absent));
     Ok(Checked { findings: findings.into_iter().collect(), added, names })
@@ -88,7 +88,7 @@ fn absent(own: &Own) -> Finding {
     Finding { line: 1, of: own.name.clone(), rule: Rule::AsRendered, reason }
 }
 
-/// Takes the customer's own resources out of a template.
+/// Removes the customer's own resources from a template. Returns the rest and the removed resources.
 fn without(mut root: Node, own: &[Own]) -> (Node, Vec<Added>) {
     let mut added = Vec::new();
     let Kind::Map(sections) = &mut root.kind else { return (root, added) };

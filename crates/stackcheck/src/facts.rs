@@ -1,22 +1,22 @@
-//! What a template says about itself, for those who launch it: what it is made for, its parameters and what it keeps.
+//! Reads what a template states about itself: the tenant, the accounts in which it may be launched, and the parameters.
 
 use std::collections::BTreeMap;
 
 use crate::node::Node;
 use crate::read::{Unreadable, read};
 
-/// Facts about a template.
+/// Facts that a template states about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
-    /// Where the template may be launched; empty when it may be anywhere.
+    /// The places in which the template may be launched; empty when it may be launched anywhere.
     pub bound_to: Vec<Bound>,
-    /// The tenant that the template is of; `None` when it does not say so.
+    /// The tenant that the template belongs to; `None` when the template does not name one.
     pub tenant: Option<String>,
-    /// Every parameter, with its default.
+    /// The parameters by name, each with its default value.
     parameters: BTreeMap<String, Option<String>>,
 }
 
-/// A place that a template is made for.
+/// A region and an account in which a template may be launched, and the install that it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound {
     pub region: String,
@@ -28,7 +28,7 @@ impl Facts {
     /// Reads the facts of `template`.
     ///
     /// # Errors
-    /// When the text is not a template.
+    /// [`Unreadable`] when the text is not a template.
     pub fn of(template: &str) -> Result<Self, Unreadable> {
         let root = read(template)?;
         let regions = root.at(&["Mappings", "BoundTo"]).map(Node::entries).unwrap_or_default();

@@ -1,19 +1,19 @@
-//! The rules by name, and what a rule finds.
+//! The rules, and the type of a finding.
 
 use serde::Serialize;
 
-/// Something that a security team should not accept as it is.
+/// A problem in a template that a security team should not accept.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Finding {
-    /// In the template, from 1.
+    /// The line in the template, from 1.
     pub line: usize,
-    /// The resource or parameter; empty for the template as a whole.
+    /// The name of the resource or parameter; empty for the template as a whole.
     pub of: String,
     pub rule: Rule,
     pub reason: String,
 }
 
-/// What a rule is about.
+/// The rule that a finding belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
@@ -30,7 +30,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Returns the rule's name, as findings and options write it.
+    /// Returns the rule's name, as findings and options use it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::AsRendered => "as-rendered",
@@ -47,7 +47,7 @@ impl Rule {
     }
 }
 
-/// Every rule with what it asks for.
+/// Every rule and its requirement, as a text for people.
 pub const RULES: [(Rule, &str); 10] = [
     (
         Rule::AsRendered,

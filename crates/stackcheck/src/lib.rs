@@ -1,4 +1,5 @@
-//! Checks the template of an install stack as a customer's security team would: offline, with line and reason. Pure.
+//! Checks the template of an install stack as a customer's security team would: offline, and with a line and a reason
+//! for each finding. The crate does no I/O.
 
 mod check;
 mod facts;

@@ -1,11 +1,11 @@
-//! A template as a tree in which every value has its line; short forms such as `!Ref` are written out.
+//! A template as a tree of values, each with its line. Short forms such as `!Ref` are expanded.
 
-/// A value and where it begins.
+/// A value of a template, and the line on which it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Node {
-    /// From 1.
+    /// The line number, from 1.
     pub(crate) line: usize,
-    /// Whether the node is a scalar without quotes, which may be something other than a text: a number, `true`, null.
+    /// True for a scalar without quotes, which may be something other than a text: a number, `true`, null.
     pub(crate) is_plain: bool,
     pub(crate) kind: Kind,
 }
@@ -41,8 +41,8 @@ impl Node {
         }
     }
 
-    /// Returns the values of a list, or a single value in place of a list; of an `Fn::If`, both sides. `AWS::NoValue` is
-    /// left out.
+    /// Returns the values of a list, or the value itself when it is not a list. Returns both sides of an `Fn::If`.
+    /// Leaves out `AWS::NoValue`.
     pub(crate) fn each(&self) -> Vec<&Self> {
         if let Some(sides) = self.get("Fn::If") {
             return sides.items().iter().skip(1).flat_map(Self::each).collect();
@@ -54,18 +54,18 @@ impl Node {
         }
     }
 
-    /// Returns whether the value is `text`, under any condition.
+    /// Returns whether the value is `text`, or may be it under some condition, or is a list that contains it.
     pub(crate) fn names(&self, text: &str) -> bool {
         self.each().iter().any(|one| one.to_text() == text)
     }
 
-    /// Returns the condition of an `Fn::If`.
+    /// Returns the name of the condition of an `Fn::If`; `None` for another value.
     pub(crate) fn condition(&self) -> Option<&str> {
         self.get("Fn::If")?.items().first()?.text()
     }
 
-    /// Returns the condition of an `Fn::If` that has `AWS::NoValue` on one side, and whether a true condition chooses the
-    /// other side.
+    /// Takes an `Fn::If` with `AWS::NoValue` on exactly one side. Returns the name of its condition, and whether this
+    /// condition must be true or false to choose the other side. Returns `None` for another value.
     pub(crate) fn choice(&self) -> Option<(&str, bool)> {
         let sides: Vec<bool> = self.get("Fn::If")?.items().iter().skip(1).map(|side| side.each().is_empty()).collect();
         match sides.as_slice() {
@@ -90,8 +90,8 @@ impl Node {
         }
     }
 
-    /// Returns the value as CloudFormation's `Fn::Sub` would write it: `${Name}` for a reference. A value that is not
-    /// known is `*`, so that a rule assumes the worst.
+    /// Returns the value as text. A reference becomes `${Name}`, as in `Fn::Sub`. A value that cannot be determined
+    /// becomes `*`, so that rules assume the worst.
     pub(crate) fn to_text(&self) -> String {
         if let Some(text) = self.text() {
             return text.to_owned();
@@ -109,7 +109,7 @@ impl Node {
         "*".to_owned()
     }
 
-    /// Calls `look` with this value and every one below it.
+    /// Calls `look` with this value and every value below it.
     pub(crate) fn walk<'n>(&'n self, look: &mut impl FnMut(&'n Self)) {
         look(self);
         match &self.kind {

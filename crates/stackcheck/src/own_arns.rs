@@ -1,7 +1,7 @@
 //! Finds the account whose ARNs the pattern of a parameter accepts.
 
-/// Returns the account of a pattern that takes ARNs of one account only: `^ARN$`, `^(ARN)?$` or, where the ARN ends with a
-/// choice, `^(ARN(this|that))?$`.
+/// Returns the account of a pattern that accepts IAM ARNs of one account only. Such a pattern is `^ARN$`, `^(ARN)?$`
+/// or, when the ARN ends with alternatives, `^(ARN(this|that))?$`.
 pub(crate) fn account_of(pattern: &str) -> Option<&str> {
     let arn = pattern.strip_prefix('^')?.strip_suffix('$')?;
     let arn = match arn.strip_prefix('(') {

@@ -1,10 +1,10 @@
-//! The policy statements of a template: who may do what, on which resources.
+//! Reads the policy statements of a template: who may do what, on which resources.
 
 use wildmatch::WildMatch;
 
 use crate::node::Node;
 
-/// One statement.
+/// One statement of a policy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Statement<'t>(pub(crate) &'t Node);
 
@@ -14,13 +14,13 @@ impl<'t> Statement<'t> {
         !self.denies()
     }
 
-    /// Returns whether the statement denies, whatever the conditions of the template are.
+    /// Returns whether the statement denies under every condition of the template.
     pub(crate) fn denies(self) -> bool {
         let effects = self.0.get("Effect").map(Node::each).unwrap_or_default();
         !effects.is_empty() && effects.iter().all(|effect| effect.text() == Some("Deny"))
     }
 
-    /// Returns whether the statement is about this action, such as `sts:AssumeRole`.
+    /// Returns whether the statement covers an action, such as `sts:AssumeRole`.
     pub(crate) fn is_about(self, action: &str) -> bool {
         let named = |key: &str| {
             self.0.get(key).map(|node| node.each().iter().any(|pattern| matches(&pattern.to_text(), action)))
@@ -51,7 +51,7 @@ impl<'t> Statement<'t> {
     }
 }
 
-/// Returns the statements of everything under `node` that is a policy document.
+/// Returns the statements of all policy documents in `node`.
 pub(crate) fn statements(node: &Node) -> Vec<Statement<'_>> {
     let mut found = Vec::new();
     node.walk(&mut |node| {
@@ -62,20 +62,20 @@ pub(crate) fn statements(node: &Node) -> Vec<Statement<'_>> {
     found
 }
 
-/// The properties that hold a policy.
+/// The properties that contain a policy.
 const POLICIES: [&str; 5] =
     ["AssumeRolePolicyDocument", "KeyPolicy", "PolicyDocument", "RepositoryPolicyText", "ResourcePolicy"];
 
-/// The properties whose policies say who may do something.
+/// The properties whose policies name principals, which means that they decide who may do something.
 const ADMITTING: [&str; 4] = ["AssumeRolePolicyDocument", "KeyPolicy", "RepositoryPolicyText", "ResourcePolicy"];
 
-/// Returns whether the policy of a property says who may do something.
+/// Returns whether the policy in a property names principals.
 pub(crate) fn admits(property: &str) -> bool {
     ADMITTING.contains(&property)
 }
 
-/// Returns the parts of `node` that cannot be read, each with its property: a policy that is not written out, or a
-/// statement without an effect.
+/// Returns the parts of policies in `node` that cannot be checked, each with its property: a policy that is not written
+/// as a document with statements, or a statement without an effect.
 pub(crate) fn unread(node: &Node) -> Vec<(&'static str, &Node)> {
     let mut found = Vec::new();
     node.walk(&mut |node| {
@@ -93,7 +93,7 @@ pub(crate) fn unread(node: &Node) -> Vec<(&'static str, &Node)> {
     found
 }
 
-/// Returns whether a pattern with `*` and `?` names an action; upper and lower case are the same, as in IAM.
+/// Returns whether a pattern with `*` and `?` matches an action. Ignores upper and lower case, as IAM does.
 pub(crate) fn matches(pattern: &str, action: &str) -> bool {
     WildMatch::new(&pattern.to_ascii_lowercase()).matches(&action.to_ascii_lowercase())
 }

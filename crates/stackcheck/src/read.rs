@@ -1,4 +1,4 @@
-//! Reads a template strictly: what two readers of YAML could take for two different templates is refused.
+//! Reads a template strictly: refuses a text that two YAML readers could read as two different templates.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use saphyr_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
 use crate::node::{Kind, Node};
 use crate::scalar::is_text;
 
-/// How deep values may nest.
+/// The maximum depth of nested values.
 const MAX_DEPTH: usize = 64;
 /// The largest template that CloudFormation reads, in bytes (AWS CloudFormation quotas, "Template body size in an S3 object").
 const MAX_BYTES: usize = 1_000_000;
-/// The short forms of CloudFormation's functions.
+/// The names in CloudFormation's short forms, such as `Ref` in `!Ref`.
 const SHORT_FORMS: [&str; 21] = [
     "And",
     "Base64",
@@ -36,7 +36,7 @@ const SHORT_FORMS: [&str; 21] = [
     "Transform",
 ];
 
-/// Why a text is not a template.
+/// The reason why a text is not a template, and the line of the mistake.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct Unreadable {
@@ -44,10 +44,10 @@ pub struct Unreadable {
     pub reason: String,
 }
 
-/// Reads a template.
+/// Parses a template.
 ///
 /// # Errors
-/// When the text is not a template: the reason and the line.
+/// [`Unreadable`] when the text is not a template.
 pub(crate) fn read(text: &str) -> Result<Node, Unreadable> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     check_characters(text)?;
@@ -67,7 +67,7 @@ pub(crate) fn read(text: &str) -> Result<Node, Unreadable> {
     if matches!(event, Event::StreamEnd) { Ok(root) } else { Err(reader.wrong("there is a second document")) }
 }
 
-/// Refuses characters that some readers take for the end of a line, and others for a part of it.
+/// Refuses a text that is too large, has directives, or has characters that YAML readers interpret in different ways.
 fn check_characters(text: &str) -> Result<(), Unreadable> {
     if text.len() > MAX_BYTES {
         let reason = format!("it has {} bytes, more than the {MAX_BYTES} that CloudFormation reads", text.len());
@@ -173,7 +173,7 @@ impl<'t> Reader<'t> {
             if key.is_plain && !is_text(name) {
                 return Err(wrong(format!("key `{name}` is not a text; put it into quotes")));
             }
-            // Some readers use the last of equal keys, others the first.
+            // Of two equal keys, some readers use the last and others the first.
             if !known.insert(name.to_owned()) {
                 return Err(wrong(format!("key `{name}` is given twice")));
             }
@@ -201,7 +201,7 @@ fn written_out(node: Node, tag: Option<&Tag>) -> Result<Node, Unreadable> {
             let part = |part: &str| Node { line, is_plain: false, kind: Kind::Text(part.to_owned()) };
             Node { line, is_plain: false, kind: Kind::List(text.splitn(2, '.').map(part).collect()) }
         }
-        // A tagged scalar is a text, whatever it looks like.
+        // A scalar with a tag is always a text, even when it looks like a number.
         (_, Some(_)) => Node { is_plain: false, ..node },
         (_, None) => node,
     };

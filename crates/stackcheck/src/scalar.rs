@@ -1,9 +1,11 @@
-//! What a scalar without quotes is to a reader of YAML 1.1, which CloudFormation is.
+//! Decides whether a scalar without quotes is a text to every YAML reader. CloudFormation reads YAML 1.1.
 
-/// Words that are a truth value or nothing (<https://yaml.org/type/bool.html>, <https://yaml.org/type/null.html>).
+/// Words that YAML 1.1 reads as a Boolean or as null (<https://yaml.org/type/bool.html>,
+/// <https://yaml.org/type/null.html>).
 const WORDS: [&str; 10] = ["", "~", "false", "n", "no", "null", "off", "on", "true", "y"];
 
-/// Returns whether a scalar without quotes is a text to every reader. What may be a number or a date to one of them is not.
+/// Returns whether every YAML reader takes a scalar without quotes for a text. Returns false if a reader may take it
+/// for a number or a date.
 pub(crate) fn is_text(plain: &str) -> bool {
     let word = plain.to_ascii_lowercase();
     let is_word = WORDS.contains(&word.as_str()) || word == "yes";

@@ -1,4 +1,5 @@
-//! A template as the rules ask about it: its resources, the accounts that it is bound to, and what its names refer to.
+//! Gives the rules access to a template: its resources, the accounts that it is bound to, and the targets of its
+//! references.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +23,7 @@ impl<'t> Resource<'t> {
         self.node.get("Properties")?.at(path)
     }
 
-    /// Returns what `rule` finds at `at`, a value of this resource.
+    /// Returns a finding of `rule` at the line of `at`, which is a value of this resource.
     pub(crate) fn finding(&self, rule: Rule, at: &Node, reason: impl Into<String>) -> Finding {
         Finding { line: at.line, of: self.name.to_owned(), rule, reason: reason.into() }
     }
@@ -33,15 +34,15 @@ impl<'t> Resource<'t> {
 pub(crate) struct Template<'t> {
     pub(crate) root: &'t Node,
     resources: &'t Node,
-    /// The accounts that the template is bound to, by the keys of its mapping.
+    /// The accounts that the template is bound to: the keys in its mapping `BoundTo`.
     accounts: BTreeSet<String>,
 }
 
 impl<'t> Template<'t> {
-    /// Takes a parsed text as a template.
+    /// Interprets a parsed text as a template.
     ///
     /// # Errors
-    /// When it has no resources.
+    /// [`Unreadable`] when the text has no resources.
     pub(crate) fn new(root: &'t Node) -> Result<Self, Unreadable> {
         let Some(resources) = root.get("Resources").filter(|resources| !resources.entries().is_empty()) else {
             return Err(Unreadable { line: root.line, reason: "it has no `Resources`".to_owned() });
@@ -59,7 +60,7 @@ impl<'t> Template<'t> {
         })
     }
 
-    /// Returns the resources whose policies can allow something. The policy of a VPC endpoint can only take away.
+    /// Returns the resources whose policies can grant permissions. The policy of a VPC endpoint can only restrict them.
     pub(crate) fn resources_with_grants(&self) -> impl Iterator<Item = Resource<'t>> + use<'t> {
         self.resources().filter(|resource| resource.kind != "AWS::EC2::VPCEndpoint")
     }
@@ -71,24 +72,25 @@ impl<'t> Template<'t> {
             || self.accounts.contains(text)
             || self.is_resource(text)
             || self.is_own_parameter(text)
-            // `${AWS::AccountId}` has colons itself.
+            // The split at colons above does not find this account, because `${AWS::AccountId}` contains colons itself.
             || text.starts_with("arn:") && text.contains(":iam::${AWS::AccountId}:")
             || text.starts_with("arn:") && account.is_some_and(|account| self.accounts.contains(account))
     }
 
-    /// Returns whether a text is `${Name}` or `${Name.Attribute}` of a resource of the template.
+    /// Returns whether a text is a reference to a resource of the template: `${Name}` or `${Name.Attribute}`.
     pub(crate) fn is_resource(&self, text: &str) -> bool {
         let name = reference(text).map(|name| name.split('.').next().unwrap_or_default());
         name.is_some_and(|name| self.resources.get(name).is_some())
     }
 
-    /// Returns whether a text is `${Name}` of a parameter whose pattern takes ARNs of the template's own account only.
+    /// Returns whether a text is `${Name}` of a parameter whose pattern accepts only ARNs of an account that the
+    /// template is bound to.
     pub(crate) fn is_own_parameter(&self, text: &str) -> bool {
         let pattern = reference(text).and_then(|name| self.root.at(&["Parameters", name, "AllowedPattern"])?.text());
         pattern.is_some_and(|pattern| account_of(pattern).is_some_and(|account| self.accounts.contains(account)))
     }
 
-    /// Returns the managed policy of the template that `node` refers to.
+    /// Returns the managed policy of the template that `node` refers to; `None` when it refers to something else.
     pub(crate) fn managed_policy(&self, node: &Node) -> Option<&'t Node> {
         let text = node.to_text();
         let name = reference(&text)?;
@@ -96,7 +98,7 @@ impl<'t> Template<'t> {
         (policy.kind == "AWS::IAM::ManagedPolicy").then_some(policy.node)
     }
 
-    /// Returns whether a role lists a managed policy of the template for which `does` holds.
+    /// Returns whether a role attaches a managed policy of the template for which `does` returns true.
     pub(crate) fn role_lists(&self, role: &Node, does: impl Fn(&Node) -> bool) -> bool {
         let listed = role.at(&["Properties", "ManagedPolicyArns"]).map(Node::each).unwrap_or_default();
         listed.into_iter().filter_map(|one| self.managed_policy(one)).any(does)

@@ -1,4 +1,5 @@
-//! The secrets of an app as a template keeps them: entered by the customer or generated, and read by the app or not.
+//! Reads the secrets of an app from a template: entered by the customer or generated, readable by roles of the app or
+//! not.
 
 use serde_json::{Value, json};
 
@@ -8,17 +9,17 @@ use super::secret_ids::{is_id, name_of_secret};
 use crate::finding::Finding;
 use crate::node::Node;
 
-/// How the ids of their parameters begin.
+/// The prefix of the ids of parameters for secrets of the app.
 const PREFIX: &str = "AppSecret";
-/// The key under which a secret is that roles of the app read.
+/// The KMS key of a secret that roles of the app may read.
 const KEY_OF_THE_ACCOUNT: &str = "alias/aws/secretsmanager";
 
-/// Returns whether a parameter asks for a secret of the app.
+/// Returns whether a parameter asks the customer for a secret of the app.
 pub(super) fn is_parameter(id: &str) -> bool {
     is_id(id, PREFIX)
 }
 
-/// Returns what is wrong with a parameter that asks for a secret.
+/// Returns the findings about a parameter that asks for a secret.
 pub(super) fn wrong(root: &Node, id: &str, node: &Node) -> Vec<Finding> {
     let mut wrong = Vec::new();
     if node.get("NoEcho").is_none() {
@@ -34,7 +35,7 @@ pub(super) fn wrong(root: &Node, id: &str, node: &Node) -> Vec<Finding> {
     wrong
 }
 
-/// Returns the secrets of a template, as the renderer takes them.
+/// Returns the secrets of the app in a template, in the form that the renderer takes.
 pub(super) fn read(root: &Node) -> Vec<Value> {
     let resources = root.get("Resources").map(Node::entries).unwrap_or_default();
     let of_app = resources.iter().filter_map(|(resource, node)| {

@@ -1,4 +1,5 @@
-//! Compares two templates value by value. Whatever differs, is missing or is too much is a finding in its line.
+//! Compares two templates value by value. A value that differs, is missing or is not expected becomes a finding with
+//! its line.
 
 use super::difference::finding;
 use super::hole::Hole;
@@ -8,7 +9,7 @@ use crate::finding::Finding;
 use crate::node::{Kind, Node};
 use crate::scalar::is_text;
 
-/// Finds every difference of a template from the expected one.
+/// Finds every difference between the template `found` and the expected one.
 pub(super) fn differences(expected: &Node, found: &Node, context: &Context<'_>, findings: &mut Vec<Finding>) {
     Comparison { context, findings }.value(expected, found, &Place::default());
 }
@@ -68,7 +69,7 @@ impl Comparison<'_> {
                 format!("`{place}`: `{}` is {is} here, and Freehold renders {should}", shown(text)),
             );
         }
-        // Of a text of many lines, the first one that differs.
+        // For a text of several lines, the message shows the first line that differs.
         let lines = expected.lines().zip(text.lines()).find(|(one, other)| one != other);
         let (one, other) = lines.unwrap_or((expected, text));
         let reason = format!("`{place}` is `{}`, and Freehold renders `{}`", shown(other), shown(one));
@@ -101,7 +102,8 @@ impl Comparison<'_> {
         self.report(value, place, reason);
     }
 
-    /// Compares lists item by item; of lists that are not equally long, says which items are missing or too many.
+    /// Compares lists item by item. If the lists do not have the same length, reports the missing and the unexpected
+    /// items.
     fn list(&mut self, expected: &[Node], found: &[Node], node: &Node, place: &Place) {
         if expected.len() == found.len() {
             for (at, (one, other)) in expected.iter().zip(found).enumerate() {
@@ -146,7 +148,7 @@ fn form(expected: &Node) -> &'static str {
     }
 }
 
-/// Returns what tells an item of a list from the others.
+/// Returns a description of a list's item for messages: its statement id or its text.
 fn described(item: &Node) -> String {
     let inside = item.each();
     let sid = inside.iter().find_map(|one| one.get("Sid").and_then(Node::text));

@@ -1,4 +1,5 @@
-//! Renders the install stack's template from what a template says about itself. What the app fills in stays a hole.
+//! Renders the template that Freehold would render, from the names, roles and inputs in a given template. A value that
+//! the app decides is a hole.
 
 use freehold_protocol::app_version::network_zones;
 use freehold_protocol::names;
@@ -12,15 +13,15 @@ use super::roles::{NamedRole, Roles};
 use crate::node::Node;
 use crate::read::read;
 
-/// The template of Go's `text/template` that the control plane renders too.
+/// The install stack in the language of Go's `text/template`. The control plane renders the same file.
 const TEMPLATE: &str = include_str!("../../../../infra/install.yaml");
-/// More than the largest template takes.
+/// Limits that the largest install stack does not reach.
 const LIMITS: Limits = Limits { max_steps: 10_000_000, max_output_bytes: 16 * 1024 * 1024 };
 
 /// Returns the template that Freehold renders for this install.
 ///
 /// # Errors
-/// When it cannot be rendered.
+/// The reason why the template cannot be rendered.
 pub(super) fn expected(names: &Names, roles: &Roles, inputs: &Inputs, has_network: bool) -> Result<Node, String> {
     let template = Template::parse(TEMPLATE).map_err(|error| error.to_string())?;
     let text =
@@ -28,7 +29,7 @@ pub(super) fn expected(names: &Names, roles: &Roles, inputs: &Inputs, has_networ
     read(&text).map_err(|error| error.to_string())
 }
 
-/// Returns the tree over which the control plane renders the template.
+/// Returns the values for the template, in the form in which the control plane gives them.
 fn stack(names: &Names, roles: &Roles, inputs: &Inputs, has_network: bool) -> Value {
     let Names { tenant, tenant_account, tenant_region, install, .. } = names;
     let arn = |name: String| format!("\"arn:aws:sqs:{tenant_region}:{tenant_account}:{name}\"");
@@ -84,7 +85,7 @@ fn granted(managed: &[String]) -> Value {
     json!({ "inline": Hole::Policies.quoted(), "managed": managed })
 }
 
-/// Puts quotes around a text. A check has shown that it holds no quotes, no backslash and no line break.
+/// Puts quotes around a text. Earlier checks ensure that the text has no quotes, backslashes or line breaks.
 fn quoted(text: &str) -> String {
     format!("\"{text}\"")
 }

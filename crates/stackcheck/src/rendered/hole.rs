@@ -1,11 +1,12 @@
-//! The places of the rendered template that an app fills in: what may stand there, whatever the app.
+//! Holes are the places of the rendered template that an app fills in. This module checks their values without knowing
+//! the app.
 
-/// What an app fills in.
+/// A kind of value that an app fills in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hole {
-    /// One line for people: a title or a description.
+    /// One line of text for people: a title or a description.
     Line,
-    /// The description of a secret, one line.
+    /// The description of a secret for a sensitive input, one line.
     SecretDescription,
     /// The description of a secret of the app, one line.
     AppSecretDescription,
@@ -17,7 +18,7 @@ pub(super) enum Hole {
     Policies,
 }
 
-/// Begins the text that stands for a hole (Unicode, private use area).
+/// The first character of the text that marks a hole (Unicode, private use area).
 const MARK: char = '\u{f001}';
 const ALL: [(Hole, &str); 6] = [
     (Hole::Line, "line"),
@@ -27,25 +28,26 @@ const ALL: [(Hole, &str); 6] = [
     (Hole::DefaultNumber, "default-number"),
     (Hole::Policies, "policies"),
 ];
-/// The maximum characters of a line: the description of an input with a note about the kind of its answer.
+/// The maximum number of characters of a line. The longest is an input's description with a note about its kind of
+/// answer.
 const LINE_CHARS: usize = 600;
-/// The longest default of a parameter, in bytes (AWS CloudFormation quotas, "Parameter value size").
+/// The maximum length of a parameter's default, in bytes (AWS CloudFormation quotas, "Parameter value size").
 const DEFAULT_BYTES: usize = 4096;
 
 impl Hole {
-    /// Returns the quoted scalar that stands for the hole while the template is rendered.
+    /// Returns the text that marks the hole in the rendered template, as a quoted scalar.
     pub(super) fn quoted(self) -> String {
         let name = ALL.iter().find(|(hole, _)| *hole == self).map_or("", |(_, name)| name);
         format!("\"{MARK}{name}\"")
     }
 
-    /// Returns the hole that a text of the rendered template stands for.
+    /// Returns the hole that a text of the rendered template marks; `None` for any other text.
     pub(super) fn of(text: &str) -> Option<Self> {
         let name = text.strip_prefix(MARK)?;
         ALL.iter().find(|(_, known)| *known == name).map(|(hole, _)| *hole)
     }
 
-    /// Returns why a text is not allowed here; policies are not a text.
+    /// Returns the reason why a text is not allowed in this hole; `None` when it is allowed. `Policies` allows no text.
     pub(super) fn refuses(self, text: &str, account: &str) -> Option<String> {
         let is_line = !text.contains(char::is_control) && text.chars().count() <= LINE_CHARS;
         match self {
@@ -72,7 +74,7 @@ fn refused_default(text: &str, account: &str) -> Option<String> {
     foreign_account(text, account).map(|other| format!("names account {other}, which is not yours"))
 }
 
-/// Returns the first number of 12 digits in a text that is not `account`.
+/// Returns the first number of 12 digits in a text that is not `account`, and so may be another account.
 pub(super) fn foreign_account<'t>(text: &'t str, account: &str) -> Option<&'t str> {
     text.split(|c: char| !c.is_ascii_digit()).find(|number| number.len() == 12 && *number != account)
 }

@@ -1,4 +1,5 @@
-//! Whom and what a template names, read from the places in which the renderer writes it.
+//! Reads the names in a template, such as the vendor, the install and the queues, from the places where the renderer
+//! writes them.
 
 use std::str::FromStr;
 
@@ -11,19 +12,19 @@ use super::difference::finding;
 use crate::finding::Finding;
 use crate::node::Node;
 
-/// Whom and what a template names. Whether these are the right ones, only those who launch it know.
+/// The names in a template. Only the people who launch the template know whether these names are the right ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Names {
-    /// The vendor.
+    /// The name of the vendor's tenant.
     pub tenant: TenantName,
     /// The vendor's account, whose two queues the runner uses.
     pub tenant_account: AccountId,
     /// The region of the queues.
     pub tenant_region: String,
-    /// The vendor's public key, at which the signature chain of every order ends.
+    /// The vendor's public root key. The chain of signatures of every order leads to it.
     pub tenant_key: String,
     pub app: AppName,
-    /// The start of the digest of the app's version.
+    /// The first 12 hex digits of the digest of the app version.
     pub version: String,
     pub install: InstallId,
     /// The account to which the stack is bound.
@@ -33,16 +34,16 @@ pub struct Names {
     pub reports_queue_url: String,
     /// The digest of the terms that the template asks the customer to accept.
     pub contract: Digest,
-    /// From where the machine downloads the runner; empty when the vendor publishes none.
+    /// The URL from which the machine downloads the runner; empty when the vendor publishes no runner.
     pub runner_url: String,
-    /// The SHA-256 of the program that the machine starts.
+    /// The SHA-256 of the runner that the machine starts, in hex; empty when the vendor publishes no runner.
     pub runner_sha256: String,
 }
 
 /// Reads the names of a template.
 ///
 /// # Errors
-/// What is missing or not of its shape.
+/// Findings about names that are missing or do not have the right form.
 pub(super) fn read(root: &Node) -> Result<Names, Vec<Finding>> {
     let mut source = Source { root, wrong: Vec::new() };
     let names = source.names();
@@ -108,7 +109,8 @@ impl Source<'_> {
         place
     }
 
-    /// Returns the region and the account of the vendor's queues, as the runner's permission to receive orders names them.
+    /// Returns the region and the account of the vendor's queues. They are in the ARN of the orders queue, for which
+    /// the runner has a permission.
     fn vendor(&mut self, tenant: &TenantName, install: &InstallId) -> Option<(String, AccountId)> {
         let (orders, mut found) = (names::orders_queue(tenant, install), None);
         self.root.walk(&mut |node| {
@@ -155,7 +157,7 @@ impl Source<'_> {
         fitting
     }
 
-    /// Reports the value at `path`, in the line in which its nearest part stands.
+    /// Reports the value at `path`. The line is that of the deepest part of `path` that exists.
     fn refuse(&mut self, path: &[&str], what: &str) {
         let nearest = (0..=path.len()).rev().find_map(|parts| self.root.at(path.get(..parts)?));
         let line = nearest.map_or(1, |node| node.line);
@@ -172,7 +174,7 @@ fn is_https(url: &str) -> bool {
     url.strip_prefix("https://").is_some_and(|rest| Shape::Letters { max: 2000, also: "._~:/?&=%+-" }.accepts(rest))
 }
 
-/// Returns whether a text is the URL of a queue in SQS, or in a cloud on the reader's own machine.
+/// Returns a function that checks whether a text is the URL of the queue `name`, in SQS or in a cloud on this machine.
 fn is_queue(region: &str, account: &AccountId, name: String) -> impl Fn(&str) -> bool {
     let (aws, path) = (format!("https://sqs.{region}.amazonaws.com"), format!("/{account}/{name}"));
     move |url| {

@@ -1,4 +1,5 @@
-//! The questions of an app as a template asks them: parameters, their groups, and a secret for each sensitive one.
+//! Reads the questions of an app from a template: the parameters for its inputs and secrets, their groups, and a secret
+//! for each sensitive input.
 
 use serde_json::{Value, json};
 
@@ -9,17 +10,17 @@ use super::secret_ids::{is_id, name_of_secret};
 use crate::finding::Finding;
 use crate::node::Node;
 
-/// The pattern of a number that may be left empty.
+/// The pattern of a number that may be empty, as a quoted scalar.
 const OPTIONAL_NUMBER: &str = r#""^([-+]?[0-9]*\\.?[0-9]+([eE][-+]?[0-9]+)?)?$""#;
 
-/// The questions of an app, as the renderer takes them.
+/// The questions of an app, in the form that the renderer takes.
 #[derive(Debug, Default)]
 pub(super) struct Inputs {
     pub(super) groups: Vec<Value>,
     pub(super) parameters: Vec<Value>,
     pub(super) secrets: Vec<Value>,
     pub(super) app_secrets: Vec<Value>,
-    /// The parameters that policies may refer to: those that are not sensitive.
+    /// The ids of the parameters that policies may refer to: those of inputs that are not sensitive.
     plain: Vec<String>,
 }
 
@@ -30,7 +31,7 @@ impl Inputs {
     }
 }
 
-/// Reads the questions of a template; one that no app can ask is a finding.
+/// Reads the questions of a template. Reports a question that an app cannot ask.
 pub(super) fn read(root: &Node, findings: &mut Vec<Finding>) -> Inputs {
     let mut inputs = Inputs { groups: groups(root), ..Inputs::default() };
     for (id, node) in root.get("Parameters").map(Node::entries).unwrap_or_default() {
@@ -71,7 +72,7 @@ fn asks(group: &Value, id: &str) -> bool {
     group.get("parameters").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == id))
 }
 
-/// Returns the groups of parameters that hold questions of the app only.
+/// Returns the groups of parameters in which every parameter is a question of the app.
 fn groups(root: &Node) -> Vec<Value> {
     let groups = root.at(&["Metadata", "AWS::CloudFormation::Interface", "ParameterGroups"]).map(Node::items);
     let of_inputs = groups.unwrap_or_default().iter().filter_map(|group| {
@@ -83,7 +84,7 @@ fn groups(root: &Node) -> Vec<Value> {
     of_inputs.collect()
 }
 
-/// What decides the form of a question.
+/// The properties of a question that decide how its parameter is rendered.
 struct Question<'t> {
     kind: QuestionKind,
     is_sensitive: bool,
@@ -110,7 +111,7 @@ impl<'t> Question<'t> {
         Self { kind, is_sensitive: node.get("NoEcho").is_some(), default }
     }
 
-    /// Returns the parameter as the renderer makes it for such a question.
+    /// Returns the parameter `id` for this question, in the form that the renderer takes.
     fn rendered(&self, id: &str) -> Value {
         let empty = "\"\"".to_owned();
         let default = self.default.map(|_| if self.is_sensitive { empty.clone() } else { Hole::Default.quoted() });
@@ -160,7 +161,8 @@ impl<'t> Question<'t> {
     }
 }
 
-/// Returns the secret that keeps the answer to a sensitive question.
+/// Returns the secret that stores the answer to a sensitive input, in the form that the renderer takes; `None` when the
+/// template has no such secret.
 fn secret(root: &Node, id: &str, is_optional: bool) -> Option<Value> {
     let name = name_of_secret(root, id, "Input")?;
     Some(json!({ "id": id, "name": name, "description": Hole::SecretDescription.quoted(), "optional": is_optional }))

@@ -19,7 +19,7 @@ use difference::finding;
 use crate::finding::Finding;
 use crate::node::Node;
 
-/// Returns every difference of a template from the one that Freehold renders, and whom and what it names.
+/// Returns every difference between a template and the one that Freehold renders, and the names in the template.
 pub(crate) fn compare(root: &Node) -> (Vec<Finding>, Option<Names>) {
     let mut findings = dynamic_references(root);
     let names = match identity::read(root) {
@@ -31,20 +31,21 @@ pub(crate) fn compare(root: &Node) -> (Vec<Finding>, Option<Names>) {
     };
     let roles = roles::read(root, &mut findings);
     let inputs = inputs::read(root, &mut findings);
-    // Only the vendor knows whether its app needs a network; the parts of the network are always the same.
+    // Only the vendor knows whether its app needs a network, so the template itself decides. The parts of the network
+    // are always the same.
     let has_network = root.at(&["Parameters", "PrivateSubnetIds"]).is_some();
     match expected::expected(&names, &roles, &inputs, has_network) {
         Ok(expected) => {
             let context = policies::Context { account: names.account.as_str(), inputs: &inputs };
             compare::differences(&expected, root, &context, &mut findings);
         }
-        // INVARIANT: the values have the shapes that the renderer takes, and a test renders them.
+        // INVARIANT: the values have the form that the renderer accepts, and a test renders them.
         Err(reason) => findings.push(finding(root.line, "", format!("cannot be compared: {reason}"))),
     }
     (findings, Some(names))
 }
 
-/// Finds texts in whose place CloudFormation puts a parameter or a secret of the account.
+/// Finds dynamic references: texts that CloudFormation replaces with a parameter or a secret of the account.
 fn dynamic_references(root: &Node) -> Vec<Finding> {
     let mut found = Vec::new();
     root.walk(&mut |node| {

@@ -1,12 +1,12 @@
-//! The inline policies that an app gives to a role: their form, and no account but the customer's. What they permit is the
-//! contract's matter.
+//! Checks the inline policies that an app gives to a role: their form, and that they name only the customer's account.
+//! The permissions in them are part of the contract and are not checked here.
 
 use super::hole::foreign_account;
 use super::inputs::Inputs;
 use super::place::shown;
 use crate::node::{Kind, Node};
 
-/// What a policy may name.
+/// The account and the inputs that a policy may name.
 pub(super) struct Context<'c> {
     /// The account to which the template is bound.
     pub(super) account: &'c str,
@@ -15,7 +15,7 @@ pub(super) struct Context<'c> {
 
 type Wrong<'t> = Vec<(&'t Node, String)>;
 
-/// Returns what is wrong with a role's inline policies, each with the value that it is about.
+/// Returns the mistakes in a role's inline policies, each with the value that is wrong.
 pub(super) fn wrong<'t>(policies: &'t Node, context: &Context<'_>) -> Wrong<'t> {
     let Kind::List(all) = &policies.kind else { return vec![(policies, "is not a list of policies".to_owned())] };
     let mut wrong = Vec::new();
@@ -78,7 +78,7 @@ fn of_statement<'t>(statement: &'t Node, context: &Context<'_>, wrong: &mut Wron
     }
 }
 
-/// Checks a text, a reference to inputs in a text, or a list of them.
+/// Checks a value in a policy: a text, an `Fn::Sub` with references to inputs, or a list of these.
 fn value<'t>(node: &'t Node, context: &Context<'_>, wrong: &mut Wrong<'t>) {
     match &node.kind {
         Kind::Text(text) => text_of(node, text, context, wrong),
@@ -116,7 +116,7 @@ fn text_of<'t>(node: &'t Node, text: &str, context: &Context<'_>, wrong: &mut Wr
     }
 }
 
-/// Returns the names inside `${` and `}`.
+/// Returns the names between `${` and `}`.
 fn variables(text: &str) -> impl Iterator<Item = &str> {
     text.split("${").skip(1).map(|rest| rest.split_once('}').map_or(rest, |(name, _)| name))
 }

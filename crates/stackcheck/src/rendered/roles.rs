@@ -1,4 +1,5 @@
-//! The roles of a template that its app names or fills in: their switches and the managed policies of AWS that they list.
+//! Reads the parts of a template's roles that the app decides: the roles that it names, their switches, and the managed
+//! policies of AWS that roles list.
 
 use freehold_protocol::RoleKey;
 
@@ -6,11 +7,11 @@ use super::difference::finding;
 use crate::finding::Finding;
 use crate::node::Node;
 
-/// The switches of every install stack.
+/// The switches that every install stack has.
 const SWITCHES: [&str; 5] =
     ["EnableAppRoles", "EnableDeprovision", "EnableMaintenance", "EnableProvision", "EnableRunner"];
 
-/// What the roles of a template take from its app.
+/// The parts of a template's roles that its app decides.
 #[derive(Debug, Default)]
 pub(super) struct Roles {
     pub(super) provision: Vec<String>,
@@ -24,11 +25,11 @@ pub(super) struct Roles {
 pub(super) struct NamedRole {
     pub(super) key: RoleKey,
     pub(super) is_on: bool,
-    /// The ARNs of managed policies.
+    /// The ARNs of the managed policies of AWS that the role lists.
     pub(super) managed: Vec<String>,
 }
 
-/// Reads the roles of a template; a switch without a role is a finding.
+/// Reads the roles of a template. Reports a switch that does not belong to a role.
 pub(super) fn read(root: &Node, findings: &mut Vec<Finding>) -> Roles {
     let parameters = root.get("Parameters").map(Node::entries).unwrap_or_default().iter();
     let switches = parameters.filter(|(name, _)| name.starts_with("Enable") && !SWITCHES.contains(&name.as_str()));
@@ -59,7 +60,7 @@ fn named(root: &Node, name: &str, switch: &Node) -> Option<NamedRole> {
     is_of_app.then(|| NamedRole { key, is_on, managed: managed(root, &role) })
 }
 
-/// Returns the managed policies of AWS that a role lists.
+/// Returns the ARNs of the managed policies of AWS that a role lists.
 fn managed(root: &Node, role: &str) -> Vec<String> {
     let listed = root.at(&["Resources", role, "Properties", "ManagedPolicyArns"]).map(Node::items).unwrap_or_default();
     let mut arns = Vec::new();

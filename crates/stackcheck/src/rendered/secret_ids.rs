@@ -1,20 +1,20 @@
-//! Logical names of what an app asks for: a prefix, and letters and digits.
+//! Logical ids of the inputs and secrets of an app: a prefix, then letters and digits.
 
 use freehold_protocol::app_version::parameter_id;
 
 use crate::node::Node;
 
-/// Returns whether `id` is the prefix and letters and digits after it.
+/// Returns whether `id` is the prefix, followed only by letters and digits.
 pub(super) fn is_id(id: &str, prefix: &str) -> bool {
     let rest = id.strip_prefix(prefix);
     rest.is_some_and(|rest| (1..=220).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// Returns the last part of the name of the secret `Secret<id>`, if the id is the one of this name.
+/// Returns the last part of the name of the secret `Secret<id>`, if `id` is derived from this part.
 pub(super) fn name_of_secret<'t>(root: &'t Node, id: &str, prefix: &str) -> Option<&'t str> {
     let name = root.at(&["Resources", &format!("Secret{id}"), "Properties", "Name"])?.text()?.rsplit('/').next()?;
     let is_name =
         (1..=200).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-    // The parameter is named for the question, whose name the secret has.
+    // The id of the parameter is derived from the name of the input or secret, which ends the secret's name in AWS.
     (is_name && parameter_id(prefix, name) == id).then_some(name)
 }

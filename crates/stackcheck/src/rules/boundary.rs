@@ -1,11 +1,11 @@
-//! Every role that the vendor's policies belong to has a boundary, and nobody can remove the boundary.
+//! Every role with policies of the vendor has a permissions boundary, and nobody can remove the boundary.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
 use crate::policy::{Statement, statements};
 use crate::template::{Resource, Template};
 
-/// Finds roles without a boundary that holds.
+/// Finds roles without an effective permissions boundary.
 pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
     let roles = template.resources().filter(|resource| resource.kind == "AWS::IAM::Role");
     roles.flat_map(|role| of_role(template, role)).collect()
@@ -17,7 +17,8 @@ fn of_role(template: &Template<'_>, role: Resource<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for one in boundary.map(Node::each).unwrap_or_default() {
         match template.managed_policy(one) {
-            // The customer answers for a boundary that the customer names; the role lists ours beside it then.
+            // The customer is responsible for a boundary that a parameter names. The role must then attach a policy of
+            // the template that protects boundaries.
             None if template.is_own_parameter(&one.to_text()) => {
                 unbounded |= !template.role_lists(role.node, keeps_boundaries);
             }
@@ -34,7 +35,8 @@ fn of_role(template: &Template<'_>, role: Resource<'_>) -> Vec<Finding> {
             Some(_) => {}
         }
     }
-    // Without a boundary, only its policies limit a role: they must name each action, and may not name any of IAM.
+    // Without a boundary, only the role's own policies limit it: they must name each action, and must not name actions
+    // of IAM.
     if unbounded && is_wide(role) {
         let reason = "no permissions boundary of this template limits the role, and its policies allow actions of IAM or \
                       actions that they do not name";
@@ -43,7 +45,8 @@ fn of_role(template: &Template<'_>, role: Resource<'_>) -> Vec<Finding> {
     found
 }
 
-/// Returns whether a role's policies allow actions that they do not name, or actions of IAM.
+/// Returns whether a role's policies allow actions that they do not name, or actions of IAM. Attached managed policies
+/// count as such policies.
 fn is_wide(role: Resource<'_>) -> bool {
     let wide = statements(role.node).into_iter().filter(|statement| statement.allows()).any(grants_unnamed);
     wide || role.property(&["ManagedPolicyArns"]).is_some_and(|list| !list.each().is_empty())
@@ -57,7 +60,8 @@ fn grants_unnamed(statement: Statement<'_>) -> bool {
         })
 }
 
-/// Returns whether a boundary keeps those under it from making roles without it, and from taking it off.
+/// Returns whether a boundary policy denies two things: to create roles without this boundary, and to remove the
+/// boundary from roles.
 fn keeps_boundaries(policy: &Node) -> bool {
     let everywhere = |statement: &Statement<'_>| {
         statement.denies() && statement.resources().iter().any(|resource| resource.to_text() == "*")

@@ -4,7 +4,7 @@ use crate::finding::{Finding, Rule};
 use crate::node::Node;
 use crate::template::{Resource, Template};
 
-/// Finds resources, and volumes of machines, that are not encrypted.
+/// Finds resources and volumes of instances that are not encrypted.
 pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
     template.resources().flat_map(|resource| of_resource(resource).into_iter().chain(of_volumes(resource))).collect()
 }
@@ -29,7 +29,7 @@ fn of_resource(resource: Resource<'_>) -> Option<Finding> {
     (!is).then(|| resource.finding(Rule::Encryption, resource.node, reason))
 }
 
-/// Finds volumes that a machine gets without encryption.
+/// Finds volumes that a resource attaches to instances without encryption.
 fn of_volumes(resource: Resource<'_>) -> Vec<Finding> {
     let mut volumes = Vec::new();
     resource.node.walk(&mut |node| {

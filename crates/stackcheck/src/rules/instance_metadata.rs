@@ -1,9 +1,9 @@
-//! An instance's metadata is asked with a token, from the instance itself.
+//! The metadata of an instance can be read only with a token, and only from the instance itself.
 
 use crate::finding::{Finding, Rule};
 use crate::template::{Resource, Template};
 
-/// Finds instances and launch templates that do not ask for IMDSv2 with one hop.
+/// Finds instances and launch templates that do not require IMDSv2 with a hop limit of 1.
 pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
     let instances = template.resources().flat_map(|resource| match resource.kind {
         "AWS::EC2::LaunchTemplate" => of_instance(resource, &["LaunchTemplateData", "MetadataOptions"]),

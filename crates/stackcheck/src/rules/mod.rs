@@ -1,4 +1,4 @@
-//! The rules, one in each file: each looks at the whole template and returns what it finds.
+//! The rules, one in each file. Each rule checks the whole template and returns its findings.
 
 mod boundary;
 mod encryption;
@@ -16,16 +16,17 @@ use crate::finding::Finding;
 use crate::read::{Unreadable, read};
 use crate::template::Template;
 
-/// Returns which of the nine rules a template breaks, by line, whoever rendered it.
+/// Returns the findings of the nine rules about a template, sorted by line. Does not compare it with the template that
+/// Freehold renders.
 ///
 /// # Errors
-/// When the text is not a template.
+/// [`Unreadable`] when the text is not a template.
 pub fn check_rules(template: &str) -> Result<Vec<Finding>, Unreadable> {
     let root = read(template)?;
     Ok(find(&Template::new(&root)?).into_iter().collect())
 }
 
-/// Returns what the nine rules find.
+/// Returns the findings of the nine rules.
 pub(crate) fn find(template: &Template<'_>) -> BTreeSet<Finding> {
     let rules: [fn(&Template<'_>) -> Vec<Finding>; 9] = [
         no_code::find,

@@ -1,10 +1,10 @@
-//! Nothing runs while the stack is made: no transform, custom resource, function or nested stack.
+//! No code runs while the stack is created: there is no transform, custom resource, function or nested stack.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
 use crate::template::{Resource, Template};
 
-/// Types that run code of the vendor's while a stack is made or afterwards.
+/// The types of resources that run code of the vendor while the stack is created or later.
 const CODE: [&str; 5] = [
     "AWS::CloudFormation::CustomResource",
     "AWS::CloudFormation::Macro",
@@ -13,7 +13,7 @@ const CODE: [&str; 5] = [
     "AWS::Serverless::Function",
 ];
 
-/// Finds code and transforms, at any depth.
+/// Finds resources that run code, and transforms at any depth.
 pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
     let of_template = template.root.get("Transform").into_iter().chain(
         template
@@ -38,7 +38,7 @@ fn transform(of: &str, node: &Node) -> Finding {
     Finding { line: node.line, of: of.to_owned(), rule: Rule::NoCode, reason }
 }
 
-/// Returns all transforms inside a value; the value itself is one when its key is `Fn::Transform`.
+/// Returns all transforms inside a value, and the value itself when its key `name` is `Fn::Transform`.
 fn transforms<'n>(name: &str, value: &'n Node) -> Vec<&'n Node> {
     let mut found: Vec<&Node> = (name == "Fn::Transform").then_some(value).into_iter().collect();
     value.walk(&mut |node| found.extend(node.get("Fn::Transform")));

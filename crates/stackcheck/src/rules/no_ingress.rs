@@ -1,10 +1,10 @@
-//! Nothing listens: no security group lets anything in.
+//! No security group lets traffic in.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
 use crate::template::{Resource, Template};
 
-/// Finds rules that let traffic in.
+/// Finds rules of security groups that let traffic in.
 pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
     let groups = template.resources().flat_map(|resource| match resource.kind {
         "AWS::EC2::SecurityGroup" => of_group(template, resource),
@@ -25,7 +25,7 @@ fn of_group(template: &Template<'_>, group: Resource<'_>) -> Vec<Finding> {
     open.map(|rule| lets_in(group, rule)).collect()
 }
 
-/// Returns whether a rule lets in nothing but HTTPS of another security group of this template.
+/// Returns whether a rule lets in only HTTPS from a security group of this template.
 fn is_from_inside(template: &Template<'_>, rule: &Node) -> bool {
     let says = |key: &str| rule.get(key).map(Node::to_text).unwrap_or_default();
     let others = ["CidrIp", "CidrIpv6", "SourcePrefixListId", "SourceSecurityGroupName", "SourceSecurityGroupOwnerId"];
@@ -34,7 +34,7 @@ fn is_from_inside(template: &Template<'_>, rule: &Node) -> bool {
         && [says("IpProtocol"), says("FromPort"), says("ToPort")] == ["tcp", "443", "443"]
 }
 
-/// Returns whether a security group is given to VPC endpoints only, behind which only AWS listens.
+/// Returns whether a security group is attached to VPC endpoints only. Only AWS receives traffic there.
 fn guards_endpoints_only(template: &Template<'_>, name: &str) -> bool {
     let given = |resource: Resource<'_>| {
         let mut found = false;

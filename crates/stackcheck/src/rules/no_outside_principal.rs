@@ -20,7 +20,8 @@ pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
     users.chain(policies).collect()
 }
 
-/// Finds policies and statements that are not written out, such as one given as a text.
+/// Finds policies that are not written out as documents, such as a policy in a string, and statements without an
+/// effect.
 fn unreadable(resource: Resource<'_>) -> Vec<Finding> {
     let unread = unread(resource.node).into_iter().filter(|(key, _)| admits(key));
     unread
@@ -44,7 +45,8 @@ fn principals(template: &Template<'_>, resource: Resource<'_>) -> Vec<Finding> {
     found
 }
 
-/// Returns why a principal does not belong to this account.
+/// Returns the reason to refuse a principal, which is neither of this account nor a service of AWS; `None` for any
+/// other.
 fn outside(template: &Template<'_>, kind: &str, who: &Node) -> Option<String> {
     let text = who.to_text();
     match kind {

@@ -6,7 +6,7 @@ use crate::template::{Resource, Template};
 /// The four settings that block public access to a bucket.
 const BLOCKS: [&str; 4] = ["BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"];
 
-/// Finds buckets that do not block public access in every way.
+/// Finds buckets without all of the four settings.
 pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
     template.resources().filter(|resource| resource.kind == "AWS::S3::Bucket").filter_map(of_bucket).collect()
 }

@@ -1,4 +1,4 @@
-//! Whoever may take roles may take named ones only.
+//! A policy that allows to assume roles names each of these roles.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
@@ -7,7 +7,7 @@ use crate::template::{Resource, Template};
 
 const RULE: Rule = Rule::NoWildcardAssumeRole;
 
-/// Finds statements that allow `sts:AssumeRole` on patterns, and policies about actions that cannot be read.
+/// Finds statements that allow `sts:AssumeRole` on a pattern of roles, and policies that cannot be read.
 pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
     let of = |resource: Resource<'_>| {
         let mut found = unreadable(resource);
@@ -17,7 +17,8 @@ pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
     template.resources_with_grants().flat_map(of).collect()
 }
 
-/// Finds policies and statements that are not written out, such as one given as a text.
+/// Finds policies that are not written out as documents, such as a policy in a string, and statements without an
+/// effect.
 fn unreadable(resource: Resource<'_>) -> Vec<Finding> {
     let unread = unread(resource.node).into_iter().filter(|(key, _)| !admits(key));
     unread
@@ -49,12 +50,12 @@ fn assumed(template: &Template<'_>, resource: Resource<'_>) -> Vec<Finding> {
     found
 }
 
-/// Returns whether a managed policy is used as a boundary only, and so grants nothing.
+/// Returns whether a managed policy is used only as a boundary, so that it grants no permission.
 fn is_boundary_only(template: &Template<'_>, policy: Resource<'_>) -> bool {
     let attached = ["Roles", "Users", "Groups"].iter().any(|who| policy.property(&[who]).is_some());
     let own = format!("${{{}}}", policy.name);
     let bounds = |role: Resource<'_>| role.property(&["PermissionsBoundary"]).is_some_and(|one| one.names(&own));
-    // Some roles list the policy too, under a condition in which it only denies.
+    // Some roles also attach the policy, under a condition that leaves only its statements that deny.
     let lists = |role: Resource<'_>| {
         let listed = role.property(&["ManagedPolicyArns"]).map(Node::items).unwrap_or_default();
         let mut listed = listed.iter().filter(|one| one.names(&own));
@@ -63,7 +64,7 @@ fn is_boundary_only(template: &Template<'_>, policy: Resource<'_>) -> bool {
     !attached && !template.resources().any(lists) && template.resources().any(bounds)
 }
 
-/// Returns whether a policy's statements all deny when the condition of an `Fn::If` has the given value.
+/// Returns whether all statements of a policy deny, if the condition `case.0` of the template has the value `case.1`.
 fn only_denies(policy: &Node, case: (&str, bool)) -> bool {
     let (condition, holds) = case;
     let list = policy.at(&["Properties", "PolicyDocument", "Statement"]).map(Node::items).unwrap_or_default();
@@ -76,8 +77,9 @@ fn only_denies(policy: &Node, case: (&str, bool)) -> bool {
     there.map(Statement).all(Statement::denies)
 }
 
-/// Returns whether a role's boundary leaves it named roles only, whatever the conditions of the template are. Nobody
-/// knows here what the customer's own boundary does: the role has to list a policy of the template that does it then.
+/// Returns whether a role's boundary lets it assume named roles only, under every condition of the template. The
+/// boundary of the customer is not known here. A role with it must attach a policy of the template that limits
+/// `sts:AssumeRole`.
 fn is_limited(template: &Template<'_>, role: &Node) -> bool {
     let boundary = role.at(&["Properties", "PermissionsBoundary"]);
     let sides = boundary.map(Node::each).unwrap_or_default();
@@ -89,7 +91,7 @@ fn is_limited(template: &Template<'_>, role: &Node) -> bool {
         })
 }
 
-/// Returns whether a boundary leaves named roles only to be taken.
+/// Returns whether a policy denies `sts:AssumeRole` for all roles except named ones.
 fn limits_assume_role(policy: &Node) -> bool {
     statements(policy).into_iter().any(|statement| {
         let all_but_some = statement.0.get("NotResource").is_some() && statement.0.get("Condition").is_none();

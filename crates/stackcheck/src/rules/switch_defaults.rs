@@ -1,10 +1,10 @@
-//! The dangerous modes are off until somebody switches them on.
+//! The dangerous modes are off until the customer switches them on.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
 use crate::template::Template;
 
-/// The roles that are off by default, by the beginning of the name of their parameter.
+/// The prefixes of the parameters that switch on the roles of dangerous modes.
 const OFF: [&str; 2] = ["EnableDeprovision", "EnableBreakGlass"];
 
 /// Finds parameters that switch a dangerous mode on by default.
